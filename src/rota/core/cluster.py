@@ -1,0 +1,105 @@
+"""The machines: nodes with slots of one device kind each, hanging off switches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One machine; a slot of it is what one worker of a gang occupies."""
+
+    slots: int
+    switch: int = 0
+    kind: str = "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """A node that joins or leaves at a given time."""
+
+    at_s: float
+    node: int
+    joins: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """All nodes that are ever there, and what makes them unequal."""
+
+    nodes: tuple[Node, ...]
+    cross_node: float = 1.0
+    """Factor on the synchronise stage of a gang that spans nodes."""
+    cross_switch: float = 1.0
+    """Factor on the synchronise stage of a gang that spans switches."""
+    speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Device kind → model → speed relative to the reference; the model `default` is for the rest."""
+    slots_per_gpu: int = 1
+    """Above 1 a slot is a fraction of a GPU; each GPU is then a node and each machine a switch."""
+    changes: tuple[NodeChange, ...] = ()
+    """A node whose first change is a join is not there before it."""
+
+    def __post_init__(self) -> None:
+        if not self.nodes:
+            raise InputError("cluster: it has no nodes; give at least one")
+        for number, node in enumerate(self.nodes):
+            if node.slots < 1:
+                raise InputError(f"cluster: node {number}: {node.slots} slots; it needs at least 1")
+        for name in ("cross_node", "cross_switch"):
+            if not getattr(self, name) >= 1.0:
+                raise InputError(f"cluster: {name} is {getattr(self, name)}; it is a slow-down, so at least 1")
+        for change in self.changes:
+            if not 0 <= change.node < len(self.nodes):
+                raise InputError(f"cluster: a change names node {change.node}; there are nodes 0 to {len(self.nodes) - 1}")
+            if not change.at_s >= 0.0:
+                raise InputError(f"cluster: node {change.node}: changes at {change.at_s} s; times are 0 or more")
+        for kind, speeds in self.speeds.items():
+            for model, speed in speeds.items():
+                if not speed > 0.0:
+                    raise InputError(f"cluster: speed of {model} on {kind} is {speed}; it must be above 0")
+
+    @classmethod
+    def uniform(cls, nodes: int, slots: int, switches: int = 1) -> "Cluster":
+        """`nodes` equal nodes per switch."""
+        return cls(tuple(Node(slots, switch) for switch in range(switches) for _ in range(nodes)))
+
+    @property
+    def slots(self) -> int:
+        return sum(node.slots for node in self.nodes)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The device kinds, in order of first appearance."""
+        return tuple(dict.fromkeys(node.kind for node in self.nodes))
+
+    def speed(self, model: str, kind: str) -> float:
+        speeds = self.speeds.get(kind, {})
+        return speeds.get(model, speeds.get("default", 1.0))
+
+    def first_slots(self) -> NDArray[np.int32]:
+        """The first slot of each node."""
+        sizes = [node.slots for node in self.nodes]
+        return np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int32)
+
+    def slot_nodes(self) -> NDArray[np.int32]:
+        """The node of each slot."""
+        return np.repeat(np.arange(len(self.nodes)), [node.slots for node in self.nodes]).astype(np.int32)
+
+    def table(self) -> NDArray[np.int32]:
+        """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP."""
+        kinds = {kind: number for number, kind in enumerate(self.kinds)}
+        late = {}
+        for change in sorted(self.changes, key=lambda c: c.at_s):
+            late.setdefault(change.node, change.joins)
+        rows = [
+            self.first_slots(),
+            [node.slots for node in self.nodes],
+            [node.switch for node in self.nodes],
+            [kinds[node.kind] for node in self.nodes],
+            [not late.get(number, False) for number in range(len(self.nodes))],
+        ]
+        return np.array(rows, np.int32)

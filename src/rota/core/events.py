@@ -1,0 +1,97 @@
+"""What can happen to a job, in the past tense: frozen objects to read, numbers in the timeline."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """What happened; the order is the order in which things of one instant are written down."""
+
+    NODE_LOST = 0
+    NODE_JOINED = 1
+    FINISHED = 2
+    ARRIVED = 3
+    PAUSED = 4
+    STARTED = 5
+    MOVED = 6
+    PACED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived(Event):
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started(Event):
+    """Runs now, on these slots, at this pace."""
+
+    job: int
+    pace_s: float
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(Event):
+    """Ran, and runs on, but on other slots."""
+
+    job: int
+    pace_s: float
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paced(Event):
+    """Runs on where it was, at another pace: its companions changed."""
+
+    job: int
+    pace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paused(Event):
+    """Waits again, with so many iterations left."""
+
+    job: int
+    remaining: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Event):
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeJoined(Event):
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLost(Event):
+    node: int
+
+
+def event(kind: Kind, at_s: float, job: int, value: float, slots: tuple[int, ...]) -> Event:
+    """The object for one record of a timeline."""
+    match kind:
+        case Kind.ARRIVED:
+            return Arrived(at_s, job)
+        case Kind.STARTED:
+            return Started(at_s, job, value, slots)
+        case Kind.MOVED:
+            return Moved(at_s, job, value, slots)
+        case Kind.PACED:
+            return Paced(at_s, job, value)
+        case Kind.PAUSED:
+            return Paused(at_s, job, value)
+        case Kind.FINISHED:
+            return Finished(at_s, job)
+        case Kind.NODE_JOINED:
+            return NodeJoined(at_s, job)
+        case Kind.NODE_LOST:
+            return NodeLost(at_s, job)

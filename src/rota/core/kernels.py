@@ -1,0 +1,244 @@
+"""The compiled steps of the loop: apply an instant, compare a plan with what runs, make it so.
+
+Plain loops over the columns of the active jobs, compiled by Numba; nothing here costs more than
+the active jobs of the moment.
+"""
+
+import numpy as np
+from numba import njit
+
+from rota.core.columns import (
+    BEGIN,
+    EXECUTED_S,
+    GIVEN,
+    GPUS,
+    JOB,
+    PACE_S,
+    PLACE,
+    REMAINING,
+    ROW,
+    STALL_S,
+    STARTUP_S,
+    UNIT,
+    UNSAVED,
+    UNSAVED_S,
+    UP,
+    WANTED,
+)
+from rota.core.events import Kind
+
+ARRIVED = int(Kind.ARRIVED)
+FINISHED = int(Kind.FINISHED)
+MOVED = int(Kind.MOVED)
+PACED = int(Kind.PACED)
+PAUSED = int(Kind.PAUSED)
+STARTED = int(Kind.STARTED)
+
+KEEP, START, MOVE = 0, 1, 2
+NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED = -1, -2, -3, -4, -5
+
+
+@njit(cache=True)
+def advance(columns, index, jobs, elapsed_s, checkpoint_every_s):
+    """Let the running jobs run: sit out the start-up first, then make progress at their pace."""
+    for k in range(jobs):
+        row = index[ROW, k]
+        if columns[PLACE, row] != k:
+            continue  # lost with its node since
+        columns[EXECUTED_S, row] += elapsed_s
+        stall_s = columns[STALL_S, row]
+        productive_s = max(elapsed_s - stall_s, 0.0)
+        columns[STALL_S, row] = max(stall_s - elapsed_s, 0.0)
+        progress = productive_s / columns[PACE_S, row]
+        columns[REMAINING, row] -= progress
+        if checkpoint_every_s > 0.0:
+            since_s = columns[UNSAVED_S, row] + productive_s
+            if since_s >= checkpoint_every_s:
+                since_s = since_s % checkpoint_every_s
+                columns[UNSAVED, row] = since_s / columns[PACE_S, row]
+            else:
+                columns[UNSAVED, row] += progress
+            columns[UNSAVED_S, row] = since_s
+
+
+@njit(cache=True)
+def turn_over(columns, order, active, free, finished, ends, table, first_job, arrivals, at_s, events, count):
+    """Let jobs go that finished and take in those that arrived; returns how many are active."""
+    for i in range(ends):
+        row = finished[i]
+        events[count].at_s = at_s
+        events[count].kind = FINISHED
+        events[count].job = int(columns[JOB, row])
+        count += 1
+        columns[JOB, row] = -1.0
+        columns[PLACE, row] = -1.0
+    if ends > 0:
+        kept = 0
+        for i in range(active):
+            row = order[i]
+            if columns[JOB, row] >= 0.0:
+                order[kept] = row
+                kept += 1
+        for i in range(ends):
+            free[order.shape[0] - active + i] = finished[i]
+        active = kept
+    for i in range(arrivals):
+        job = first_job + i
+        row = free[order.shape[0] - active - 1]
+        for field in range(GIVEN):
+            columns[field, row] = table[field, job]
+        for field in range(GIVEN, columns.shape[0]):
+            columns[field, row] = 0.0
+        columns[PLACE, row] = -1.0
+        columns[WANTED, row] = -1.0
+        order[active] = row
+        active += 1
+        events[count].at_s = at_s
+        events[count].kind = ARRIVED
+        events[count].job = job
+        count += 1
+    return active
+
+
+@njit(cache=True)
+def compare(columns, old_index, old_slots, old_jobs, index, slots, jobs, units, nodes, slot_node, sharing, load, actions, paused):
+    """Check a plan and find what it changes: an action per planned job, and the rows to pause.
+
+    Returns how many rows to pause, or a negative code and nothing changed if the plan is illegal.
+    """
+    load[:] = 0
+    for u in range(units):
+        for i in range(index[BEGIN, u], index[BEGIN, u + 1]):
+            slot = slots[i]
+            if slot < 0 or slot >= load.shape[0] or nodes[UP, slot_node[slot]] == 0:
+                return BAD_SLOT
+    for k in range(jobs):
+        row = index[ROW, k]
+        if columns[JOB, row] < 0.0:
+            return NOT_ACTIVE
+        wanted = int(columns[WANTED, row])
+        if 0 <= wanted < k and index[ROW, wanted] == row:
+            return PLANNED_TWICE
+        columns[WANTED, row] = k
+        begin = index[BEGIN, index[UNIT, k]]
+        end = index[BEGIN, index[UNIT, k] + 1]
+        if end - begin != int(columns[GPUS, row]):
+            return WRONG_GANG
+        for i in range(begin, end):
+            load[slots[i]] += 1
+            if load[slots[i]] > sharing:
+                return OVERBOOKED
+        place = int(columns[PLACE, row])
+        if place < 0:
+            actions[k] = START
+            continue
+        actions[k] = KEEP
+        before = old_index[BEGIN, old_index[UNIT, place]]
+        for i in range(end - begin):
+            if old_slots[before + i] != slots[begin + i]:
+                actions[k] = MOVE
+                break
+    pauses = 0
+    for k in range(old_jobs):
+        row = old_index[ROW, k]
+        if columns[PLACE, row] != k:
+            continue
+        wanted = int(columns[WANTED, row])
+        if wanted < 0 or wanted >= jobs or index[ROW, wanted] != row:
+            paused[pauses] = row
+            pauses += 1
+    return pauses
+
+
+@njit(cache=True)
+def make_so(columns, index, slots, pace_s, jobs, actions, paused, pauses, at_s, each_instant, events, count, arena, used):
+    """Turn a checked plan into fact and write it down; returns the events and slots written so far."""
+    for i in range(pauses):
+        row = paused[i]
+        stop(columns, row)
+        events[count].at_s = at_s
+        events[count].kind = PAUSED
+        events[count].job = int(columns[JOB, row])
+        events[count].value = columns[REMAINING, row]
+        count += 1
+    for k in range(jobs):
+        row = index[ROW, k]
+        action = actions[k]
+        if action != KEEP:
+            stop(columns, row)
+            unit = index[UNIT, k]
+            begin = index[BEGIN, unit]
+            gpus = index[BEGIN, unit + 1] - begin
+            columns[STALL_S, row] = columns[STARTUP_S, row]
+            events[count].kind = STARTED if action == START else MOVED
+            events[count].begin = used
+            events[count].gpus = gpus
+            for i in range(gpus):
+                arena[used + i] = slots[begin + i]
+            used += gpus
+        elif columns[PACE_S, row] != pace_s[k]:
+            events[count].kind = PACED
+        else:
+            columns[PLACE, row] = k
+            continue
+        events[count].at_s = at_s
+        events[count].job = int(columns[JOB, row])
+        events[count].value = pace_s[k]
+        count += 1
+        columns[PACE_S, row] = pace_s[k]
+        columns[PLACE, row] = k
+    if each_instant:
+        charge(columns, index, jobs)
+    return count, used
+
+
+@njit(cache=True)
+def stop(columns, row):
+    """Off its slots; what was not checkpointed has to be done again."""
+    columns[PLACE, row] = -1.0
+    columns[REMAINING, row] += columns[UNSAVED, row]
+    columns[UNSAVED, row] = 0.0
+    columns[UNSAVED_S, row] = 0.0
+
+
+@njit(cache=True)
+def charge(columns, index, jobs):
+    """Make every running job sit out the start-up of its whole unit again."""
+    k = 0
+    while k < jobs:
+        unit = index[UNIT, k]
+        total_s = 0.0
+        end = k
+        while end < jobs and index[UNIT, end] == unit:
+            total_s += columns[STARTUP_S, index[ROW, end]]
+            end += 1
+        for member in range(k, end):
+            columns[STALL_S, index[ROW, member]] = total_s
+        k = end
+
+
+@njit(cache=True)
+def sort_by(order, key, out):
+    """Sort rows by key into `out`, stably. Cheap when they are nearly sorted, as they mostly are."""
+    n = order.shape[0]
+    keys = np.empty(n)
+    shifts = 0
+    for i in range(n):
+        row = order[i]
+        value = key[row]
+        at = i
+        while at > 0 and keys[at - 1] > value:
+            keys[at] = keys[at - 1]
+            out[at] = out[at - 1]
+            at -= 1
+        keys[at] = value
+        out[at] = row
+        shifts += i - at
+        if shifts > 16 * n + 64:
+            break
+    if shifts > 16 * n + 64:
+        for i in range(n):
+            keys[i] = key[order[i]]
+        ranks = np.argsort(keys, kind="mergesort")
+        for i in range(n):
+            out[i] = order[ranks[i]]

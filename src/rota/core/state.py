@@ -1,0 +1,233 @@
+"""What is so, and what was asked for: the one owner of everything that changes during a run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core import columns as c
+from rota.core import kernels
+from rota.core.cluster import Cluster
+from rota.core.costs import Cost
+from rota.core.errors import IllegalPlan
+from rota.core.events import Kind
+from rota.core.plan import Plan
+from rota.core.timeline import Journal, Timeline
+
+
+class Instant:
+    """Everything that happened at one moment, as one record."""
+
+    __slots__ = ("arrivals", "at_s", "ends", "finished", "first_job", "joined", "lost")
+
+    def __init__(
+        self,
+        at_s: float,
+        finished: NDArray[np.int32],
+        ends: int = 0,
+        first_job: int = 0,
+        arrivals: int = 0,
+        joined: Sequence[int] = (),
+        lost: Sequence[int] = (),
+    ) -> None:
+        self.at_s = at_s
+        self.finished = finished
+        """Rows of the jobs that finished; the first `ends` count."""
+        self.ends = ends
+        self.first_job = first_job
+        """The jobs that arrived: `arrivals` of them from here on."""
+        self.arrivals = arrivals
+        self.joined = joined
+        self.lost = lost
+
+
+class Decisions:
+    """The difference between a plan and what runs: what a backend has to do."""
+
+    __slots__ = ("actions", "paused", "pauses", "plan")
+
+    def __init__(self, plan: Plan, actions: NDArray[np.int8], paused: NDArray[np.int32], pauses: int) -> None:
+        self.plan = plan
+        self.actions = actions
+        """KEEP, START or MOVE for each job of the plan."""
+        self.paused = paused
+        """Rows to pause; the first `pauses` count."""
+        self.pauses = pauses
+
+
+class View:
+    """What a policy may read: the columns of the active jobs, and the machines.
+
+    A column has one value per *row*; `order` lists the rows of the active jobs, in list order (new
+    arrivals last). Rows that are not in `order` hold leftovers.
+    """
+
+    __slots__ = (
+        "capacity", "cluster", "columns", "cost", "current", "draft", "duration_s", "executed_s", "gpus", "iteration_s",
+        "nodes", "now_s", "order", "own", "place", "priority", "remaining", "scratch", "slots", "submit_s",
+    )  # fmt: skip
+
+    def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+        """The rows by ascending key; equal keys stay in (list) order."""
+        rows = self.order if order is None else order
+        ranked = np.empty_like(rows)
+        kernels.sort_by(rows, key, ranked)
+        return ranked
+
+
+class State:
+    """The active jobs, where they run, and the timeline so far. Only `apply`, `request` and `confirm` change it."""
+
+    def __init__(
+        self,
+        table: NDArray[np.float64],
+        cluster: Cluster,
+        cost: Cost,
+        sharing: int = 1,
+        own: Sequence[str] = (),
+    ) -> None:
+        self.table = table
+        self.cost = cost
+        self.sharing = sharing
+        self.own = tuple(own)
+        self.now_s = 0.0
+        self.active = 0
+        self.journal = Journal()
+        self.nodes = cluster.table()
+        self.slot_node = cluster.slot_nodes()
+        slots = cluster.slots
+        jobs = min(slots * sharing, table.shape[1])
+        self._load = np.zeros(slots, np.int8 if sharing < 128 else np.int32)
+        self._actions = np.zeros(jobs, np.int8)
+        self._paused = np.zeros(jobs, np.int32)
+        self.plan = Plan(jobs, slots * sharing)
+        self._bound = slots * sharing
+        self.view = View()
+        self.view.cluster = cluster
+        self.view.cost = cost
+        self.view.nodes = _frozen(self.nodes)
+        self.view.slots = slots
+        self.view.draft = Plan(jobs, slots * sharing)
+        self.view.scratch = np.zeros((8, max(slots, len(cluster.nodes), int(table[c.GPUS].max(initial=0)) + 1)), np.int32)
+        self._resize(64)
+
+    def apply(self, instant: Instant) -> None:
+        """Let time pass up to the instant, then take in what happened."""
+        if instant.at_s < self.now_s:
+            raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
+        plan, journal = self.plan, self.journal
+        elapsed_s = instant.at_s - self.now_s
+        if elapsed_s > 0.0 and plan.jobs:
+            kernels.advance(self.columns, plan.index, plan.jobs, elapsed_s, self.cost.checkpoint_every_s)
+        self.now_s = instant.at_s
+        if instant.joined or instant.lost:
+            self._change_nodes(instant)
+        ends, arrivals = instant.ends, instant.arrivals
+        if ends or arrivals:
+            if self.active - ends + arrivals > self.capacity:
+                self._resize(self.active + arrivals)
+            journal.reserve(ends + arrivals, 0)
+            self.active = kernels.turn_over(
+                self.columns, self.order, self.active, self.free, instant.finished, ends, self.table,
+                instant.first_job, arrivals, self.now_s, journal.events, journal.count,
+            )  # fmt: skip
+            journal.count += ends + arrivals
+        view = self.view
+        view.now_s = self.now_s
+        view.order = self.order[: self.active]
+
+    def request(self, plan: Plan) -> Decisions:
+        """Check a plan and record it as wanted; returns how it differs from what runs."""
+        old = self.plan
+        pauses = kernels.compare(
+            self.columns, old.index, old.slots, old.jobs, plan.index, plan.slots, plan.jobs, plan.units,
+            self.nodes, self.slot_node, self.sharing, self._load, self._actions, self._paused,
+        )  # fmt: skip
+        if pauses < 0:
+            raise IllegalPlan(f"at {self.now_s} s: {_ILLEGAL[pauses]}")
+        return Decisions(plan, self._actions, self._paused, pauses)
+
+    def confirm(self, decisions: Decisions) -> None:
+        """The decisions have been carried out: make them fact and write them down."""
+        plan, journal = decisions.plan, self.journal
+        journal.reserve(plan.jobs + decisions.pauses, self._bound)
+        journal.count, journal.used = kernels.make_so(
+            self.columns, plan.index, plan.slots, plan.pace_s, plan.jobs, decisions.actions, decisions.paused,
+            decisions.pauses, self.now_s, self.cost.each_instant, journal.events, journal.count,
+            journal.slots, journal.used,
+        )  # fmt: skip
+        if plan.order is not None:
+            self.order[: self.active] = plan.order
+        self.view.draft, self.plan = self.plan, plan
+        self.view.current = plan
+
+    def timeline(self) -> Timeline:
+        return self.journal.timeline()
+
+    def _change_nodes(self, instant: Instant) -> None:
+        for node in instant.lost:
+            self.nodes[c.UP, node] = 0
+            self._write(Kind.NODE_LOST, node)
+            for k in range(self.plan.jobs):
+                row = self.plan.index[c.ROW, k]
+                if self.columns[c.PLACE, row] == k and node in self.slot_node[self.plan.slots_of(k)]:
+                    kernels.stop(self.columns, row)
+                    self._write(Kind.PAUSED, int(self.columns[c.JOB, row]), self.columns[c.REMAINING, row])
+        for node in instant.joined:
+            self.nodes[c.UP, node] = 1
+            self._write(Kind.NODE_JOINED, node)
+
+    def _write(self, kind: Kind, job: int, value: float = 0.0) -> None:
+        journal = self.journal
+        journal.reserve(1, 0)
+        journal.events[journal.count] = (self.now_s, value, 0, job, 0, kind)
+        journal.count += 1
+
+    def _resize(self, at_least: int) -> None:
+        """Room for more active jobs: every array over rows doubles."""
+        old = getattr(self, "columns", np.zeros((0, 0)))
+        capacity = max(at_least, 2 * old.shape[1])
+        self.columns = np.zeros((c.OWN + len(self.own), capacity))
+        self.columns[c.JOB] = self.columns[c.PLACE] = self.columns[c.WANTED] = -1.0
+        self.columns[c.ITERATION_S] = self.columns[c.GPUS] = 1.0
+        order = np.zeros(capacity, np.int32)
+        self.free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
+        if self.active:
+            self.columns[:, : old.shape[1]] = old
+            order[: self.active] = self.order[: self.active]
+            used = self.order[: self.active]
+            unused = np.setdiff1d(np.arange(capacity, dtype=np.int32), used)[::-1]
+            self.free[: len(unused)] = unused
+        self.order, self.capacity = order, capacity
+        self._show()
+
+    def _show(self) -> None:
+        """Give the view its read-only columns."""
+        view, columns = self.view, _frozen(self.columns)
+        view.columns = self.columns
+        view.capacity = self.capacity
+        view.current = self.plan
+        view.remaining = columns[c.REMAINING]
+        view.iteration_s = columns[c.ITERATION_S]
+        view.gpus = columns[c.GPUS]
+        view.submit_s = columns[c.SUBMIT_S]
+        view.duration_s = columns[c.DURATION_S]
+        view.priority = columns[c.PRIORITY]
+        view.executed_s = columns[c.EXECUTED_S]
+        view.place = columns[c.PLACE]
+        view.own = {name: self.columns[c.OWN + i] for i, name in enumerate(self.own)}
+
+
+_ILLEGAL = {
+    kernels.NOT_ACTIVE: "the plan names a job that is not active",
+    kernels.PLANNED_TWICE: "the plan names a job twice",
+    kernels.WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
+    kernels.BAD_SLOT: "the plan names a slot that is not there",
+    kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
+}
+
+
+def _frozen(array: NDArray) -> NDArray:  # type: ignore[type-arg]
+    view = array.view()
+    view.flags.writeable = False
+    return view

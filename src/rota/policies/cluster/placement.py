@@ -1,0 +1,316 @@
+"""Placement: from an order of jobs to slots, first fit, everybody or nobody of a gang.
+
+`consolidated` puts a gang on one node if any node is large enough, else on whole idle nodes and one
+part of a node, inside one switch unless no switch is large enough. `spread` takes one slot after
+another from the node with the most free ones.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rota.core.columns import (
+    BEGIN,
+    FIRST,
+    GPUS,
+    ITERATION_S,
+    KIND,
+    KINDS,
+    PLACE,
+    ROW,
+    SIZE,
+    SWITCH,
+    UNIT,
+    UP,
+)
+from rota.core.plan import Plan
+from rota.core.state import View
+
+CONSOLIDATED, SPREAD = 0, 1
+STYLES = {"consolidated": CONSOLIDATED, "spread": SPREAD}
+
+# Rows of the view's scratch space.
+FREE, OPEN, HINT, FAILED, TAKEN, HELD, PICKED, COUNTS = range(8)
+
+
+def first_fit(
+    view: View,
+    order: NDArray[np.int32],
+    *,
+    anchors: NDArray[np.int32] | None = None,
+    style: int = CONSOLIDATED,
+    strict: bool = False,
+    keep: bool | None = None,
+) -> Plan:
+    """Start whoever fits, in this order; with `strict`, nobody after the first who does not.
+
+    With `keep` (by default: where the cost model says so) a running job stays on its slots unless
+    somebody before it needs them. `anchors` names, for each row, the row whose slots it would keep.
+    """
+    plan = view.draft
+    if view.cost.keeps_slots if keep is None else keep:
+        old = view.current
+        plan.jobs = fit_keeping(
+            view.columns, order, order if anchors is None else anchors, view.nodes, plan.index, plan.slots,
+            plan.pace_s, old.index, old.slots, old.jobs, view.scratch, style, strict,
+        )  # fmt: skip
+    else:
+        plan.jobs = fit_afresh(
+            view.columns, order, view.nodes, plan.index, plan.slots, plan.pace_s, view.scratch, style, strict
+        )
+    plan.units = plan.jobs
+    plan.order = order
+    plan.wake_at_s = np.inf
+    return plan
+
+
+@njit(cache=True)
+def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, strict):
+    """First fit from an empty cluster; returns how many jobs were placed."""
+    free, hint, failed = scratch[FREE], scratch[HINT], scratch[FAILED]
+    left = 0
+    for node in range(nodes.shape[1]):
+        free[node] = nodes[SIZE, node] * nodes[UP, node]
+        left += free[node]
+    hint[:] = 0
+    failed[:] = 0
+    placed = 0
+    used = 0
+    index[BEGIN, 0] = 0
+    for i in range(order.shape[0]):
+        if left == 0:
+            break
+        row = order[i]
+        gpus = int(columns[GPUS, row])
+        if gpus > left or failed[gpus]:
+            if strict:
+                break
+            continue
+        parts = find(free, nodes, gpus, columns[KINDS, row], style, hint, scratch[PICKED], scratch[COUNTS])
+        if parts == 0:
+            if strict:
+                break
+            failed[gpus] = columns[KINDS, row] < 0.0
+            continue
+        for part in range(parts):
+            node = scratch[PICKED, part]
+            for _ in range(scratch[COUNTS, part]):
+                slots[used] = nodes[FIRST, node] + nodes[SIZE, node] - free[node]
+                free[node] -= 1
+                used += 1
+        left -= gpus
+        index[ROW, placed] = row
+        index[UNIT, placed] = placed
+        pace_s[placed] = columns[ITERATION_S, row]
+        placed += 1
+        index[BEGIN, placed] = used
+    return placed
+
+
+@njit(cache=True)
+def fit_keeping(columns, order, anchors, nodes, index, slots, pace_s, old_index, old_slots, old_jobs, scratch, style, strict):
+    """First fit where running jobs stay put unless somebody before them needs their slots.
+
+    Newcomers take slots that nobody holds if they can, else they displace whoever comes after them.
+    """
+    free, opened, hint, failed = scratch[FREE], scratch[OPEN], scratch[HINT], scratch[FAILED]
+    taken, held = scratch[TAKEN], scratch[HELD]
+    left = 0
+    for node in range(nodes.shape[1]):
+        free[node] = nodes[SIZE, node] * nodes[UP, node]
+        opened[node] = free[node]
+        left += free[node]
+        for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
+            taken[slot] = 0
+            held[slot] = 0
+    hint[:] = 0
+    failed[:] = 0
+    for k in range(old_jobs):
+        if columns[PLACE, old_index[ROW, k]] == k:
+            for i in range(old_index[BEGIN, old_index[UNIT, k]], old_index[BEGIN, old_index[UNIT, k] + 1]):
+                slot = old_slots[i]
+                if held[slot] == 0:
+                    opened[node_of(nodes, slot)] -= 1
+                held[slot] += 1
+    placed = 0
+    used = 0
+    index[BEGIN, 0] = 0
+    for i in range(order.shape[0]):
+        if left == 0:
+            break
+        row = order[i]
+        gpus = int(columns[GPUS, row])
+        place = int(columns[PLACE, anchors[i]])
+        begin = 0
+        stays = place >= 0
+        if stays:
+            begin = old_index[BEGIN, old_index[UNIT, place]]
+            for s in range(begin, begin + gpus):
+                if taken[old_slots[s]]:
+                    stays = False
+        if stays:
+            for s in range(begin, begin + gpus):
+                slot = old_slots[s]
+                taken[slot] = 1
+                free[node_of(nodes, slot)] -= 1
+                slots[used] = slot
+                used += 1
+        else:
+            if gpus > left or failed[gpus]:
+                if strict:
+                    break
+                continue
+            kinds = columns[KINDS, row]
+            parts = find(opened, nodes, gpus, kinds, style, hint, scratch[PICKED], scratch[COUNTS])
+            if parts == 0:
+                parts = find(free, nodes, gpus, kinds, style, hint[:0], scratch[PICKED], scratch[COUNTS])
+            if parts == 0:
+                if strict:
+                    break
+                failed[gpus] = kinds < 0.0
+                continue
+            for part in range(parts):
+                used = take(scratch[PICKED, part], scratch[COUNTS, part], nodes, free, opened, taken, held, slots, used)
+        left -= gpus
+        index[ROW, placed] = row
+        index[UNIT, placed] = placed
+        pace_s[placed] = columns[ITERATION_S, row]
+        placed += 1
+        index[BEGIN, placed] = used
+    return placed
+
+
+@njit(cache=True)
+def take(node, count, nodes, free, opened, taken, held, slots, used):
+    """Take slots of a node: those that nobody holds first, then those of jobs further down."""
+    first = nodes[FIRST, node]
+    for holding in range(2):
+        for slot in range(first, first + nodes[SIZE, node]):
+            if count == 0:
+                return used
+            if taken[slot] or (held[slot] > 0) != (holding == 1):
+                continue
+            taken[slot] = 1
+            free[node] -= 1
+            if holding == 0:
+                opened[node] -= 1
+            slots[used] = slot
+            used += 1
+            count -= 1
+    return used
+
+
+@njit(cache=True)
+def node_of(nodes, slot):
+    """The node that has a slot."""
+    low = 0
+    high = nodes.shape[1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if nodes[FIRST, middle] <= slot:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
+def may_use(nodes, node, kinds):
+    """Whether a node's device kind is in the set; a negative set is all of them."""
+    return kinds < 0.0 or (int(kinds) >> nodes[KIND, node]) & 1 == 1
+
+
+@njit(cache=True)
+def find(free, nodes, gpus, kinds, style, hint, picked, counts):
+    """Choose nodes for a gang; returns how many, 0 if it does not fit.
+
+    `hint[gpus]` is where to look first: nodes before it failed for this size in this pass.
+    """
+    if style == SPREAD:
+        return find_spread(free, nodes, gpus, kinds, picked, counts)
+    largest = 0
+    for node in range(nodes.shape[1]):
+        if nodes[SIZE, node] > largest and may_use(nodes, node, kinds):
+            largest = nodes[SIZE, node]
+    if gpus > largest:
+        return find_whole(free, nodes, gpus, kinds, picked, counts)
+    start = hint[gpus] if hint.shape[0] > 0 and kinds < 0.0 else 0
+    for node in range(start, nodes.shape[1]):
+        if free[node] >= gpus and may_use(nodes, node, kinds):
+            if hint.shape[0] > 0 and kinds < 0.0:
+                hint[gpus] = node
+            picked[0] = node
+            counts[0] = gpus
+            return 1
+    return 0
+
+
+@njit(cache=True)
+def find_whole(free, nodes, gpus, kinds, picked, counts):
+    """A gang larger than any node: inside the first switch that has room, or over all if none is large enough."""
+    begin = 0
+    some_switch_is_large_enough = False
+    while begin < nodes.shape[1]:
+        end = begin
+        size = 0
+        while end < nodes.shape[1] and nodes[SWITCH, end] == nodes[SWITCH, begin]:
+            size += nodes[SIZE, end] if may_use(nodes, end, kinds) else 0
+            end += 1
+        if size >= gpus:
+            some_switch_is_large_enough = True
+            parts = find_between(free, nodes, gpus, kinds, begin, end, picked, counts)
+            if parts:
+                return parts
+        begin = end
+    if some_switch_is_large_enough:
+        return 0
+    return find_between(free, nodes, gpus, kinds, 0, nodes.shape[1], picked, counts)
+
+
+@njit(cache=True)
+def find_between(free, nodes, gpus, kinds, begin, end, picked, counts):
+    """Idle nodes in index order while they are needed whole, then the first other node with room for the rest."""
+    parts = 0
+    rest = gpus
+    for node in range(begin, end):
+        if 0 < nodes[SIZE, node] <= rest and free[node] == nodes[SIZE, node] and may_use(nodes, node, kinds):
+            picked[parts] = node
+            counts[parts] = nodes[SIZE, node]
+            rest -= nodes[SIZE, node]
+            parts += 1
+    if rest == 0:
+        return parts
+    for node in range(begin, end):
+        if free[node] < rest or not may_use(nodes, node, kinds):
+            continue
+        is_picked = False
+        for part in range(parts):
+            is_picked |= picked[part] == node
+        if not is_picked:
+            picked[parts] = node
+            counts[parts] = rest
+            return parts + 1
+    return 0
+
+
+@njit(cache=True)
+def find_spread(free, nodes, gpus, kinds, picked, counts):
+    """Slot after slot from the node with the most free ones."""
+    n = nodes.shape[1]
+    counts[:n] = 0
+    for _ in range(gpus):
+        best = -1
+        for node in range(n):
+            if free[node] > counts[node] and may_use(nodes, node, kinds):
+                if best < 0 or free[node] - counts[node] > free[best] - counts[best]:
+                    best = node
+        if best < 0:
+            return 0
+        counts[best] += 1
+    parts = 0
+    for node in range(n):
+        if counts[node] > 0:
+            picked[parts] = node
+            counts[parts] = counts[node]
+            parts += 1
+    return parts

@@ -1,0 +1,79 @@
+"""The compiled steps of virtual time: when the next jobs end, and how fast they run where they are."""
+
+import numpy as np
+from numba import njit
+
+from rota.core.columns import PACE_S, PLACE, REMAINING, ROW, STALL_S
+
+WINDOW = 1e-6  # how much later than the earliest end, relatively, an end may matter to its group
+
+
+@njit(cache=True)
+def close(a, b, rel, absolute):
+    """Whether two times agree, as math.isclose has it."""
+    return a == b or abs(a - b) <= max(rel * max(abs(a), abs(b)), absolute)
+
+
+@njit(cache=True)
+def end_of(columns, row, now_s, delays_end):
+    """When a running job will end if nothing happens."""
+    if delays_end:
+        return now_s + (columns[STALL_S, row] + max(columns[REMAINING, row], 0.0) * columns[PACE_S, row])
+    return now_s + columns[REMAINING, row] * columns[PACE_S, row]
+
+
+@njit(cache=True)
+def next_ends(columns, index, jobs, order, now_s, delays_end, ends_rel, ends_abs, ending):
+    """The next end and who ends then: writes their rows to `ending`, returns the time and how many."""
+    first_s = np.inf
+    near = 0
+    for k in range(jobs):
+        end_s = end_of(columns, index[ROW, k], now_s, delays_end)
+        if end_s < first_s:
+            if first_s > end_s + WINDOW * abs(end_s) + ends_abs:
+                near = 0
+            first_s = end_s
+            ending[0] = index[ROW, k]
+            near += 1
+        elif end_s <= first_s + WINDOW * abs(first_s) + ends_abs:
+            near += 1
+    if near <= 1:
+        return first_s, near
+    return group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, first_s)
+
+
+@njit(cache=True)
+def group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, first_s):
+    """Visit the running jobs in list order; each joins the first group that is close, else founds one."""
+    n = 0
+    rows = np.empty(ending.shape[0], np.int32)
+    group = np.empty(ending.shape[0], np.int32)
+    founded_s = np.empty(ending.shape[0])
+    groups = 0
+    limit_s = first_s + WINDOW * abs(first_s) + ends_abs
+    for i in range(order.shape[0]):
+        row = order[i]
+        if columns[PLACE, row] < 0.0:
+            continue
+        end_s = end_of(columns, row, now_s, delays_end)
+        if end_s > limit_s:
+            continue
+        joined = groups
+        for g in range(groups):
+            if close(end_s, founded_s[g], ends_rel, 0.0):
+                joined = g
+                break
+        if joined == groups:
+            founded_s[groups] = end_s
+            groups += 1
+        rows[n] = row
+        group[n] = joined
+        n += 1
+    earliest_s = founded_s[:groups].min()
+    count = 0
+    for i in range(n):
+        at_s = founded_s[group[i]]
+        if at_s == earliest_s or (ends_abs > 0.0 and close(at_s, earliest_s, ends_rel, ends_abs)):
+            ending[count] = rows[i]
+            count += 1
+    return earliest_s, count
