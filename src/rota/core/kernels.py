@@ -39,13 +39,15 @@ NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED = -1, -2, -3, -4, -5
 
 
 @njit(cache=True)
-def advance(columns, index, jobs, elapsed_s, checkpoint_every_s):
+def advance(columns, index, jobs, from_s, to_s, checkpoint_every_s):
     """Let the running jobs run: sit out the start-up first, then make progress at their pace."""
+    elapsed_s = to_s - from_s
     for k in range(jobs):
         row = index[ROW, k]
         if columns[PLACE, row] != k:
             continue  # lost with its node since
-        columns[EXECUTED_S, row] += elapsed_s
+        # In this order of additions, because the reference's Tiresias sinks jobs by its last bit.
+        columns[EXECUTED_S, row] = columns[EXECUTED_S, row] + to_s - from_s
         stall_s = columns[STALL_S, row]
         productive_s = max(elapsed_s - stall_s, 0.0)
         columns[STALL_S, row] = max(stall_s - elapsed_s, 0.0)

@@ -1,14 +1,33 @@
 """The one control loop: what happened → state → plan → decisions → backend."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
+from rota.core.costs import EXACT, Ties
 from rota.core.plan import Plan
 from rota.core.state import Decisions, Instant, State, View
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a policy asks of the state that it will plan on."""
+
+    own: tuple[str, ...] = ()
+    """Columns over the active jobs that it remembers things in; 0 when a job arrives."""
+    own_slots: tuple[str, ...] = ()
+    """Columns over the slots; 0 at the start."""
+    sharing: int = 1
+    """How many jobs may share a slot."""
+    ties: Ties = EXACT
+    """What its reference implementation takes for one instant; used with the `interval` cost."""
+
+
 class Policy(Protocol):
     """Answers one question: what runs now, where, and with whom?"""
+
+    @property
+    def needs(self) -> Needs: ...
 
     def plan(self, view: View) -> Plan:
         """What should be so now. Asked once per instant; reads the view and changes nothing else."""

@@ -64,7 +64,7 @@ class View:
 
     __slots__ = (
         "capacity", "cluster", "columns", "cost", "current", "draft", "duration_s", "executed_s", "gpus", "iteration_s",
-        "nodes", "now_s", "order", "own", "place", "priority", "remaining", "scratch", "slots", "submit_s",
+        "nodes", "now_s", "order", "own_slots", "place", "priority", "remaining", "scratch", "slots", "submit_s",
     )  # fmt: skip
 
     def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
@@ -85,11 +85,12 @@ class State:
         cost: Cost,
         sharing: int = 1,
         own: Sequence[str] = (),
+        own_slots: Sequence[str] = (),
     ) -> None:
         self.table = table
         self.cost = cost
         self.sharing = sharing
-        self.own = tuple(own)
+        self._own = len(own)
         self.now_s = 0.0
         self.active = 0
         self.journal = Journal()
@@ -107,6 +108,7 @@ class State:
         self.view.cost = cost
         self.view.nodes = _frozen(self.nodes)
         self.view.slots = slots
+        self.view.own_slots = np.zeros((len(own_slots), slots))
         self.view.draft = Plan(jobs, slots * sharing)
         self.view.scratch = np.zeros((8, max(slots, len(cluster.nodes), int(table[c.GPUS].max(initial=0)) + 1)), np.int32)
         self._resize(64)
@@ -116,9 +118,10 @@ class State:
         if instant.at_s < self.now_s:
             raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
         plan, journal = self.plan, self.journal
-        elapsed_s = instant.at_s - self.now_s
-        if elapsed_s > 0.0 and plan.jobs:
-            kernels.advance(self.columns, plan.index, plan.jobs, elapsed_s, self.cost.checkpoint_every_s)
+        if instant.at_s > self.now_s and plan.jobs:
+            kernels.advance(
+                self.columns, plan.index, plan.jobs, self.now_s, instant.at_s, self.cost.checkpoint_every_s
+            )
         self.now_s = instant.at_s
         if instant.joined or instant.lost:
             self._change_nodes(instant)
@@ -187,7 +190,7 @@ class State:
         """Room for more active jobs: every array over rows doubles."""
         old = getattr(self, "columns", np.zeros((0, 0)))
         capacity = max(at_least, 2 * old.shape[1])
-        self.columns = np.zeros((c.OWN + len(self.own), capacity))
+        self.columns = np.zeros((c.OWN + self._own, capacity))
         self.columns[c.JOB] = self.columns[c.PLACE] = self.columns[c.WANTED] = -1.0
         self.columns[c.ITERATION_S] = self.columns[c.GPUS] = 1.0
         order = np.zeros(capacity, np.int32)
@@ -215,7 +218,6 @@ class State:
         view.priority = columns[c.PRIORITY]
         view.executed_s = columns[c.EXECUTED_S]
         view.place = columns[c.PLACE]
-        view.own = {name: self.columns[c.OWN + i] for i, name in enumerate(self.own)}
 
 
 _ILLEGAL = {

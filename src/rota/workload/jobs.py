@@ -1,5 +1,6 @@
 """A workload: the jobs of a trace as columns, sorted by submit time."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,12 +10,24 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError, TraceError
-from rota.workload.profiles import ITERATION_FACTOR, MODELS, profile, startup_s
+from rota.workload.profiles import PROFILES, profiled_s, startups_s
 
 Floats = NDArray[np.float64]
+Numbers = Sequence[float] | Floats
+
+_LIMITS = (
+    # column, lowest value, whether that value itself is already too low
+    ("submit_s", 0.0, False),
+    ("gpus", 0.0, True),
+    ("duration_s", 0.0, False),
+    ("iteration_s", 0.0, True),
+    ("stages_s", 0.0, False),
+    ("iterations", 0.0, True),
+    ("priority", 0.0, False),
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Workload:
     """Training jobs, one per position of every column. Build it with `workload()`, which sorts and checks."""
 
@@ -35,6 +48,7 @@ class Workload:
     """0 guaranteed, 1 opportunistic."""
     model: NDArray[np.int64]
     models: tuple[str, ...]
+    """The names behind `model`, in order of first appearance."""
     kinds: tuple[tuple[str, ...], ...] = ()
     """The device kinds each job may run on, empty for any; no entry at all if no job minds."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -57,18 +71,25 @@ class Workload:
 
     def head(self, jobs: int) -> "Workload":
         """The first jobs only."""
-        return self._at(np.arange(min(jobs, len(self))))
+        if jobs < 1:
+            raise InputError(f"{self.name}: cannot keep the first {jobs} jobs; ask for at least 1")
+        return self if jobs >= len(self) else self._at(np.arange(jobs))
 
     def noted(self, note: str) -> "Workload":
         return replace(self, notes=(*self.notes, note))
 
     def _at(self, rows: NDArray[np.int64]) -> "Workload":
-        columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority", "model")
+        """These rows, with only the models that they name."""
+        columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
+        numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
         return replace(
             self,
-            ids=tuple(self.ids[row] for row in rows),
+            ids=tuple(self.ids[row] for row in rows.tolist()),
             stages_s=self.stages_s[:, rows],
-            kinds=tuple(self.kinds[row] for row in rows) if self.kinds else (),
+            model=numbers,
+            models=models,
+            kinds=tuple(self.kinds[row] for row in rows.tolist()) if self.kinds else (),
+            speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
             **{name: getattr(self, name)[rows] for name in columns},
         )
 
@@ -106,29 +127,30 @@ class Workload:
         """Every job must fit on the machines it may use when they are empty."""
         for row in np.flatnonzero(slots > cluster.slots)[:1]:
             raise InputError(
-                f"{self.name}: job {self.ids[row]} needs {self.gpus[row]:g} GPUs; "
-                f"the cluster has {cluster.slots // cluster.slots_per_gpu}. Use a larger cluster or leave the job out"
+                f"{self.name}: job {self.ids[row]} needs {self.gpus[row]:g} GPUs; the cluster has "
+                f"{cluster.slots // cluster.slots_per_gpu}. Use a larger cluster or leave the job out"
             )
-        room = {kind: sum(node.slots for node in cluster.nodes if node.kind == kind) for kind in cluster.kinds}
+        room = {
+            kind: sum(node.slots for node in cluster.nodes if node.kind == kind) for kind in cluster.kinds
+        }
         for row, kinds in enumerate(self.kinds):
             if kinds and slots[row] > sum(room.get(kind, 0) for kind in set(kinds)):
-                raise InputError(
-                    f"{self.name}: job {self.ids[row]} needs {self.gpus[row]:g} GPUs of kind {' or '.join(kinds)}; "
-                    f"the cluster has {', '.join(f'{n // cluster.slots_per_gpu} {kind}' for kind, n in room.items())}"
-                )
+                has = ", ".join(f"{slots // cluster.slots_per_gpu} {kind}" for kind, slots in room.items())
+                needs = f"{self.gpus[row]:g} GPUs of kind {' or '.join(kinds)}"
+                raise InputError(f"{self.name}: job {self.ids[row]} needs {needs}; the cluster has {has}")
 
 
 def workload(
     name: str,
     ids: Sequence[str],
-    submit_s: Sequence[float] | Floats,
-    gpus: Sequence[float] | Floats,
+    submit_s: Numbers,
+    gpus: Numbers,
     model: Sequence[str],
     *,
-    duration_s: Sequence[float] | Floats,
-    iterations: Sequence[float] | Floats | None = None,
-    iteration_s: Sequence[float] | Floats | None = None,
-    stages_s: Sequence[Sequence[float]] | Floats | None = None,
+    duration_s: Numbers,
+    iterations: Numbers | None = None,
+    iteration_s: Numbers | None = None,
+    stages_s: Sequence[Numbers] | Floats | None = None,
     priority: Sequence[int] | NDArray[np.int64] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     speeds: Mapping[str, Mapping[str, float]] | None = None,
@@ -136,58 +158,86 @@ def workload(
 ) -> Workload:
     """A workload from plain sequences, sorted by submit time (ties stay in the order given).
 
-    Without iteration times and stages a job takes those of its model's profile; without iterations it
-    takes as many as fill its duration.
+    An iteration time or stage that is not given (the column missing, or NaN in it) is that of the model's
+    profile; iterations that are not given are as many as fill the duration.
     """
-    if not ids:
+    if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
-    seen = dict.fromkeys(ids)
-    if len(seen) != len(ids):
-        twice = next(job for job in seen if list(ids).count(job) > 1)
-        raise TraceError(f"{name}: job id {twice!r} appears more than once; ids must be unique")
-    sizes = np.asarray(gpus, float)
-    profiles = [profile(m, g) for m, g in zip(model, sizes.tolist(), strict=True)]
-    per_iteration = (
-        np.array([p.iteration_ms * ITERATION_FACTOR / 1000 for p in profiles])
-        if iteration_s is None
-        else np.asarray(iteration_s, float)
-    )
-    stages = (
-        np.array([[ms / 1000 for ms in p.stages_ms] for p in profiles]).T
-        if stages_s is None
-        else np.asarray(stages_s, float).reshape(3, -1)
-    )
-    seconds = np.asarray(duration_s, float)
-    models = tuple(dict.fromkeys(model))
-    numbers = {m: number for number, m in enumerate(models)}
+    sizes, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
+    numbers, models = _numbered(model)
+    profile_s = profiled_s(models, numbers, sizes)
+    per_iteration = _filled(iteration_s, profile_s[0])
     jobs = Workload(
         name=name,
         ids=tuple(ids),
         submit_s=np.asarray(submit_s, float),
         gpus=sizes,
-        iterations=seconds / per_iteration if iterations is None else np.asarray(iterations, float),
+        iterations=_filled(iterations, seconds / per_iteration),
         iteration_s=per_iteration,
         duration_s=seconds,
-        stages_s=stages,
-        startup_s=np.array([startup_s(m, g) for m, g in zip(model, sizes.tolist(), strict=True)]),
+        stages_s=_filled(stages_s, profile_s[1:]),
+        startup_s=startups_s(models, numbers, sizes),
         priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
-        model=np.array([numbers[m] for m in model], np.int64),
+        model=numbers,
         models=models,
-        kinds=tuple(kinds),
+        kinds=tuple(kinds) if any(kinds) else (),
         speeds=speeds or {},
         notes=tuple(notes),
     )
-    if np.all(np.diff(jobs.submit_s) >= 0):
+    _check(jobs)
+    return _with_fractions_noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
+
+
+def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Each job's model as a number, and the names in order of first appearance."""
+    models = {name: number for number, name in enumerate(dict.fromkeys(model))}
+    return np.array([models[name] for name in model], np.int64), tuple(models)
+
+
+def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default: Floats) -> Floats:
+    """What was given, and the default where nothing was."""
+    if given is None:
+        return default
+    values = np.asarray(given, float)
+    return np.where(np.isnan(values), default, values) if values.shape == default.shape else values
+
+
+def _check(jobs: Workload) -> None:
+    """Raise for the first job that makes no sense."""
+    if len(set(jobs.ids)) != len(jobs):
+        twice = Counter(jobs.ids).most_common(1)[0][0]
+        raise TraceError(f"{jobs.name}: job id {twice!r} appears more than once; ids must be unique")
+    for text in (*jobs.ids, *jobs.models):
+        if not text or text != text.strip():
+            raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
+    for name, low, open_below in _LIMITS:
+        column = getattr(jobs, name)
+        if column.shape[-1] != len(jobs):
+            raise TraceError(f"{jobs.name}: {name} has {column.shape[-1]} entries for {len(jobs)} jobs")
+        right = np.isfinite(column) & ((column > low) if open_below else (column >= low))
+        for row in np.flatnonzero(~np.atleast_2d(right).all(axis=0))[:1]:
+            limit = f"a finite number {'above' if open_below else 'of at least'} {low:g}"
+            raise TraceError(
+                f"{jobs.name}: job {jobs.ids[row]!r}: {name} must be {limit}{_hint(jobs, int(row))}"
+            )
+    if jobs.kinds and len(jobs.kinds) != len(jobs):
+        raise TraceError(f"{jobs.name}: kinds has {len(jobs.kinds)} entries for {len(jobs)} jobs")
+
+
+def _hint(jobs: Workload, row: int) -> str:
+    model = jobs.models[jobs.model[row]]
+    return (
+        ""
+        if model in PROFILES
+        else f"; model {model!r} has no profile to take it from (known: {', '.join(PROFILES)})"
+    )
+
+
+def _with_fractions_noted(jobs: Workload) -> Workload:
+    fractions = int(np.count_nonzero(jobs.gpus != np.ceil(jobs.gpus)))
+    if not fractions:
         return jobs
-    return jobs._at(np.argsort(jobs.submit_s, kind="stable"))
-
-
-def draw_models(jobs: int, seed: int, models: Sequence[str] = MODELS) -> list[str]:
-    """A model for each job that came without one."""
-    rng = np.random.default_rng(seed)
-    return [models[i] for i in rng.integers(len(models), size=jobs).tolist()]
-
-
-def draw_priorities(jobs: int, seed: int) -> NDArray[np.int64]:
-    """Guaranteed (0) or opportunistic (1), half and half, for jobs that came without a priority."""
-    return np.random.default_rng([seed, 1]).integers(2, size=jobs)
+    return jobs.noted(
+        f"{fractions:,} of {len(jobs):,} jobs ask for a fraction of a GPU: "
+        "each gets a whole one unless the cluster's slots_per_gpu is above 1"
+    )

@@ -1,10 +1,10 @@
-"""Reader for the traces of the Muri simulator: iterations, iteration time and stages per job, in milliseconds."""
+"""Reader for the traces of the Muri simulator: iterations, iteration time and stages, in milliseconds."""
 
 from pathlib import Path
 
 from rota.workload.jobs import Workload, workload
 from rota.workload.profiles import ITERATION_FACTOR
-from rota.workload.rows import read_rows
+from rota.workload.table import read_table
 
 FIELDS = (
     "job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration", "iteration_time",
@@ -14,16 +14,16 @@ FIELDS = (
 
 def read(path: Path, seed: int = 0) -> Workload:
     """Everything a job needs is in its row; nothing is drawn."""
-    rows = list(read_rows(path, FIELDS))
+    table = read_table(path, FIELDS)
     return workload(
         path.stem,
-        ids=[row.text("job_id") for row in rows],
-        submit_s=[row.number("submit_time") / 1000 for row in rows],
-        gpus=[row.whole("num_gpu", at_least=1) for row in rows],
-        model=[row.text("model_name") for row in rows],
-        duration_s=[row.number("duration") / 1000 for row in rows],
-        iterations=[row.positive("iterations") for row in rows],
-        iteration_s=[row.positive("iteration_time") * ITERATION_FACTOR / 1000 for row in rows],
-        stages_s=[[row.number(f"resource_time_{i}") / 1000 for row in rows] for i in range(3)],
-        priority=[int(row.one_of("priority", ("0", "1"))) for row in rows],
+        ids=table.ids("job_id"),
+        submit_s=table.numbers("submit_time") / 1000,
+        gpus=table.wholes("num_gpu", at_least=1),
+        model=table.texts("model_name"),
+        duration_s=table.numbers("duration") / 1000,
+        iterations=table.positives("iterations"),
+        iteration_s=table.positives("iteration_time") * ITERATION_FACTOR / 1000,
+        stages_s=[table.numbers(f"resource_time_{stage}") / 1000 for stage in range(3)],
+        priority=[int(priority) for priority in table.one_of("priority", ("0", "1"))],
     )

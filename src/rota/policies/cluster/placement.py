@@ -2,8 +2,11 @@
 
 `consolidated` puts a gang on one node if any node is large enough, else on whole idle nodes and one
 part of a node, inside one switch unless no switch is large enough. `spread` takes one slot after
-another from the node with the most free ones.
+another from the node with the most free ones. `anywhere` takes free slots in index order, as if
+there were no nodes.
 """
+
+from typing import Literal
 
 import numpy as np
 from numba import njit
@@ -26,8 +29,9 @@ from rota.core.columns import (
 from rota.core.plan import Plan
 from rota.core.state import View
 
-CONSOLIDATED, SPREAD = 0, 1
-STYLES = {"consolidated": CONSOLIDATED, "spread": SPREAD}
+Style = Literal["consolidated", "spread", "anywhere"]
+CONSOLIDATED, SPREAD, ANYWHERE = range(3)
+STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
 
 # Rows of the view's scratch space.
 FREE, OPEN, HINT, FAILED, TAKEN, HELD, PICKED, COUNTS = range(8)
@@ -38,7 +42,7 @@ def first_fit(
     order: NDArray[np.int32],
     *,
     anchors: NDArray[np.int32] | None = None,
-    style: int = CONSOLIDATED,
+    style: Style = "consolidated",
     strict: bool = False,
     keep: bool | None = None,
 ) -> Plan:
@@ -52,11 +56,11 @@ def first_fit(
         old = view.current
         plan.jobs = fit_keeping(
             view.columns, order, order if anchors is None else anchors, view.nodes, plan.index, plan.slots,
-            plan.pace_s, old.index, old.slots, old.jobs, view.scratch, style, strict,
+            plan.pace_s, old.index, old.slots, old.jobs, view.scratch, STYLES[style], strict,
         )  # fmt: skip
     else:
         plan.jobs = fit_afresh(
-            view.columns, order, view.nodes, plan.index, plan.slots, plan.pace_s, view.scratch, style, strict
+            view.columns, order, view.nodes, plan.index, plan.slots, plan.pace_s, view.scratch, STYLES[style], strict
         )
     plan.units = plan.jobs
     plan.order = order
@@ -228,6 +232,8 @@ def find(free, nodes, gpus, kinds, style, hint, picked, counts):
     """
     if style == SPREAD:
         return find_spread(free, nodes, gpus, kinds, picked, counts)
+    if style == ANYWHERE:
+        return find_anywhere(free, nodes, gpus, kinds, picked, counts)
     largest = 0
     for node in range(nodes.shape[1]):
         if nodes[SIZE, node] > largest and may_use(nodes, node, kinds):
@@ -314,3 +320,19 @@ def find_spread(free, nodes, gpus, kinds, picked, counts):
             counts[parts] = counts[node]
             parts += 1
     return parts
+
+
+@njit(cache=True)
+def find_anywhere(free, nodes, gpus, kinds, picked, counts):
+    """Free slots in index order."""
+    parts = 0
+    rest = gpus
+    for node in range(nodes.shape[1]):
+        if free[node] > 0 and may_use(nodes, node, kinds):
+            picked[parts] = node
+            counts[parts] = min(free[node], rest)
+            rest -= counts[parts]
+            parts += 1
+            if rest == 0:
+                return parts
+    return 0

@@ -1,0 +1,135 @@
+"""`rota trace`: convert, describe and make up workloads."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rota.workload.formats import FORMATS
+
+if TYPE_CHECKING:
+    from rota.workload.jobs import Workload
+
+QUICK_JOBS = 100
+
+Parsers = Any
+"""What `ArgumentParser.add_subparsers` returns; its class is private."""
+
+
+def add_parser(subparsers: Parsers) -> None:
+    """Add `trace` and its three verbs. Nothing heavy is imported for it."""
+    trace = subparsers.add_parser("trace", help="convert, describe and make up traces of jobs")
+    verbs = trace.add_subparsers(dest="verb", required=True, metavar="{convert,describe,generate}")
+    _add_convert(verbs.add_parser("convert", help="rewrite a public trace as one plain CSV"))
+    _add_describe(verbs.add_parser("describe", help="say what is in a trace"))
+    _add_generate(verbs.add_parser("generate", help="make up a workload at a chosen load"))
+    trace.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    verbs = {"convert": _convert, "describe": _describe, "generate": _generate}
+    verbs[args.verb](args)
+    return 0
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
+    parser.add_argument("--out", type=Path, required=True, metavar="CSV", help="where to write it")
+    parser.add_argument("--jobs", type=int, metavar="N", help="keep only the first N jobs to arrive")
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    _add_source(parser)
+    parser.add_argument("--gpus", type=int, metavar="N", help="also give the load on a cluster of N GPUs")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument("--figure", type=Path, metavar="PNG", help="also draw it into this file")
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("trace", type=Path, metavar="TRACE", help="the file to read")
+    names = ", ".join(FORMATS)
+    parser.add_argument(
+        "--format", metavar="NAME", help=f"one of {names}; guessed from the file if not given"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="draws what the trace leaves out (0)"
+    )
+    parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs")
+
+
+def _add_generate(parser: argparse.ArgumentParser) -> None:
+    """Only what is given on the command line replaces the defaults of `SyntheticConfig`."""
+    absent = argparse.SUPPRESS
+    parser.add_argument("--jobs", type=int, default=absent, metavar="N", help="how many (1000)")
+    parser.add_argument(
+        "--gpus", type=int, default=absent, metavar="N", help="the cluster the load refers to (64)"
+    )
+    parser.add_argument(
+        "--load", type=float, default=absent, metavar="X", help="GPU time asked ÷ there (0.85)"
+    )
+    parser.add_argument("--arrivals", default=absent, metavar="KIND", help="poisson or bursty (bursty)")
+    parser.add_argument(
+        "--burstiness", type=float, default=absent, metavar="X", help="rate in a burst ÷ calm (10)"
+    )
+    parser.add_argument("--median-s", type=float, default=absent, metavar="S", help="median duration (1800)")
+    parser.add_argument("--seed", type=int, default=absent, metavar="N", help="same seed, same workload (0)")
+    parser.add_argument("--quick", action="store_true", help=f"only {QUICK_JOBS} jobs")
+    parser.add_argument("--out", type=Path, required=True, metavar="CSV", help="where to write it")
+
+
+def _convert(args: argparse.Namespace) -> None:
+    from rota.workload.plain import write
+
+    jobs = _read(args, keep=args.jobs)
+    write(args.out, jobs)
+    print(f"{args.out}: {len(jobs):,} jobs")
+
+
+def _describe(args: argparse.Namespace) -> None:
+    import json
+    from dataclasses import asdict
+
+    from rota.workload.describe import describe, text
+
+    jobs = _read(args)
+    described = describe(jobs, args.gpus)
+    if args.figure is not None:
+        _draw(args.figure, jobs)
+    print(json.dumps(asdict(described), indent=2, allow_nan=False) if args.json else text(described))
+
+
+def _generate(args: argparse.Namespace) -> None:
+    from dataclasses import fields
+
+    from rota.workload.plain import write
+    from rota.workload.synthetic import SyntheticConfig, generate
+
+    names = {field.name for field in fields(SyntheticConfig)}
+    given = {name: value for name, value in vars(args).items() if name in names}
+    jobs = generate(SyntheticConfig(**given | ({"jobs": QUICK_JOBS} if args.quick else {})))
+    write(args.out, jobs)
+    print(f"{args.out}: {len(jobs):,} jobs")
+
+
+def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
+    """The trace, its notes on stderr, cut to what was asked for."""
+    from rota.workload.formats import read
+
+    jobs = read(args.trace, args.format, args.seed)
+    for note in jobs.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if args.quick:
+        keep = QUICK_JOBS if keep is None else min(keep, QUICK_JOBS)
+    if keep is None or keep >= len(jobs):
+        return jobs
+    head = jobs.head(keep)
+    print(f"note: only the first {len(head):,} of {len(jobs):,} jobs", file=sys.stderr)
+    return head
+
+
+def _draw(path: Path, jobs: "Workload") -> None:
+    from rota.figures.trace import png, trace_figure
+    from rota.workload.atomic import write_atomically
+
+    write_atomically(path, png(trace_figure(jobs)))
+    print(f"note: drawn into {path}", file=sys.stderr)

@@ -1,0 +1,92 @@
+"""List what can be configured; the docstring under each field is its only documentation."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, is_dataclass
+from itertools import pairwise
+from textwrap import dedent
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from rota.config.bind import is_required, keys, without_none
+from rota.config.notation import show
+
+
+class Setting(NamedTuple):
+    """One line of the list."""
+
+    key: str
+    default: str
+    meaning: str
+
+
+def describe(kind: type) -> list[Setting]:
+    """Every setting of a configuration, sections before what is in them."""
+    return list(_settings(kind, ""))
+
+
+def help_text(kind: type) -> str:
+    """The list as aligned columns, for `--help-config`."""
+    settings = describe(kind)
+    width = max((len(setting.key) for setting in settings), default=0)
+    default_width = max((len(setting.default) for setting in settings), default=0)
+    lines = (f"{s.key:{width}}  {s.default:{default_width}}  {s.meaning}".rstrip() for s in settings)
+    return "\n".join(lines)
+
+
+def _settings(kind: Any, prefix: str) -> Iterator[Setting]:
+    kinds, meanings = get_type_hints(kind), _meanings(kind)
+    for name, field in keys(kind).items():
+        section, suffix = _section_in(kinds[name])
+        meaning = meanings.get(name, "") + _choices(kinds[name])
+        key = f"{prefix}{name}{suffix}"
+        yield Setting(key, _default(field, section), meaning or (section and _first_line(section)) or "")
+        if section:
+            yield from _settings(section, f"{key}.")
+
+
+def _section_in(kind: Any) -> tuple[Any, str]:
+    """The dataclass a field holds, and how its key goes on: `""`, or `"[]"` for a list of tables."""
+    kind = without_none(kind)
+    if get_origin(kind) in (list, tuple) and is_dataclass(get_args(kind)[0]):
+        return get_args(kind)[0], "[]"
+    return (kind, "") if is_dataclass(kind) else (None, "")
+
+
+def _default(field: Field[Any], section: Any) -> str:
+    if is_required(field):
+        return "required"
+    if section:
+        return "optional"
+    value = field.default_factory() if field.default_factory is not MISSING else field.default
+    return "none" if value is None else show(value)
+
+
+def _choices(kind: Any) -> str:
+    kind = without_none(kind)
+    return f" One of: {', '.join(map(str, get_args(kind)))}." if get_origin(kind) is Literal else ""
+
+
+def _first_line(kind: Any) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+def _meanings(kind: Any) -> dict[str, str]:
+    """The docstrings under the fields of a dataclass and of those it inherits from."""
+    meanings: dict[str, str] = {}
+    ancestors: list[Any] = [ancestor for ancestor in reversed(kind.__mro__) if is_dataclass(ancestor)]
+    for ancestor in ancestors:
+        meanings |= _meanings_in_source(inspect.getsource(ancestor))
+    return meanings
+
+
+def _meanings_in_source(source: str) -> dict[str, str]:
+    (definition,) = ast.parse(dedent(source)).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: " ".join(text.split())
+        for field, below in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(text := below.value.value, str)
+    }

@@ -1,0 +1,152 @@
+"""A trace at a glance: when jobs arrive, how long they take, how large they are, which models they train."""
+
+import io
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from rota.workload.describe import Description, Share, describe
+from rota.workload.jobs import Floats, Workload
+
+JOBS, GPU_TIME = "#0072b2", "#e69f00"
+"""Of jobs, and of GPU time; distinct to colour-blind readers and in print."""
+
+SPANS = {
+    60.0: "minute",
+    600.0: "10 min",
+    3600.0: "hour",
+    6 * 3600.0: "6 h",
+    86400.0: "day",
+    7 * 86400.0: "week",
+}
+"""Lengths of time to count arrivals over."""
+BARS = 80
+"""As few bars as possible above a third of this, roughly."""
+DURATION_TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36000: "10 h", 86400 * 4: "4 d",
+                  86400 * 30: "30 d"}  # fmt: skip
+MOST_MODELS = 10
+
+
+class Arrivals(NamedTuple):
+    """How many jobs arrived in each stretch of time."""
+
+    edges: Floats
+    """In the unit of the axis."""
+    unit: str
+    jobs: Floats
+    per: str
+    """What one stretch is called."""
+
+
+class Durations(NamedTuple):
+    """The share of jobs, and of GPU time, in jobs no longer than each duration."""
+
+    seconds: Floats
+    of_jobs: Floats
+    of_gpu_time: Floats
+
+
+def arrivals(jobs: Workload) -> Arrivals:
+    """Counted over the shortest stretch that does not need too many bars."""
+    since_s = jobs.submit_s - jobs.submit_s[0]
+    last_s = max(float(since_s[-1]), 1.0)
+    bin_s = next((length_s for length_s in SPANS if last_s / length_s <= BARS), last_s / BARS)
+    edges_s = np.arange(int(last_s // bin_s) + 2) * bin_s
+    unit_s, unit = (86400.0, "days") if last_s > 2 * 86400.0 else (3600.0, "hours")
+    counts = np.histogram(since_s, edges_s)[0].astype(float)
+    return Arrivals(edges_s / unit_s, unit, counts, SPANS.get(bin_s, f"{bin_s / 86400.0:.0f} days"))
+
+
+def durations(jobs: Workload) -> Durations:
+    order = np.argsort(jobs.duration_s, kind="stable")
+    gpu_time = np.cumsum((jobs.gpus * jobs.solo_s)[order])
+    of_jobs = np.arange(1, len(jobs) + 1) / len(jobs)
+    return Durations(np.maximum(jobs.duration_s[order], 1e-3), of_jobs, gpu_time / gpu_time[-1])
+
+
+def gangs(described: Description) -> list[Share]:
+    """By size; all fractions of a GPU together."""
+    whole = [share for share in described.gang_sizes if float(share.name) >= 1.0]
+    parts = [share for share in described.gang_sizes if float(share.name) < 1.0]
+    return [_together("below 1", parts), *whole] if parts else whole
+
+
+def models(described: Description) -> list[Share]:
+    """Those with the most GPU time; the rest together."""
+    if len(described.models) <= MOST_MODELS:
+        return list(described.models)
+    first, rest = described.models[: MOST_MODELS - 1], described.models[MOST_MODELS - 1 :]
+    return [*first, _together(f"{len(rest)} others", rest)]
+
+
+def trace_figure(jobs: Workload) -> Figure:
+    """Four panels."""
+    described = describe(jobs)
+    figure = Figure(figsize=(11, 7.5), layout="constrained")
+    (top_left, top_right), (bottom_left, bottom_right) = figure.subplots(2, 2)
+    figure.suptitle(f"{described.name}: {described.jobs:,} jobs, {described.gpu_hours:,.0f} GPU-hours")
+    _draw_arrivals(top_left, arrivals(jobs))
+    _draw_durations(top_right, durations(jobs))
+    _draw_gangs(bottom_left, gangs(described), described)
+    _draw_models(bottom_right, models(described))
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def png(figure: Figure) -> bytes:
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=120)
+    return data.getvalue()
+
+
+def _draw_arrivals(axes: Axes, data: Arrivals) -> None:
+    axes.stairs(data.jobs, data.edges, fill=True, color=JOBS)
+    axes.set(
+        title="Arrivals", xlabel=f"time since the first job ({data.unit})", ylabel=f"jobs per {data.per}"
+    )
+    axes.set_xlim(0, data.edges[-1])
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _draw_durations(axes: Axes, data: Durations) -> None:
+    axes.step(data.seconds, data.of_jobs, where="post", color=JOBS, label="of jobs")
+    axes.step(data.seconds, data.of_gpu_time, where="post", color=GPU_TIME, label="of GPU time")
+    axes.set_xscale("log")
+    low_s, high_s = data.seconds[0] / 1.5, data.seconds[-1] * 1.5
+    ticks = {at_s: label for at_s, label in DURATION_TICKS.items() if low_s <= at_s <= high_s}
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.minorticks_off()
+    axes.set(title="Durations", xlabel="duration", ylabel="share in jobs no longer than this")
+    axes.set(xlim=(low_s, high_s), ylim=(0, 1.02))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="upper left", frameon=False)
+
+
+def _draw_gangs(axes: Axes, shares: Sequence[Share], described: Description) -> None:
+    places = np.arange(len(shares))
+    of_jobs = [share.jobs / described.jobs for share in shares]
+    of_gpu_time = [share.gpu_hours / described.gpu_hours for share in shares]
+    axes.bar(places - 0.2, of_jobs, 0.4, color=JOBS, label="of jobs")
+    axes.bar(places + 0.2, of_gpu_time, 0.4, color=GPU_TIME, label="of GPU time")
+    axes.set_xticks(places, [share.name for share in shares])
+    axes.set(title="Gang sizes", xlabel="GPUs a job asks for", ylabel="share")
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.legend(frameon=False)
+
+
+def _draw_models(axes: Axes, shares: Sequence[Share]) -> None:
+    axes.barh([share.name for share in shares], [share.gpu_hours for share in shares], color=GPU_TIME)
+    axes.invert_yaxis()
+    axes.set(title="Models", xlabel="GPU-hours")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _together(name: str, shares: Sequence[Share]) -> Share:
+    return Share(name, sum(share.jobs for share in shares), sum(share.gpu_hours for share in shares))

@@ -1,0 +1,287 @@
+"""AntMan: guaranteed jobs get GPUs of their own, opportunistic ones squeeze in beside them."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from rota.core.columns import (
+    BEGIN,
+    COMPUTE_S,
+    FIRST,
+    GPUS,
+    ITERATION_S,
+    JOB,
+    LOAD_S,
+    OWN,
+    PLACE,
+    PRIORITY,
+    ROW,
+    SIZE,
+    SYNC_S,
+    UNIT,
+    UP,
+)
+from rota.core.costs import Ties
+from rota.core.loop import Needs
+from rota.core.plan import Plan
+from rota.core.state import View
+
+# Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
+PHASE = OWN
+PIN = OWN + 1
+WAITING, RESERVING, STARTED = 0, 1, 2
+
+# Own columns of a slot. Rows and jobs are kept plus one: 0 is nobody.
+LOAD, OWNER, OWNER_JOB, GUEST, GUEST_JOB = range(5)
+
+# How much a job adds to the load of its GPUs. The sums are not exactly undone by the differences, and
+# the residue takes part in the sort, as in the reference.
+RESERVED, COMPLETED, GUARANTEED, OPPORTUNISTIC, FULL = 0.09, 0.01, 0.1, 0.9, 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class AntMan:
+    """Nothing is ever pre-empted or moved; guaranteed jobs reserve GPUs until they have enough."""
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(
+            own=("phase", "pin"),
+            own_slots=("load", "owner", "owner_job", "guest", "guest_job"),
+            sharing=2,
+            ties=Ties(ends_rel=1e-9, ends_abs=1e-4, arrivals_rel=1e-9),
+        )
+
+    def plan(self, view: View) -> Plan:
+        release(view.columns, view.order, view.nodes, view.own_slots)
+        plan = view.draft
+        plan.order = view.rank(view.priority)
+        old = view.current
+        plan.jobs = admit(
+            view.columns, plan.order, view.nodes, view.own_slots, view.scratch,
+            old.index, old.slots, plan.index, plan.slots, plan.pace_s,
+        )  # fmt: skip
+        plan.units = plan.jobs
+        plan.wake_at_s = np.inf
+        return plan
+
+
+@njit(cache=True)
+def release(columns, order, nodes, slots):
+    """Give back the GPUs of jobs that have ended, and of those that lost a node."""
+    for i in range(order.shape[0]):
+        row = order[i]
+        if columns[PHASE, row] == STARTED and columns[PLACE, row] < 0.0:
+            columns[PHASE, row] = WAITING
+            columns[PIN, row] = 0.0
+    for node in range(nodes.shape[1]):
+        for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
+            if slots[OWNER, slot] > 0.0:
+                row = int(slots[OWNER, slot]) - 1
+                gone = columns[JOB, row] + 1.0 != slots[OWNER_JOB, slot]
+                if gone or columns[PHASE, row] == WAITING or nodes[UP, node] == 0:
+                    slots[OWNER, slot] = 0.0
+                    slots[LOAD, slot] -= GUARANTEED if gone or columns[PHASE, row] == WAITING else RESERVED
+                    if not gone and nodes[UP, node] == 0:
+                        columns[PIN, row] = 0.0
+            if slots[GUEST, slot] > 0.0:
+                row = int(slots[GUEST, slot]) - 1
+                if columns[JOB, row] + 1.0 != slots[GUEST_JOB, slot] or columns[PHASE, row] == WAITING:
+                    slots[GUEST, slot] = 0.0
+                    slots[LOAD, slot] -= OPPORTUNISTIC
+
+
+@njit(cache=True)
+def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, chosen, pace_s):
+    """Start who can start, let the others reserve, and write the plan of all that run."""
+    available = scratch[0]
+    total = 0
+    for node in range(nodes.shape[1]):
+        available[node] = 0
+        for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
+            if slots[OWNER, slot] == 0.0 and nodes[UP, node]:
+                available[node] += 1
+        total += available[node]
+    candidates = 0
+    for slot in range(slots.shape[1]):
+        candidates += slots[LOAD, slot] < FULL
+    planned = 0
+    used = 0
+    index[BEGIN, 0] = 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        gpus = int(columns[GPUS, row])
+        begin = used
+        if columns[PHASE, row] == STARTED:
+            first = old_index[BEGIN, old_index[UNIT, int(columns[PLACE, row])]]
+            for s in range(gpus):
+                chosen[used] = old_slots[first + s]
+                used += 1
+        elif columns[PRIORITY, row] == 0.0:
+            if total > 0:
+                total -= reserve(columns, row, gpus, nodes, slots, available)
+            if columns[PHASE, row] == STARTED:
+                used = owned(columns, row, slots, chosen, used)
+        elif gpus <= candidates:
+            used = squeeze_in(columns, row, gpus, nodes, slots, chosen, used)
+            if used > begin:
+                candidates -= gpus
+        if used > begin:
+            index[ROW, planned] = row
+            index[UNIT, planned] = planned
+            planned += 1
+            index[BEGIN, planned] = used
+    for k in range(planned):
+        pace_s[k] = pace(columns, index[ROW, k], chosen, index[BEGIN, k], index[BEGIN, k + 1], slots)
+    return planned
+
+
+@njit(cache=True)
+def reserve(columns, row, gpus, nodes, slots, available):
+    """Take available GPUs for a guaranteed job and start it once it has all; returns how many were taken."""
+    n_nodes = nodes.shape[1]
+    largest = 0
+    for node in range(n_nodes):
+        largest = max(largest, nodes[SIZE, node])
+    have = held(columns, row, slots) if columns[PHASE, row] == RESERVING else 0
+    taken = 0
+    if gpus <= largest:
+        node = int(columns[PIN, row]) - 1
+        if node < 0:
+            node = roomiest(gpus, available)
+            columns[PIN, row] = node + 1.0
+        taken = own(columns, row, node, min(gpus - have, available[node]), nodes, slots, available)
+    else:
+        for node in range(n_nodes):
+            if have + taken < gpus and available[node] == nodes[SIZE, node]:
+                wanted = min(gpus - have - taken, available[node])
+                taken += own(columns, row, node, wanted, nodes, slots, available)
+    columns[PHASE, row] = RESERVING
+    if have + taken == gpus:
+        columns[PHASE, row] = STARTED
+        for slot in range(slots.shape[1]):
+            if slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0 and slots[OWNER, slot] > 0.0:
+                slots[LOAD, slot] += COMPLETED
+    return taken
+
+
+@njit(cache=True)
+def roomiest(gpus, available):
+    """The first node with enough available GPUs, else the first of those with the most."""
+    best = 0
+    for node in range(available.shape[0]):
+        if available[node] >= gpus:
+            return node
+        if available[node] > available[best]:
+            best = node
+    return best
+
+
+@njit(cache=True)
+def own(columns, row, node, count, nodes, slots, available):
+    """Take the lowest-numbered available GPUs of a node."""
+    left = count
+    for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
+        if left > 0 and slots[OWNER, slot] == 0.0 and nodes[UP, node]:
+            slots[OWNER, slot] = row + 1.0
+            slots[OWNER_JOB, slot] = columns[JOB, row] + 1.0
+            slots[LOAD, slot] += RESERVED
+            left -= 1
+    available[node] -= count - left
+    return count - left
+
+
+@njit(cache=True)
+def held(columns, row, slots):
+    """How many GPUs a job has reserved so far."""
+    count = 0
+    for slot in range(slots.shape[1]):
+        count += slots[OWNER, slot] == row + 1.0 and slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0
+    return count
+
+
+@njit(cache=True)
+def owned(columns, row, slots, chosen, used):
+    """Write down the GPUs of a guaranteed job."""
+    for slot in range(slots.shape[1]):
+        if slots[OWNER, slot] == row + 1.0 and slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0:
+            chosen[used] = slot
+            used += 1
+    return used
+
+
+@njit(cache=True)
+def squeeze_in(columns, row, gpus, nodes, slots, chosen, used):
+    """Give an opportunistic job the least loaded GPUs without another guest, if there are enough."""
+    n = 0
+    where = np.empty(slots.shape[1], np.int32)
+    load = np.empty(slots.shape[1])
+    for node in range(nodes.shape[1]):
+        for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
+            if slots[LOAD, slot] < FULL and nodes[UP, node]:
+                where[n] = slot
+                load[n] = slots[LOAD, slot]
+                n += 1
+    if n < gpus:
+        return used
+    ranks = np.argsort(load[:n], kind="mergesort")
+    for i in range(gpus):
+        slot = where[ranks[i]]
+        slots[GUEST, slot] = row + 1.0
+        slots[GUEST_JOB, slot] = columns[JOB, row] + 1.0
+        slots[LOAD, slot] += OPPORTUNISTIC
+        chosen[used] = slot
+        used += 1
+    columns[PHASE, row] = STARTED
+    return used
+
+
+@njit(cache=True)
+def pace(columns, row, chosen, begin, end, slots):
+    """A guaranteed job runs as if alone; a guest waits for the slowest of its hosts."""
+    pace_s = columns[ITERATION_S, row]
+    if columns[PRIORITY, row] == 0.0:
+        return pace_s
+    for i in range(begin, end):
+        slot = chosen[i]
+        host = int(slots[OWNER, slot]) - 1
+        if host >= 0 and columns[PHASE, host] == STARTED:
+            turns = iterations_beside(
+                columns[LOAD_S, row], columns[COMPUTE_S, row], columns[SYNC_S, row],
+                columns[LOAD_S, host], columns[COMPUTE_S, host], columns[SYNC_S, host],
+            )  # fmt: skip
+            pace_s = max(pace_s, turns * columns[ITERATION_S, host])
+    return pace_s
+
+
+@njit(cache=True)
+def iterations_beside(load, compute, sync, host_load, host_compute, host_sync):
+    """How many iterations of its host go by in one iteration of a guest.
+
+    Each stage of the guest uses the gaps in which the host is at its other two stages; what is left over
+    of a gap is used by the guest's next stage.
+    """
+    turns = 0.0
+    gap = host_compute + host_sync
+    if gap > 0.0:
+        turns += math.floor(load / gap)
+        rest = load % gap
+        if rest > 0.0:
+            turns += 1
+            compute -= min(compute, host_sync, gap - rest)
+    gap = host_load + host_sync
+    if gap > 0.0:
+        turns += math.floor(compute / gap)
+        rest = compute % gap
+        if rest > 0.0:
+            turns += 1
+            if rest < host_load:
+                sync -= min(sync, host_load + host_compute - rest)
+    gap = host_load + host_compute
+    if gap > 0.0:
+        turns += math.floor(sync / gap)
+        if sync % gap > host_load:
+            turns += 1
+    return turns

@@ -1,0 +1,28 @@
+"""First in, first out."""
+
+from dataclasses import dataclass
+
+from rota.core.loop import Needs
+from rota.core.plan import Plan
+from rota.core.state import View
+from rota.policies.cluster.placement import Style, first_fit
+
+
+@dataclass(frozen=True, slots=True)
+class Fifo:
+    """Whoever runs keeps running; the others start in the order in which they came."""
+
+    backfill: bool = False
+    """Let later jobs overtake one that does not fit; without it nobody overtakes the head."""
+    placement: Style = "consolidated"
+    """How a gang is put on nodes."""
+
+    @property
+    def needs(self) -> Needs:
+        return Needs()
+
+    def plan(self, view: View) -> Plan:
+        running_first = view.rank(-(view.place >= 0.0).astype(float))
+        plan = first_fit(view, running_first, style=self.placement, strict=not self.backfill, keep=True)
+        plan.order = None
+        return plan

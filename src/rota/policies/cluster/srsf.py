@@ -1,0 +1,24 @@
+"""Shortest remaining service first."""
+
+from dataclasses import dataclass
+
+from rota.core.costs import Ties
+from rota.core.loop import Needs
+from rota.core.plan import Plan
+from rota.core.state import View
+from rota.policies.cluster.placement import Style, first_fit
+
+
+@dataclass(frozen=True, slots=True)
+class Srsf:
+    """Rank by the GPU time that is left to do, then first fit."""
+
+    placement: Style = "consolidated"
+    """How a gang is put on nodes."""
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
+
+    def plan(self, view: View) -> Plan:
+        return first_fit(view, view.rank(view.remaining * view.iteration_s * view.gpus), style=self.placement)

@@ -1,0 +1,82 @@
+"""Tiresias: three queues by attained service, so that durations need not be known."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from rota.core.columns import EXECUTED_S, GPUS, JOB, OWN, PLACE, ROW
+from rota.core.costs import Ties
+from rota.core.errors import ConfigError
+from rota.core.kernels import sort_by
+from rota.core.loop import Needs
+from rota.core.plan import Plan
+from rota.core.state import View
+from rota.policies.cluster.placement import Style, first_fit
+
+LEVEL = OWN
+
+
+@dataclass(frozen=True, slots=True)
+class Tiresias:
+    """Discretised two-dimensional least attained service: a job sinks as it uses GPU time."""
+
+    limits_gpu_s: tuple[float, ...] = (3250.0, 7200.0)
+    """Attained GPU-seconds at which a job sinks from each queue to the next."""
+    placement: Style | None = None
+    """How a gang is put on nodes; by default consolidated, but anywhere with the `interval` cost, as its reference only counts GPUs."""
+
+    def __post_init__(self) -> None:
+        if list(self.limits_gpu_s) != sorted(set(self.limits_gpu_s)) or min(self.limits_gpu_s, default=1.0) <= 0.0:
+            raise ConfigError(f"limits_gpu_s {self.limits_gpu_s}: they must be above 0 and rise")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(own=("level",), ties=Ties(arrivals_rel=1e-9))
+
+    def plan(self, view: View) -> Plan:
+        limits = np.array(self.limits_gpu_s)
+        queued = np.empty_like(view.order)
+        sink(view.columns, view.order, view.current.index, view.current.jobs, limits, queued)
+        style = self.placement or ("anywhere" if view.cost.each_instant else "consolidated")
+        plan = first_fit(view, queued, style=style)
+        plan.order = np.empty_like(view.order)
+        plan.wake_at_s = settle(view.columns, queued, plan.index, plan.jobs, limits, view.now_s, plan.order)
+        return plan
+
+
+@njit(cache=True)
+def sink(columns, order, index, jobs, limits, queued):
+    """Move running jobs that have had enough to the tail of the next queue, in order of arrival."""
+    key = np.empty(columns.shape[1])
+    for i in range(order.shape[0]):
+        key[order[i]] = 2.0 * columns[LEVEL, order[i]]
+    for k in range(jobs):
+        row = index[ROW, k]
+        level = int(columns[LEVEL, row])
+        if columns[PLACE, row] != k or level >= limits.shape[0]:
+            continue
+        if columns[EXECUTED_S, row] * columns[GPUS, row] >= limits[level]:
+            columns[LEVEL, row] += 1.0
+            key[row] = 2.0 * columns[LEVEL, row] + 1.0 + columns[JOB, row] / (columns[JOB, row] + 1e9)
+    sort_by(order, key, queued)
+
+
+@njit(cache=True)
+def settle(columns, queued, index, jobs, limits, now_s, order):
+    """Put the waiting jobs of each queue behind its running ones; returns when the next job will sink."""
+    key = np.empty(columns.shape[1])
+    for i in range(queued.shape[0]):
+        key[queued[i]] = 2.0 * columns[LEVEL, queued[i]] + 1.0
+    wake_s = np.inf
+    for k in range(jobs):
+        row = index[ROW, k]
+        level = int(columns[LEVEL, row])
+        key[row] -= 1.0
+        if level < limits.shape[0]:
+            sinks_s = now_s + (math.ceil(limits[level] / columns[GPUS, row]) - columns[EXECUTED_S, row])
+            if sinks_s > now_s:  # rounding may leave it a hair short of the limit: it sinks at the next event
+                wake_s = min(wake_s, sinks_s)
+    sort_by(queued, key, order)
+    return wake_s

@@ -1,0 +1,27 @@
+"""Files that appear under their name only when all of them has been written."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from rota.core.errors import InputError
+
+
+@contextmanager
+def written(file: Path) -> Iterator[IO[bytes]]:
+    """A stream into `file.partial`, renamed to the file at the end; nothing is left behind if that is not reached."""
+    partial = file.with_name(file.name + ".partial")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as stream:
+            yield stream
+        os.replace(partial, file)
+    except OSError as error:
+        raise InputError(
+            f"{file}: cannot be written ({error.strerror or error}); choose another folder"
+        ) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()

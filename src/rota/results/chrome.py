@@ -1,0 +1,168 @@
+"""A timeline as a Chrome trace, to scroll and zoom through at https://ui.perfetto.dev.
+
+A process per node, a thread per slot, a slice per stretch in which a job kept its slots and its pace.
+Slices of one thread must not overlap (Perfetto drops those that do), and asynchronous slices, which
+may, are not drawn beside the thread of their slot. So a slot that is shared gets further threads,
+its lanes, named after it and numbered behind it; each job of the slot is on a lane of its own.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rota.core.cluster import Cluster
+from rota.core.timeline import Timeline
+from rota.results.atomic import written
+from rota.results.jobs import Jobs
+from rota.results.metrics import measure
+from rota.results.segments import Segments, segments
+from rota.results.series import Series
+
+Record = dict[str, Any]
+CLUSTER_PID = 1
+BATCH = 4096
+
+
+def write_chrome_trace(
+    path: Path,
+    timeline: Timeline,
+    jobs: Jobs,
+    cluster: Cluster,
+    window_s: tuple[float, float] = (-np.inf, np.inf),
+) -> None:
+    """Write the trace of a run, or of a window of it, record by record."""
+    series = measure(timeline, jobs, cluster).series
+    stretches = segments(timeline, by_pace=True).between(*window_s)
+    lanes = Lanes(cluster)
+    with written(path) as stream:
+        stream.write(b'{"displayTimeUnit": "ms", "traceEvents": [\n')
+        batch: list[str] = []
+        for number, record in enumerate(_records(stretches, timeline, jobs, series, lanes, window_s)):
+            batch.append((",\n" if number else "") + json.dumps(record))
+            if len(batch) == BATCH:
+                stream.write("".join(batch).encode())
+                batch.clear()
+        stream.write("".join(batch).encode() + b"\n]}\n")
+
+
+@dataclass(slots=True)
+class Lanes:
+    """The threads of a trace: one per slot, and more for a slot while jobs share it."""
+
+    cluster: Cluster
+    nodes: list[int] = field(init=False)
+    first: list[int] = field(init=False)
+    free_at_us: list[list[int]] = field(init=False)
+    """Slot → lane → when it is free again."""
+    last_job: list[list[int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = self.cluster.slot_nodes().tolist()
+        self.first = self.cluster.first_slots().tolist()
+        self.free_at_us = [[] for _ in self.nodes]
+        self.last_job = [[] for _ in self.nodes]
+
+    def take(self, slot: int, job: int, start_us: int, end_us: int) -> tuple[int, bool]:
+        """A free lane of the slot, the job's last one if possible; says whether the lane is new."""
+        free = [lane for lane, at_us in enumerate(self.free_at_us[slot]) if at_us <= start_us]
+        mine = [lane for lane in free if self.last_job[slot][lane] == job]
+        lane = (mine or free or [len(self.free_at_us[slot])])[0]
+        new = lane == len(self.free_at_us[slot])
+        if new:
+            self.free_at_us[slot].append(end_us)
+            self.last_job[slot].append(job)
+        self.free_at_us[slot][lane] = end_us
+        self.last_job[slot][lane] = job
+        return lane, new
+
+    def pid(self, slot: int) -> int:
+        return CLUSTER_PID + 1 + self.nodes[slot]
+
+    def tid(self, slot: int, lane: int) -> int:
+        """Unique in the whole trace, and never the number of a process."""
+        return CLUSTER_PID + 1 + len(self.cluster.nodes) + lane * len(self.nodes) + slot
+
+    def name(self, slot: int, lane: int) -> str:
+        node = self.nodes[slot]
+        further = f" / lane {lane + 1}" if lane else ""
+        return f"node {node} / slot {slot - self.first[node]}{further}"
+
+
+def _records(
+    stretches: Segments,
+    timeline: Timeline,
+    jobs: Jobs,
+    series: Series,
+    lanes: Lanes,
+    window_s: tuple[float, float],
+) -> Iterator[Record]:
+    yield from _metadata("process", CLUSTER_PID, 0, "cluster", 0)
+    for node in range(len(lanes.cluster.nodes)):
+        yield from _metadata("process", CLUSTER_PID + 1 + node, 0, f"node {node}", node + 1)
+    yield from _counters(series, window_s)
+    yield from _slices(stretches, timeline, jobs, lanes)
+
+
+def _metadata(what: str, pid: int, tid: int, name: str, order: int) -> Iterator[Record]:
+    """The name of a process or thread and its place among its like."""
+    yield {"ph": "M", "name": f"{what}_name", "pid": pid, "tid": tid, "args": {"name": name}}
+    yield {"ph": "M", "name": f"{what}_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": order}}
+
+
+def _counters(series: Series, window_s: tuple[float, float]) -> Iterator[Record]:
+    columns = {"queue length": series.waiting, "running jobs": series.running, "busy slots": series.busy}
+    until_s = np.append(series.at_s[1:], np.inf)
+    inside = np.flatnonzero((until_s > window_s[0]) & (series.at_s <= window_s[1]))
+    at_s = np.maximum(series.at_s[inside], window_s[0])
+    for name, values in columns.items():
+        steps = values[inside]
+        changed = np.append(True, np.diff(steps) != 0.0)[: len(steps)]
+        for step_s, value in zip(at_s[changed].tolist(), steps[changed].tolist(), strict=True):
+            yield {
+                "ph": "C",
+                "name": name,
+                "pid": CLUSTER_PID,
+                "ts": _us(step_s),
+                "args": {"value": int(value)},
+            }
+
+
+def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> Iterator[Record]:
+    columns = (
+        stretches.job,
+        stretches.start_s,
+        stretches.end_s,
+        stretches.begin,
+        stretches.gpus,
+        stretches.pace_s,
+    )
+    for job, start_s, end_s, begin, gpus, pace_s in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        ts, end_us = _us(start_s), _us(end_s)
+        if end_us == ts:
+            continue
+        model = jobs.models[jobs.model[job]]
+        args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": pace_s}
+        shared = {
+            "ph": "X",
+            "name": f"{jobs.ids[job]} {model}",
+            "cat": model,
+            "ts": ts,
+            "dur": end_us - ts,
+            "args": args,
+        }
+        for slot in timeline.slots[begin : begin + gpus].tolist():
+            lane, new = lanes.take(slot, job, ts, end_us)
+            pid, tid = lanes.pid(slot), lanes.tid(slot, lane)
+            if new:
+                yield from _metadata("thread", pid, tid, lanes.name(slot, lane), slot * 64 + lane)
+            yield {**shared, "pid": pid, "tid": tid}
+
+
+def _us(at_s: float) -> int:
+    return round(at_s * 1e6)

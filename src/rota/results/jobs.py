@@ -1,0 +1,69 @@
+"""What a result has to know of its jobs; a workload knows it, and so does a run that was read back."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Jobs(Protocol):
+    """Columns over the jobs, in the order that a timeline counts them in: by submit time."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+    @property
+    def model(self) -> Ints: ...
+    @property
+    def models(self) -> tuple[str, ...]: ...
+    @property
+    def gpus(self) -> Floats: ...
+    @property
+    def submit_s(self) -> Floats: ...
+    @property
+    def iterations(self) -> Floats: ...
+    @property
+    def iteration_s(self) -> Floats: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobColumns:
+    """The jobs of a run that was read back."""
+
+    name: str
+    ids: tuple[str, ...]
+    model: Ints
+    models: tuple[str, ...]
+    gpus: Floats
+    submit_s: Floats
+    iterations: Floats
+    iteration_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """What each job lived through."""
+
+    submit_s: Floats
+    first_start_s: Floats
+    end_s: Floats
+    jct_s: Floats
+    """From submit to end."""
+    waiting_s: Floats
+    """All the time without slots, before the first start and after each pause."""
+    running_s: Floats
+    """All the time on slots, start-up included."""
+    preemptions: Ints
+    """Pauses after which the job had to wait."""
+    migrations: Ints
+    """Moves to other slots without a wait."""
+    fairness: Floats
+    """Finish-time fairness: JCT over what an equal share of the cluster would have taken; 1 is fair, more is worse."""

@@ -1,0 +1,145 @@
+"""The figures of merit of a run, all of them functions of its timeline."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rota.core.cluster import Cluster
+from rota.core.columns import SIZE, UP
+from rota.core.errors import InputError
+from rota.core.events import Kind
+from rota.core.timeline import Timeline
+from rota.results import sweep
+from rota.results.jobs import Floats, Jobs, JobTimes
+from rota.results.series import Series
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """One run in a dozen numbers."""
+
+    jobs: int
+    avg_jct_s: float
+    """Mean job completion time, from submit to end."""
+    p50_jct_s: float
+    p99_jct_s: float
+    """The JCT at position ⌊0.99 n⌋ of the sorted ones, counted from 0; nothing is interpolated."""
+    makespan_s: float
+    """When the last job ended, on the clock of the trace."""
+    queueing_s: float
+    """Mean time that a job waits, before its first start and after each pause."""
+    utilisation: float
+    """Busy share of the slot-seconds that were there, from first submit to last end; a shared slot counts once."""
+    queue_length: float
+    """Waiting jobs, averaged over time."""
+    blocking_index: float
+    """Waited so far ÷ solo time left, averaged over the waiting jobs and over the time in which somebody waits."""
+    fairness_mean: float
+    fairness_worst: float
+    """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; 1 is fair, more is worse."""
+    preemptions: int
+    """Pauses after which a job had to wait."""
+    migrations: int
+    """Moves to other slots without a wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Everything that one pass over a timeline gives."""
+
+    metrics: Metrics
+    times: JobTimes
+    series: Series
+
+
+def measure(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> Measured:
+    """All results of a run in which every job has ended."""
+    lives, now, series = _walk(timeline, jobs, cluster)
+    times = _times(lives, jobs)
+    return Measured(_metrics(times, series, now), times, series)
+
+
+def at_rank(values: Floats, share: float) -> float:
+    """The value at position ⌊share × n⌋ of the sorted ones."""
+    return float(np.sort(values)[int(share * len(values))])
+
+
+def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Floats, Series]:
+    n = len(jobs.ids)
+    nodes = cluster.table().astype(np.int64)
+    lives = np.zeros((sweep.LIVES, n))
+    lives[[sweep.FIRST_START_S, sweep.END_S, sweep.PAUSED_AT_S]] = np.nan
+    lives[sweep.LEFT_S] = jobs.iterations * jobs.iteration_s
+    now = np.zeros(sweep.NOW)
+    now[sweep.AVAILABLE] = nodes[SIZE] @ nodes[UP]
+    steps = np.zeros((sweep.STEPS, len(timeline)))
+    instants, impossible = sweep.walk(
+        sweep.Pass(
+            events=timeline.events,
+            arena=timeline.slots,
+            gpus=jobs.gpus,
+            iteration_s=jobs.iteration_s,
+            least=np.minimum(jobs.iterations, 1.0),
+            sizes=nodes[SIZE],
+            up=nodes[UP],
+            gpus_per_slot=1.0 / cluster.slots_per_gpu,
+            lives=lives,
+            where=np.full(n, sweep.ABSENT),
+            load=np.zeros(cluster.slots, np.int32),
+            now=now,
+            series=steps,
+        )
+    )
+    if impossible >= 0:
+        raise InputError(_impossible(timeline, jobs, impossible))
+    open_jobs = np.flatnonzero(np.isnan(lives[sweep.END_S]))
+    if len(open_jobs):
+        first = jobs.ids[open_jobs[0]]
+        raise InputError(
+            f"{len(open_jobs)} of {n} jobs have not ended, job {first} the first of them; let the run go on to its end"
+        )
+    return lives, now, Series(*steps[:, :instants])
+
+
+def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:
+    record = timeline.events[number]
+    what = Kind(record["kind"]).name.lower()
+    return f"timeline: event {number}: job {jobs.ids[record['job']]} {what} at {record['at_s']} s, which it could not then; make the run again"
+
+
+def _times(lives: Floats, jobs: Jobs) -> JobTimes:
+    jct_s = lives[sweep.END_S] - jobs.submit_s
+    solo_s = jobs.iterations * jobs.iteration_s
+    crowding = np.maximum(lives[sweep.ASKED_S] / np.maximum(lives[sweep.GPU_S], 1e-300), 1.0)
+    return JobTimes(
+        submit_s=jobs.submit_s,
+        first_start_s=lives[sweep.FIRST_START_S],
+        end_s=lives[sweep.END_S],
+        jct_s=jct_s,
+        waiting_s=lives[sweep.WAITED_S],
+        running_s=lives[sweep.RUNNING_S],
+        preemptions=lives[sweep.PREEMPTIONS].astype(np.int64),
+        migrations=lives[sweep.MIGRATIONS].astype(np.int64),
+        fairness=jct_s / (solo_s * crowding),
+    )
+
+
+def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
+    span_s = float(series.at_s[-1] - series.at_s[0])
+    return Metrics(
+        jobs=len(times.jct_s),
+        avg_jct_s=float(times.jct_s.mean()),
+        p50_jct_s=at_rank(times.jct_s, 0.5),
+        p99_jct_s=at_rank(times.jct_s, 0.99),
+        makespan_s=float(times.end_s.max()),
+        queueing_s=float(times.waiting_s.mean()),
+        utilisation=series.total(series.busy) / series.total(series.available),
+        queue_length=series.total(series.waiting) / span_s,
+        blocking_index=float(now[sweep.TOTAL_BLOCKING_S] / now[sweep.BLOCKED_S])
+        if now[sweep.BLOCKED_S]
+        else 0.0,
+        fairness_mean=float(times.fairness.mean()),
+        fairness_worst=float(times.fairness.max()),
+        preemptions=int(times.preemptions.sum()),
+        migrations=int(times.migrations.sum()),
+    )

@@ -1,0 +1,244 @@
+"""One pass over a timeline, compiled: what each job lived through, and how full the cluster was at each instant."""
+# mypy: allow-untyped-decorators
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rota.core.events import Kind
+from rota.results.jobs import Floats, Ints
+
+NODE_JOINED, FINISHED, ARRIVED = int(Kind.NODE_JOINED), int(Kind.FINISHED), int(Kind.ARRIVED)
+PAUSED, STARTED, MOVED = int(Kind.PAUSED), int(Kind.STARTED), int(Kind.MOVED)
+
+# Rows of `lives`. ASKED_S and GPU_S hold a running total as it was at the arrival until the job ends, then its growth since.
+(
+    FIRST_START_S,
+    END_S,
+    SINCE_S,
+    WAITED_S,
+    RUNNING_S,
+    PAUSED_AT_S,
+    LEFT_S,
+    ASKED_S,
+    GPU_S,
+    PREEMPTIONS,
+    MIGRATIONS,
+) = range(11)
+LIVES = 11
+
+# Entries of `now`: counts; the summed age (waited ÷ left) of the waiting jobs and how fast it grows; running totals.
+(
+    WAITING,
+    RUNNING,
+    BUSY,
+    AVAILABLE,
+    ASKED,
+    AGE,
+    AGEING,
+    TOTAL_ASKED_S,
+    TOTAL_GPU_S,
+    TOTAL_BLOCKING_S,
+    BLOCKED_S,
+) = range(11)
+NOW = 11
+
+# Rows of `series`: the time, then the first entries of `now`.
+STEPS = 5
+
+# Where a job is, if not on the slots of an event.
+ABSENT, QUEUED, DONE = -1, -2, -3
+
+
+class Pass(NamedTuple):
+    """Everything that the pass reads and writes."""
+
+    events: NDArray[np.void]
+    arena: NDArray[np.int32]
+    gpus: Floats
+    iteration_s: Floats
+    least: Floats
+    """The fewest iterations that a waiting job can have left: one, or all of a shorter job.
+
+    Less is the rounding of an end that came too late, and to divide by it would drown all other jobs."""
+    sizes: Ints
+    """Slots of each node."""
+    up: Ints
+    """1 for each node that is there."""
+    gpus_per_slot: float
+    lives: Floats
+    where: Ints
+    """For each job, the event that put it on its slots, or ABSENT, QUEUED, DONE."""
+    load: NDArray[np.int32]
+    """Jobs on each slot."""
+    now: Floats
+    series: Floats
+
+
+@njit(cache=True)
+def walk(p: Pass) -> tuple[int, int]:
+    """Live through all events; returns how many instants there were and the first event that cannot be (or -1).
+
+    Starts at the first arrival and stops at the last end: what nodes do before or after counts for nothing.
+    """
+    at_s = np.inf
+    left = p.lives.shape[1]
+    instants = 0
+    for e in range(p.events.shape[0]):
+        event = p.events[e]
+        if event.at_s > at_s:
+            let_pass(p, event.at_s - at_s)
+            at_s = event.at_s
+        if event.kind <= NODE_JOINED:
+            change_node(p, event.job, event.kind == NODE_JOINED)
+        elif not happen(p, e):
+            return instants, e
+        elif event.kind == ARRIVED and at_s == np.inf:
+            at_s = event.at_s
+        left -= event.kind == FINISHED
+        if at_s < np.inf and (left == 0 or e + 1 == p.events.shape[0] or p.events[e + 1].at_s > at_s):
+            p.series[0, instants] = at_s
+            p.series[1:, instants] = p.now[: STEPS - 1]
+            instants += 1
+        if left == 0:
+            break
+    return instants, -1
+
+
+@njit(cache=True)
+def let_pass(p: Pass, elapsed_s: float) -> None:
+    """Add up what goes on while nothing happens; the ages of the waiting jobs grow linearly."""
+    now = p.now
+    now[TOTAL_ASKED_S] += now[ASKED] * elapsed_s
+    now[TOTAL_GPU_S] += now[AVAILABLE] * p.gpus_per_slot * elapsed_s
+    if now[WAITING] > 0.0:
+        now[TOTAL_BLOCKING_S] += (now[AGE] + 0.5 * now[AGEING] * elapsed_s) * elapsed_s / now[WAITING]
+        now[BLOCKED_S] += elapsed_s
+        now[AGE] += now[AGEING] * elapsed_s
+
+
+@njit(cache=True)
+def change_node(p: Pass, node: int, joins: bool) -> None:
+    """A node comes or goes; saying so twice changes nothing."""
+    if joins != (p.up[node] == 1):
+        p.up[node] = 1 if joins else 0
+        p.now[AVAILABLE] += p.sizes[node] if joins else -p.sizes[node]
+
+
+@njit(cache=True)
+def happen(p: Pass, e: int) -> bool:
+    """What one event does to its job; False if that cannot happen to a job in its situation."""
+    event = p.events[e]
+    job, kind, at_s = event.job, event.kind, event.at_s
+    if kind == ARRIVED:
+        if p.where[job] != ABSENT:
+            return False
+        arrive(p, job, at_s)
+    elif kind == STARTED:
+        if p.where[job] != QUEUED:
+            return False
+        start(p, job, at_s, e)
+    elif p.where[job] < 0:
+        return False
+    elif kind == MOVED:
+        vacate(p, p.where[job])
+        occupy(p, e)
+        p.where[job] = e
+        p.lives[MIGRATIONS, job] += 1.0
+    elif kind == PAUSED:
+        pause(p, job, at_s, event.value)
+    elif kind == FINISHED:
+        finish(p, job, at_s)
+    return True
+
+
+@njit(cache=True)
+def arrive(p: Pass, job: int, at_s: float) -> None:
+    p.now[ASKED] += p.gpus[job]
+    p.lives[ASKED_S, job] = p.now[TOTAL_ASKED_S]
+    p.lives[GPU_S, job] = p.now[TOTAL_GPU_S]
+    enqueue(p, job, at_s)
+
+
+@njit(cache=True)
+def start(p: Pass, job: int, at_s: float, e: int) -> None:
+    """A start in the instant of a pause makes the pause no pre-emption."""
+    dequeue(p, job, at_s)
+    if np.isnan(p.lives[FIRST_START_S, job]):
+        p.lives[FIRST_START_S, job] = at_s
+    if p.lives[PAUSED_AT_S, job] == at_s:
+        p.lives[PREEMPTIONS, job] -= 1.0
+        p.lives[PAUSED_AT_S, job] = np.nan
+    p.lives[SINCE_S, job] = at_s
+    p.now[RUNNING] += 1.0
+    occupy(p, e)
+    p.where[job] = e
+
+
+@njit(cache=True)
+def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
+    leave(p, job, at_s)
+    p.lives[PREEMPTIONS, job] += 1.0
+    p.lives[PAUSED_AT_S, job] = at_s
+    p.lives[LEFT_S, job] = max(remaining, p.least[job]) * p.iteration_s[job]
+    enqueue(p, job, at_s)
+
+
+@njit(cache=True)
+def finish(p: Pass, job: int, at_s: float) -> None:
+    leave(p, job, at_s)
+    p.where[job] = DONE
+    p.now[ASKED] -= p.gpus[job]
+    p.lives[END_S, job] = at_s
+    p.lives[ASKED_S, job] = p.now[TOTAL_ASKED_S] - p.lives[ASKED_S, job]
+    p.lives[GPU_S, job] = p.now[TOTAL_GPU_S] - p.lives[GPU_S, job]
+
+
+@njit(cache=True)
+def enqueue(p: Pass, job: int, at_s: float) -> None:
+    """The job waits from now on."""
+    p.where[job] = QUEUED
+    p.lives[SINCE_S, job] = at_s
+    p.now[WAITING] += 1.0
+    p.now[AGE] += p.lives[WAITED_S, job] / p.lives[LEFT_S, job]
+    p.now[AGEING] += 1.0 / p.lives[LEFT_S, job]
+
+
+@njit(cache=True)
+def dequeue(p: Pass, job: int, at_s: float) -> None:
+    """The job waits no longer."""
+    p.lives[WAITED_S, job] += at_s - p.lives[SINCE_S, job]
+    p.now[WAITING] -= 1.0
+    p.now[AGE] -= p.lives[WAITED_S, job] / p.lives[LEFT_S, job]
+    p.now[AGEING] -= 1.0 / p.lives[LEFT_S, job]
+    if p.now[WAITING] == 0.0:
+        p.now[AGE] = p.now[AGEING] = 0.0
+
+
+@njit(cache=True)
+def leave(p: Pass, job: int, at_s: float) -> None:
+    """The job goes off its slots."""
+    vacate(p, p.where[job])
+    p.lives[RUNNING_S, job] += at_s - p.lives[SINCE_S, job]
+    p.now[RUNNING] -= 1.0
+
+
+@njit(cache=True)
+def occupy(p: Pass, e: int) -> None:
+    """A slot is busy, however many share it."""
+    begin = p.events[e].begin
+    for i in range(begin, begin + p.events[e].gpus):
+        slot = p.arena[i]
+        p.now[BUSY] += p.load[slot] == 0
+        p.load[slot] += 1
+
+
+@njit(cache=True)
+def vacate(p: Pass, e: int) -> None:
+    begin = p.events[e].begin
+    for i in range(begin, begin + p.events[e].gpus):
+        slot = p.arena[i]
+        p.load[slot] -= 1
+        p.now[BUSY] -= p.load[slot] == 0

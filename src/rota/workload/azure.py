@@ -1,0 +1,25 @@
+"""Reader for the Microsoft ITP traces published with ElasticFlow (ASPLOS '23).
+
+Header `job_id,submission_time,duration,num_gpu`: seconds since some moment, seconds, GPUs.
+"""
+
+from pathlib import Path
+
+from rota.workload.jobs import Workload
+from rota.workload.records import recorded
+from rota.workload.table import read_table
+
+FIELDS = ("job_id", "submission_time", "duration", "num_gpu")
+
+
+def read(path: Path, seed: int = 0) -> Workload:
+    """Models and priorities are drawn."""
+    table = read_table(path, FIELDS)
+    return recorded(
+        table,
+        ids=table.ids("job_id"),
+        submit_s=table.numbers("submission_time"),
+        gpus=table.wholes("num_gpu", at_least=1),
+        duration_s=table.numbers("duration"),
+        seed=seed,
+    )

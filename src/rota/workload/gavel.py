@@ -1,0 +1,92 @@
+"""Reader for Gavel's traces (OSDI '20) and the throughputs measured for their job types.
+
+A `.trace` file has no header: job type, command, steps argument, whether it needs a data folder, total
+steps, arrival (s) and gang size, between tabs. Its measurements are `simulation_throughputs.json` beside
+it, or the only JSON file there. The V100 is the reference device: an iteration takes 1 / its throughput
+there. Stages are borrowed (`standins`).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rota.core.errors import TraceError
+from rota.workload.draws import draw_priorities, priorities_note
+from rota.workload.jobs import Workload, workload
+from rota.workload.standins import borrowed_stages_s
+from rota.workload.table import Floats, Table, read_unnamed
+from rota.workload.throughputs import REFERENCE, Throughputs, read_throughputs
+
+FIELDS = ("job_type", "command", "steps_argument", "needs_data_dir", "total_steps", "arrival_s", "gang_size")
+
+THROUGHPUTS = "simulation_throughputs.json"
+
+KINDS = ("k80", "p100", "v100")
+
+
+def read(path: Path, seed: int = 0) -> Workload:
+    """Priorities are drawn; a job's duration is that of a solo run on the reference device."""
+    table = read_unnamed(path, FIELDS)
+    measured = read_throughputs(throughputs_beside(path))
+    models, gangs = table.texts("job_type"), table.wholes("gang_size", at_least=1)
+    iteration_s = _iterations_s(table, models, gangs, measured)
+    iterations = table.positives("total_steps")
+    stages = [borrowed_stages_s(_family(m), g, s) for m, g, s in zip(models, gangs, iteration_s, strict=True)]
+    return workload(
+        path.stem,
+        ids=[str(row) for row in range(len(table))],
+        submit_s=table.numbers("arrival_s"),
+        gpus=gangs,
+        model=models,
+        duration_s=iterations * iteration_s,
+        iterations=iterations,
+        iteration_s=iteration_s,
+        stages_s=np.array(stages).T,
+        priority=draw_priorities(len(table), seed),
+        speeds=_speeds(models, measured),
+        notes=[*_notes(models, gangs, measured), priorities_note(len(table), seed)],
+    )
+
+
+def throughputs_beside(trace: Path) -> Path:
+    """The measurements that belong to a trace."""
+    named = trace.parent / THROUGHPUTS
+    if named.is_file():
+        return named
+    others = sorted(trace.parent.glob("*.json"))
+    if len(others) != 1:
+        found = ", ".join(other.name for other in others) or "none"
+        where = f"put {THROUGHPUTS} beside it (JSON files there: {found})"
+        raise TraceError(f"{trace}: needs the measured throughputs: {where}")
+    return others[0]
+
+
+def _family(job_type: str) -> str:
+    """`ResNet-18 (batch size 16)` is a ResNet-18."""
+    return job_type.split(" (")[0]
+
+
+def _iterations_s(table: Table, models: Sequence[str], gangs: Floats, measured: Throughputs) -> Floats:
+    steps = [measured.steps_per_s(model, int(gang)) for model, gang in zip(models, gangs, strict=True)]
+    if None in steps:
+        raise table.wrong("job_type", steps.index(None), f"among the job types measured on {REFERENCE}")
+    return 1.0 / np.array(steps, np.float64)
+
+
+def _speeds(models: Sequence[str], measured: Throughputs) -> Mapping[str, Mapping[str, float]]:
+    found = {kind: {m: measured.speed(m, kind) for m in dict.fromkeys(models)} for kind in KINDS}
+    return {kind: {m: speed for m, speed in row.items() if speed is not None} for kind, row in found.items()}
+
+
+def _notes(models: Sequence[str], gangs: Floats, measured: Throughputs) -> list[str]:
+    notes = [
+        f"stages were not measured for {len(models):,} jobs: "
+        "each borrows the proportions of the nearest model that has them"
+    ]
+    other = sum(measured.measured_gang(m, int(g)) != g for m, g in zip(models, gangs, strict=True))
+    if other:
+        notes.append(
+            f"{other:,} jobs have a gang size not measured for their type: they take the nearest that was"
+        )
+    return notes

@@ -1,0 +1,89 @@
+"""Reader for the workloads of Pollux (OSDI '21) and Sia (SOSP '23), with the applications in them.
+
+Header `name,time,application,num_replicas,batch_size`, times in seconds. The folders of the applications
+are beside the workload or in its parent folder (see `applications`). A job trains as long as the
+validated run with its batch size did, or the nearest batch size that was run. An iteration is a step of
+its gang, packed on 4-GPU nodes, with its batch divided evenly. Synchronising is measured; what remains of
+a step is split between loading and computing as in the nearest model whose stages are known (`standins`).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rota.core.errors import TraceError
+from rota.workload.applications import Application, read_application
+from rota.workload.draws import draw_priorities, priorities_note
+from rota.workload.jobs import Workload, workload
+from rota.workload.standins import split_stages_s
+from rota.workload.table import Floats, Table, read_table
+
+FIELDS = ("name", "time", "application", "num_replicas", "batch_size")
+
+Asked = list[tuple[str, int, int]]
+"""Application, GPUs and batch size of each job."""
+
+
+def read(path: Path, seed: int = 0) -> Workload:
+    """Priorities are drawn; a job's duration is that of a solo run."""
+    table = read_table(path, FIELDS)
+    names, gpus = table.texts("application"), table.wholes("num_replicas", at_least=1)
+    batches = table.wholes("batch_size", at_least=1)
+    asked = [(n, int(g), int(b)) for n, g, b in zip(names, gpus.tolist(), batches.tolist(), strict=True)]
+    measured = {name: read_application(_folder(table, name)) for name in dict.fromkeys(names)}
+    steps_s = [measured[name].iteration_s(size, batch) for name, size, batch in asked]
+    iterations = _iterations(asked, measured)
+    iteration_s = np.array([step_s for step_s, _ in steps_s])
+    return workload(
+        path.stem,
+        ids=table.ids("name"),
+        submit_s=table.numbers("time"),
+        gpus=gpus,
+        model=names,
+        duration_s=iterations * iteration_s,
+        iterations=iterations,
+        iteration_s=iteration_s,
+        stages_s=_stages_s(asked, steps_s),
+        priority=draw_priorities(len(table), seed),
+        notes=[*_notes(asked, measured), priorities_note(len(table), seed)],
+    )
+
+
+def _folder(table: Table, application: str) -> Path:
+    row = table.texts("application").index(application)
+    for place in (table.path.parent, table.path.parent.parent):
+        if application == Path(application).name and (place / application / "placements.csv").is_file():
+            return place / application
+    raise TraceError(
+        f"{table.wrong('application', row, 'measured')}: expected {application}/placements.csv "
+        f"in {table.path.parent} or its parent"
+    )
+
+
+def _iterations(asked: Asked, measured: Mapping[str, Application]) -> Floats:
+    runs = ((measured[name], batch) for name, _, batch in asked)
+    return np.array(
+        [application.iterations[application.measured_batch(batch)] for application, batch in runs], float
+    )
+
+
+def _stages_s(asked: Asked, steps_s: Sequence[tuple[float, float]]) -> Floats:
+    jobs = zip(asked, steps_s, strict=True)
+    return (
+        np.array([split_stages_s(name, gpus, *step_s) for (name, gpus, _), step_s in jobs]).reshape(-1, 3).T
+    )
+
+
+def _notes(asked: Asked, measured: Mapping[str, Application]) -> list[str]:
+    jobs = f"{len(asked):,} jobs"
+    notes = [f"loading and computing were not measured apart for {jobs}: split as in the nearest model"]
+    gangs = sum(measured[name].measured_gang(gpus) != gpus for name, gpus, _ in asked)
+    if gangs:
+        notes.append(f"{gangs:,} jobs have a gang size not measured for them: they take the nearest that was")
+    batches = sum(measured[name].measured_batch(batch) != batch for name, _, batch in asked)
+    if batches:
+        notes.append(
+            f"{batches:,} jobs have a batch size no run was validated with: they train as long as the nearest"
+        )
+    return notes

@@ -1,0 +1,157 @@
+"""Workloads made up from a seed: arrivals, heavy-tailed durations, gang sizes, models, at a chosen load."""
+
+import math
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.errors import ConfigError, unknown
+from rota.workload.draws import draw_priorities, generator
+from rota.workload.jobs import Floats, Workload, workload
+from rota.workload.profiles import MODELS, PROFILES, profiled_s
+
+Arrivals = Literal["poisson", "bursty"]
+
+LARGEST_GANG = 32
+
+# Each draw has a stream of random numbers of its own, so that a change to one leaves the others alone.
+GANGS, MODEL, DURATIONS, ARRIVALS = 10, 11, 12, 13
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticConfig:
+    """What a made-up workload is like."""
+
+    jobs: int = 1000
+    """How many jobs."""
+    gpus: int = 64
+    """The cluster that the load refers to; no job asks for more GPUs than it has."""
+    load: float = 0.85
+    """GPU-seconds asked for ÷ those the cluster has from the first arrival to the last."""
+    arrivals: Arrivals = "bursty"
+    """How jobs arrive: independently of each other, or now in bursts and now calmly."""
+    burstiness: float = 10.0
+    """How many times faster jobs arrive in a burst than in a calm spell (bursty only)."""
+    burst_jobs: float = 20.0
+    """Mean number of jobs in a burst, and in a calm spell (bursty only)."""
+    median_s: float = 1800.0
+    """Median of the durations before they are cut off at both ends: log-normal."""
+    sigma: float = 1.7
+    """Spread of the durations: the standard deviation of their natural logarithm."""
+    shortest_s: float = 60.0
+    """No duration is below this."""
+    longest_s: float = 3 * 86400.0
+    """No duration is above this."""
+    gang_sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    """How many GPUs a job may ask for; sizes above the cluster's are not drawn."""
+    gang_weights: tuple[float, ...] = (0.55, 0.12, 0.14, 0.14, 0.04, 0.01)
+    """How often each gang size is drawn, in any unit."""
+    models: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MODELS, 1.0))
+    """How often each model is drawn, in any unit."""
+    seed: int = 0
+    """Everything random follows from it."""
+
+    def __post_init__(self) -> None:
+        _at_least("jobs", self.jobs, 2)
+        _at_least("gpus", self.gpus, 1)
+        _at_least("seed", self.seed, 0)
+        _at_least("burstiness", self.burstiness, 1)
+        _at_least("burst_jobs", self.burst_jobs, 1)
+        for name in ("load", "median_s", "sigma", "shortest_s"):
+            _above(name, getattr(self, name), 0.0)
+        _above("longest_s", self.longest_s, self.shortest_s)
+        if self.arrivals not in get_args(Arrivals):
+            raise ConfigError(unknown("arrivals", self.arrivals, get_args(Arrivals)))
+        self._check_gangs()
+        self._check_models()
+
+    def _check_gangs(self) -> None:
+        if len(self.gang_sizes) != len(self.gang_weights):
+            sizes, weights = len(self.gang_sizes), len(self.gang_weights)
+            raise ConfigError(f"{sizes} gang_sizes but {weights} gang_weights; give one weight per size")
+        for size in self.gang_sizes:
+            if not 1 <= size <= LARGEST_GANG:
+                raise ConfigError(f"gang_sizes has {size}; sizes are from 1 to {LARGEST_GANG}")
+        _check_weights("gang_weights", self.gang_weights)
+        if not sum(self.fitting_weights) > 0.0:
+            raise ConfigError(
+                f"gang_sizes has none with a weight that fits on {self.gpus} GPUs; add a smaller one"
+            )
+
+    def _check_models(self) -> None:
+        for model in self.models:
+            if model not in PROFILES:
+                raise ConfigError(unknown("model", model, PROFILES))
+        _check_weights("models", tuple(self.models.values()))
+
+    @property
+    def fitting_weights(self) -> tuple[float, ...]:
+        """The gang weights, 0 for sizes that the cluster does not have room for."""
+        pairs = zip(self.gang_sizes, self.gang_weights, strict=True)
+        return tuple(weight if size <= self.gpus else 0.0 for size, weight in pairs)
+
+
+def generate(config: SyntheticConfig) -> Workload:
+    """The same configuration gives the same workload; its load is the one asked for."""
+    models = tuple(config.models)
+    model = _pick(config, MODEL, tuple(config.models.values()))
+    gpus = np.array(config.gang_sizes, float)[_pick(config, GANGS, config.fitting_weights)]
+    iteration_s = profiled_s(models, model, gpus)[0]
+    iterations = np.maximum(np.rint(_durations_s(config) / iteration_s), 1.0)
+    duration_s = iterations * iteration_s
+    return workload(
+        f"synthetic-{config.seed}",
+        ids=[str(number) for number in range(config.jobs)],
+        submit_s=_arrivals_s(config, gpu_s=float(np.sum(duration_s * gpus))),
+        gpus=gpus,
+        model=[models[number] for number in model.tolist()],
+        duration_s=duration_s,
+        iterations=iterations,
+        priority=draw_priorities(config.jobs, config.seed),
+    )
+
+
+def _pick(config: SyntheticConfig, stream: int, weights: tuple[float, ...]) -> NDArray[np.int64]:
+    """For each job the place of what was drawn among the weights."""
+    share = np.array(weights) / math.fsum(weights)
+    return generator(config.seed, stream).choice(len(weights), size=config.jobs, p=share)
+
+
+def _durations_s(config: SyntheticConfig) -> Floats:
+    """Log-normal between the shortest and the longest, by the inverse of its distribution."""
+    normal = NormalDist(math.log(config.median_s), config.sigma)
+    low, high = (normal.cdf(math.log(end_s)) for end_s in (config.shortest_s, config.longest_s))
+    drawn = low + (high - low) * generator(config.seed, DURATIONS).random(config.jobs)
+    inside: Floats = np.clip(drawn, np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg)
+    seconds = np.exp(np.fromiter(map(normal.inv_cdf, inside.tolist()), float, config.jobs))
+    return np.asarray(np.clip(seconds, config.shortest_s, config.longest_s), np.float64)
+
+
+def _arrivals_s(config: SyntheticConfig, gpu_s: float) -> Floats:
+    """The first at 0, the last when the cluster could have given `gpu_s` at the load asked for."""
+    rng = generator(config.seed, ARRIVALS)
+    gaps = rng.exponential(size=config.jobs - 1)
+    if config.arrivals == "bursty":
+        turns = rng.random(config.jobs - 1) < 1.0 / config.burst_jobs
+        calm = (np.cumsum(turns) + rng.integers(2)) % 2 == 0
+        gaps = np.where(calm, gaps * config.burstiness, gaps)
+    at = np.concatenate(([0.0], np.cumsum(gaps)))
+    return np.asarray(at / at[-1] * (gpu_s / (config.load * config.gpus)), np.float64)
+
+
+def _at_least(name: str, value: float, low: float) -> None:
+    if not low <= value < math.inf:
+        raise ConfigError(f"{name} is {value}; it must be {low:g} or more")
+
+
+def _above(name: str, value: float, low: float) -> None:
+    if not low < value < math.inf:
+        raise ConfigError(f"{name} is {value}; it must be above {low:g}")
+
+
+def _check_weights(name: str, weights: tuple[float, ...]) -> None:
+    if not all(0.0 <= weight < math.inf for weight in weights) or not sum(weights) > 0.0:
+        raise ConfigError(f"{name} is {list(weights)}; weights are 0 or more, and not all 0")

@@ -1,0 +1,208 @@
+"""A delimited file as columns of text; a mistake is reported with file, line, field and what was expected.
+
+Columns are converted as a whole, which is fast; only when that fails is the first offending line looked for.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.errors import TraceError
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of one file, by column."""
+
+    path: Path
+    lines: Sequence[int]
+    """Where in the file each row stands."""
+    columns: Mapping[str, Sequence[str]]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def keep(self, rows: Mask) -> "Table":
+        """Only the marked rows; errors in them still name their own line."""
+        places = np.flatnonzero(rows).tolist()
+        columns = {name: [column[place] for place in places] for name, column in self.columns.items()}
+        return Table(self.path, [self.lines[place] for place in places], columns)
+
+    def optional(self, name: str) -> list[str]:
+        """Text that may be empty; all of it is, if the file has no such column."""
+        return [value.strip() for value in self.columns.get(name, [""] * len(self))]
+
+    def given(self, name: str) -> Mask:
+        """Which rows have something in this column."""
+        return np.array([bool(value) for value in self.optional(name)], np.bool_)
+
+    def texts(self, name: str) -> list[str]:
+        values = self.optional(name)
+        if not all(values):
+            raise self.wrong(name, values.index(""), "there: the field is empty")
+        return values
+
+    def ids(self, name: str) -> list[str]:
+        """Text that no two rows share."""
+        values = self.texts(name)
+        if len(set(values)) != len(values):
+            first: dict[str, int] = {}
+            for row, value in enumerate(values):
+                if value in first:
+                    raise self.wrong(name, row, f"unique: line {self.lines[first[value]]} has it too")
+                first[value] = row
+        return values
+
+    def one_of(self, name: str, choices: Sequence[str]) -> list[str]:
+        values = self.texts(name)
+        if not set(values) <= set(choices):
+            row = next(row for row, value in enumerate(values) if value not in choices)
+            raise self.wrong(name, row, f"one of {', '.join(choices)}")
+        return values
+
+    def numbers(self, name: str, *, at_least: float = 0.0) -> Floats:
+        """Finite numbers, none below the limit."""
+        values = self._converted(name, float, "a number")
+        self._check(name, np.isfinite(values) & (values >= at_least), f"a number of {at_least:g} or more")
+        return values
+
+    def positives(self, name: str) -> Floats:
+        values = self.numbers(name)
+        self._check(name, values > 0.0, "a number above 0")
+        return values
+
+    def wholes(self, name: str, *, at_least: int = 0) -> Floats:
+        values = self.numbers(name, at_least=at_least)
+        self._check(name, values == np.floor(values), "a whole number")
+        return values
+
+    def numbers_or_nan(self, name: str) -> Floats:
+        """As `numbers`, with NaN where the field is empty or the column missing."""
+        return self._or_nan(name, Table.numbers)
+
+    def positives_or_nan(self, name: str) -> Floats:
+        """As `positives`, with NaN where the field is empty or the column missing."""
+        return self._or_nan(name, Table.positives)
+
+    def times_s(self, name: str) -> Floats:
+        """Wall-clock times as seconds since 1970."""
+        return self._converted(name, _seconds, "a time like 2017-10-09 07:01:55")
+
+    def wrong(self, name: str, row: int, expected: str) -> TraceError:
+        return TraceError.at(self.path, self.lines[row], name, self.columns[name][row][:80], expected)
+
+    def _converted(self, name: str, convert: Callable[[str], float], expected: str) -> Floats:
+        column = self.columns[name]
+        try:
+            return np.fromiter(map(convert, column), np.float64, len(column))
+        except (ValueError, TypeError):
+            row = next(row for row, value in enumerate(column) if not _converts(convert, value))
+            raise self.wrong(name, row, expected) from None
+
+    def _or_nan(self, name: str, read: "Callable[[Table, str], Floats]") -> Floats:
+        values = np.full(len(self), math.nan)
+        given = self.given(name)
+        if given.any():
+            values[given] = read(self.keep(given), name)
+        return values
+
+    def _check(self, name: str, right: Mask, expected: str) -> None:
+        if not right.all():
+            raise self.wrong(name, int(np.argmin(right)), expected)
+
+
+def read_table(path: Path, required: Sequence[str]) -> Table:
+    """A comma-separated file whose first line names its columns, among them the required ones."""
+    with _open_text(path) as file:
+        lines = csv.reader(file)
+        names = [name.strip() for name in next(lines, [])]
+        if not any(names):
+            raise TraceError(f"{path}: the file is empty; expected a header with {','.join(required)}")
+        missing = [name for name in required if name not in names]
+        if missing:
+            found = ",".join(names)
+            raise TraceError(
+                f"{path}: line 1: no column {', '.join(map(repr, missing))}; found {found[:200]!r}"
+            )
+        twice = [name for name in required if names.count(name) > 1]
+        if twice:
+            raise TraceError(f"{path}: line 1: column {twice[0]!r} appears twice; name each column once")
+        return _table(path, names, lines)
+
+
+def read_unnamed(path: Path, names: Sequence[str]) -> Table:
+    """A tab-separated file without a header; quotes in it mean nothing."""
+    with _open_text(path) as file:
+        table = _table(path, names, csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    if not len(table):
+        fields = ",".join(names)
+        raise TraceError(
+            f"{path}: the file is empty; expected lines of {len(names)} fields between tabs: {fields}"
+        )
+    return table
+
+
+def first_line(path: Path) -> str:
+    """The first line of a text file, without its end."""
+    with _open_text(path) as file:
+        return file.readline().rstrip("\r\n")
+
+
+def _table(path: Path, names: Sequence[str], reader: "Reader") -> Table:
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    width = len(names)
+    for fields in reader:
+        if len(fields) == width:
+            rows.append(fields)
+            lines.append(reader.line_num)
+        elif fields:
+            found = f"{path}: line {reader.line_num}: {len(fields)} fields"
+            raise TraceError(f"{found}; expected {width}: {','.join(names)}")
+    columns: Sequence[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [()] * width
+    return Table(path, lines, dict(zip(names, columns, strict=True)))
+
+
+@contextmanager
+def _open_text(path: Path) -> Iterator[TextIO]:
+    """Open a text file; whatever stops it from being read as one is a TraceError."""
+    if path.is_dir():
+        raise TraceError(f"{path}: is a folder; expected a file")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            yield file
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        byte = f"byte {error.object[error.start]:#04x}"
+        raise TraceError(f"{path}: is not text in UTF-8 ({byte}); expected a text file") from None
+    except csv.Error as error:
+        raise TraceError(f"{path}: is not a table of text: {error}") from None
+
+
+def _seconds(value: str) -> float:
+    return (datetime.fromisoformat(value.strip()) - EPOCH).total_seconds()
+
+
+def _converts(convert: Callable[[str], float], value: str) -> bool:
+    try:
+        convert(value)
+    except (ValueError, TypeError):
+        return False
+    return True

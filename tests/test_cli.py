@@ -1,0 +1,152 @@
+"""The command line with commands made up for the occasion: exit codes, messages, streams."""
+
+import logging
+import os
+import re
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import rota
+from rota import cli
+from rota.core.errors import ConfigError, IllegalPlan, TraceError
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Gives a function that makes `rota act` the only command, doing what it is given."""
+
+    def make(run):
+        module = ModuleType("act")
+        module.add_parser = lambda subparsers: subparsers.add_parser("act", help="does something")
+        module.run = run
+        monkeypatch.setitem(sys.modules, "act", module)
+        monkeypatch.setattr(cli, "COMMANDS", {"act": "act"})
+
+    yield make
+    logging.getLogger("rota").handlers = []
+    logging.getLogger("rota").setLevel(logging.NOTSET)
+
+
+def raising(error):
+    def run(args):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_exit_code_is_the_one_of_the_command(command, code):
+    command(lambda args: code)
+    assert cli.main(["act"]) == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (ConfigError("a.toml: seed: 'x' is wrong"), 2, "rota: error: a.toml: seed: 'x' is wrong"),
+        (TraceError("a.csv: line 2: no number"), 2, "rota: error: a.csv: line 2: no number"),
+        (IllegalPlan("slot 3 twice"), 1, "rota: error: slot 3 twice"),
+        (ConfigError("two\nlines"), 2, "rota: error: two lines"),
+        (KeyboardInterrupt(), 130, "rota: interrupted"),
+    ],
+)
+def test_an_error_is_one_line_on_stderr_and_an_exit_code(command, capsys, error, code, line):
+    command(raising(error))
+    assert cli.main(["act"]) == code
+    assert capsys.readouterr() == ("", f"{line}\n")
+
+
+def test_a_bug_shows_its_traceback(command):
+    command(raising(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["act"])
+
+
+def test_rota_alone_prints_its_help_and_exits_with_2(command, capsys):
+    command(lambda args: 0)
+    assert cli.main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.search(r"act +does something", err)
+
+
+@pytest.mark.parametrize("argv", [["nonsense"], ["act", "--nonsense"]])
+def test_a_wrong_argument_exits_with_2(command, argv):
+    command(lambda args: 0)
+    with pytest.raises(SystemExit) as caught:
+        cli.main(argv)
+    assert caught.value.code == 2
+
+
+def test_the_version_is_the_one_of_the_package(command, capsys):
+    command(lambda args: 0)
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"rota {rota.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "lines"),
+    [
+        (["act"], "rota.x: careful\n"),
+        (["-v", "act"], "rota.x: careful\nrota.x: doing\n"),
+        (["act", "-v"], "rota.x: careful\nrota.x: doing\n"),
+        (["act", "-vv"], "rota.x: careful\nrota.x: doing\nrota.x: because\n"),
+        (["-vvv", "act"], "rota.x: careful\nrota.x: doing\nrota.x: because\n"),
+    ],
+)
+def test_more_is_logged_to_stderr_the_more_often_v_is_given(command, capsys, argv, lines):
+    def run(args):
+        log = logging.getLogger("rota.x")
+        log.warning("careful")
+        log.info("doing")
+        log.debug("because")
+        logging.getLogger("numba").debug("other people's noise")
+        return 0
+
+    command(run)
+    assert cli.main(argv) == 0
+    assert capsys.readouterr() == ("", lines)
+
+
+SPEAK = """
+import sys
+from types import ModuleType
+from rota import cli
+
+act = sys.modules["act"] = ModuleType("act")
+act.add_parser = lambda subparsers: subparsers.add_parser("act")
+act.run = lambda args: print("line\\n" * {lines}) or 0
+cli.COMMANDS = {{"act": "act"}}
+sys.exit(cli.main({argv}))
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    ("lines", "argv"), [(1, ["act"]), (100_000, ["act"]), (0, ["--help"])], ids=["short", "long", "help"]
+)
+def test_a_reader_that_leaves_early_is_no_error(lines, argv, unbuffered):
+    with subprocess.Popen(
+        [sys.executable, "-c", SPEAK.format(lines=lines, argv=argv)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode in (0, 141)
+
+
+def test_every_command_adds_a_parser_of_its_own_name():
+    actions = cli.build_parser()._subparsers._group_actions
+    assert list(actions[0].choices) == list(cli.COMMANDS)
+
+
+def test_the_module_runs_as_the_command_does():
+    command = [sys.executable, "-m", "rota", "--version"]
+    assert subprocess.check_output(command, text=True) == f"rota {rota.__version__}\n"

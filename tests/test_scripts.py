@@ -1,0 +1,187 @@
+"""Setting up on a fresh machine, with a Python that only writes down what it is asked to do."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+FAKE_PYTHON = """#!/bin/bash
+case "$1 $2" in
+    "-c "*) exit ${OLD_PYTHON:-0} ;;
+    "--version "*) echo "Python 3.9.2" ;;
+    "-m pip")
+        [[ $3 == --version ]] && exit ${NO_PIP:-0}
+        echo "pip ${*:3}" >> "$LOG"
+        echo "noise of pip"
+        exit ${PIP_FAILS:-0} ;;
+    "-m venv")
+        echo "venv ${*:3}" >> "$LOG"
+        echo "noise of venv"
+        mkdir -p "${@: -1}/bin"
+        cp "$0" "${@: -1}/bin/python"
+        exit ${VENV_FAILS:-0} ;;
+    *) echo "python $*" >> "$LOG" ;;
+esac
+"""
+
+
+class Machine:
+    """A checkout, and a PATH with a fake `python3` first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "my checkout"
+        self.log = folder / "log"
+        self.elsewhere = folder / "elsewhere"
+        self.elsewhere.mkdir()
+        shutil.copytree(SCRIPTS, self.root / "scripts")
+        (self.root / "pyproject.toml").write_text("[project]\n")
+        for name in ["python3", "python3.11", "python3.12", "python3.13", "python3.14"]:
+            self.write(folder / "bin" / name)
+        self.variables = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "LOG": str(self.log)}
+
+    @staticmethod
+    def write(python: Path) -> None:
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.write_text(FAKE_PYTHON)
+        python.chmod(0o755)
+
+    def run(self, script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", self.root / "scripts" / script, *arguments],
+            cwd=self.elsewhere,
+            env={**self.variables, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def asked(self) -> list[str]:
+        """What the fake Python was asked to do since the last time, with the checkout as `ROOT`."""
+        if not self.log.exists():
+            return []
+        lines = self.log.read_text().replace(str(self.root), "ROOT").splitlines()
+        self.log.unlink()
+        return lines
+
+
+INSTALL = "pip install --disable-pip-version-check --editable ROOT"
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+def test_a_fresh_machine_gets_an_environment_and_says_so(machine):
+    run = machine.run("setup.sh")
+    assert run.stdout == f"{machine.root}/.venv/bin/python\n"
+    assert run.stderr == (
+        f"setup: making a virtual environment in {machine.root}/.venv\n"
+        f"setup: installing rota into {machine.root}/.venv (minutes the first time)\n"
+    )
+    assert machine.asked() == ["venv --clear ROOT/.venv", INSTALL]
+
+
+def test_the_second_time_nothing_is_done_and_nothing_said(machine):
+    machine.run("setup.sh", "dev")
+    machine.asked()
+    run = machine.run("setup.sh", "dev")
+    assert (run.returncode, run.stderr, machine.asked()) == (0, "", [])
+
+
+def test_extras_are_installed_once_each(machine):
+    for extras in [[], ["dev"], ["dev", "train"]]:
+        machine.run("setup.sh", *extras)
+    assert machine.asked()[1:] == [INSTALL, f"{INSTALL}[dev]", f"{INSTALL}[dev,train]"]
+    for extras in [[], ["dev"], ["dev", "train"]]:
+        machine.run("setup.sh", *extras)
+    assert machine.asked() == []
+
+
+def test_a_changed_pyproject_is_installed_again(machine):
+    machine.run("setup.sh")
+    machine.asked()
+    (machine.root / "pyproject.toml").write_text("[project]\nname = 'rota'\n")
+    machine.run("setup.sh")
+    assert machine.asked() == [INSTALL]
+
+
+def test_the_active_environment_is_used_and_shared_between_checkouts(machine):
+    active = machine.root.parent / "active"
+    machine.write(active / "bin" / "python")
+    run = machine.run("setup.sh", VIRTUAL_ENV=str(active))
+    assert (run.stdout, machine.asked()) == (f"{active}/bin/python\n", [INSTALL])
+    (active / ".rota-setup").write_text("/another/checkout 123 45 []\n")
+    machine.run("setup.sh", VIRTUAL_ENV=str(active))
+    assert machine.asked() == [INSTALL]
+
+
+def test_an_environment_whose_python_is_gone_is_made_anew(machine):
+    machine.run("setup.sh")
+    machine.asked()
+    (machine.root / ".venv/bin/python").unlink()
+    machine.run("setup.sh")
+    assert machine.asked() == ["venv --clear ROOT/.venv", INSTALL]
+
+
+def test_what_pip_says_is_shown_if_it_fails_and_it_is_tried_again(machine):
+    run = machine.run("setup.sh", PIP_FAILS="1")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.endswith("noise of pip\nsetup: pip failed (above)\n")
+    machine.asked()
+    assert machine.run("setup.sh").returncode == 0
+    assert machine.asked() == [INSTALL]
+
+
+def test_a_debian_without_venv_is_told_what_to_install(machine):
+    run = machine.run("setup.sh", VENV_FAILS="1")
+    assert run.returncode == 1
+    assert run.stderr.endswith(
+        "noise of venv\nsetup: python3 -m venv failed (above). "
+        "On Debian or Ubuntu: apt-get install python3-venv\n"
+    )
+    assert machine.asked() == ["venv --clear ROOT/.venv"]
+
+
+def test_an_old_python_is_refused(machine):
+    run = machine.run("setup.sh", OLD_PYTHON="1")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "setup: rota needs Python 3.11 or newer; python3 here is: Python 3.9.2\n"
+    assert machine.asked() == []
+
+
+def test_an_active_environment_without_pip_is_left_alone(machine):
+    active = machine.root.parent / "active"
+    machine.write(active / "bin" / "python")
+    run = machine.run("setup.sh", VIRTUAL_ENV=str(active), NO_PIP="1")
+    assert (run.returncode, machine.asked()) == (1, [])
+    assert run.stderr == f"setup: the active environment {active} has no pip: deactivate it\n"
+
+
+PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "asked"),
+    [
+        ("simulate.sh", ["a.toml"], ["python -P -m rota simulate a.toml", "python -P -m rota plot"]),
+        ("simulate.sh", [], ["python -P -m rota simulate", "python -P -m rota plot"]),
+        ("simulate.sh", ["--help"], ["python -P -m rota simulate --help"]),
+        ("simulate.sh", ["--json"], ["python -P -m rota simulate --json"]),
+        ("plot.sh", ["--quick"], ["python -P -m rota plot --quick"]),
+        ("bench.sh", ["--jobs", "9"], ["python ROOT/scripts/bench.py --jobs 9"]),
+        ("test.sh", [], [f"{PYTEST} ROOT/tests"]),
+        ("test.sh", ["-k", "grid"], [f"{PYTEST} ROOT/tests -k grid"]),
+        ("test.sh", ["../elsewhere::a"], [f"{PYTEST} ../elsewhere::a"]),
+    ],
+)
+def test_a_script_works_from_any_folder_and_passes_its_arguments_on(machine, script, arguments, asked):
+    machine.run("setup.sh")
+    machine.run("setup.sh", "dev")
+    machine.asked()
+    run = machine.run(script, *arguments)
+    assert (run.returncode, run.stderr, machine.asked()) == (0, "", asked)
