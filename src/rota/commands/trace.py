@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 
 QUICK_JOBS = 100
 
+GENERATE_FLAGS: tuple[tuple[str, type, str, str], ...] = (
+    ("--jobs", int, "N", "how many (1000)"),
+    ("--gpus", int, "N", "the cluster that the load refers to (64)"),
+    ("--load", float, "X", "GPU time asked for ÷ GPU time there is (0.85)"),
+    ("--arrivals", str, "KIND", "poisson or bursty (bursty)"),
+    ("--burstiness", float, "X", "how many times faster jobs arrive in a burst (10)"),
+    ("--median-s", float, "S", "median of the durations (1800)"),
+    ("--seed", int, "N", "the same seed gives the same workload (0)"),
+)
+
 Parsers = Any
 """What `ArgumentParser.add_subparsers` returns; its class is private."""
 
@@ -23,7 +33,6 @@ def add_parser(subparsers: Parsers) -> None:
     _add_convert(verbs.add_parser("convert", help="rewrite a public trace as one plain CSV"))
     _add_describe(verbs.add_parser("describe", help="say what is in a trace"))
     _add_generate(verbs.add_parser("generate", help="make up a workload at a chosen load"))
-    trace.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,20 +68,8 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
     """Only what is given on the command line replaces the defaults of `SyntheticConfig`."""
-    absent = argparse.SUPPRESS
-    parser.add_argument("--jobs", type=int, default=absent, metavar="N", help="how many (1000)")
-    parser.add_argument(
-        "--gpus", type=int, default=absent, metavar="N", help="the cluster the load refers to (64)"
-    )
-    parser.add_argument(
-        "--load", type=float, default=absent, metavar="X", help="GPU time asked ÷ there (0.85)"
-    )
-    parser.add_argument("--arrivals", default=absent, metavar="KIND", help="poisson or bursty (bursty)")
-    parser.add_argument(
-        "--burstiness", type=float, default=absent, metavar="X", help="rate in a burst ÷ calm (10)"
-    )
-    parser.add_argument("--median-s", type=float, default=absent, metavar="S", help="median duration (1800)")
-    parser.add_argument("--seed", type=int, default=absent, metavar="N", help="same seed, same workload (0)")
+    for flag, kind, metavar, meaning in GENERATE_FLAGS:
+        parser.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=meaning)
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK_JOBS} jobs")
     parser.add_argument("--out", type=Path, required=True, metavar="CSV", help="where to write it")
 

@@ -25,6 +25,9 @@ class Cost:
         return not self.each_instant
 
 
+SCHEDULED = 1.015
+"""An iteration under a scheduler takes this much longer than was measured without one."""
+
 RESTART = Cost()
 INTERVAL = Cost(each_instant=True)
 COSTS = {"restart": RESTART, "interval": INTERVAL}

@@ -64,7 +64,7 @@ class View:
 
     __slots__ = (
         "capacity", "cluster", "columns", "cost", "current", "draft", "duration_s", "executed_s", "gpus", "iteration_s",
-        "nodes", "now_s", "order", "own_slots", "place", "priority", "remaining", "scratch", "slots", "submit_s",
+        "memo", "nodes", "now_s", "order", "own_slots", "place", "priority", "remaining", "scratch", "slots", "submit_s",
     )  # fmt: skip
 
     def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
@@ -108,6 +108,7 @@ class State:
         self.view.cost = cost
         self.view.nodes = _frozen(self.nodes)
         self.view.slots = slots
+        self.view.memo = {}
         self.view.own_slots = np.zeros((len(own_slots), slots))
         self.view.draft = Plan(jobs, slots * sharing)
         self.view.scratch = np.zeros((8, max(slots, len(cluster.nodes), int(table[c.GPUS].max(initial=0)) + 1)), np.int32)

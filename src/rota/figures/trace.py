@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.workload.describe import Description, Share, describe
@@ -15,19 +16,19 @@ from rota.workload.jobs import Floats, Workload
 JOBS, GPU_TIME = "#0072b2", "#e69f00"
 """Of jobs, and of GPU time; distinct to colour-blind readers and in print."""
 
-SPANS = {
-    60.0: "minute",
-    600.0: "10 min",
-    3600.0: "hour",
-    6 * 3600.0: "6 h",
-    86400.0: "day",
-    7 * 86400.0: "week",
-}
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
+
+STRETCHES = {
+    MINUTE_S: "minute", 10 * MINUTE_S: "10 min", HOUR_S: "hour",
+    6 * HOUR_S: "6 h", DAY_S: "day", 7 * DAY_S: "week",
+}  # fmt: skip
 """Lengths of time to count arrivals over."""
-BARS = 80
-"""As few bars as possible above a third of this, roughly."""
-DURATION_TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36000: "10 h", 86400 * 4: "4 d",
-                  86400 * 30: "30 d"}  # fmt: skip
+MOST_BARS = 130
+
+DURATION_TICKS = {
+    1.0: "1 s", 10.0: "10 s", MINUTE_S: "1 min", 10 * MINUTE_S: "10 min",
+    HOUR_S: "1 h", 10 * HOUR_S: "10 h", 4 * DAY_S: "4 d", 30 * DAY_S: "30 d",
+}  # fmt: skip
 MOST_MODELS = 10
 
 
@@ -53,12 +54,13 @@ class Durations(NamedTuple):
 def arrivals(jobs: Workload) -> Arrivals:
     """Counted over the shortest stretch that does not need too many bars."""
     since_s = jobs.submit_s - jobs.submit_s[0]
-    last_s = max(float(since_s[-1]), 1.0)
-    bin_s = next((length_s for length_s in SPANS if last_s / length_s <= BARS), last_s / BARS)
-    edges_s = np.arange(int(last_s // bin_s) + 2) * bin_s
-    unit_s, unit = (86400.0, "days") if last_s > 2 * 86400.0 else (3600.0, "hours")
-    counts = np.histogram(since_s, edges_s)[0].astype(float)
-    return Arrivals(edges_s / unit_s, unit, counts, SPANS.get(bin_s, f"{bin_s / 86400.0:.0f} days"))
+    last_s = float(since_s[-1])
+    bin_s = next((length_s for length_s in STRETCHES if last_s / length_s <= MOST_BARS), last_s / MOST_BARS)
+    edges_s = np.arange(int(last_s // bin_s) + 2, dtype=np.float64) * bin_s
+    unit_s, unit = (DAY_S, "days") if last_s > 2 * DAY_S else (HOUR_S, "hours")
+    counts = np.histogram(since_s, edges_s)[0].astype(np.float64)
+    per = STRETCHES.get(bin_s, f"{bin_s / DAY_S:.0f} days")
+    return Arrivals(np.asarray(edges_s / unit_s, np.float64), unit, counts, per)
 
 
 def durations(jobs: Workload) -> Durations:
@@ -86,7 +88,8 @@ def models(described: Description) -> list[Share]:
 def trace_figure(jobs: Workload) -> Figure:
     """Four panels."""
     described = describe(jobs)
-    figure = Figure(figsize=(11, 7.5), layout="constrained")
+    layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1)
+    figure = Figure(figsize=(11, 7.5), layout=layout)
     (top_left, top_right), (bottom_left, bottom_right) = figure.subplots(2, 2)
     figure.suptitle(f"{described.name}: {described.jobs:,} jobs, {described.gpu_hours:,.0f} GPU-hours")
     _draw_arrivals(top_left, arrivals(jobs))
@@ -106,11 +109,10 @@ def png(figure: Figure) -> bytes:
 
 def _draw_arrivals(axes: Axes, data: Arrivals) -> None:
     axes.stairs(data.jobs, data.edges, fill=True, color=JOBS)
-    axes.set(
-        title="Arrivals", xlabel=f"time since the first job ({data.unit})", ylabel=f"jobs per {data.per}"
-    )
-    axes.set_xlim(0, data.edges[-1])
+    axes.set(title="Arrivals", xlabel=f"time since the first job ({data.unit})")
+    axes.set(ylabel=f"jobs per {data.per}", xlim=(0, data.edges[-1]))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
 
 
 def _draw_durations(axes: Axes, data: Durations) -> None:
@@ -121,9 +123,9 @@ def _draw_durations(axes: Axes, data: Durations) -> None:
     ticks = {at_s: label for at_s, label in DURATION_TICKS.items() if low_s <= at_s <= high_s}
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.minorticks_off()
-    axes.set(title="Durations", xlabel="duration", ylabel="share in jobs no longer than this")
+    axes.set(title="Durations", xlabel="duration", ylabel="share in jobs at most this long")
     axes.set(xlim=(low_s, high_s), ylim=(0, 1.02))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", frameon=False)
 
@@ -135,14 +137,16 @@ def _draw_gangs(axes: Axes, shares: Sequence[Share], described: Description) -> 
     axes.bar(places - 0.2, of_jobs, 0.4, color=JOBS, label="of jobs")
     axes.bar(places + 0.2, of_gpu_time, 0.4, color=GPU_TIME, label="of GPU time")
     axes.set_xticks(places, [share.name for share in shares])
-    axes.set(title="Gang sizes", xlabel="GPUs a job asks for", ylabel="share")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set(title="Gang sizes", xlabel="GPUs a job asks for", ylabel="share of all")
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.legend(frameon=False)
 
 
 def _draw_models(axes: Axes, shares: Sequence[Share]) -> None:
-    axes.barh([share.name for share in shares], [share.gpu_hours for share in shares], color=GPU_TIME)
+    bars = axes.barh([share.name for share in shares], [share.gpu_hours for share in shares], color=GPU_TIME)
+    axes.bar_label(bars, [f"{share.gpu_hours:,.0f}" for share in shares], padding=3)
     axes.invert_yaxis()
+    axes.margins(x=0.2)
     axes.set(title="Models", xlabel="GPU-hours")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter("{x:,.0f}")

@@ -1,6 +1,5 @@
 """Files that appear under their name only when all of them has been written."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,13 +10,13 @@ from rota.core.errors import InputError
 
 @contextmanager
 def written(file: Path) -> Iterator[IO[bytes]]:
-    """A stream into `file.partial`, renamed to the file at the end; nothing is left behind if that is not reached."""
+    """A stream into `file.partial`, which becomes the file at the end, or vanishes if that is not reached."""
     partial = file.with_name(file.name + ".partial")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as stream:
             yield stream
-        os.replace(partial, file)
+        partial.replace(file)
     except OSError as error:
         raise InputError(
             f"{file}: cannot be written ({error.strerror or error}); choose another folder"

@@ -9,8 +9,8 @@ its lanes, named after it and numbered behind it; each job of the slot is on a l
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,8 @@ from rota.results.metrics import measure
 from rota.results.segments import Segments, segments
 from rota.results.series import Series
 
-Record = dict[str, Any]
 CLUSTER_PID = 1
-BATCH = 4096
+BLOCK = 4096
 
 
 def write_chrome_trace(
@@ -34,19 +33,20 @@ def write_chrome_trace(
     cluster: Cluster,
     window_s: tuple[float, float] = (-np.inf, np.inf),
 ) -> None:
-    """Write the trace of a run, or of a window of it, record by record."""
+    """Write the trace of a run, or of a window of it, block by block."""
     series = measure(timeline, jobs, cluster).series
     stretches = segments(timeline, by_pace=True).between(*window_s)
     lanes = Lanes(cluster)
+    records = chain(
+        _processes(cluster), _counters(series, window_s), _slices(stretches, timeline, jobs, lanes)
+    )
     with written(path) as stream:
         stream.write(b'{"displayTimeUnit": "ms", "traceEvents": [\n')
-        batch: list[str] = []
-        for number, record in enumerate(_records(stretches, timeline, jobs, series, lanes, window_s)):
-            batch.append((",\n" if number else "") + json.dumps(record))
-            if len(batch) == BATCH:
-                stream.write("".join(batch).encode())
-                batch.clear()
-        stream.write("".join(batch).encode() + b"\n]}\n")
+        separator = ""
+        while block := list(islice(records, BLOCK)):
+            stream.write((separator + ",\n".join(block)).encode())
+            separator = ",\n"
+        stream.write(b"\n]}\n")
 
 
 @dataclass(slots=True)
@@ -92,28 +92,19 @@ class Lanes:
         return f"node {node} / slot {slot - self.first[node]}{further}"
 
 
-def _records(
-    stretches: Segments,
-    timeline: Timeline,
-    jobs: Jobs,
-    series: Series,
-    lanes: Lanes,
-    window_s: tuple[float, float],
-) -> Iterator[Record]:
-    yield from _metadata("process", CLUSTER_PID, 0, "cluster", 0)
-    for node in range(len(lanes.cluster.nodes)):
-        yield from _metadata("process", CLUSTER_PID + 1 + node, 0, f"node {node}", node + 1)
-    yield from _counters(series, window_s)
-    yield from _slices(stretches, timeline, jobs, lanes)
+def _processes(cluster: Cluster) -> Iterator[str]:
+    yield from _metadata("process", {"pid": CLUSTER_PID}, "cluster", 0)
+    for node in range(len(cluster.nodes)):
+        yield from _metadata("process", {"pid": CLUSTER_PID + 1 + node}, f"node {node}", node + 1)
 
 
-def _metadata(what: str, pid: int, tid: int, name: str, order: int) -> Iterator[Record]:
-    """The name of a process or thread and its place among its like."""
-    yield {"ph": "M", "name": f"{what}_name", "pid": pid, "tid": tid, "args": {"name": name}}
-    yield {"ph": "M", "name": f"{what}_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": order}}
+def _metadata(what: str, whose: dict[str, int], name: str, order: int) -> Iterator[str]:
+    """The name of a process or thread, and its place among its like for viewers that heed it."""
+    for key, value in {"name": name, "sort_index": order}.items():
+        yield json.dumps({"ph": "M", "name": f"{what}_{key}", **whose, "args": {key: value}})
 
 
-def _counters(series: Series, window_s: tuple[float, float]) -> Iterator[Record]:
+def _counters(series: Series, window_s: tuple[float, float]) -> Iterator[str]:
     columns = {"queue length": series.waiting, "running jobs": series.running, "busy slots": series.busy}
     until_s = np.append(series.at_s[1:], np.inf)
     inside = np.flatnonzero((until_s > window_s[0]) & (series.at_s <= window_s[1]))
@@ -122,46 +113,39 @@ def _counters(series: Series, window_s: tuple[float, float]) -> Iterator[Record]
         steps = values[inside]
         changed = np.append(True, np.diff(steps) != 0.0)[: len(steps)]
         for step_s, value in zip(at_s[changed].tolist(), steps[changed].tolist(), strict=True):
-            yield {
-                "ph": "C",
-                "name": name,
-                "pid": CLUSTER_PID,
-                "ts": _us(step_s),
-                "args": {"value": int(value)},
-            }
+            args = {"value": int(value)}
+            yield json.dumps({"ph": "C", "name": name, "pid": CLUSTER_PID, "ts": _us(step_s), "args": args})
 
 
-def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> Iterator[Record]:
-    columns = (
-        stretches.job,
-        stretches.start_s,
-        stretches.end_s,
-        stretches.begin,
-        stretches.gpus,
-        stretches.pace_s,
-    )
-    for job, start_s, end_s, begin, gpus, pace_s in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
+def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> Iterator[str]:
+    for job, start_s, end_s, begin, gpus, pace_s in _rows(stretches):
         ts, end_us = _us(start_s), _us(end_s)
         if end_us == ts:
             continue
-        model = jobs.models[jobs.model[job]]
-        args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": pace_s}
-        shared = {
-            "ph": "X",
-            "name": f"{jobs.ids[job]} {model}",
-            "cat": model,
-            "ts": ts,
-            "dur": end_us - ts,
-            "args": args,
-        }
+        what = _slice(jobs, job, ts, end_us - ts, gpus, pace_s)
         for slot in timeline.slots[begin : begin + gpus].tolist():
             lane, new = lanes.take(slot, job, ts, end_us)
             pid, tid = lanes.pid(slot), lanes.tid(slot, lane)
             if new:
-                yield from _metadata("thread", pid, tid, lanes.name(slot, lane), slot * 64 + lane)
-            yield {**shared, "pid": pid, "tid": tid}
+                order = slot * len(jobs.ids) + lane
+                yield from _metadata("thread", {"pid": pid, "tid": tid}, lanes.name(slot, lane), order)
+            yield f'{{{what}, "pid": {pid}, "tid": {tid}}}'
+
+
+def _rows(stretches: Segments) -> Iterator[tuple[int, float, float, int, int, float]]:
+    """The segments one by one; never all of them as Python objects at once."""
+    s = stretches
+    columns = (s.job, s.start_s, s.end_s, s.begin, s.gpus, s.pace_s)
+    for first in range(0, len(s), BLOCK):
+        yield from zip(*(column[first : first + BLOCK].tolist() for column in columns), strict=True)
+
+
+def _slice(jobs: Jobs, job: int, ts: int, dur: int, gpus: int, pace_s: float) -> str:
+    """What the slices of all slots of a gang have in common, as the inside of a JSON object."""
+    model = jobs.models[jobs.model[job]]
+    args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": pace_s}
+    name = f"{jobs.ids[job]} {model}"
+    return json.dumps({"ph": "X", "name": name, "cat": model, "ts": ts, "dur": dur, "args": args})[1:-1]
 
 
 def _us(at_s: float) -> int:

@@ -3,7 +3,7 @@
 config.toml     the resolved configuration
 timeline.npz    everything that happened
 jobs.csv        one row per job
-metrics.json    the figures of merit and what the run was; written last: a run is complete if and only if it is there
+metrics.json    the figures of merit and what the run was; written last: with it, a run is complete
 """
 
 import json

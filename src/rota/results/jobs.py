@@ -66,4 +66,4 @@ class JobTimes:
     migrations: Ints
     """Moves to other slots without a wait."""
     fairness: Floats
-    """Finish-time fairness: JCT over what an equal share of the cluster would have taken; 1 is fair, more is worse."""
+    """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; above 1 is unfair."""

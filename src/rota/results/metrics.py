@@ -29,14 +29,14 @@ class Metrics:
     queueing_s: float
     """Mean time that a job waits, before its first start and after each pause."""
     utilisation: float
-    """Busy share of the slot-seconds that were there, from first submit to last end; a shared slot counts once."""
+    """Busy ÷ available slot-seconds, from first submit to last end; a shared slot counts once."""
     queue_length: float
     """Waiting jobs, averaged over time."""
     blocking_index: float
-    """Waited so far ÷ solo time left, averaged over the waiting jobs and over the time in which somebody waits."""
+    """Waited so far ÷ solo time left, averaged over the waiting jobs and the time in which there are any."""
     fairness_mean: float
     fairness_worst: float
-    """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; 1 is fair, more is worse."""
+    """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; above 1 is unfair."""
     preemptions: int
     """Pauses after which a job had to wait."""
     migrations: int
@@ -94,17 +94,18 @@ def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Flo
         raise InputError(_impossible(timeline, jobs, impossible))
     open_jobs = np.flatnonzero(np.isnan(lives[sweep.END_S]))
     if len(open_jobs):
-        first = jobs.ids[open_jobs[0]]
-        raise InputError(
-            f"{len(open_jobs)} of {n} jobs have not ended, job {first} the first of them; let the run go on to its end"
-        )
+        some = f"{len(open_jobs)} of {n} jobs, the first of them {jobs.ids[open_jobs[0]]},"
+        raise InputError(f"timeline: {some} have not ended; let the run go on to its end")
     return lives, now, Series(*steps[:, :instants])
 
 
 def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:
     record = timeline.events[number]
     what = Kind(record["kind"]).name.lower()
-    return f"timeline: event {number}: job {jobs.ids[record['job']]} {what} at {record['at_s']} s, which it could not then; make the run again"
+    when = f"event {number}, at {record['at_s']} s"
+    return (
+        f"timeline: {when}: job {jobs.ids[record['job']]} {what}, which it could not then; make the run again"
+    )
 
 
 def _times(lives: Floats, jobs: Jobs) -> JobTimes:

@@ -1,4 +1,4 @@
-"""Who was where, from when to when: a timeline cut into stretches in which a job kept its slots and its pace."""
+"""Who was where, from when to when: stretches of a timeline in which a job kept its slots and its pace."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""One pass over a timeline, compiled: what each job lived through, and how full the cluster was at each instant."""
+"""One compiled pass over a timeline: what each job lived through, and how full the cluster was when."""
 # mypy: allow-untyped-decorators
 
 from typing import NamedTuple
@@ -13,37 +13,33 @@ from rota.results.jobs import Floats, Ints
 NODE_JOINED, FINISHED, ARRIVED = int(Kind.NODE_JOINED), int(Kind.FINISHED), int(Kind.ARRIVED)
 PAUSED, STARTED, MOVED = int(Kind.PAUSED), int(Kind.STARTED), int(Kind.MOVED)
 
-# Rows of `lives`. ASKED_S and GPU_S hold a running total as it was at the arrival until the job ends, then its growth since.
-(
-    FIRST_START_S,
-    END_S,
-    SINCE_S,
-    WAITED_S,
-    RUNNING_S,
-    PAUSED_AT_S,
-    LEFT_S,
-    ASKED_S,
-    GPU_S,
-    PREEMPTIONS,
-    MIGRATIONS,
-) = range(11)
-LIVES = 11
+# Rows of `lives`, which has a column per job.
+FIRST_START_S = 0
+END_S = 1
+SINCE_S = 2  # when it last began to wait or to run
+WAITED_S = 3
+RUNNING_S = 4
+PAUSED_AT_S = 5
+LEFT_S = 6  # solo time still to do, as of its last pause
+ASKED_S = 7  # GPU-seconds that all jobs asked for in its life; until its end, the total at its arrival
+GPU_S = 8  # GPU-seconds that were there in its life; until its end, the total at its arrival
+PREEMPTIONS = 9
+MIGRATIONS = 10
+LIVES = 11  # how many rows there are
 
-# Entries of `now`: counts; the summed age (waited ÷ left) of the waiting jobs and how fast it grows; running totals.
-(
-    WAITING,
-    RUNNING,
-    BUSY,
-    AVAILABLE,
-    ASKED,
-    AGE,
-    AGEING,
-    TOTAL_ASKED_S,
-    TOTAL_GPU_S,
-    TOTAL_BLOCKING_S,
-    BLOCKED_S,
-) = range(11)
-NOW = 11
+# Entries of `now`: how things stand at the moment of the pass, and what has added up on the way.
+WAITING = 0  # jobs
+RUNNING = 1  # jobs
+BUSY = 2  # slots
+AVAILABLE = 3  # slots
+ASKED = 4  # GPUs, by all active jobs
+AGE = 5  # waited ÷ left, summed over the waiting jobs
+AGEING = 6  # how fast that grows
+TOTAL_ASKED_S = 7
+TOTAL_GPU_S = 8
+TOTAL_BLOCKING_S = 9  # the mean age of the waiting jobs × seconds
+BLOCKED_S = 10  # seconds in which somebody waited
+NOW = 11  # how many entries there are
 
 # Rows of `series`: the time, then the first entries of `now`.
 STEPS = 5
@@ -79,7 +75,7 @@ class Pass(NamedTuple):
 
 @njit(cache=True)
 def walk(p: Pass) -> tuple[int, int]:
-    """Live through all events; returns how many instants there were and the first event that cannot be (or -1).
+    """Live through all events; returns the number of instants and the first event that cannot be, or -1.
 
     Starts at the first arrival and stops at the last end: what nodes do before or after counts for nothing.
     """

@@ -24,7 +24,7 @@ def write_timeline(stream: IO[bytes], timeline: Timeline) -> None:
 def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
     """Reads a timeline back, and makes sure that it speaks of so many jobs, nodes and slots only."""
     try:
-        with np.load(path, allow_pickle=False) as columns:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as columns:
             events = np.zeros(len(columns["at_s"]), EVENT)
             for name in COLUMNS:
                 events[name] = columns[name]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rota.workload.jobs import Workload
+from rota.workload.jobs import Workload, counted
 from rota.workload.records import left_out, recorded
 from rota.workload.table import Floats, Table, read_table
 
@@ -77,5 +77,5 @@ def _notes(pods: int, without_gpu: int, never_deleted: int, unscheduled: int) ->
     if never_deleted:
         notes.append(left_out(never_deleted, pods, "they have no deletion time, so no duration"))
     if unscheduled:
-        notes.append(f"{unscheduled:,} jobs were never scheduled: their duration counts from their creation")
+        notes.append(f"{counted(unscheduled)} never scheduled: the duration counts from the creation")
     return notes

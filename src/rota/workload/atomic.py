@@ -8,6 +8,8 @@ from rota.core.errors import InputError
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write beside the file, then rename; a failure leaves what was there before."""
+    if not path.name:
+        raise InputError(f"{str(path)!r} is not the name of a file to write")
     partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.errors import ConfigError
+from rota.workload.jobs import counted
 from rota.workload.profiles import MODELS
 
 
@@ -21,11 +22,12 @@ def draw_priorities(jobs: int, seed: int) -> NDArray[np.int64]:
 
 def models_note(jobs: int, seed: int) -> str:
     measured = f"the {len(MODELS)} measured ones"
-    return f"no model in the trace for {jobs:,} jobs: drawn from {measured} with seed {seed}"
+    return f"no model in the trace for {counted(jobs)}: drawn from {measured} with seed {seed}"
 
 
 def priorities_note(jobs: int, seed: int) -> str:
-    return f"no priority in the trace for {jobs:,} jobs: drawn, half of them opportunistic, with seed {seed}"
+    drawn = f"drawn, half of them opportunistic, with seed {seed}"
+    return f"no priority in the trace for {counted(jobs)}: {drawn}"
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:

@@ -1,11 +1,13 @@
 """The trace formats by name. To add one: write its reader in this folder, add its line here.
 
-A reader is a module with `read(path, seed) -> Workload` and `FIELDS`, the columns it cannot do without.
+A reader is a module with `read(path, seed) -> Workload` and `FIELDS`, the columns it cannot do without; and
+`HEADER = False` if its files do not name them.
 """
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from rota.core.errors import ConfigError, TraceError, unknown
 
@@ -44,18 +46,15 @@ def guess(path: Path) -> str:
     from rota.workload.table import first_line
 
     line = first_line(path)
-    fits = [name for name in FORMATS if _fits(line, _module(name).FIELDS)]
+    fits = [name for name in FORMATS if _fits(line, import_module(FORMATS[name].split(":")[0]))]
     if len(fits) != 1:
         found = f"it fits {' and '.join(fits)}" if fits else f"no format has a header like {line[:80]!r}"
         raise TraceError(f"{path}: cannot tell its format: {found}. Give it: {', '.join(FORMATS)}")
     return fits[0]
 
 
-def _fits(line: str, fields: tuple[str, ...]) -> bool:
-    """A header with all the fields; or as many fields between tabs, for the format that has no header."""
-    names = {name.strip().strip('"') for name in line.split(",")}
-    return names.issuperset(fields) or line.count("\t") == len(fields) - 1 > 0
-
-
-def _module(name: str) -> Any:
-    return import_module(FORMATS[name].split(":")[0])
+def _fits(line: str, reader: ModuleType) -> bool:
+    """Whether a first line is a header with all the fields; or, without headers, has as many."""
+    if not getattr(reader, "HEADER", True):
+        return line.count("\t") == len(reader.FIELDS) - 1
+    return {name.strip().strip('"') for name in line.split(",")}.issuperset(reader.FIELDS)

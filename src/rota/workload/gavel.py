@@ -13,12 +13,14 @@ import numpy as np
 
 from rota.core.errors import TraceError
 from rota.workload.draws import draw_priorities, priorities_note
-from rota.workload.jobs import Workload, workload
+from rota.workload.jobs import Workload, counted, workload
 from rota.workload.standins import borrowed_stages_s
 from rota.workload.table import Floats, Table, read_unnamed
 from rota.workload.throughputs import REFERENCE, Throughputs, read_throughputs
 
 FIELDS = ("job_type", "command", "steps_argument", "needs_data_dir", "total_steps", "arrival_s", "gang_size")
+
+HEADER = False
 
 THROUGHPUTS = "simulation_throughputs.json"
 
@@ -80,13 +82,9 @@ def _speeds(models: Sequence[str], measured: Throughputs) -> Mapping[str, Mappin
 
 
 def _notes(models: Sequence[str], gangs: Floats, measured: Throughputs) -> list[str]:
-    notes = [
-        f"stages were not measured for {len(models):,} jobs: "
-        "each borrows the proportions of the nearest model that has them"
-    ]
+    jobs = counted(len(models))
+    notes = [f"stages not measured for {jobs}: proportions borrowed from the nearest model that has them"]
     other = sum(measured.measured_gang(m, int(g)) != g for m, g in zip(models, gangs, strict=True))
     if other:
-        notes.append(
-            f"{other:,} jobs have a gang size not measured for their type: they take the nearest that was"
-        )
+        notes.append(f"{counted(other)} of a gang size not measured for the type: as the nearest measured")
     return notes

@@ -167,12 +167,14 @@ def workload(
     numbers, models = _numbered(model)
     profile_s = profiled_s(models, numbers, sizes)
     per_iteration = _filled(iteration_s, profile_s[0])
+    with np.errstate(all="ignore"):  # what comes of it is checked below
+        filling = seconds / per_iteration
     jobs = Workload(
         name=name,
         ids=tuple(ids),
         submit_s=np.asarray(submit_s, float),
         gpus=sizes,
-        iterations=_filled(iterations, seconds / per_iteration),
+        iterations=_filled(iterations, filling),
         iteration_s=per_iteration,
         duration_s=seconds,
         stages_s=_filled(stages_s, profile_s[1:]),
@@ -186,6 +188,11 @@ def workload(
     )
     _check(jobs)
     return _with_fractions_noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
+
+
+def counted(jobs: int) -> str:
+    """`1 job`, `1,000 jobs`."""
+    return f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
 
 
 def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:

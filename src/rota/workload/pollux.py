@@ -15,7 +15,7 @@ import numpy as np
 from rota.core.errors import TraceError
 from rota.workload.applications import Application, read_application
 from rota.workload.draws import draw_priorities, priorities_note
-from rota.workload.jobs import Workload, workload
+from rota.workload.jobs import Workload, counted, workload
 from rota.workload.standins import split_stages_s
 from rota.workload.table import Floats, Table, read_table
 
@@ -76,14 +76,12 @@ def _stages_s(asked: Asked, steps_s: Sequence[tuple[float, float]]) -> Floats:
 
 
 def _notes(asked: Asked, measured: Mapping[str, Application]) -> list[str]:
-    jobs = f"{len(asked):,} jobs"
-    notes = [f"loading and computing were not measured apart for {jobs}: split as in the nearest model"]
+    jobs = counted(len(asked))
+    notes = [f"loading and computing not measured apart for {jobs}: split as in the nearest model"]
     gangs = sum(measured[name].measured_gang(gpus) != gpus for name, gpus, _ in asked)
     if gangs:
-        notes.append(f"{gangs:,} jobs have a gang size not measured for them: they take the nearest that was")
+        notes.append(f"{counted(gangs)} of a gang size not measured: as the nearest measured")
     batches = sum(measured[name].measured_batch(batch) != batch for name, _, batch in asked)
     if batches:
-        notes.append(
-            f"{batches:,} jobs have a batch size no run was validated with: they train as long as the nearest"
-        )
+        notes.append(f"{counted(batches)} of a batch size without a training run: as long as the nearest")
     return notes

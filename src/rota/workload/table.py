@@ -40,6 +40,8 @@ class Table:
 
     def keep(self, rows: Mask) -> "Table":
         """Only the marked rows; errors in them still name their own line."""
+        if rows.all():
+            return self
         places = np.flatnonzero(rows).tolist()
         columns = {name: [column[place] for place in places] for name, column in self.columns.items()}
         return Table(self.path, [self.lines[place] for place in places], columns)
@@ -119,7 +121,8 @@ class Table:
         values = np.full(len(self), math.nan)
         given = self.given(name)
         if given.any():
-            values[given] = read(self.keep(given), name)
+            column = Table(self.path, self.lines, {name: self.columns[name]})
+            values[given] = read(column.keep(given), name)
         return values
 
     def _check(self, name: str, right: Mask, expected: str) -> None:
@@ -140,7 +143,7 @@ def read_table(path: Path, required: Sequence[str]) -> Table:
             raise TraceError(
                 f"{path}: line 1: no column {', '.join(map(repr, missing))}; found {found[:200]!r}"
             )
-        twice = [name for name in required if names.count(name) > 1]
+        twice = [name for name in names if name and names.count(name) > 1]
         if twice:
             raise TraceError(f"{path}: line 1: column {twice[0]!r} appears twice; name each column once")
         return _table(path, names, lines)

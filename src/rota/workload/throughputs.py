@@ -104,7 +104,7 @@ def _job_type(path: Path, key: str) -> JobType:
         match ast.literal_eval(key):
             case (str(name), int(gpus)):
                 return name, gpus
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         pass
     raise TraceError(f"{path}: {key[:80]!r} is not a job type and gang size like ('LM (batch size 5)', 1)")
 

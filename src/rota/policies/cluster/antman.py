@@ -36,9 +36,11 @@ WAITING, RESERVING, STARTED = 0, 1, 2
 # Own columns of a slot. Rows and jobs are kept plus one: 0 is nobody.
 LOAD, OWNER, OWNER_JOB, GUEST, GUEST_JOB = range(5)
 
-# How much a job adds to the load of its GPUs. The sums are not exactly undone by the differences, and
-# the residue takes part in the sort, as in the reference.
-RESERVED, COMPLETED, GUARANTEED, OPPORTUNISTIC, FULL = 0.09, 0.01, 0.1, 0.9, 0.8
+# How much a job adds to the load of its GPUs: a guaranteed one nine tenths of its share when it reserves
+# them, the rest when it has all. Sums and differences leave a residue in the last bits that takes part in
+# the sort, as in the reference.
+GUARANTEED, OPPORTUNISTIC, FULL = 0.1, 0.9, 0.8
+RESERVED, COMPLETED = 0.9 * GUARANTEED, 0.1 * GUARANTEED
 
 
 @dataclass(frozen=True, slots=True)

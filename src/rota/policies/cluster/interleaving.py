@@ -1,0 +1,129 @@
+"""How long an iteration takes when the stages of several jobs are interleaved on the same GPUs.
+
+The members of a group take turns: while one loads, another computes and a third synchronises. The
+group's period is the time in which each member does one iteration, so it is the same for all.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core import columns as c
+from rota.core.costs import SCHEDULED
+
+Stages = tuple[float, float, float]
+Ordering = Literal["best", "worst"]
+
+CONTENTION = {1: 1.0, 2: 1.33 / SCHEDULED, 3: 1.5 / SCHEDULED, 4: 1.37 / SCHEDULED}
+"""How much longer a period is in practice than on paper, by group size, as measured by Muri."""
+CONTENTION_UNMATCHED = {**CONTENTION, 4: 1.3 / SCHEDULED}
+"""The same in the variant without matching, whose four-job groups were given another factor."""
+
+
+def period_s(members: Sequence[Stages], resources: int, ordering: Ordering) -> float:
+    """The period of a group, on paper, under the best (or worst) order of its members."""
+    choose = min if ordering == "best" else max
+    return choose(_periods(members, resources))
+
+
+def _periods(members: Sequence[Stages], resources: int) -> Iterator[float]:
+    for order in permutations(members):
+        yield _pipelined(order) if resources == 4 else _rotated(order, resources)
+    if resources == 4 and len(members) == 2:
+        (load_a, *rest_a), (load_b, *rest_b) = members
+        yield max(load_a, sum(rest_b)) + max(load_b, sum(rest_a))
+
+
+def _pipelined(order: Sequence[Stages]) -> float:
+    """Four resources for three stages: loading keeps two of them busy, storage and CPU, so it spans two slots.
+
+    Two rounds of four slots are filled from a cold start; the period is read off as soon as it repeats.
+    """
+    f = [0.0]
+    for i in range(8):
+        ends = [0.0]
+        if (i + 1) % 4 < len(order):
+            ends.append(f[i] + order[(i + 1) % 4][2])
+        if (i + 2) % 4 < len(order):
+            ends.append(f[i] + order[(i + 2) % 4][1])
+        if (i + 3) % 4 < len(order) and i > 0:
+            ends.append(f[i - 1] + order[(i + 3) % 4][0])
+        f.append(max(ends))
+        if i >= 4 and math.isclose(f[i + 1] - f[i - 3], f[i] - f[i - 4], rel_tol=1e-3):
+            return f[i + 1] - f[i - 3]
+    return f[8] - f[4]
+
+
+def _rotated(order: Sequence[Stages], resources: int) -> float:
+    """The paper's formula: in slot i member m is at stage i - m; the slowest member decides."""
+    stages = [[*member, *[0.0] * (resources - 3)] for member in order]
+    return sum(max(times[(i - m) % resources] for m, times in enumerate(stages)) for i in range(resources))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A group as far as its speed goes: which profiles are in it."""
+
+    profiles: tuple[int, ...]
+    pace_s: float
+    """Seconds per iteration of each member."""
+    efficiency: float
+    """The share of the resources' time that the group makes use of."""
+    slower_than_in_turn: bool
+    """Whether running the members one after another would be faster."""
+
+
+class Catalogue:
+    """All kinds of groups met so far, numbered; pure arithmetic, kept because it is asked for again and again."""
+
+    def __init__(self, resources: int, ordering: Ordering, contention: dict[int, float]) -> None:
+        self._resources = resources
+        self._ordering = ordering
+        self._contention = contention
+        self._jobs: dict[int, tuple[float, Stages]] = {}
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._pairs: dict[tuple[int, int], int] = {}
+        self.kinds: list[Kind] = []
+
+    def single(self, columns: NDArray[np.float64], row: int) -> int:
+        """The number of the group that is this job alone."""
+        profile = int(columns[c.PROFILE, row])
+        if profile not in self._jobs:
+            load, compute, sync = columns[c.LOAD_S : c.SYNC_S + 1, row].tolist()
+            self._jobs[profile] = (float(columns[c.ITERATION_S, row]), (load, compute, sync))
+        return self._number((profile,))
+
+    def pair(self, a: int, b: int) -> int:
+        """The number of the group that two groups make together."""
+        key = (a, b) if a <= b else (b, a)
+        number = self._pairs.get(key)
+        if number is None:
+            number = self._number(tuple(sorted(self.kinds[a].profiles + self.kinds[b].profiles)))
+            self._pairs[key] = number
+        return number
+
+    def _number(self, profiles: tuple[int, ...]) -> int:
+        number = self._numbers.get(profiles)
+        if number is None:
+            number = self._numbers[profiles] = len(self.kinds)
+            self.kinds.append(self._kind(profiles))
+        return number
+
+    def _kind(self, profiles: tuple[int, ...]) -> Kind:
+        iterations = [self._jobs[profile][0] for profile in profiles]
+        if len(profiles) == 1:
+            best_s = pace_s = iterations[0]
+        else:
+            stages = [self._jobs[profile][1] for profile in profiles]
+            factor = self._contention.get(len(profiles), self._contention[4])
+            best_s = period_s(stages, self._resources, "best") * factor
+            pace_s = best_s if self._ordering == "best" else period_s(stages, self._resources, "worst") * factor
+        used = sum(sum(self._jobs[profile][1]) for profile in profiles)
+        # A group of jobs that do nothing in any stage has no period; it is as bad as can be.
+        efficiency = used / (self._resources * pace_s) if pace_s > 0.0 else 0.0
+        return Kind(profiles, max(pace_s, max(iterations) * 1e-9), efficiency, best_s / sum(iterations) > 1.0)

@@ -1,0 +1,206 @@
+"""Maximum-weight matching of things that come in a few types.
+
+The jobs of a bucket have a handful of profiles, so instead of a graph with a vertex per job it is enough
+to decide *how many* pairs to make of each two types: pairs of types, counts instead of vertices.
+
+The relaxation in which pairs may be halved is a transportation problem from the types to themselves
+(every thing appears once as giver and once as taker; a pair is counted half from each side). It is solved
+by augmenting along the best path; where a count comes out as a half, both ways to round it are tried. The
+result is exact. With many types the graph is handed to rustworkx instead, which takes a vertex per thing.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+FEW = 20  # types up to which counting beats the graph
+BRANCHES = 500  # roundings tried before the graph is asked after all
+
+
+def match(types: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The partner of each thing, or -1; `weight[a, b]` is what a pair of types is worth, 0 forbids it."""
+    k = weight.shape[0]
+    if k <= FEW:
+        pairs, exact = count_pairs(np.bincount(types, minlength=k), weight)
+        if exact:
+            return assign(types, pairs)
+    return _match_graph(types, weight)
+
+
+def _match_graph(types: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
+    import rustworkx
+
+    n = len(types)
+    ends = np.triu_indices(n, 1)
+    weights = weight[types[ends[0]], types[ends[1]]]
+    edges = [edge for edge in zip(ends[0].tolist(), ends[1].tolist(), weights.tolist(), strict=True) if edge[2]]
+    graph = rustworkx.PyGraph(multigraph=False)
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(edges)
+    mates = np.full(n, -1)
+    for a, b in rustworkx.max_weight_matching(graph, weight_fn=int):
+        mates[a], mates[b] = b, a
+    return mates
+
+
+@njit(cache=True)
+def assign(types, pairs):
+    """Give out the pairs to things in ascending order."""
+    n = types.shape[0]
+    left = pairs.copy()
+    mates = np.full(n, -1)
+    for i in range(n):
+        if mates[i] >= 0:
+            continue
+        for j in range(i + 1, n):
+            if mates[j] < 0 and left[types[i], types[j]] > 0:
+                left[types[i], types[j]] -= 1
+                if types[i] != types[j]:
+                    left[types[j], types[i]] -= 1
+                mates[i] = j
+                mates[j] = i
+                break
+    return mates
+
+
+@njit(cache=True)
+def count_pairs(counts, weight):
+    """How many pairs to make of each two types; and whether that is proven to be the best."""
+    k = counts.shape[0]
+    best = np.zeros((k, k), np.int64)
+    best_value = np.int64(-1)
+    low = np.zeros((BRANCHES + 1, k, k), np.int64)
+    high = np.zeros((BRANCHES + 1, k, k), np.int64)
+    for i in range(k):
+        for j in range(k):
+            high[0, i, j] = min(counts[i], counts[j]) if i != j else counts[i] // 2 * 2
+            if weight[i, j] <= 0:
+                high[0, i, j] = 0
+    open_problems = 1
+    tried = 0
+    while open_problems > 0:
+        if tried == BRANCHES:
+            return best, False
+        tried += 1
+        open_problems -= 1
+        flow, value = transport(counts, weight, low[open_problems], high[open_problems])
+        if value < 2 * best_value + 2:
+            continue
+        a, b = halved(flow)
+        if a < 0:
+            best_value = value // 2
+            for i in range(k):
+                for j in range(k):
+                    best[i, j] = (flow[i, j] + flow[j, i]) // 2 if i != j else flow[i, i] // 2
+            continue
+        if open_problems + 2 > BRANCHES:
+            return best, False
+        total = flow[a, b] + flow[b, a] if a != b else flow[a, a]
+        down = total // 2 if a != b else total - 1
+        up = down + 1 if a != b else total + 1
+        low[open_problems + 1] = low[open_problems]
+        high[open_problems + 1] = high[open_problems]
+        low[open_problems + 1, a, b] = low[open_problems + 1, b, a] = up
+        high[open_problems, a, b] = high[open_problems, b, a] = down
+        open_problems += 2 if up <= high[open_problems + 1, a, b] else 1
+    return best, True
+
+
+@njit(cache=True)
+def halved(flow):
+    """Two types of which an odd number of half pairs were made, or -1."""
+    k = flow.shape[0]
+    for i in range(k):
+        if flow[i, i] % 2 == 1:
+            return i, i
+        for j in range(i + 1, k):
+            if (flow[i, j] + flow[j, i]) % 2 == 1:
+                return i, j
+    return -1, -1
+
+
+@njit(cache=True)
+def transport(counts, weight, low, high):
+    """The heaviest flow from types to types within the bounds; returns it and its weight, -2 if there is none."""
+    k = counts.shape[0]
+    flow = low.copy()
+    give = counts.astype(np.int64)
+    take = give.copy()
+    value = np.int64(0)
+    for i in range(k):
+        for j in range(k):
+            give[i] -= low[i, j]
+            take[j] -= low[i, j]
+            value += weight[i, j] * low[i, j]
+    for i in range(k):
+        if give[i] < 0 or take[i] < 0:
+            return flow, np.int64(-2)
+    gain = np.zeros(2 * k, np.int64)
+    came_from = np.zeros(2 * k, np.int64)
+    while True:
+        end = best_path(flow, weight, low, high, give, take, gain, came_from)
+        if end < 0:
+            return flow, value
+        amount = min_on_path(flow, low, high, give, take, came_from, end)
+        value += amount * gain[end]
+        node = end
+        while came_from[node] >= 0:
+            before = came_from[node]
+            if node >= k:
+                flow[before, node - k] += amount
+            else:
+                flow[node, before - k] -= amount
+            node = before
+        give[node] -= amount
+        take[end - k] -= amount
+
+
+@njit(cache=True)
+def best_path(flow, weight, low, high, give, take, gain, came_from):
+    """The augmenting path that gains most: givers are nodes 0 to k-1, takers k to 2k-1. Returns its end, or -1."""
+    k = give.shape[0]
+    unreached = np.int64(-(2**62))
+    for i in range(k):
+        gain[i] = 0 if give[i] > 0 else unreached
+        gain[k + i] = unreached
+        came_from[i] = came_from[k + i] = -1
+    changed = True
+    while changed:
+        changed = False
+        for i in range(k):
+            if gain[i] == unreached:
+                continue
+            for j in range(k):
+                if flow[i, j] < high[i, j] and gain[i] + weight[i, j] > gain[k + j]:
+                    gain[k + j] = gain[i] + weight[i, j]
+                    came_from[k + j] = i
+                    changed = True
+        for j in range(k):
+            if gain[k + j] == unreached:
+                continue
+            for i in range(k):
+                if flow[i, j] > low[i, j] and gain[k + j] - weight[i, j] > gain[i]:
+                    gain[i] = gain[k + j] - weight[i, j]
+                    came_from[i] = k + j
+                    changed = True
+    end = -1
+    for j in range(k):
+        if take[j] > 0 and gain[k + j] > 0 and (end < 0 or gain[k + j] > gain[end]):
+            end = k + j
+    return end
+
+
+@njit(cache=True)
+def min_on_path(flow, low, high, give, take, came_from, end):
+    """How much fits through the path."""
+    k = give.shape[0]
+    amount = take[end - k]
+    node = end
+    while came_from[node] >= 0:
+        before = came_from[node]
+        if node >= k:
+            amount = min(amount, high[before, node - k] - flow[before, node - k])
+        else:
+            amount = min(amount, flow[node, before - k] - low[node, before - k])
+        node = before
+    return min(amount, give[node])

@@ -1,0 +1,214 @@
+"""Muri: jobs that need different resources at different times share GPUs, stage by stage.
+
+Jobs are ranked by service; as many as could run if GPUs were shared are taken; those with the same gang
+size are then grouped by maximum-weight matching, round after round, until the groups fit the cluster.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rota.core.columns import GPUS, KINDS, ROW, SIZE, UNIT, UP
+from rota.core.costs import Ties
+from rota.core.errors import ConfigError
+from rota.core.loop import Needs
+from rota.core.plan import Plan
+from rota.core.state import View
+from rota.policies.cluster.grouping import Bucket, group_by_matching, group_in_runs
+from rota.policies.cluster.interleaving import CONTENTION, CONTENTION_UNMATCHED, Catalogue, Ordering
+from rota.policies.cluster.placement import CONSOLIDATED, COUNTS, FAILED, FREE, HINT, PICKED, find, first_fit
+
+
+@dataclass(frozen=True, slots=True)
+class Muri:
+    """What the four variants have in common; they differ in a ranking, an ordering and a way to group."""
+
+    packing_num: int = 4
+    """The largest group."""
+    multi_resource: int = 4
+    """How many resources a job uses in turn; 4 splits loading into storage and CPU."""
+    weight_lbd: float = 0.0
+    """Group only if the efficiency is above this times group size ÷ resources."""
+    autopack: bool = True
+    """Split groups that would be faster one after another."""
+
+    knows_durations: ClassVar[bool] = False
+    ordering: ClassVar[Ordering] = "best"
+    matches: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.multi_resource < 3:
+            raise ConfigError(f"multi_resource {self.multi_resource}: a job has three stages, so at least 3")
+        if not 1 <= self.packing_num <= self.multi_resource:
+            raise ConfigError(f"packing_num {self.packing_num}: it must be 1 to {self.multi_resource}, the number of resources")
+        if not self.weight_lbd >= 0.0:
+            raise ConfigError(f"weight_lbd {self.weight_lbd}: it must be 0 or more")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(
+            sharing=self.packing_num,
+            ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9, merge_rel=1e-9, merge_abs=1e-4),
+        )
+
+    def plan(self, view: View) -> Plan:
+        key = self._key(view)
+        order = view.rank(key)
+        buckets = self._take(view, order)
+        groups = self._group(view, buckets)
+        plan = self._place(view, key, groups)
+        plan.order = view.rank(-view.gpus, order)
+        return plan
+
+    def _key(self, view: View) -> NDArray[np.float64]:
+        """Service left, where durations are known; service had, where they are not. In GPU-seconds."""
+        if not self.knows_durations:
+            return view.executed_s * view.gpus
+        left_s = np.where(view.executed_s > 0.0, view.remaining * view.iteration_s, view.duration_s)
+        return left_s * view.gpus
+
+    def _take(self, view: View, order: NDArray[np.int32]) -> list[Bucket]:
+        taken = np.empty_like(order)
+        ends = np.empty(len(order), np.int32)
+        found = take(view.columns, order, view.nodes, self.packing_num, view.scratch, taken, ends)
+        bounds = [0, *ends[:found].tolist()]
+        rows = taken.tolist()
+        return [Bucket(int(view.gpus[rows[a]]), [(row,) for row in rows[a:b]]) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+    def _group(self, view: View, buckets: list[Bucket]) -> list[tuple[tuple[int, ...], float]]:
+        """The groups to run, each with its pace."""
+        capacity = int((view.nodes[SIZE] * view.nodes[UP]).sum())
+        catalogue = self._catalogue(view)
+        for bucket in buckets:
+            bucket.kinds = [catalogue.single(view.columns, group[0]) for group in bucket.groups]
+        grouping = group_by_matching if self.matches else group_in_runs
+        grouping(buckets, capacity, self.packing_num, self._least, catalogue)
+        groups = []
+        for bucket in buckets:
+            for rows, number in zip(bucket.groups, bucket.kinds, strict=True):
+                kind = catalogue.kinds[number]
+                if len(rows) > 1 and self.autopack and kind.slower_than_in_turn:
+                    groups += [((row,), float(view.iteration_s[row])) for row in rows]
+                else:
+                    groups.append((rows, kind.pace_s))
+        return groups
+
+    def _least(self, size: int) -> float:
+        """The efficiency that a group of this size must exceed."""
+        return self.weight_lbd * (size / self.multi_resource)
+
+    def _catalogue(self, view: View) -> Catalogue:
+        if "muri" not in view.memo:
+            contention = CONTENTION if self.matches else CONTENTION_UNMATCHED
+            view.memo["muri"] = Catalogue(self.multi_resource, self.ordering, contention)
+        catalogue: Catalogue = view.memo["muri"]
+        return catalogue
+
+    def _place(self, view: View, key: NDArray[np.float64], groups: list[tuple[tuple[int, ...], float]]) -> Plan:
+        """First fit of whole groups, the most urgent member deciding; the members share its slots."""
+        urgency = [min(key[row] for row in rows) if len(rows) > 1 else key[rows[0]] for rows, _ in groups]
+        ranked = [groups[i] for i in np.argsort(urgency, kind="stable").tolist()]
+        leaders = np.array([rows[0] for rows, _ in ranked], np.int32)
+        anchors = np.array([next((row for row in rows if view.place[row] >= 0.0), rows[0]) for rows, _ in ranked], np.int32)
+        plan = first_fit(view, leaders, anchors=anchors)
+        by_leader = {rows[0]: (rows, pace_s) for rows, pace_s in ranked}
+        _share(plan, [by_leader[row] for row in plan.rows.tolist()])
+        return plan
+
+
+def _share(plan: Plan, units: list[tuple[tuple[int, ...], float]]) -> None:
+    """Turn a plan of leaders into one of whole groups."""
+    rows = [row for members, _ in units for row in members]
+    plan.jobs = len(rows)
+    plan.index[ROW, : plan.jobs] = rows
+    plan.index[UNIT, : plan.jobs] = [unit for unit, (members, _) in enumerate(units) for _ in members]
+    plan.pace_s[: plan.jobs] = [pace_s for members, pace_s in units for _ in members]
+
+
+@njit(cache=True)
+def take(columns, order, nodes, packing_num, scratch, taken, ends):
+    """Take who would run if every GPU were shared by `packing_num` jobs, bucket after bucket.
+
+    From an empty cluster, whoever fits brings along the next jobs of the same gang size. Writes the rows
+    of each bucket, in order, to `taken` and where each bucket ends to `ends`; returns how many buckets.
+    """
+    free = scratch[FREE]
+    for node in range(nodes.shape[1]):
+        free[node] = nodes[SIZE, node] * nodes[UP, node]
+    hint, failed = scratch[HINT], scratch[FAILED]
+    hint[:] = 0
+    failed[:] = 0
+    n = order.shape[0]
+    sizes = np.empty(n, np.int32)
+    number = np.empty(n, np.int32)
+    buckets = 0
+    for i in range(n):
+        gpus = int(columns[GPUS, order[i]])
+        number[i] = buckets
+        for b in range(buckets):
+            if sizes[b] == gpus:
+                number[i] = b
+                break
+        if number[i] == buckets:
+            sizes[buckets] = gpus
+            buckets += 1
+    companions = np.zeros(buckets, np.int32)
+    chosen = np.zeros(n, np.int8)
+    for i in range(n):
+        b = number[i]
+        if companions[b] > 0:
+            companions[b] -= 1
+            chosen[i] = 1
+            continue
+        if failed[sizes[b]]:
+            continue
+        kinds = columns[KINDS, order[i]]
+        parts = find(free, nodes, sizes[b], kinds, CONSOLIDATED, hint, scratch[PICKED], scratch[COUNTS])
+        if parts == 0:
+            failed[sizes[b]] = kinds < 0.0
+            continue
+        for part in range(parts):
+            free[scratch[PICKED, part]] -= scratch[COUNTS, part]
+        companions[b] = packing_num - 1
+        chosen[i] = 1
+    filled = 0
+    used = 0
+    for b in range(buckets):
+        before = filled
+        for i in range(n):
+            if number[i] == b and chosen[i]:
+                taken[filled] = order[i]
+                filled += 1
+        if filled > before:
+            ends[used] = filled
+            used += 1
+    return used
+
+
+@dataclass(frozen=True, slots=True)
+class MuriS(Muri):
+    """Durations are known: least service left first."""
+
+    knows_durations: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class MuriL(Muri):
+    """Durations are unknown: least service had first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MuriLWorstOrder(Muri):
+    """Muri-L whose groups interleave their stages in the worst order: what ordering is worth."""
+
+    ordering: ClassVar[Ordering] = "worst"
+
+
+@dataclass(frozen=True, slots=True)
+class MuriLNoBlossom(Muri):
+    """Muri-L whose groups are neighbours in the queue: what matching is worth."""
+
+    matches: ClassVar[bool] = False

@@ -1,0 +1,121 @@
+"""Timelines: written down by hand, or made by the simulator."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from rota.core import columns as c
+from rota.core.cluster import Cluster
+from rota.core.costs import Cost
+from rota.core.events import (
+    Arrived,
+    Event,
+    Finished,
+    Kind,
+    Moved,
+    NodeJoined,
+    NodeLost,
+    Paced,
+    Paused,
+    Started,
+)
+from rota.core.loop import drive
+from rota.core.state import State
+from rota.core.timeline import Journal, Timeline
+from rota.policies.cluster.srtf import Srtf
+from rota.replay.backend import Replay
+from rota.results.jobs import JobColumns
+from rota.workload.jobs import Workload
+
+KINDS = {
+    Arrived: Kind.ARRIVED,
+    Started: Kind.STARTED,
+    Moved: Kind.MOVED,
+    Paced: Kind.PACED,
+    Paused: Kind.PAUSED,
+    Finished: Kind.FINISHED,
+    NodeJoined: Kind.NODE_JOINED,
+    NodeLost: Kind.NODE_LOST,
+}
+
+
+def write_down(*events: Event) -> Timeline:
+    """The timeline of these events."""
+    journal = Journal(events=1, slots=1)
+    for event in events:
+        slots = getattr(event, "slots", ())
+        journal.reserve(1, len(slots))
+        value = getattr(event, "pace_s", getattr(event, "remaining", 0.0))
+        whose = event.node if isinstance(event, NodeJoined | NodeLost) else event.job
+        record = (event.at_s, value, journal.used, whose, len(slots), KINDS[type(event)])
+        journal.events[journal.count] = record
+        journal.slots[journal.used : journal.used + len(slots)] = slots
+        journal.count += 1
+        journal.used += len(slots)
+    return journal.timeline()
+
+
+def some_jobs(
+    *rows: tuple[float, float, float, float], models: Sequence[str] = ("bert", "vgg16")
+) -> JobColumns:
+    """Jobs a, b, … from (submit_s, gpus, iterations, iteration_s); they alternate between the models."""
+    submit_s, gpus, iterations, iteration_s = np.array(rows, float).T
+    return JobColumns(
+        name="by hand",
+        ids=tuple("abcdefgh"[: len(rows)]),
+        model=np.arange(len(rows)) % 2,
+        models=tuple(models),
+        gpus=gpus,
+        submit_s=submit_s,
+        iterations=iterations,
+        iteration_s=iteration_s,
+    )
+
+
+def run_srtf(jobs: Workload, cluster: Cluster, cost: Cost) -> Timeline:
+    """What the simulator makes of a workload."""
+    table, policy = jobs.table(cluster), Srtf()
+    state = State(table, cluster, cost)
+    for _ in drive(policy, Replay(table[c.SUBMIT_S], cluster, policy.needs.ties), state):
+        pass
+    return state.timeline()
+
+
+@pytest.fixture(name="write_down")
+def _write_down() -> Callable[..., Timeline]:
+    return write_down
+
+
+@pytest.fixture(name="some_jobs")
+def _some_jobs() -> Callable[..., JobColumns]:
+    return some_jobs
+
+
+@pytest.fixture(name="run_srtf", scope="session")
+def _run_srtf() -> Callable[..., Timeline]:
+    return run_srtf
+
+
+@pytest.fixture
+def two_jobs() -> tuple[Timeline, JobColumns, Cluster]:
+    """b, one GPU for 4 s, arrives at 2 s and interrupts a, both GPUs for 10 s."""
+    timeline = write_down(
+        Arrived(0, 0), Started(0, 0, 1.0, (0, 1)),
+        Arrived(2, 1), Paused(2, 0, 8.0), Started(2, 1, 1.0, (0,)),
+        Finished(6, 1), Started(6, 0, 1.0, (0, 1)),
+        Finished(14, 0),
+    )  # fmt: skip
+    return timeline, some_jobs((0, 2, 10, 1), (2, 1, 4, 1)), Cluster.uniform(1, 2)
+
+
+@pytest.fixture
+def shared_slots() -> tuple[Timeline, JobColumns, Cluster]:
+    """On two nodes of one slot: a and b share slot 0, c has slot 1; when c ends, b moves there."""
+    timeline = write_down(
+        Arrived(1, 0), Arrived(1, 1), Arrived(1, 2),
+        Started(1, 0, 2.0, (0,)), Started(1, 1, 2.0, (0,)), Started(1, 2, 1.0, (1,)),
+        Finished(5, 2), Moved(5, 1, 1.0, (1,)), Paced(5, 0, 1.0),
+        Finished(7, 0), Finished(9, 1),
+    )  # fmt: skip
+    return timeline, some_jobs((1, 1, 4, 1), (1, 1, 6, 1), (1, 1, 4, 1)), Cluster.uniform(2, 1)
