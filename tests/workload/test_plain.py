@@ -103,7 +103,7 @@ def test_four_columns_suffice(sample):
 
 
 def test_single_fields_may_be_empty(sample):
-    text = f"{HEADER},model,iterations,priority,kinds\na,0,1,60,bert,7,1,T4|V100\nb,1,1,60,,,,\n"
+    text = f"{HEADER},model,iterations,priority,kinds\na,0,1,60,bert,7,1,T4 | V100|\nb,1,1,60,,,,\n"
     jobs = plain.read(sample("csv", text))
     assert jobs.models[jobs.model[0]] == "bert"
     assert jobs.iterations[0] == 7.0

@@ -39,7 +39,7 @@ def read(path: Path, seed: int = 0) -> Workload:
         duration_s=_durations_s(table),
         seed=seed,
         priority=np.array([PRIORITIES[qos] for qos in table.one_of("qos", tuple(PRIORITIES))], np.int64),
-        kinds=[tuple(spec.split("|")) if spec else () for spec in table.optional("gpu_spec")],
+        kinds=table.sets("gpu_spec"),
         notes=_notes(
             len(everything),
             int(np.count_nonzero(~on_gpus)),

@@ -70,7 +70,7 @@ def describe(jobs: Workload, gpus: int | None = None) -> Description:
 def text(described: Description) -> str:
     """The description for people to read."""
     shares = {"GPUs": described.gang_sizes, "model": described.models}
-    width = max(len(share.name) for part in shares.values() for share in part)
+    width = max(map(len, [*shares, *(share.name for part in shares.values() for share in part)]))
     lines = [*_facts(described), ""]
     for title, part in shares.items():
         lines += [f"{title:<{width}}  {'jobs':>9}  {'GPU-hours':>13}"]

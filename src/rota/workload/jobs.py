@@ -135,7 +135,7 @@ class Workload:
         }
         for row, kinds in enumerate(self.kinds):
             if kinds and slots[row] > sum(room.get(kind, 0) for kind in set(kinds)):
-                has = ", ".join(f"{slots // cluster.slots_per_gpu} {kind}" for kind, slots in room.items())
+                has = ", ".join(f"{size // cluster.slots_per_gpu} {kind}" for kind, size in room.items())
                 needs = f"{self.gpus[row]:g} GPUs of kind {' or '.join(kinds)}"
                 raise InputError(f"{self.name}: job {self.ids[row]} needs {needs}; the cluster has {has}")
 
@@ -217,27 +217,23 @@ def _check(jobs: Workload) -> None:
     for text in (*jobs.ids, *jobs.models):
         if not text or text != text.strip():
             raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
-    for name, low, open_below in _LIMITS:
-        column = getattr(jobs, name)
-        if column.shape[-1] != len(jobs):
-            raise TraceError(f"{jobs.name}: {name} has {column.shape[-1]} entries for {len(jobs)} jobs")
-        right = np.isfinite(column) & ((column > low) if open_below else (column >= low))
-        for row in np.flatnonzero(~np.atleast_2d(right).all(axis=0))[:1]:
-            limit = f"a finite number {'above' if open_below else 'of at least'} {low:g}"
-            raise TraceError(
-                f"{jobs.name}: job {jobs.ids[row]!r}: {name} must be {limit}{_hint(jobs, int(row))}"
-            )
     if jobs.kinds and len(jobs.kinds) != len(jobs):
         raise TraceError(f"{jobs.name}: kinds has {len(jobs.kinds)} entries for {len(jobs)} jobs")
+    for name, low, open_below in _LIMITS:
+        column = np.atleast_2d(getattr(jobs, name))
+        if column.shape[1] != len(jobs):
+            raise TraceError(f"{jobs.name}: {name} has {column.shape[1]} entries for {len(jobs)} jobs")
+        right = np.isfinite(column) & ((column > low) if open_below else (column >= low))
+        if not right.all():
+            limit = f"a finite number {'above' if open_below else 'of at least'} {low:g}"
+            raise _wrong(jobs, int(np.argmin(right.all(axis=0))), f"{name} must be {limit}")
 
 
-def _hint(jobs: Workload, row: int) -> str:
+def _wrong(jobs: Workload, row: int, message: str) -> TraceError:
     model = jobs.models[jobs.model[row]]
-    return (
-        ""
-        if model in PROFILES
-        else f"; model {model!r} has no profile to take it from (known: {', '.join(PROFILES)})"
-    )
+    known = ", ".join(PROFILES)
+    hint = "" if model in PROFILES else f"; model {model!r} has no profile to take it from (known: {known})"
+    return TraceError(f"{jobs.name}: job {jobs.ids[row]!r}: {message}{hint}")
 
 
 def _with_fractions_noted(jobs: Workload) -> Workload:

@@ -62,7 +62,7 @@ def read(path: Path, seed: int = 0) -> Workload:
         iteration_s=table.positives_or_nan("iteration_s"),
         stages_s=[table.numbers_or_nan(stage) for stage in STAGES],
         priority=priority,
-        kinds=[tuple(kinds.split("|")) if kinds else () for kinds in table.optional("kinds")],
+        kinds=table.sets("kinds"),
         speeds=_speeds(table, models),
         notes=[
             *([left_out(idle, len(everything), "they took 0 s")] if idle else []),

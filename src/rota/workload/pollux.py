@@ -63,16 +63,13 @@ def _folder(table: Table, application: str) -> Path:
 
 def _iterations(asked: Asked, measured: Mapping[str, Application]) -> Floats:
     runs = ((measured[name], batch) for name, _, batch in asked)
-    return np.array(
-        [application.iterations[application.measured_batch(batch)] for application, batch in runs], float
-    )
+    return np.array([run.iterations[run.measured_batch(batch)] for run, batch in runs], float)
 
 
 def _stages_s(asked: Asked, steps_s: Sequence[tuple[float, float]]) -> Floats:
     jobs = zip(asked, steps_s, strict=True)
-    return (
-        np.array([split_stages_s(name, gpus, *step_s) for (name, gpus, _), step_s in jobs]).reshape(-1, 3).T
-    )
+    stages = [split_stages_s(name, gpus, *step_s) for (name, gpus, _), step_s in jobs]
+    return np.array(stages).reshape(-1, 3).T
 
 
 def _notes(asked: Asked, measured: Mapping[str, Application]) -> list[str]:

@@ -1,6 +1,6 @@
 """Stages of models whose stages nobody published: borrowed from the nearest of the eight measured ones.
 
-| published as                            | stands in | because                                        |
+| published as                            | stand-in | because                                        |
 |-----------------------------------------|----------|------------------------------------------------|
 | Transformer, bert                       | bert     | an encoder of text: hardly any loading         |
 | LM                                      | gpt2     | a language model: hardly any loading           |

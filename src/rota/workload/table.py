@@ -60,6 +60,12 @@ class Table:
             raise self.wrong(name, values.index(""), "there: the field is empty")
         return values
 
+    def sets(self, name: str) -> list[tuple[str, ...]]:
+        """Text joined by bars; nothing where the field is empty."""
+        return [
+            tuple(part.strip() for part in text.split("|") if part.strip()) for text in self.optional(name)
+        ]
+
     def ids(self, name: str) -> list[str]:
         """Text that no two rows share."""
         values = self.texts(name)

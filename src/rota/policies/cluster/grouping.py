@@ -1,5 +1,6 @@
 """Grouping jobs of equal gang size until they fit the cluster: by matching, or simply in runs."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.policies.cluster.interleaving import Catalogue
-from rota.policies.cluster.matching import match
+from rota.policies.cluster.matching import assign, best_pairs
 
 WEIGHT_UNIT = 1e9  # efficiencies become whole numbers of this many parts, so that sums are exact
 
@@ -42,27 +43,42 @@ def group_by_matching(
 
 def match_bucket(
     bucket: Bucket, largest: int, least: Callable[[int], float], catalogue: Catalogue
-) -> NDArray[np.int64]:
+) -> list[int]:
     """The best partner for each group of a bucket, or -1."""
     if len(bucket.groups) < 2:
-        return np.full(len(bucket.groups), -1)
-    present, types = np.unique(np.array(bucket.kinds), return_inverse=True)
+        return [-1] * len(bucket.groups)
+    counts = Counter(bucket.kinds)
+    present = sorted(counts)
+    key = tuple((kind, counts[kind]) for kind in present)
+    pairs = catalogue.pairings.get(key)
+    if pairs is None:
+        weight = _weights(present, largest, least, catalogue)
+        pairs = best_pairs(np.array([counts[kind] for kind in present]), weight)
+        catalogue.pairings[key] = pairs
+    types = {kind: number for number, kind in enumerate(present)}
+    mates: list[int] = assign(np.array([types[kind] for kind in bucket.kinds]), pairs).tolist()
+    return mates
+
+
+def _weights(
+    present: list[int], largest: int, least: Callable[[int], float], catalogue: Catalogue
+) -> NDArray[np.int64]:
+    """What a pair of each two kinds is worth: the efficiency of the group they make."""
     weight = np.zeros((len(present), len(present)), np.int64)
-    numbers = present.tolist()
-    for i, a in enumerate(numbers):
-        for j in range(i, len(numbers)):
-            size = len(catalogue.kinds[a].profiles) + len(catalogue.kinds[numbers[j]].profiles)
+    for i, a in enumerate(present):
+        for j, b in enumerate(present[: i + 1]):
+            size = len(catalogue.kinds[a].profiles) + len(catalogue.kinds[b].profiles)
             if size <= largest:
-                efficiency = catalogue.kinds[catalogue.pair(a, numbers[j])].efficiency
+                efficiency = catalogue.kinds[catalogue.pair(a, b)].efficiency
                 if efficiency > least(size):
                     weight[i, j] = weight[j, i] = round(efficiency * WEIGHT_UNIT)
-    return match(types.reshape(-1), weight)
+    return weight
 
 
-def _merge(bucket: Bucket, mates: NDArray[np.int64], need: int, capacity: int, catalogue: Catalogue) -> int:
+def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue: Catalogue) -> int:
     """Go through the groups in order; a pair stands where its later half stood. Returns what is still needed."""
     groups, kinds = [], []
-    for later, earlier in enumerate(mates.tolist()):
+    for later, earlier in enumerate(mates):
         if earlier > later:
             continue
         ahead = [] if earlier < 0 else [earlier]

@@ -89,6 +89,8 @@ class Catalogue:
         self._numbers: dict[tuple[int, ...], int] = {}
         self._pairs: dict[tuple[int, int], int] = {}
         self.kinds: list[Kind] = []
+        self.pairings: dict[tuple[tuple[int, int], ...], NDArray[np.int64]] = {}
+        """The best pairs of a bucket, by how many groups of each kind are in it."""
 
     def single(self, columns: NDArray[np.float64], row: int) -> int:
         """The number of the group that is this job alone."""

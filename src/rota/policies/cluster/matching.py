@@ -15,37 +15,40 @@ from numpy.typing import NDArray
 
 FEW = 20  # types up to which counting beats the graph
 BRANCHES = 500  # roundings tried before the graph is asked after all
+DEPTH = 32  # roundings inside roundings
 
 
-def match(types: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The partner of each thing, or -1; `weight[a, b]` is what a pair of types is worth, 0 forbids it."""
-    k = weight.shape[0]
-    if k <= FEW:
-        pairs, exact = count_pairs(np.bincount(types, minlength=k), weight)
+def best_pairs(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many pairs to make of each two types; `weight[a, b]` is what one is worth, 0 forbids it."""
+    if len(counts) <= FEW:
+        pairs, exact = count_pairs(counts, weight)
         if exact:
-            return assign(types, pairs)
-    return _match_graph(types, weight)
+            found: NDArray[np.int64] = pairs
+            return found
+    return _pairs_by_graph(counts, weight)
 
 
-def _match_graph(types: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
-    import rustworkx
+def _pairs_by_graph(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
+    import rustworkx  # here, because it is not needed where types are few
 
-    n = len(types)
-    ends = np.triu_indices(n, 1)
-    weights = weight[types[ends[0]], types[ends[1]]]
-    edges = [edge for edge in zip(ends[0].tolist(), ends[1].tolist(), weights.tolist(), strict=True) if edge[2]]
+    types = np.repeat(np.arange(len(counts)), counts)
+    a, b = np.triu_indices(len(types), 1)
+    weights = weight[types[a], types[b]]
+    edges = [edge for edge in zip(a.tolist(), b.tolist(), weights.tolist(), strict=True) if edge[2] > 0]
     graph = rustworkx.PyGraph(multigraph=False)
-    graph.add_nodes_from(range(n))
+    graph.add_nodes_from(range(len(types)))
     graph.add_edges_from(edges)
-    mates = np.full(n, -1)
-    for a, b in rustworkx.max_weight_matching(graph, weight_fn=int):
-        mates[a], mates[b] = b, a
-    return mates
+    pairs = np.zeros_like(weight)
+    for one, other in rustworkx.max_weight_matching(graph, weight_fn=int):
+        pairs[types[one], types[other]] += 1
+        if types[one] != types[other]:
+            pairs[types[other], types[one]] += 1
+    return pairs
 
 
 @njit(cache=True)
 def assign(types, pairs):
-    """Give out the pairs to things in ascending order."""
+    """The partner of each thing, or -1: the pairs are given out to things in ascending order."""
     n = types.shape[0]
     left = pairs.copy()
     mates = np.full(n, -1)
@@ -69,10 +72,11 @@ def count_pairs(counts, weight):
     k = counts.shape[0]
     best = np.zeros((k, k), np.int64)
     best_value = np.int64(-1)
-    low = np.zeros((BRANCHES + 1, k, k), np.int64)
-    high = np.zeros((BRANCHES + 1, k, k), np.int64)
+    low = np.empty((DEPTH + 1, k, k), np.int64)
+    high = np.empty((DEPTH + 1, k, k), np.int64)
     for i in range(k):
         for j in range(k):
+            low[0, i, j] = 0
             high[0, i, j] = min(counts[i], counts[j]) if i != j else counts[i] // 2 * 2
             if weight[i, j] <= 0:
                 high[0, i, j] = 0
@@ -93,7 +97,7 @@ def count_pairs(counts, weight):
                 for j in range(k):
                     best[i, j] = (flow[i, j] + flow[j, i]) // 2 if i != j else flow[i, i] // 2
             continue
-        if open_problems + 2 > BRANCHES:
+        if open_problems + 2 > DEPTH:
             return best, False
         total = flow[a, b] + flow[b, a] if a != b else flow[a, a]
         down = total // 2 if a != b else total - 1
@@ -127,21 +131,24 @@ def transport(counts, weight, low, high):
     give = counts.astype(np.int64)
     take = give.copy()
     value = np.int64(0)
+    room = counts.sum() // 2 * 2  # of an odd number of things one stays alone
     for i in range(k):
         for j in range(k):
             give[i] -= low[i, j]
             take[j] -= low[i, j]
+            room -= low[i, j]
             value += weight[i, j] * low[i, j]
     for i in range(k):
-        if give[i] < 0 or take[i] < 0:
+        if give[i] < 0 or take[i] < 0 or room < 0:
             return flow, np.int64(-2)
     gain = np.zeros(2 * k, np.int64)
     came_from = np.zeros(2 * k, np.int64)
     while True:
         end = best_path(flow, weight, low, high, give, take, gain, came_from)
-        if end < 0:
+        if end < 0 or room == 0:
             return flow, value
-        amount = min_on_path(flow, low, high, give, take, came_from, end)
+        amount = min(room, min_on_path(flow, low, high, give, take, came_from, end))
+        room -= amount
         value += amount * gain[end]
         node = end
         while came_from[node] >= 0:

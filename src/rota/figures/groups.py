@@ -1,0 +1,105 @@
+"""Which runs belong into one figure: those of the same jobs on the same cluster."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from rota.core.cluster import Cluster
+from rota.core.errors import InputError, unknown
+from rota.figures.colours import SCHEDULERS
+from rota.results.jobs import JobColumns
+from rota.results.run import Run
+
+
+class Contender(NamedTuple):
+    """A run, and how figures speak of it."""
+
+    label: str
+    """Its scheduler, with more if there are several runs of that."""
+    twin: int
+    """0 for the first run of its scheduler, 1 for the second, …"""
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Runs that can be compared."""
+
+    name: str
+    """For files."""
+    title: str
+    """For people."""
+    contenders: tuple[Contender, ...]
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What made the runs."""
+        return tuple(dict.fromkeys(contender.run.command for contender in self.contenders))
+
+    def find(self, name: str | None) -> Contender:
+        """The contender of this label or scheduler; without a name srtf, or whoever is first."""
+        named = {c.run.scheduler: c for c in reversed(self.contenders)} | {c.label: c for c in self.contenders}
+        if name is None:
+            return named.get("srtf", self.contenders[0])
+        if name not in named:
+            raise InputError(f"{self.title}: {unknown('scheduler', name, named)}")
+        return named[name]
+
+
+def groups(runs: Iterable[Run]) -> list[Group]:
+    """Sort runs into groups; in a group they are in the order of the colours."""
+    by_digest: dict[str, list[Run]] = {}
+    for run in runs:
+        by_digest.setdefault(_digest(run.jobs, run.cluster), []).append(run)
+    names: dict[str, int] = {}
+    found = []
+    for members in by_digest.values():
+        name = _slug(members[0])
+        names[name] = names.get(name, 0) + 1
+        if names[name] > 1:
+            name += f"-{names[name]}"
+        found.append(Group(name, _title(members[0]), _contenders(members)))
+    return found
+
+
+def _contenders(runs: list[Run]) -> tuple[Contender, ...]:
+    places = {scheduler: place for place, scheduler in enumerate(SCHEDULERS)}
+    ordered = sorted(runs, key=lambda run: (places.get(run.scheduler, len(places)), run.scheduler))
+    seen: dict[str, int] = {}
+    contenders = []
+    for run in ordered:
+        twin = seen[run.scheduler] = seen.get(run.scheduler, -1) + 1
+        alone = sum(other.scheduler == run.scheduler for other in runs) == 1
+        contenders.append(Contender(run.scheduler if alone else _long_label(run, runs), twin, run))
+    return tuple(contenders)
+
+
+def _long_label(run: Run, runs: list[Run]) -> str:
+    """The scheduler, and what sets its folder apart from the folders of its twins."""
+    twins = [other.folder.path.absolute().parts for other in runs if other.scheduler == run.scheduler]
+    parts = run.folder.path.absolute().parts
+    own = [part for i, part in enumerate(parts) if any(twin[i : i + 1] != (part,) for twin in twins)]
+    return f"{run.scheduler} ({Path(*own)})"
+
+
+def _digest(jobs: JobColumns, cluster: Cluster) -> str:
+    digest = hashlib.sha256(repr((jobs.name, jobs.ids, cluster)).encode())
+    for column in (jobs.submit_s, jobs.gpus, jobs.iterations, jobs.iteration_s):
+        digest.update(column.tobytes())
+    return digest.hexdigest()
+
+
+def _slug(run: Run) -> str:
+    words = f"{run.jobs.name} {len(run.jobs)} jobs {_gpus(run.cluster)} gpus"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def _title(run: Run) -> str:
+    return f"{run.jobs.name}: {len(run.jobs):,} jobs on {_gpus(run.cluster):,} GPUs"
+
+
+def _gpus(cluster: Cluster) -> int:
+    return cluster.slots // cluster.slots_per_gpu

@@ -1,0 +1,68 @@
+"""What all figures have in common: a title, a subject, plain axes, and a footer that names the commands."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import IO
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from rota.figures.colours import FAINT, INK
+
+MARGIN_IN = 0.12
+TITLE_IN, SUBJECT_IN, LINE_IN = 0.27, 0.22, 0.135
+CHARACTERS_PER_IN = 17.5
+
+
+def new_page(
+    title: str, subject: str, footer: Sequence[str], *, width_in: float = 8.0, height_in: float = 4.8
+) -> Figure:
+    """An empty figure with its title above and its footer below; the size is that of what is in between."""
+    lines = [line for text in footer for line in _wrapped(text, width_in)]
+    head_in = 2 * MARGIN_IN + TITLE_IN + SUBJECT_IN
+    foot_in = 2 * MARGIN_IN + LINE_IN * len(lines)
+    whole_in = height_in + head_in + foot_in
+    figure = Figure(figsize=(width_in, whole_in), facecolor="white")
+    FigureCanvasAgg(figure)
+    figure.set_layout_engine(
+        ConstrainedLayoutEngine(
+            rect=(0.0, foot_in / whole_in, 1.0, height_in / whole_in), w_pad=MARGIN_IN, h_pad=0.05, hspace=0.02
+        )
+    )
+    left, top_in = MARGIN_IN / width_in, whole_in - MARGIN_IN
+    figure.text(left, top_in / whole_in, title, size=13, weight="bold", color=INK, va="top")
+    figure.text(left, (top_in - TITLE_IN) / whole_in, subject, size=10, color=FAINT, va="top")
+    text = "\n".join(lines)
+    figure.text(left, MARGIN_IN / whole_in, text, size=6.5, color=FAINT, va="bottom", family="monospace")
+    return figure
+
+
+def footer(drawn_by: str, run_by: Sequence[str]) -> tuple[str, ...]:
+    """The commands that a reader needs to make the figure again."""
+    more = f" (and {len(run_by) - 3} more)" if len(run_by) > 3 else ""
+    return (f"figure: {drawn_by}", f"runs:   {' · '.join(run_by[:3])}{more}")
+
+
+def plain(axes: Axes, *, grid: str = "") -> None:
+    """Axes without decoration; `grid` names the directions (x, y or both) that get faint lines."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=INK, labelsize=9, color=FAINT)
+    axes.xaxis.label.set(color=INK, size=10)
+    axes.yaxis.label.set(color=INK, size=10)
+    axes.set_axisbelow(True)
+    for direction in grid:
+        (axes.xaxis if direction == "x" else axes.yaxis).grid(True, color="#e2e2e2", linewidth=0.7)
+
+
+def save(figure: Figure, stream: IO[bytes], *, dots_per_in: int = 160) -> None:
+    """Write a PNG; the same figure gives the same bytes."""
+    figure.savefig(stream, format="png", dpi=dots_per_in, metadata={"Software": None})
+
+
+def _wrapped(text: str, width_in: float) -> list[str]:
+    return textwrap.wrap(
+        text, int((width_in - 2 * MARGIN_IN) * CHARACTERS_PER_IN), subsequent_indent=8 * " ", break_on_hyphens=False
+    )
