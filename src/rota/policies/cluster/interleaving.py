@@ -4,13 +4,13 @@ The members of a group take turns: while one loads, another computes and a third
 group's period is the time in which each member does one iteration, so it is the same for all.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from rota.core import columns as c
@@ -28,41 +28,60 @@ CONTENTION_UNMATCHED = {**CONTENTION, 4: 1.3 / SCHEDULED}
 def period_s(members: Sequence[Stages], resources: int, ordering: Ordering) -> float:
     """The period of a group, on paper, under the best (or worst) order of its members."""
     choose = min if ordering == "best" else max
-    return choose(_periods(members, resources))
-
-
-def _periods(members: Sequence[Stages], resources: int) -> Iterator[float]:
-    for order in permutations(members):
-        yield _pipelined(order) if resources == 4 else _rotated(order, resources)
+    stages = np.array(members)
+    orders = np.array(list(permutations(range(len(members)))))
+    periods = pipelined(stages, orders) if resources == 4 else rotated(stages, orders, resources)
     if resources == 4 and len(members) == 2:
-        (load_a, *rest_a), (load_b, *rest_b) = members
-        yield max(load_a, sum(rest_b)) + max(load_b, sum(rest_a))
+        periods = [*periods, _half_cycle(*members)]
+    return float(choose(periods))
 
 
-def _pipelined(order: Sequence[Stages]) -> float:
+def _half_cycle(a: Stages, b: Stages) -> float:
+    """Two jobs can also meet half-way: one loads while the other does everything else."""
+    return max(a[0], b[1] + b[2]) + max(b[0], a[1] + a[2])
+
+
+@njit(cache=True)
+def pipelined(stages, orders):
     """Four resources for three stages: loading keeps two of them busy, storage and CPU, so it spans two slots.
 
     Two rounds of four slots are filled from a cold start; the period is read off as soon as it repeats.
     """
-    f = [0.0]
-    for i in range(8):
-        ends = [0.0]
-        if (i + 1) % 4 < len(order):
-            ends.append(f[i] + order[(i + 1) % 4][2])
-        if (i + 2) % 4 < len(order):
-            ends.append(f[i] + order[(i + 2) % 4][1])
-        if (i + 3) % 4 < len(order) and i > 0:
-            ends.append(f[i - 1] + order[(i + 3) % 4][0])
-        f.append(max(ends))
-        if i >= 4 and math.isclose(f[i + 1] - f[i - 3], f[i] - f[i - 4], rel_tol=1e-3):
-            return f[i + 1] - f[i - 3]
-    return f[8] - f[4]
+    periods = np.empty(orders.shape[0])
+    n = orders.shape[1]
+    f = np.zeros(9)
+    for o in range(orders.shape[0]):
+        order = orders[o]
+        for i in range(8):
+            f[i + 1] = 0.0
+            if (i + 1) % 4 < n:
+                f[i + 1] = max(f[i + 1], f[i] + stages[order[(i + 1) % 4], 2])
+            if (i + 2) % 4 < n:
+                f[i + 1] = max(f[i + 1], f[i] + stages[order[(i + 2) % 4], 1])
+            if (i + 3) % 4 < n and i > 0:
+                f[i + 1] = max(f[i + 1], f[i - 1] + stages[order[(i + 3) % 4], 0])
+        periods[o] = f[8] - f[4]
+        for i in range(4, 8):
+            this, last = f[i + 1] - f[i - 3], f[i] - f[i - 4]
+            if abs(this - last) <= 1e-3 * max(abs(this), abs(last)):
+                periods[o] = this
+                break
+    return periods
 
 
-def _rotated(order: Sequence[Stages], resources: int) -> float:
+@njit(cache=True)
+def rotated(stages, orders, resources):
     """The paper's formula: in slot i member m is at stage i - m; the slowest member decides."""
-    stages = [[*member, *[0.0] * (resources - 3)] for member in order]
-    return sum(max(times[(i - m) % resources] for m, times in enumerate(stages)) for i in range(resources))
+    periods = np.zeros(orders.shape[0])
+    for o in range(orders.shape[0]):
+        for i in range(resources):
+            slowest = 0.0
+            for m in range(orders.shape[1]):
+                stage = (i - m) % resources
+                if stage < 3:
+                    slowest = max(slowest, stages[orders[o, m], stage])
+            periods[o] += slowest
+    return periods
 
 
 @dataclass(frozen=True, slots=True)

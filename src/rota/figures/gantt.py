@@ -1,0 +1,171 @@
+"""A Gantt chart: who runs on which slot, in a window of time."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from rota.core.cluster import Cluster
+from rota.figures.colours import FAINT, IDLE, INK, MODELS, OTHER_MODELS, model_colours
+from rota.figures.durations import Unit, unit_for
+from rota.figures.gantt_blocks import Absence, Block, absences, blocks, default_window
+from rota.figures.groups import Contender, Group
+from rota.figures.page import new_page, plain
+from rota.figures.sheets import Options, Sheet
+from rota.results.jobs import JobColumns
+
+WIDTH_IN = 11.0
+NODE_GAP = 0.7  # in slots
+SLOT_IN, LOWEST_IN, HIGHEST_IN = 0.115, 1.6, 11.0
+CHARACTER_EM = 0.62
+
+
+class Chart(NamedTuple):
+    """Everything to be drawn."""
+
+    label: str
+    window_s: tuple[float, float]
+    origin_s: float
+    """What the time axis counts from: the first submit."""
+    blocks: list[Block]
+    absences: list[Absence]
+    models: list[str]
+    """Those with most GPU time first."""
+    jobs: JobColumns
+    cluster: Cluster
+
+    @property
+    def unit(self) -> Unit:
+        return unit_for(max(self.window_s[1] - self.window_s[0], 0.2 * (self.window_s[1] - self.origin_s)))
+
+
+def chart(contender: Contender, window_s: tuple[float, float] | None) -> Chart:
+    """What happened on the slots in a window, given in seconds since the first submit."""
+    run, timeline = contender.run, contender.run.timeline()
+    origin_s = float(run.jobs.submit_s[0])
+    shown_s = default_window(run.jobs) if window_s is None else (origin_s + window_s[0], origin_s + window_s[1])
+    return Chart(
+        label=contender.label,
+        window_s=shown_s,
+        origin_s=origin_s,
+        blocks=blocks(timeline, run.cluster, shown_s),
+        absences=absences(timeline, run.cluster, shown_s),
+        models=models_by_use(run.jobs),
+        jobs=run.jobs,
+        cluster=run.cluster,
+    )
+
+
+def models_by_use(jobs: JobColumns) -> list[str]:
+    """The models of a workload, those with most GPU time first."""
+    gpu_s = np.bincount(jobs.model, jobs.gpus * jobs.iterations * jobs.iteration_s, len(jobs.models))
+    return [jobs.models[number] for number in np.argsort(-gpu_s, kind="stable")]
+
+
+def sheets(group: Group, options: Options) -> Iterator[Sheet]:
+    for contender in group.contenders[: 1 if options.quick else None]:
+        drawn = draw_gantt(chart(contender, options.window_s), group.title, options.footer(group))
+        yield Sheet("gantt-" + re.sub(r"[^\w.-]+", "-", contender.label).strip("-"), drawn)
+
+
+def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
+    rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
+    slot_in = min(max(SLOT_IN, LOWEST_IN / rows), HIGHEST_IN / rows)
+    title = f"Who runs where: {chart.label}"
+    figure = new_page(title, subject, footer, width_in=WIDTH_IN, height_in=rows * slot_in + 1.1)
+    axes = figure.add_subplot()
+    _draw_nodes(axes, chart)
+    _draw_blocks(axes, chart)
+    _draw_absences(axes, chart)
+    _write_ids(axes, chart, slot_in)
+    _label_axes(axes, chart, rows)
+    handles = _legend(chart)
+    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 10), fontsize=8.5, frameon=False)
+    return figure
+
+
+def _at(chart: Chart, at_s: float) -> float:
+    """Seconds on the clock of the trace → position on the time axis."""
+    return (at_s - chart.origin_s) / chart.unit.seconds
+
+
+def _tops(cluster: Cluster) -> list[float]:
+    """Where each slot begins on the vertical axis."""
+    tops: list[float] = (np.arange(cluster.slots) + NODE_GAP * cluster.slot_nodes()).tolist()
+    return tops
+
+
+def _draw_nodes(axes: Axes, chart: Chart) -> None:
+    """What is idle shows as a pale lane per slot."""
+    left, right = (_at(chart, at_s) for at_s in chart.window_s)
+    for top in _tops(chart.cluster):
+        axes.add_patch(Rectangle((left, top + 0.04), right - left, 0.92, facecolor=IDLE, linewidth=0))
+
+
+def _draw_blocks(axes: Axes, chart: Chart) -> None:
+    tops, colours = _tops(chart.cluster), model_colours(chart.models)
+    corners, faces = [], []
+    for block in chart.blocks:
+        left, right = _at(chart, block.start_s), _at(chart, block.end_s)
+        top = tops[block.slot] + 0.04 + 0.92 * block.low
+        bottom = tops[block.slot + block.slots - 1] + 0.04 + 0.92 * block.high
+        corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
+        faces.append(colours[chart.jobs.models[chart.jobs.model[block.job]]])
+    axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.35))
+
+
+def _draw_absences(axes: Axes, chart: Chart) -> None:
+    tops, first = _tops(chart.cluster), chart.cluster.first_slots().tolist()
+    for start_s, end_s, node in chart.absences:
+        left, right = _at(chart, start_s), _at(chart, end_s)
+        height = chart.cluster.nodes[node].slots
+        corner = (left, tops[first[node]])
+        axes.add_patch(
+            Rectangle(corner, right - left, height, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0)
+        )
+
+
+def _write_ids(axes: Axes, chart: Chart, slot_in: float) -> None:
+    """The id of the job in each block that has room for it."""
+    tops = _tops(chart.cluster)
+    seconds_per_in = (chart.window_s[1] - chart.window_s[0]) / (WIDTH_IN - 1.0)
+    for block in chart.blocks:
+        height_in = slot_in * (block.slots - 1 + 0.92 * (block.high - block.low))
+        size = min(7.0, 0.85 * 72 * height_in)
+        name = chart.jobs.ids[block.job]
+        needed_in = CHARACTER_EM * size / 72 * (len(name) + 1)
+        if size >= 4.5 and (block.end_s - block.start_s) / seconds_per_in >= needed_in:
+            x = _at(chart, (block.start_s + block.end_s) / 2)
+            y = (tops[block.slot] + 0.92 * block.low + tops[block.slot + block.slots - 1] + 0.92 * block.high + 0.08) / 2
+            axes.text(x, y, name, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
+
+
+def _label_axes(axes: Axes, chart: Chart, rows: float) -> None:
+    tops, first = _tops(chart.cluster), chart.cluster.first_slots().tolist()
+    nodes = chart.cluster.nodes
+    middles = [tops[slot] + node.slots / 2 for slot, node in zip(first, nodes, strict=True)]
+    axes.set_yticks(middles, [f"node {number}" for number in range(len(nodes))])
+    axes.set_ylim(rows, 0)
+    axes.set_xlim(*(_at(chart, at_s) for at_s in chart.window_s))
+    axes.set_xlabel(f"time since the first job was submitted ({chart.unit.name})")
+    plain(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _legend(chart: Chart) -> list[Patch]:
+    shown = {int(chart.jobs.model[block.job]) for block in chart.blocks}
+    names = {chart.jobs.models[number] for number in shown}
+    colours = model_colours(chart.models)
+    handles = [Patch(color=colours[name], label=name) for name in chart.models[: len(MODELS)] if name in names]
+    if names & set(chart.models[len(MODELS) :]):
+        handles.append(Patch(color=OTHER_MODELS, label="other models"))
+    handles.append(Patch(color=IDLE, label="idle"))
+    if chart.absences:
+        handles.append(Patch(facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0, label="node not there"))
+    return handles

@@ -1,0 +1,117 @@
+"""Themis: finish-time fairness, the worst-off job deciding how the cluster is shared."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, SIZE, SUBMIT_S, UP
+from rota.core.costs import Ties
+from rota.core.loop import Needs
+from rota.core.plan import Plan
+from rota.core.state import View
+from rota.policies.cluster.placement import Style, first_fit
+
+# Own columns of a job.
+SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Themis:
+    """Shares that make the largest ratio of finish time to fair finish time as small as possible; then by deficit."""
+
+    placement: Style = "consolidated"
+    """How a gang is put on nodes."""
+
+    @property
+    def needs(self) -> Needs:
+        own = ("share", "left", "fair_work", "entitled_s", "seen_s")
+        return Needs(own=own, ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
+
+    def plan(self, view: View) -> Plan:
+        capacity = float((view.nodes[SIZE] * view.nodes[UP]).sum())
+        ranked = self._rank(view, capacity)
+        plan = first_fit(view, ranked, style=self.placement)
+        if not view.cost.keeps_slots:
+            # The reference places those it has chosen anew, the largest first; one that does not fit then waits.
+            largest_first = -view.gpus
+            chosen = np.array([row for row in ranked.tolist() if row in set(plan.rows.tolist())], np.int32)
+            plan = first_fit(view, view.rank(largest_first, chosen), style=self.placement)
+            plan.order = view.rank(largest_first, ranked)
+        return plan
+
+    def _rank(self, view: View, capacity: float) -> NDArray[np.int32]:
+        """By share per time had, then by what a job is owed, then by share, all descending."""
+        shares, owed_s = np.zeros(view.capacity), np.zeros(view.capacity)
+        share_out(view.columns, view.order, view.now_s, capacity, shares, owed_s)
+        urgency = np.where(view.executed_s > 0.0, shares / np.maximum(view.executed_s, 1e-300), shares * 1e9)
+        by_share = view.rank(-shares)
+        return view.rank(-urgency, view.rank(-owed_s, by_share))
+
+
+@njit(cache=True)
+def share_out(columns, order, now_s, capacity, shares, owed_s):
+    """Find each job's share of its gang and what it is owed, and keep the accounts of fair work."""
+    n = order.shape[0]
+    left_s = np.empty(n)
+    fair = np.empty(n)
+    gpus = np.empty(n)
+    age_s = np.empty(n)
+    for i in range(n):
+        row = order[i]
+        left = columns[REMAINING, row]
+        if columns[SHARE, row] > 0.0:
+            columns[FAIR_WORK, row] += (columns[LEFT, row] - left) / columns[SHARE, row]
+        gpus[i] = columns[GPUS, row]
+        columns[SHARE, row] = min(1.0, math.ceil(capacity / n) / gpus[i])
+        columns[LEFT, row] = left
+        # In iterations, not in seconds, as the reference has it.
+        fair[i] = max(columns[FAIR_WORK, row] + left / columns[SHARE, row], 1e-12)
+        left_s[i] = max(left, 1e-12) * columns[ITERATION_S, row]
+        age_s[i] = now_s - columns[SUBMIT_S, row]
+    x = fairest_shares(left_s, fair, gpus, age_s, capacity)
+    for i in range(n):
+        row = order[i]
+        shares[row] = x[i]
+        owed_s[row] = columns[ENTITLED_S, row] - columns[EXECUTED_S, row]
+        if columns[SEEN_S, row] > 0.0:
+            columns[ENTITLED_S, row] += x[i] * (now_s + 1.0 - columns[SEEN_S, row])
+        columns[SEEN_S, row] = now_s + 1.0  # so that 0 means never
+    return
+
+
+@njit(cache=True)
+def fairest_shares(left_s, fair, gpus, age_s, capacity):
+    """Minimise the largest (age + left ÷ share) ÷ fair work by bisection; spread what is left over evenly."""
+    ratio = 0.0
+    for i in range(left_s.shape[0]):
+        ratio = max(ratio, (age_s[i] + left_s[i]) / fair[i])
+    x = np.empty(left_s.shape[0])
+    if demand(ratio, left_s, fair, gpus, age_s, x) > capacity:
+        low, high = ratio, 2.0 * ratio
+        while demand(high, left_s, fair, gpus, age_s, x) > capacity:
+            low, high = high, 2.0 * high
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            if demand(middle, left_s, fair, gpus, age_s, x) > capacity:
+                low = middle
+            else:
+                high = middle
+        demand(high, left_s, fair, gpus, age_s, x)
+    slack = capacity - np.sum(gpus * x)
+    wish = np.sum(gpus * (1.0 - x))
+    if slack > 0.0 and wish > 0.0:
+        x += min(1.0, slack / wish) * (1.0 - x)
+    return x
+
+
+@njit(cache=True)
+def demand(ratio, left_s, fair, gpus, age_s, x):
+    """The least shares with which nobody exceeds the ratio; returns the GPUs they take together."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        x[i] = min(1.0, left_s[i] / max(ratio * fair[i] - age_s[i], left_s[i]))
+        total += gpus[i] * x[i]
+    return total
