@@ -1,46 +1,127 @@
-"""`rota plot`: draw the figures of runs, or export them for a trace viewer."""
+"""`rota plot`: draw the figures of runs, and export them for a trace viewer."""
 
 import argparse
 import math
 import shlex
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rota.core.errors import ConfigError, InputError
+from rota.figures.catalogue import FIGURES, figure
 
 if TYPE_CHECKING:
     from rota.figures.groups import Group
     from rota.figures.sheets import Options
+    from rota.results.folder import RunFolder
     from rota.results.run import Run
 
 RUNS = Path("results/simulate")
 OUT = Path("plots")
-FIRST = "make some first: bash scripts/simulate.sh"
+SIMULATE = "bash scripts/simulate.sh"
+HOUR_S = 3600.0
+DOTS_PER_IN, QUICK_DOTS_PER_IN = 160, 80
 
 
 def add_parser(subparsers: Any) -> None:
     """Add `plot`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser("plot", help="draw the figures of what has been simulated")
     add = parser.add_argument
-    add("runs", nargs="*", type=Path, metavar="RUN", help=f"folders of runs, or folders of those ({RUNS})")
+    add("runs", nargs="*", type=Path, metavar="RUN", help=f"run folders, or folders of those ({RUNS})")
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where the figures go ({OUT})")
-    add("--figure", action="extend", nargs="+", metavar="NAME", help="only these: jct, comparison, load, gantt")
-    add("--normalise-to", metavar="SCHEDULER", help="compare with this one (srtf)")
-    add("--window", nargs=2, type=float, metavar=("START", "END"), help="hours since the first job to show job by job")
-    add("--chrome", action="store_true", help="export traces for https://ui.perfetto.dev instead of figures")
-    add("--quick", action="store_true", help="coarser, and only one Gantt chart")
-    parser.set_defaults(run=run)
+    add("--figure", action="extend", nargs="+", metavar="NAME", help=f"only these: {', '.join(FIGURES)}")
+    add("--normalise-to", metavar="SCHEDULER", help="whom the others are compared with (srtf)")
+    window = "what Gantt charts and traces show, in hours since the first job"
+    add("--window", nargs=2, type=float, metavar=("START", "END"), help=window)
+    add("--chrome", action="store_true", help="also write traces to open at https://ui.perfetto.dev")
+    add("--quick", action="store_true", help="coarser, and only one Gantt chart per trace")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw everything that was asked for; says each file it writes."""
+    """Draw what was asked for; prints each file it writes."""
+    names = args.figure or list(FIGURES)
+    for name in names:
+        figure(name)
+    window_s = _window_s(args.window)
+    runs = _read(_complete(args.runs))
+
     from rota.figures.groups import groups
     from rota.figures.sheets import Options
 
-    options = Options(command_of(args), args.normalise_to, _window_s(args.window), args.quick)
-    write = _export if args.chrome else _draw
-    names = _figures(args.figure)
-    for group in groups(_read(args.runs)):
-        for file in write(group, args.out / group.name, names, options):
+    options = Options(command_of(args), args.normalise_to, window_s, args.quick)
+    for group in groups(runs):
+        files = _draw(group, args.out / group.name, names, options)
+        traces = _export(group, args.out / group.name, options) if args.chrome else ()
+        for file in chain(files, traces):
             print(file)
     return 0
+
+
+def command_of(args: argparse.Namespace) -> str:
+    """The command line that says the same, for the footers."""
+    words = ["rota", "plot", *map(str, args.runs)]
+    words += ["--out", str(args.out)] if args.out != OUT else []
+    words += ["--figure", *args.figure] if args.figure else []
+    words += ["--normalise-to", args.normalise_to] if args.normalise_to else []
+    words += ["--window", *(f"{hours:g}" for hours in args.window)] if args.window else []
+    words += [f"--{flag}" for flag in ("chrome", "quick") if getattr(args, flag)]
+    return shlex.join(words)
+
+
+def _window_s(hours: list[float] | None) -> tuple[float, float] | None:
+    if hours is None:
+        return None
+    start, end = hours
+    if not (math.isfinite(start) and math.isfinite(end) and start < end):
+        raise ConfigError(f"--window {start:g} {end:g}: the start must come before the end")
+    return start * HOUR_S, end * HOUR_S
+
+
+def _complete(paths: list[Path]) -> list["RunFolder"]:
+    """All complete runs below the paths. Others are left out with a note, or refused if asked for by name."""
+    from rota.results.folder import run_folders
+
+    found = list({folder.path: folder for path in paths or [RUNS] for folder in run_folders(path)}.values())
+    if not found:
+        where = ", ".join(map(str, paths or [RUNS]))
+        raise InputError(f"no runs in {where}; make some first: {SIMULATE}")
+    complete = [folder for folder in found if folder.complete()]
+    for folder in found:
+        if folder not in complete:
+            problem = f"{folder.path}: not a complete run"
+            if folder.path in paths or not complete:
+                raise InputError(f"{problem}; make it again: {SIMULATE}")
+            print(f"note: {problem}, left out", file=sys.stderr)
+    return complete
+
+
+def _read(folders: list["RunFolder"]) -> list["Run"]:
+    from rota.results.run import read_run
+
+    return [read_run(folder.path) for folder in folders]
+
+
+def _draw(group: "Group", out: Path, names: list[str], options: "Options") -> Iterator[Path]:
+    from rota.figures.page import save
+    from rota.results.atomic import written
+
+    for name in names:
+        for sheet in figure(name)(group, options):
+            file = out / f"{sheet.name}.png"
+            with written(file) as stream:
+                save(sheet.figure, stream, dots_per_in=QUICK_DOTS_PER_IN if options.quick else DOTS_PER_IN)
+            yield file
+
+
+def _export(group: "Group", out: Path, options: "Options") -> Iterator[Path]:
+    from rota.results.chrome import write_chrome_trace
+
+    for contender in group.contenders:
+        run = contender.run
+        first_s = float(run.jobs.submit_s[0])
+        start_s, end_s = options.window_s or (-math.inf, math.inf)
+        file = out / f"trace-{contender.file_name}.json"
+        write_chrome_trace(file, run.timeline(), run.jobs, run.cluster, (first_s + start_s, first_s + end_s))
+        yield file

@@ -1,6 +1,7 @@
 """What is so, and what was asked for: the one owner of everything that changes during a run."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +63,35 @@ class View:
     arrivals last). Rows that are not in `order` hold leftovers.
     """
 
-    __slots__ = (
-        "capacity", "cluster", "columns", "cost", "current", "draft", "duration_s", "executed_s", "gpus", "iteration_s",
-        "memo", "nodes", "now_s", "order", "own_slots", "place", "priority", "remaining", "scratch", "slots", "submit_s",
-    )  # fmt: skip
+    cluster: Cluster
+    cost: Cost
+    now_s: float
+    slots: int
+    capacity: int
+    """How many rows there are."""
+    order: NDArray[np.int32]
+    columns: NDArray[np.float64]
+    """All columns, for kernels; a policy writes to its own only."""
+    own_slots: NDArray[np.float64]
+    """The policy's own columns over the slots."""
+    nodes: NDArray[np.int32]
+    current: Plan
+    """What runs now."""
+    draft: Plan
+    """A spare plan to write on."""
+    scratch: NDArray[np.int32]
+    """Spare rows for placement, wide enough for nodes, slots and gang sizes."""
+    memo: dict[str, Any]
+    """For what a policy has worked out and may need again; nothing here changes what it decides."""
+    remaining: NDArray[np.float64]
+    iteration_s: NDArray[np.float64]
+    gpus: NDArray[np.float64]
+    submit_s: NDArray[np.float64]
+    duration_s: NDArray[np.float64]
+    priority: NDArray[np.float64]
+    executed_s: NDArray[np.float64]
+    place: NDArray[np.float64]
+    """Position in the current plan; -1 for a job that waits."""
 
     def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """The rows by ascending key; equal keys stay in (list) order."""

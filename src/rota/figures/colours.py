@@ -1,4 +1,4 @@
-"""One colour per scheduler everywhere, and one per model within a figure; both told apart by colour-blind readers."""
+"""One colour per scheduler everywhere, and one per model; colour-blind readers can tell them apart."""
 
 import colorsys
 import zlib

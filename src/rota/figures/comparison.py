@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from rota.figures.colours import FAINT, HATCHES, INK, scheduler_colour
 from rota.figures.durations import said
@@ -72,10 +73,4 @@ def _draw_bars(axes: Axes, comparison: Comparison, contenders: Sequence[Contende
     axes.set_title(comparison.metric, size=10, color=INK, loc="left")
     plain(axes)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(_whole_steps(max(comparison.ratios)))
-
-
-def _whole_steps(highest: float):
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(4, steps=[1, 2, 5, 10])
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))

@@ -1,6 +1,5 @@
 """A Gantt chart: who runs on which slot, in a window of time."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -48,7 +47,9 @@ def chart(contender: Contender, window_s: tuple[float, float] | None) -> Chart:
     """What happened on the slots in a window, given in seconds since the first submit."""
     run, timeline = contender.run, contender.run.timeline()
     origin_s = float(run.jobs.submit_s[0])
-    shown_s = default_window(run.jobs) if window_s is None else (origin_s + window_s[0], origin_s + window_s[1])
+    shown_s = (
+        default_window(run.jobs) if window_s is None else (origin_s + window_s[0], origin_s + window_s[1])
+    )
     return Chart(
         label=contender.label,
         window_s=shown_s,
@@ -70,7 +71,7 @@ def models_by_use(jobs: JobColumns) -> list[str]:
 def sheets(group: Group, options: Options) -> Iterator[Sheet]:
     for contender in group.contenders[: 1 if options.quick else None]:
         drawn = draw_gantt(chart(contender, options.window_s), group.title, options.footer(group))
-        yield Sheet("gantt-" + re.sub(r"[^\w.-]+", "-", contender.label).strip("-"), drawn)
+        yield Sheet(f"gantt-{contender.file_name}", drawn)
 
 
 def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
@@ -85,7 +86,9 @@ def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
     _write_ids(axes, chart, slot_in)
     _label_axes(axes, chart, rows)
     handles = _legend(chart)
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 10), fontsize=8.5, frameon=False)
+    figure.legend(
+        handles=handles, loc="outside upper left", ncols=min(len(handles), 10), fontsize=8.5, frameon=False
+    )
     return figure
 
 
@@ -126,7 +129,9 @@ def _draw_absences(axes: Axes, chart: Chart) -> None:
         height = chart.cluster.nodes[node].slots
         corner = (left, tops[first[node]])
         axes.add_patch(
-            Rectangle(corner, right - left, height, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0)
+            Rectangle(
+                corner, right - left, height, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0
+            )
         )
 
 
@@ -141,7 +146,13 @@ def _write_ids(axes: Axes, chart: Chart, slot_in: float) -> None:
         needed_in = CHARACTER_EM * size / 72 * (len(name) + 1)
         if size >= 4.5 and (block.end_s - block.start_s) / seconds_per_in >= needed_in:
             x = _at(chart, (block.start_s + block.end_s) / 2)
-            y = (tops[block.slot] + 0.92 * block.low + tops[block.slot + block.slots - 1] + 0.92 * block.high + 0.08) / 2
+            y = (
+                tops[block.slot]
+                + 0.92 * block.low
+                + tops[block.slot + block.slots - 1]
+                + 0.92 * block.high
+                + 0.08
+            ) / 2
             axes.text(x, y, name, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
 
 
@@ -162,10 +173,14 @@ def _legend(chart: Chart) -> list[Patch]:
     shown = {int(chart.jobs.model[block.job]) for block in chart.blocks}
     names = {chart.jobs.models[number] for number in shown}
     colours = model_colours(chart.models)
-    handles = [Patch(color=colours[name], label=name) for name in chart.models[: len(MODELS)] if name in names]
+    handles = [
+        Patch(color=colours[name], label=name) for name in chart.models[: len(MODELS)] if name in names
+    ]
     if names & set(chart.models[len(MODELS) :]):
         handles.append(Patch(color=OTHER_MODELS, label="other models"))
     handles.append(Patch(color=IDLE, label="idle"))
     if chart.absences:
-        handles.append(Patch(facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0, label="node not there"))
+        handles.append(
+            Patch(facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0, label="node not there")
+        )
     return handles

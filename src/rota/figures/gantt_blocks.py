@@ -9,7 +9,7 @@ from rota.core.cluster import Cluster
 from rota.core.columns import UP
 from rota.core.events import Kind
 from rota.core.timeline import Timeline
-from rota.figures.durations import DAY_S, HOUR_S, MINUTE_S
+from rota.figures.durations import HOUR_S
 from rota.results.jobs import JobColumns
 from rota.results.segments import Segments, segments
 
@@ -48,7 +48,7 @@ class Span(NamedTuple):
 
 
 def default_window(jobs: JobColumns) -> tuple[float, float]:
-    """The busiest stretch of arrivals that is long enough for some dozens of jobs; the same for every scheduler."""
+    """The stretch with most arrivals, long enough for dozens of jobs; the same for every scheduler."""
     submit_s = jobs.submit_s
     gap_s = (submit_s[-1] - submit_s[0]) / len(submit_s)
     wanted_s = max(JOBS_IN_WINDOW * gap_s, 4 * float(np.median(jobs.iterations * jobs.iteration_s)))
@@ -70,7 +70,9 @@ def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]
     away_since_s = {int(node): window_s[0] for node in np.flatnonzero(cluster.table()[UP] == 0)}
     found = []
     changes = timeline.events[timeline.events["kind"] <= Kind.NODE_JOINED]
-    for at_s, node, kind in zip(changes["at_s"].tolist(), changes["job"].tolist(), changes["kind"].tolist(), strict=True):
+    for at_s, node, kind in zip(
+        changes["at_s"].tolist(), changes["job"].tolist(), changes["kind"].tolist(), strict=True
+    ):
         if kind == Kind.NODE_LOST:
             away_since_s.setdefault(node, at_s)
         elif node in away_since_s:

@@ -23,6 +23,11 @@ class Contender(NamedTuple):
     """0 for the first run of its scheduler, 1 for the second, …"""
     run: Run
 
+    @property
+    def file_name(self) -> str:
+        """Its label, fit to be part of the name of a file."""
+        return re.sub(r"[^\w.-]+", "-", self.label).strip("-")
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -41,7 +46,9 @@ class Group:
 
     def find(self, name: str | None) -> Contender:
         """The contender of this label or scheduler; without a name srtf, or whoever is first."""
-        named = {c.run.scheduler: c for c in reversed(self.contenders)} | {c.label: c for c in self.contenders}
+        named = {c.run.scheduler: c for c in reversed(self.contenders)} | {
+            c.label: c for c in self.contenders
+        }
         if name is None:
             return named.get("srtf", self.contenders[0])
         if name not in named:

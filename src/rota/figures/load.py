@@ -70,12 +70,18 @@ def draw_load(curves: Sequence[LoadCurve], subject: str, footer: Sequence[str]) 
         _draw_steps(used, edges, curve.utilisation, curve)
     queue.set(ylabel="jobs waiting", ylim=(0, None), xlim=(0, curves[0].edges_s[-1] / unit.seconds))
     queue.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    used.set(ylabel="slots in use", ylim=(0, 1.02), xlabel=f"time since the first job was submitted ({unit.name})")
+    used.set(
+        ylabel="slots in use", ylim=(0, 1.02), xlabel=f"time since the first job was submitted ({unit.name})"
+    )
     used.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     for axes in (queue, used):
         plain(axes, grid="y")
     figure.legend(
-        *queue.get_legend_handles_labels(), loc="outside upper left", ncols=min(len(curves), 5), fontsize=9, frameon=False
+        *queue.get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=min(len(curves), 5),
+        fontsize=9,
+        frameon=False,
     )
     return figure
 

@@ -28,7 +28,10 @@ def new_page(
     FigureCanvasAgg(figure)
     figure.set_layout_engine(
         ConstrainedLayoutEngine(
-            rect=(0.0, foot_in / whole_in, 1.0, height_in / whole_in), w_pad=MARGIN_IN, h_pad=0.05, hspace=0.02
+            rect=(0.0, foot_in / whole_in, 1.0, height_in / whole_in),
+            w_pad=MARGIN_IN,
+            h_pad=0.05,
+            hspace=0.02,
         )
     )
     left, top_in = MARGIN_IN / width_in, whole_in - MARGIN_IN
@@ -64,5 +67,8 @@ def save(figure: Figure, stream: IO[bytes], *, dots_per_in: int = 160) -> None:
 
 def _wrapped(text: str, width_in: float) -> list[str]:
     return textwrap.wrap(
-        text, int((width_in - 2 * MARGIN_IN) * CHARACTERS_PER_IN), subsequent_indent=8 * " ", break_on_hyphens=False
+        text,
+        int((width_in - 2 * MARGIN_IN) * CHARACTERS_PER_IN),
+        subsequent_indent=8 * " ",
+        break_on_hyphens=False,
     )
