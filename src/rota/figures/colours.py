@@ -21,7 +21,7 @@ SCHEDULERS = {
 MODELS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#44bb99", "#bbcc33", "#99ddff", "#aaaa00")
 """Pale, so that dark text can be read on them."""
 OTHER_MODELS = "#bbbbbb"
-IDLE = "#f0f0f0"
+IDLE = "#e9e9e9"
 INK = "#222222"
 FAINT = "#767676"
 

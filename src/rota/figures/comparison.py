@@ -51,7 +51,9 @@ def draw_comparison(
 ) -> Figure:
     """A panel per metric, a bar per contender: names are written once, at the left."""
     height_in = 0.75 + 0.3 * len(contenders)
-    figure = new_page(f"Relative to {reference} (shorter is better)", subject, footer, height_in=height_in)
+    figure = new_page(
+        f"Compared with {reference}: shorter bars are better", subject, footer, height_in=height_in
+    )
     for axes, comparison in zip(figure.subplots(1, len(compared), sharey=True), compared, strict=True):
         _draw_bars(axes, comparison, contenders)
     return figure
@@ -59,14 +61,14 @@ def draw_comparison(
 
 def _draw_bars(axes: Axes, comparison: Comparison, contenders: Sequence[Contender]) -> None:
     places = np.arange(len(contenders))
-    bars = axes.barh(places, comparison.ratios, height=0.72, edgecolor="white", linewidth=0)
-    for bar, contender in zip(bars, contenders, strict=True):
-        bar.set(color=scheduler_colour(contender.run.scheduler))
-        bar.set(hatch=HATCHES[contender.twin % len(HATCHES)], edgecolor="white")
+    colours = [scheduler_colour(contender.run.scheduler) for contender in contenders]
+    hatches = [HATCHES[contender.twin % len(HATCHES)] for contender in contenders]
+    bars = axes.barh(places, comparison.ratios, 0.72, color=colours, hatch=hatches, edgecolor="white")
     texts = zip(comparison.ratios, comparison.values_s, strict=True)
     labels = [f"{ratio:.2f}× ({said(value_s)})" for ratio, value_s in texts]
-    axes.bar_label(bars, labels, padding=3, size=8, color=INK)
-    axes.axvline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    axes.bar_label(bars, labels, padding=4, size=8, color=INK, bbox=paper)
+    axes.axvline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
     axes.set_yticks(places, [contender.label for contender in contenders])
     axes.set_ylim(len(contenders) - 0.45, -0.55)
     axes.set_xlim(0, 1.75 * max(comparison.ratios))

@@ -12,7 +12,9 @@ class Unit(NamedTuple):
     seconds: float
 
 
-UNITS = (Unit("seconds", 1.0), Unit("minutes", MINUTE_S), Unit("hours", HOUR_S), Unit("days", DAY_S))
+SECONDS, MINUTES = Unit("seconds", 1.0), Unit("minutes", MINUTE_S)
+HOURS, DAYS = Unit("hours", HOUR_S), Unit("days", DAY_S)
+UNITS = (SECONDS, MINUTES, HOURS, DAYS)
 SHORT = {"seconds": "s", "minutes": "min", "hours": "h", "days": "days"}
 
 LOG_TICKS = {

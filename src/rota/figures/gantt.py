@@ -11,7 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from rota.core.cluster import Cluster
 from rota.figures.colours import FAINT, IDLE, INK, MODELS, OTHER_MODELS, model_colours
-from rota.figures.durations import Unit, unit_for
+from rota.figures.durations import DAY_S, DAYS, HOURS, Unit
 from rota.figures.gantt_blocks import Absence, Block, absences, blocks, default_window
 from rota.figures.groups import Contender, Group
 from rota.figures.page import new_page, plain
@@ -22,6 +22,11 @@ WIDTH_IN = 11.0
 NODE_GAP = 0.7  # in slots
 SLOT_IN, LOWEST_IN, HIGHEST_IN = 0.115, 1.6, 11.0
 CHARACTER_EM = 0.62
+SMALLEST_TEXT = 4.5  # points
+NARROW_IN = 0.03
+SEAM = 0.04  # above and below a slot, in slots
+HOURS_UP_TO_S = 14 * DAY_S
+LEGEND = {"fontsize": 8.5, "frameon": False, "borderpad": 0.2, "handlelength": 1.4}
 
 
 class Chart(NamedTuple):
@@ -40,7 +45,8 @@ class Chart(NamedTuple):
 
     @property
     def unit(self) -> Unit:
-        return unit_for(max(self.window_s[1] - self.window_s[0], 0.2 * (self.window_s[1] - self.origin_s)))
+        """Hours, as a window is asked for, unless it is very long."""
+        return DAYS if self.window_s[1] - self.window_s[0] > HOURS_UP_TO_S else HOURS
 
 
 def chart(contender: Contender, window_s: tuple[float, float] | None) -> Chart:
@@ -78,6 +84,7 @@ def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
     rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
     slot_in = min(max(SLOT_IN, LOWEST_IN / rows), HIGHEST_IN / rows)
     title = f"Who runs where: {chart.label}"
+    subject += "; a row is a slot, split where jobs share it; the numbers are job ids"
     figure = new_page(title, subject, footer, width_in=WIDTH_IN, height_in=rows * slot_in + 1.1)
     axes = figure.add_subplot()
     _draw_nodes(axes, chart)
@@ -85,10 +92,7 @@ def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
     _draw_absences(axes, chart)
     _write_ids(axes, chart, slot_in)
     _label_axes(axes, chart, rows)
-    handles = _legend(chart)
-    figure.legend(
-        handles=handles, loc="outside upper left", ncols=min(len(handles), 10), fontsize=8.5, frameon=False
-    )
+    axes.legend(handles=_legend(chart), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=6, **LEGEND)
     return figure
 
 
@@ -103,23 +107,35 @@ def _tops(cluster: Cluster) -> list[float]:
     return tops
 
 
+def _extent(tops: list[float], block: Block) -> tuple[float, float]:
+    """Where a block begins and ends on the vertical axis."""
+    first, last = tops[block.slot], tops[block.slot + block.slots - 1]
+    return first + SEAM + (1 - 2 * SEAM) * block.low, last + SEAM + (1 - 2 * SEAM) * block.high
+
+
+def _seconds_per_in(chart: Chart) -> float:
+    return (chart.window_s[1] - chart.window_s[0]) / (WIDTH_IN - 1.0)
+
+
 def _draw_nodes(axes: Axes, chart: Chart) -> None:
     """What is idle shows as a pale lane per slot."""
     left, right = (_at(chart, at_s) for at_s in chart.window_s)
     for top in _tops(chart.cluster):
-        axes.add_patch(Rectangle((left, top + 0.04), right - left, 0.92, facecolor=IDLE, linewidth=0))
+        axes.add_patch(Rectangle((left, top + SEAM), right - left, 1 - 2 * SEAM, facecolor=IDLE, linewidth=0))
 
 
 def _draw_blocks(axes: Axes, chart: Chart) -> None:
+    """Blocks have a thin white edge, except those that would be nothing but edge."""
     tops, colours = _tops(chart.cluster), model_colours(chart.models)
-    corners, faces = [], []
+    narrow_s = NARROW_IN * _seconds_per_in(chart)
+    corners, faces, edges = [], [], []
     for block in chart.blocks:
         left, right = _at(chart, block.start_s), _at(chart, block.end_s)
-        top = tops[block.slot] + 0.04 + 0.92 * block.low
-        bottom = tops[block.slot + block.slots - 1] + 0.04 + 0.92 * block.high
+        top, bottom = _extent(tops, block)
         corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
         faces.append(colours[chart.jobs.models[chart.jobs.model[block.job]]])
-    axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.35))
+        edges.append(0.0 if block.end_s - block.start_s < narrow_s else 0.35)
+    axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=edges))
 
 
 def _draw_absences(axes: Axes, chart: Chart) -> None:
@@ -137,22 +153,15 @@ def _draw_absences(axes: Axes, chart: Chart) -> None:
 
 def _write_ids(axes: Axes, chart: Chart, slot_in: float) -> None:
     """The id of the job in each block that has room for it."""
-    tops = _tops(chart.cluster)
-    seconds_per_in = (chart.window_s[1] - chart.window_s[0]) / (WIDTH_IN - 1.0)
+    tops, seconds_per_in = _tops(chart.cluster), _seconds_per_in(chart)
     for block in chart.blocks:
-        height_in = slot_in * (block.slots - 1 + 0.92 * (block.high - block.low))
-        size = min(7.0, 0.85 * 72 * height_in)
+        top, bottom = _extent(tops, block)
+        size = min(7.0, 0.85 * 72 * slot_in * (bottom - top))
         name = chart.jobs.ids[block.job]
         needed_in = CHARACTER_EM * size / 72 * (len(name) + 1)
-        if size >= 4.5 and (block.end_s - block.start_s) / seconds_per_in >= needed_in:
+        if size >= SMALLEST_TEXT and (block.end_s - block.start_s) / seconds_per_in >= needed_in:
             x = _at(chart, (block.start_s + block.end_s) / 2)
-            y = (
-                tops[block.slot]
-                + 0.92 * block.low
-                + tops[block.slot + block.slots - 1]
-                + 0.92 * block.high
-                + 0.08
-            ) / 2
+            y = (top + bottom) / 2
             axes.text(x, y, name, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
 
 

@@ -13,7 +13,7 @@ from rota.figures.durations import HOUR_S
 from rota.results.jobs import JobColumns
 from rota.results.segments import Segments, segments
 
-WINDOWS_S = tuple(n * HOUR_S for n in (1, 2, 3, 6, 12, 24, 48, 72, 168, 336, 672))
+WINDOWS_S = tuple(n * HOUR_S for n in (1, 2, 3, 6, 12, 24, 36, 48, 72, 96, 120, 168, 336, 672))
 JOBS_IN_WINDOW = 40
 
 

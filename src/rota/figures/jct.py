@@ -11,7 +11,7 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 from rota.figures.colours import DASHES, scheduler_colour
 from rota.figures.durations import log_ticks, said
 from rota.figures.groups import Group
-from rota.figures.page import new_page, plain
+from rota.figures.page import legend, new_page, plain
 from rota.figures.sheets import Options, Sheet
 from rota.results.jobs import Floats
 
@@ -43,7 +43,7 @@ def sheets(group: Group, options: Options) -> Iterator[Sheet]:
 
 
 def draw_jct(curves: Sequence[JctCurve], subject: str, footer: Sequence[str]) -> Figure:
-    figure = new_page("Job completion time", subject, footer)
+    figure = new_page("Job completion time (JCT)", subject, footer, width_in=9.0)
     axes = figure.add_subplot()
     for curve in curves:
         _draw_curve(axes, curve)
@@ -57,7 +57,7 @@ def draw_jct(curves: Sequence[JctCurve], subject: str, footer: Sequence[str]) ->
     axes.set(xlabel="time from submit to end (logarithmic)", ylabel="share of jobs completed within it")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     plain(axes, grid="xy")
-    axes.legend(loc="lower right", fontsize=9, frameon=True, framealpha=0.9, edgecolor="none", title="mean")
+    legend(axes, title="mean JCT")
     return figure
 
 

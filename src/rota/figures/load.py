@@ -6,17 +6,18 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from rota.figures.colours import DASHES, scheduler_colour
-from rota.figures.durations import unit_for
+from rota.figures.colours import DASHES, IDLE, INK, scheduler_colour
+from rota.figures.durations import Unit, unit_for
 from rota.figures.groups import Group
-from rota.figures.page import new_page, plain
+from rota.figures.page import legend, new_page, plain
 from rota.figures.sheets import Options, Sheet
 from rota.results.jobs import Floats
 from rota.results.series import Series
 
-BINS = 160
+BINS = 200
+QUEUE_IN, STRIP_IN = 2.6, 0.42
 
 
 class LoadCurve(NamedTuple):
@@ -31,6 +32,9 @@ class LoadCurve(NamedTuple):
     """Mean number of waiting jobs in each interval."""
     utilisation: Floats
     """Busy share of the slots that were there in each interval."""
+    mean_waiting: float
+    mean_utilisation: float
+    """Over the whole run."""
 
 
 def load_curves(group: Group, bins: int = BINS) -> list[LoadCurve]:
@@ -41,7 +45,8 @@ def load_curves(group: Group, bins: int = BINS) -> list[LoadCurve]:
     curves = []
     for (label, twin, run), steps in zip(group.contenders, series, strict=True):
         waiting, utilisation = load_of(steps, edges_s)
-        curves.append(LoadCurve(label, run.scheduler, twin, edges_s - first_s, waiting, utilisation))
+        means = (run.metrics.queue_length, run.metrics.utilisation)
+        curves.append(LoadCurve(label, run.scheduler, twin, edges_s - first_s, waiting, utilisation, *means))
     return curves
 
 
@@ -61,38 +66,48 @@ def sheets(group: Group, options: Options) -> Iterator[Sheet]:
 
 
 def draw_load(curves: Sequence[LoadCurve], subject: str, footer: Sequence[str]) -> Figure:
-    figure = new_page("Queue and utilisation over time", subject, footer, height_in=5.4)
-    queue, used = figure.subplots(2, 1, sharex=True)
+    """The queues in one panel, then the utilisation in a strip per run: those would hide each other."""
+    height_in = QUEUE_IN + STRIP_IN * len(curves)
+    figure = new_page("Queue and utilisation over time", subject, footer, width_in=9.0, height_in=height_in)
+    ratios = [QUEUE_IN / STRIP_IN, *[1.0] * len(curves)]
+    queue, *strips = figure.subplots(1 + len(curves), 1, sharex=True, height_ratios=ratios)
     unit = unit_for(float(curves[0].edges_s[-1]))
-    for curve in curves:
-        edges = curve.edges_s / unit.seconds
-        _draw_steps(queue, edges, curve.waiting, curve)
-        _draw_steps(used, edges, curve.utilisation, curve)
-    queue.set(ylabel="jobs waiting", ylim=(0, None), xlim=(0, curves[0].edges_s[-1] / unit.seconds))
-    queue.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    used.set(
-        ylabel="slots in use", ylim=(0, 1.02), xlabel=f"time since the first job was submitted ({unit.name})"
-    )
-    used.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    for axes in (queue, used):
-        plain(axes, grid="y")
-    figure.legend(
-        *queue.get_legend_handles_labels(),
-        loc="outside upper left",
-        ncols=min(len(curves), 5),
-        fontsize=9,
-        frameon=False,
-    )
+    _draw_queues(queue, curves, unit)
+    for strip, curve in zip(strips, curves, strict=True):
+        _draw_strip(strip, curve, unit)
+    strips[0].set_title("share of the slots in use, and its mean", size=10, color=INK, loc="left")
+    strips[-1].tick_params(axis="x", length=3.5, labelbottom=True)
+    strips[-1].set_xlabel(f"time since the first job was submitted ({unit.name})")
     return figure
 
 
-def _draw_steps(axes: Axes, edges: Floats, values: Floats, curve: LoadCurve) -> None:
-    axes.stairs(
-        values,
-        edges,
-        baseline=None,
-        color=scheduler_colour(curve.scheduler),
-        linestyle=DASHES[curve.twin % len(DASHES)],
-        linewidth=1.3,
-        label=curve.label,
-    )
+def _draw_queues(axes: Axes, curves: Sequence[LoadCurve], unit: Unit) -> None:
+    for curve in curves:
+        axes.stairs(
+            curve.waiting,
+            curve.edges_s / unit.seconds,
+            baseline=None,
+            color=scheduler_colour(curve.scheduler),
+            linestyle=DASHES[curve.twin % len(DASHES)],
+            linewidth=1.5,
+            label=f"{curve.label}: {curve.mean_waiting:.1f}",
+        )
+    axes.set(ylim=(0, None), xlim=(0, curves[0].edges_s[-1] / unit.seconds))
+    axes.set_title("jobs waiting", size=10, color=INK, loc="left")
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    plain(axes, grid="y")
+    legend(axes, title="mean over the run")
+
+
+def _draw_strip(axes: Axes, curve: LoadCurve, unit: Unit) -> None:
+    edges = curve.edges_s / unit.seconds
+    there = np.where(np.isnan(curve.utilisation), np.nan, 1.0)
+    axes.stairs(there, edges, fill=True, color=IDLE)
+    axes.stairs(curve.utilisation, edges, fill=True, color=scheduler_colour(curve.scheduler))
+    axes.set(ylim=(0, 1), yticks=[])
+    axes.set_ylabel(curve.label, rotation=0, ha="right", va="center")
+    plain(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="x", length=0)
+    mean = f"{curve.mean_utilisation:.0%}"
+    axes.text(1.01, 0.5, mean, transform=axes.transAxes, size=9, color=INK, va="center")

@@ -12,7 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from rota.figures.colours import FAINT, INK
 
 MARGIN_IN = 0.12
-TITLE_IN, SUBJECT_IN, LINE_IN = 0.27, 0.22, 0.135
+TITLE_IN, SUBJECT_IN, LINE_IN = 0.27, 0.2, 0.135
 CHARACTERS_PER_IN = 17.5
 
 
@@ -21,7 +21,7 @@ def new_page(
 ) -> Figure:
     """An empty figure with its title above and its footer below; the size is that of what is in between."""
     lines = [line for text in footer for line in _wrapped(text, width_in)]
-    head_in = 2 * MARGIN_IN + TITLE_IN + SUBJECT_IN
+    head_in = MARGIN_IN + TITLE_IN + SUBJECT_IN
     foot_in = 2 * MARGIN_IN + LINE_IN * len(lines)
     whole_in = height_in + head_in + foot_in
     figure = Figure(figsize=(width_in, whole_in), facecolor="white")
@@ -58,6 +58,13 @@ def plain(axes: Axes, *, grid: str = "") -> None:
     axes.set_axisbelow(True)
     for direction in grid:
         (axes.xaxis if direction == "x" else axes.yaxis).grid(True, color="#e2e2e2", linewidth=0.7)
+
+
+def legend(axes: Axes, title: str = "") -> None:
+    """A legend beside the axes, where it can hide nothing."""
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=9, frameon=False, title=title, alignment="left"
+    )
 
 
 def save(figure: Figure, stream: IO[bytes], *, dots_per_in: int = 160) -> None:

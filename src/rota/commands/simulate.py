@@ -1,0 +1,287 @@
+"""`rota simulate`: replay a workload under schedulers and compare them."""
+
+import argparse
+import hashlib
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rota.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rota.core.cluster import Cluster
+    from rota.core.loop import Policy
+    from rota.replay.experiment import SimulateConfig
+    from rota.results.metrics import Metrics
+    from rota.workload.jobs import Workload
+
+QUICK_JOBS = 60
+JSON_KEYS = ("jobs", "avg_jct_s", "p99_jct_s", "makespan_s")
+
+FLAGS: tuple[tuple[str, str, str, str], ...] = (
+    # flag, key of the configuration, metavar, help
+    ("--trace", "workload.trace", "FILE", "the trace to replay"),
+    ("--format", "workload.format", "NAME", "its format; guessed from the file if not given"),
+    ("--jobs", "workload.jobs", "N", "keep only the first N jobs"),
+    ("--nodes", "cluster.nodes", "N", "equal nodes (per switch)"),
+    ("--gpus-per-node", "cluster.gpus_per_node", "N", "GPUs in each of them"),
+    ("--cost", "cost", "MODEL", "restart (default), or interval: the rule of the Muri simulator"),
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `simulate`. Nothing heavy is imported for it."""
+    parser = subparsers.add_parser(
+        "simulate",
+        help="replay a workload under schedulers and compare them",
+        description="Replays a workload under schedulers. Without CONFIG and --trace: the shipped workload.",
+    )
+    parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help="a TOML file, as in config/simulate")
+    for flag, key, metavar, meaning in FLAGS:
+        parser.add_argument(flag, dest=key, metavar=metavar, help=meaning)
+    parser.add_argument("--schedulers", metavar="A,B,…", help="which schedulers to compare; all if not given")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration"
+    )
+    parser.add_argument("--help-config", action="store_true", help="list the keys of the configuration")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the runs here; one that is there is reused")
+    parser.add_argument("--json", action="store_true", help="print JSON on standard output, and nothing else")
+    parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.help_config:
+        _print_keys()
+        return 0
+    rows = []
+    for case in _cases(args):
+        rows += list(_simulate(case, args))
+    if args.json:
+        print(json.dumps([_json_row(row) for row in rows]))
+    else:
+        print(_table(rows))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One point of the grid, ready to run."""
+
+    name: str
+    config: "SimulateConfig"
+    policies: dict[str, "Policy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One line of the table."""
+
+    case: str
+    scheduler: str
+    metrics: "Metrics"
+    wall_s: float
+
+
+def _cases(args: argparse.Namespace) -> list[Case]:
+    """Read the configuration, put the flags over it, and check all of it before anything runs."""
+    from rota.config.bind import bind
+    from rota.config.grid import expand
+    from rota.config.load import override, read
+    from rota.replay.experiment import SimulateConfig
+
+    file = args.config or (None if vars(args)["workload.trace"] else _shipped())
+    table = override(read(file) if file else {}, [*_assignments(args), *args.set])
+    where = str(file or "command line")
+    cases = []
+    for point in expand(table, where):
+        raw = dict(point.table)
+        options = raw.pop("options", {})
+        _resolve_paths(raw, file.parent if file else Path(), args)
+        config = bind(SimulateConfig, raw, where)
+        cases.append(Case(point.name, config, _policies(config, options, where)))
+    return cases
+
+
+def _shipped() -> Path:
+    path = Path(__file__).parents[3] / "config" / "simulate" / "shipped.toml"
+    if not path.exists():
+        raise ConfigError("no CONFIG and no --trace, and the shipped configuration is not here; give one of them")
+    return path
+
+
+def _assignments(args: argparse.Namespace) -> Iterator[str]:
+    """The flags as assignments to keys; text is quoted so that it stays text."""
+    given = vars(args)
+    for _, key, metavar, _ in FLAGS:
+        if given[key] is not None:
+            yield f"{key}={given[key] if metavar == 'N' else json.dumps(given[key])}"
+    if args.schedulers is not None:
+        yield f"schedulers={json.dumps([name for name in args.schedulers.split(',') if name])}"
+    if args.quick:
+        yield f"workload.jobs={QUICK_JOBS}"
+
+
+def _resolve_paths(table: dict[str, Any], folder: Path, args: argparse.Namespace) -> None:
+    """Paths in a file start at its folder, those in flags where the user is."""
+    for section, key in (("workload", "trace"), ("cluster", "file")):
+        inner = table.get(section)
+        given = vars(args).get(f"{section}.{key}") or any(text.startswith(f"{section}.{key}=") for text in args.set)
+        if isinstance(inner, dict) and isinstance(inner.get(key), str) and not given:
+            table[section] = {**inner, key: str(folder / inner[key])}
+
+
+def _policies(config: "SimulateConfig", options: Any, where: str) -> dict[str, "Policy"]:
+    """Each scheduler with its options, by its proper name."""
+    from rota.config.bind import bind
+    from rota.core.errors import unknown
+    from rota.policies.cluster.registry import canonical, scheduler_class
+
+    if not isinstance(options, dict):
+        raise ConfigError(f"{where}: options is not a table")
+    by_name = {canonical(name): table for name, table in options.items()}
+    names = [canonical(name) for name in config.schedulers]
+    for name in by_name:
+        if name not in names:
+            raise ConfigError(f"{where}: options: {unknown('scheduler', name, names)}")
+    policies = {}
+    for name in names:
+        chosen = scheduler_class(name)
+        table = {**config.defaults_for(chosen), **by_name.get(name, {})}
+        policies[name] = bind(chosen, table, f"{where}: options.{name}")
+    return policies
+
+
+def _simulate(case: Case, args: argparse.Namespace) -> Iterator[Outcome]:
+    jobs, cluster = case.config.workload.load(), case.config.cluster.build()
+    jobs.table(cluster)  # what does not fit is said before anything runs
+    for note in jobs.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for name, policy in case.policies.items():
+        yield _one(case, name, policy, jobs, cluster, args)
+
+
+def _one(
+    case: Case, name: str, policy: "Policy", jobs: "Workload", cluster: "Cluster", args: argparse.Namespace
+) -> Outcome:
+    """Run one scheduler, or take its run from the folder if it was made from the same inputs."""
+    from rota.replay.simulate import simulate, warm_up
+    from rota.results.metrics import measure
+    from rota.results.run import read_run, write_run
+
+    text = _resolved(case, name, policy)
+    folder = args.out / case.name / name if args.out else None
+    inputs = _digest(text, jobs) if folder else ""
+    if folder and _is_there(folder, inputs):
+        found = read_run(folder)
+        print(f"{folder}: reused, its inputs are the same", file=sys.stderr)
+        return Outcome(case.name, name, found.metrics, found.wall_s)
+    warm_up(policy, case.config.cost_model)
+    with _progress(name, len(jobs)) as bar:
+        done = simulate(jobs, cluster, policy, case.config.cost_model, bar.move_to)
+    if folder is None:
+        return Outcome(case.name, name, measure(done.timeline, jobs, cluster).metrics, done.wall_s)
+    metrics = write_run(
+        folder, scheduler=name, workload=jobs, cluster=cluster, timeline=done.timeline, config_text=text,
+        inputs=inputs, wall_s=done.wall_s, command=shlex.join(["rota", *sys.argv[1:]]),
+    )  # fmt: skip
+    return Outcome(case.name, name, metrics, done.wall_s)
+
+
+def _is_there(folder: Path, inputs: str) -> bool:
+    from rota.results.folder import RunFolder
+
+    return RunFolder(folder).complete(inputs)
+
+
+def _resolved(case: Case, name: str, policy: "Policy") -> str:
+    """The configuration of one run, complete: it can be given to `rota simulate` as it is."""
+    from dataclasses import replace
+
+    from rota.config.dump import dump
+
+    config = dump(replace(case.config, schedulers=(name,)))
+    options = dump(policy)
+    return f"{config}\n[options.{name}]\n{options}" if options else config
+
+
+def _digest(config: str, jobs: "Workload") -> str:
+    """What a run follows from: its configuration, its jobs and the code that simulates."""
+    import rota
+
+    digest = hashlib.sha256(config.encode())
+    digest.update("\n".join(jobs.ids).encode())
+    for column in (jobs.submit_s, jobs.gpus, jobs.iterations, jobs.iteration_s, jobs.stages_s, jobs.priority):
+        digest.update(column.tobytes())
+    sources = Path(rota.__file__).parent
+    for part in ("core", "policies", "replay", "results"):
+        for source in sorted((sources / part).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+class _progress:  # noqa: N801 (a context manager that reads like a function)
+    """A bar on a terminal; elsewhere one line per finished run."""
+
+    def __init__(self, name: str, jobs: int) -> None:
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=jobs, desc=name, unit="job", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
+        self._name = name
+
+    def move_to(self, done: int) -> None:
+        self._bar.update(done - self._bar.n)
+
+    def __enter__(self) -> "_progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+
+def _json_row(row: Outcome) -> dict[str, Any]:
+    point = {"point": row.case} if row.case else {}
+    figures = asdict(row.metrics)
+    return {**point, "scheduler": row.scheduler, **{key: figures[key] for key in JSON_KEYS}, "wall_s": row.wall_s}
+
+
+def _table(rows: list[Outcome]) -> str:
+    """One line per run; times in the unit that suits them."""
+    unit, seconds = _unit(max(row.metrics.avg_jct_s for row in rows))
+    header = [
+        "scheduler", f"avg JCT [{unit}]", "p50", "p99", "makespan", "queueing", "utilisation", "fairness",
+        "preemptions", "wall s",
+    ]  # fmt: skip
+    lines = [header]
+    for row in rows:
+        m = row.metrics
+        times = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
+        lines.append(
+            [f"{row.case} {row.scheduler}".strip(), *(f"{t / seconds:,.2f}" for t in times)]
+            + [f"{m.utilisation:.1%}", f"{m.fairness_mean:.2f}", f"{m.preemptions:,}", f"{row.wall_s:.3f}"]
+        )
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "   ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
+        for line in lines
+    )
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    for name, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return name, size
+    return "s", 1.0
+
+
+def _print_keys() -> None:
+    from rota.config.describe import help_text
+    from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
+    from rota.replay.experiment import SimulateConfig
+
+    print(help_text(SimulateConfig))
+    for name in SCHEDULERS:
+        print(f"\n[options.{name}]\n{help_text(scheduler_class(name))}")

@@ -1,0 +1,157 @@
+"""What a file in `config/simulate` may say, and how it becomes a workload, machines and schedulers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from rota.core.cluster import Cluster, Node, NodeChange
+from rota.core.costs import COSTS, Cost
+from rota.core.errors import ConfigError
+from rota.policies.cluster.placement import Style
+from rota.policies.cluster.registry import SCHEDULERS, canonical
+from rota.workload.formats import read
+from rota.workload.jobs import Workload
+from rota.workload.machines import read_cluster, read_nodes
+from rota.workload.synthetic import SyntheticConfig, generate
+from rota.workload.table import first_line
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadConfig:
+    """Which jobs."""
+
+    trace: Path | None = None
+    """The trace to replay; a relative path starts at the folder of the configuration file."""
+    format: str | None = None
+    """The trace's format; guessed from the file if not given."""
+    synthetic: SyntheticConfig | None = None
+    """A workload to make up instead of reading a trace."""
+    seed: int = 0
+    """Draws what a trace leaves out: models, priorities."""
+    jobs: int | None = None
+    """Keep only the first so many jobs."""
+    all_at_once: bool = False
+    """Submit every job at time 0, as the `_pr` traces of Muri do."""
+
+    def __post_init__(self) -> None:
+        if (self.trace is None) == (self.synthetic is None):
+            raise ConfigError("give either a trace or a synthetic workload")
+
+    def load(self) -> Workload:
+        jobs = read(self.trace, self.format, self.seed) if self.trace else generate(self.synthetic or SyntheticConfig())
+        if self.jobs is not None:
+            jobs = jobs.head(self.jobs)
+        return replace(jobs, submit_s=np.zeros(len(jobs))) if self.all_at_once else jobs
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Some equal nodes."""
+
+    count: int
+    gpus: int
+    kind: str = "gpu"
+    """Device kind, as in `speeds`."""
+    switch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeConfig:
+    """A node that joins or leaves."""
+
+    at_s: float
+    node: int
+    what: Literal["join", "leave"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfig:
+    """Which machines: equal ones, groups of them, or a file."""
+
+    nodes: int = 8
+    """Equal nodes per switch."""
+    gpus_per_node: int = 8
+    switches: int = 1
+    groups: tuple[NodeGroup, ...] = ()
+    """Unequal nodes, group by group; replaces the three above."""
+    file: Path | None = None
+    """A cluster CSV of the Muri simulator, or Alibaba's list of nodes; replaces all of the above."""
+    slots_per_gpu: int = 1
+    """Above 1 a GPU can be split in so many parts, for jobs that ask for a fraction of one."""
+    cross_node: float = 1.0
+    """Factor on the synchronise stage of a gang that spans nodes."""
+    cross_switch: float = 1.0
+    """Factor on the synchronise stage of a gang that spans switches."""
+    speeds: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Device kind → model → speed relative to the reference; `default` stands for all other models."""
+    changes: tuple[ChangeConfig, ...] = ()
+    """Nodes that join and leave; one that joins first is not there before."""
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "gpus_per_node", "switches", "slots_per_gpu"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for group in self.groups:
+            if group.count < 1 or group.gpus < 1:
+                raise ConfigError(f"groups: {group.count} nodes with {group.gpus} GPUs; both must be at least 1")
+
+    def build(self) -> Cluster:
+        whole = self._whole()
+        changes = tuple(NodeChange(c.at_s, c.node, c.what == "join") for c in self.changes)
+        if self.slots_per_gpu == 1:
+            return Cluster(whole, self.cross_node, self.cross_switch, self.speeds, changes=changes)
+        if changes:
+            raise ConfigError("changes cannot be combined with slots_per_gpu; leave one of them out")
+        # Every GPU becomes a node and every machine a switch, so that no fraction straddles two GPUs.
+        nodes = tuple(
+            Node(self.slots_per_gpu, machine, node.kind) for machine, node in enumerate(whole) for _ in range(node.slots)
+        )
+        return Cluster(nodes, 1.0, self.cross_node, self.speeds, slots_per_gpu=self.slots_per_gpu)
+
+    def _whole(self) -> tuple[Node, ...]:
+        if self.file is not None:
+            read_file = read_nodes if "sn" in first_line(self.file).split(",") else read_cluster
+            return read_file(self.file).nodes
+        if self.groups:
+            return tuple(Node(g.gpus, g.switch, g.kind) for g in self.groups for _ in range(g.count))
+        return Cluster.uniform(self.nodes, self.gpus_per_node, self.switches).nodes
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateConfig:
+    """One question: these jobs, on these machines, under these schedulers."""
+
+    workload: WorkloadConfig
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    schedulers: tuple[str, ...] = tuple(SCHEDULERS)
+    """Which schedulers to compare."""
+    cost: Literal["restart", "interval"] = "restart"
+    """What starting a job costs; `interval` is the rule of the Muri simulator."""
+    checkpoint_every_s: float = 0.0
+    """Productive seconds between checkpoints; what is newer is lost by a pause (`restart` only). 0 loses nothing."""
+    placement: Style | None = None
+    """How gangs are put on nodes, for all schedulers that leave the choice; their own default if not given."""
+
+    def __post_init__(self) -> None:
+        if not self.schedulers:
+            raise ConfigError("schedulers is empty; name at least one")
+        names = [canonical(name) for name in self.schedulers]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ConfigError(f"schedulers names {twice} twice")
+        if not self.checkpoint_every_s >= 0.0:
+            raise ConfigError(f"checkpoint_every_s is {self.checkpoint_every_s}; it must be 0 or more")
+        if self.cost == "interval" and self.checkpoint_every_s > 0.0:
+            raise ConfigError("checkpoint_every_s has no meaning with cost = 'interval'; leave it out")
+
+    @property
+    def cost_model(self) -> Cost:
+        return replace(COSTS[self.cost], checkpoint_every_s=self.checkpoint_every_s)
+
+    def defaults_for(self, scheduler: Any) -> Mapping[str, Any]:
+        """Settings of the whole experiment that a scheduler class takes as options."""
+        takes = any(option.name == "placement" for option in fields(scheduler))
+        return {"placement": self.placement} if takes and self.placement else {}
