@@ -103,17 +103,12 @@ def turn_over(columns, order, active, free, finished, ends, table, first_job, ar
 
 
 @njit(cache=True)
-def compare(columns, old_index, old_slots, old_jobs, index, slots, jobs, units, nodes, slot_node, sharing, load, actions, paused):
+def compare(columns, old_index, old_slots, old_jobs, index, slots, jobs, nodes, slot_node, sharing, load, actions, paused):
     """Check a plan and find what it changes: an action per planned job, and the rows to pause.
 
     Returns how many rows to pause, or a negative code and nothing changed if the plan is illegal.
     """
     load[:] = 0
-    for u in range(units):
-        for i in range(index[BEGIN, u], index[BEGIN, u + 1]):
-            slot = slots[i]
-            if slot < 0 or slot >= load.shape[0] or nodes[UP, slot_node[slot]] == 0:
-                return BAD_SLOT
     for k in range(jobs):
         row = index[ROW, k]
         if columns[JOB, row] < 0.0:
@@ -123,23 +118,24 @@ def compare(columns, old_index, old_slots, old_jobs, index, slots, jobs, units, 
             return PLANNED_TWICE
         columns[WANTED, row] = k
         begin = index[BEGIN, index[UNIT, k]]
-        end = index[BEGIN, index[UNIT, k] + 1]
-        if end - begin != int(columns[GPUS, row]):
+        gpus = index[BEGIN, index[UNIT, k] + 1] - begin
+        if gpus != int(columns[GPUS, row]):
             return WRONG_GANG
-        for i in range(begin, end):
+        place = int(columns[PLACE, row])
+        actions[k] = START if place < 0 else KEEP
+        if place >= 0:
+            before = old_index[BEGIN, old_index[UNIT, place]]
+            for i in range(gpus):
+                if old_slots[before + i] != slots[begin + i]:
+                    actions[k] = MOVE
+        if actions[k] != KEEP:
+            for i in range(begin, begin + gpus):
+                if slots[i] < 0 or slots[i] >= load.shape[0] or nodes[UP, slot_node[slots[i]]] == 0:
+                    return BAD_SLOT
+        for i in range(begin, begin + gpus):
             load[slots[i]] += 1
             if load[slots[i]] > sharing:
                 return OVERBOOKED
-        place = int(columns[PLACE, row])
-        if place < 0:
-            actions[k] = START
-            continue
-        actions[k] = KEEP
-        before = old_index[BEGIN, old_index[UNIT, place]]
-        for i in range(end - begin):
-            if old_slots[before + i] != slots[begin + i]:
-                actions[k] = MOVE
-                break
     pauses = 0
     for k in range(old_jobs):
         row = old_index[ROW, k]

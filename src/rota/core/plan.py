@@ -14,14 +14,13 @@ class Plan:
     `slots[index[BEGIN, u] : index[BEGIN, u + 1]]`.
     """
 
-    __slots__ = ("index", "jobs", "order", "pace_s", "slots", "units", "wake_at_s")
+    __slots__ = ("index", "jobs", "order", "pace_s", "slots", "wake_at_s")
 
     def __init__(self, jobs: int, slots: int) -> None:
         self.index = np.zeros((3, jobs + 1), np.int32)
         self.slots = np.zeros(slots, np.int32)
         self.pace_s = np.zeros(jobs)
         self.jobs = 0
-        self.units = 0
         self.order: NDArray[np.int32] | None = None
         """The list order to remember for next time; None leaves it as it is."""
         self.wake_at_s = np.inf

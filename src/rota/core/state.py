@@ -75,6 +75,9 @@ class View:
     own_slots: NDArray[np.float64]
     """The policy's own columns over the slots."""
     nodes: NDArray[np.int32]
+    """The machines, as in `rota.core.columns`."""
+    slot_node: NDArray[np.int32]
+    """The node of each slot."""
     current: Plan
     """What runs now."""
     draft: Plan
@@ -133,6 +136,7 @@ class State:
         self.view.cluster = cluster
         self.view.cost = cost
         self.view.nodes = _frozen(self.nodes)
+        self.view.slot_node = _frozen(self.slot_node)
         self.view.slots = slots
         self.view.memo = {}
         self.view.own_slots = np.zeros((len(own_slots), slots))
@@ -170,7 +174,7 @@ class State:
         """Check a plan and record it as wanted; returns how it differs from what runs."""
         old = self.plan
         pauses = kernels.compare(
-            self.columns, old.index, old.slots, old.jobs, plan.index, plan.slots, plan.jobs, plan.units,
+            self.columns, old.index, old.slots, old.jobs, plan.index, plan.slots, plan.jobs,
             self.nodes, self.slot_node, self.sharing, self._load, self._actions, self._paused,
         )  # fmt: skip
         if pauses < 0:

@@ -21,6 +21,7 @@ LOG_TICKS = {
     1.0: "1 s", 10.0: "10 s", MINUTE_S: "1 min", 10 * MINUTE_S: "10 min", HOUR_S: "1 h",
     6 * HOUR_S: "6 h", DAY_S: "1 day", 7 * DAY_S: "1 week", 30 * DAY_S: "30 days", 365 * DAY_S: "1 year",
 }  # fmt: skip
+FEWEST_TICKS = 3
 
 
 def unit_for(span_s: float) -> Unit:
@@ -29,13 +30,17 @@ def unit_for(span_s: float) -> Unit:
 
 
 def said(duration_s: float) -> str:
-    """Two significant digits and a unit: `48 s`, `2.5 days`."""
+    """At least two significant digits and a unit: `0.25 s`, `48 s`, `2.5 days`."""
     unit = unit_for(duration_s)
     amount = duration_s / unit.seconds
-    digits = 1 if 0 < round(amount, 1) < 10 else 0
-    return f"{amount:,.{digits}f} {SHORT[unit.name]}"
+    text = f"{amount:.2g}" if amount < 9.95 else f"{amount:,.0f}"
+    return f"{text} {SHORT[unit.name]}"
 
 
 def log_ticks(low_s: float, high_s: float) -> dict[float, str]:
-    """Where a logarithmic axis has its marks, and what they say."""
-    return {at_s: label for at_s, label in LOG_TICKS.items() if low_s <= at_s <= high_s}
+    """Where a logarithmic axis has its marks, and what they say; a short axis has more of them."""
+    coarse = {at_s: label for at_s, label in LOG_TICKS.items() if low_s <= at_s <= high_s}
+    if len(coarse) >= FEWEST_TICKS:
+        return coarse
+    fine = [10.0**power * digit for power in range(-6, 9) for digit in (1, 2, 5)]
+    return {at_s: said(at_s) for at_s in fine if low_s <= at_s <= high_s}

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from rota.core.cluster import Cluster
 from rota.figures.colours import FAINT, IDLE, INK, MODELS, OTHER_MODELS, model_colours
-from rota.figures.durations import DAY_S, DAYS, HOURS, Unit
+from rota.figures.durations import DAY_S, HOUR_S, HOURS, Unit, unit_for
 from rota.figures.gantt_blocks import Absence, Block, absences, blocks, default_window
 from rota.figures.groups import Contender, Group
 from rota.figures.page import new_page, plain
@@ -45,23 +45,30 @@ class Chart(NamedTuple):
 
     @property
     def unit(self) -> Unit:
-        """Hours, as a window is asked for, unless it is very long."""
-        return DAYS if self.window_s[1] - self.window_s[0] > HOURS_UP_TO_S else HOURS
+        """Hours, as a window is asked for, unless it is very short or very long."""
+        span_s = self.window_s[1] - self.window_s[0]
+        return HOURS if 2 * HOUR_S < span_s <= HOURS_UP_TO_S else unit_for(span_s)
 
 
-def chart(contender: Contender, window_s: tuple[float, float] | None) -> Chart:
-    """What happened on the slots in a window, given in seconds since the first submit."""
-    run, timeline = contender.run, contender.run.timeline()
+def window_of(group: Group, window_s: tuple[float, float] | None) -> tuple[float, float]:
+    """The window on the clock of the trace, the same for all runs; it is given from the first submit on."""
+    run = group.contenders[0].run
+    if window_s is None:
+        end_s = max(contender.run.metrics.makespan_s for contender in group.contenders)
+        return default_window(run.jobs, end_s)
     origin_s = float(run.jobs.submit_s[0])
-    shown_s = (
-        default_window(run.jobs) if window_s is None else (origin_s + window_s[0], origin_s + window_s[1])
-    )
+    return origin_s + window_s[0], origin_s + window_s[1]
+
+
+def chart(contender: Contender, window_s: tuple[float, float]) -> Chart:
+    """What happened on the slots in a window."""
+    run, timeline = contender.run, contender.run.timeline()
     return Chart(
         label=contender.label,
-        window_s=shown_s,
-        origin_s=origin_s,
-        blocks=blocks(timeline, run.cluster, shown_s),
-        absences=absences(timeline, run.cluster, shown_s),
+        window_s=window_s,
+        origin_s=float(run.jobs.submit_s[0]),
+        blocks=blocks(timeline, run.cluster, window_s),
+        absences=absences(timeline, run.cluster, window_s),
         models=models_by_use(run.jobs),
         jobs=run.jobs,
         cluster=run.cluster,
@@ -75,8 +82,9 @@ def models_by_use(jobs: JobColumns) -> list[str]:
 
 
 def sheets(group: Group, options: Options) -> Iterator[Sheet]:
+    window_s = window_of(group, options.window_s)
     for contender in group.contenders[: 1 if options.quick else None]:
-        drawn = draw_gantt(chart(contender, options.window_s), group.title, options.footer(group))
+        drawn = draw_gantt(chart(contender, window_s), group.title, options.footer(group))
         yield Sheet(f"gantt-{contender.file_name}", drawn)
 
 
@@ -84,7 +92,7 @@ def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
     rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
     slot_in = min(max(SLOT_IN, LOWEST_IN / rows), HIGHEST_IN / rows)
     title = f"Who runs where: {chart.label}"
-    subject += "; a row is a slot, split where jobs share it; the numbers are job ids"
+    subject += "; a row is a slot, split where jobs share it; blocks bear the id of their job"
     figure = new_page(title, subject, footer, width_in=WIDTH_IN, height_in=rows * slot_in + 1.1)
     axes = figure.add_subplot()
     _draw_nodes(axes, chart)

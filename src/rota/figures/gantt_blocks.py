@@ -9,11 +9,14 @@ from rota.core.cluster import Cluster
 from rota.core.columns import UP
 from rota.core.events import Kind
 from rota.core.timeline import Timeline
-from rota.figures.durations import HOUR_S
+from rota.figures.durations import HOUR_S, MINUTE_S
 from rota.results.jobs import JobColumns
 from rota.results.segments import Segments, segments
 
-WINDOWS_S = tuple(n * HOUR_S for n in (1, 2, 3, 6, 12, 24, 36, 48, 72, 96, 120, 168, 336, 672))
+WINDOWS_S = (
+    *(n * MINUTE_S for n in (1, 2, 5, 10, 20, 30)),
+    *(n * HOUR_S for n in (1, 2, 3, 6, 12, 24, 36, 48, 72, 96, 120, 168, 336, 672)),
+)
 JOBS_IN_WINDOW = 40
 
 
@@ -47,15 +50,15 @@ class Span(NamedTuple):
     job: int
 
 
-def default_window(jobs: JobColumns) -> tuple[float, float]:
-    """The stretch with most arrivals, long enough for dozens of jobs; the same for every scheduler."""
+def default_window(jobs: JobColumns, end_s: float) -> tuple[float, float]:
+    """The stretch with most arrivals, long enough for dozens of jobs, but not beyond the end of the run."""
     submit_s = jobs.submit_s
     gap_s = (submit_s[-1] - submit_s[0]) / len(submit_s)
     wanted_s = max(JOBS_IN_WINDOW * gap_s, 4 * float(np.median(jobs.iterations * jobs.iteration_s)))
     length_s = next((window_s for window_s in WINDOWS_S if window_s >= wanted_s), WINDOWS_S[-1])
     arrivals = np.searchsorted(submit_s, submit_s + length_s) - np.arange(len(submit_s))
     start_s = float(submit_s[np.argmax(arrivals)])
-    return start_s, start_s + length_s
+    return start_s, min(start_s + length_s, end_s)
 
 
 def blocks(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) -> list[Block]:

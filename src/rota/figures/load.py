@@ -17,7 +17,7 @@ from rota.results.jobs import Floats
 from rota.results.series import Series
 
 BINS = 200
-QUEUE_IN, STRIP_IN = 2.6, 0.42
+QUEUE_IN, STRIP_IN, LEGEND_IN = 2.6, 0.42, 0.24
 
 
 class LoadCurve(NamedTuple):
@@ -67,9 +67,10 @@ def sheets(group: Group, options: Options) -> Iterator[Sheet]:
 
 def draw_load(curves: Sequence[LoadCurve], subject: str, footer: Sequence[str]) -> Figure:
     """The queues in one panel, then the utilisation in a strip per run: those would hide each other."""
-    height_in = QUEUE_IN + STRIP_IN * len(curves)
+    queue_in = max(QUEUE_IN, LEGEND_IN * (len(curves) + 2))
+    height_in = queue_in + STRIP_IN * len(curves)
     figure = new_page("Queue and utilisation over time", subject, footer, width_in=9.0, height_in=height_in)
-    ratios = [QUEUE_IN / STRIP_IN, *[1.0] * len(curves)]
+    ratios = [queue_in / STRIP_IN, *[1.0] * len(curves)]
     queue, *strips = figure.subplots(1 + len(curves), 1, sharex=True, height_ratios=ratios)
     unit = unit_for(float(curves[0].edges_s[-1]))
     _draw_queues(queue, curves, unit)

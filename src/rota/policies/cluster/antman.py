@@ -65,7 +65,6 @@ class AntMan:
             view.columns, plan.order, view.nodes, view.own_slots, view.scratch,
             old.index, old.slots, plan.index, plan.slots, plan.pace_s,
         )  # fmt: skip
-        plan.units = plan.jobs
         plan.wake_at_s = np.inf
         return plan
 

@@ -55,14 +55,13 @@ def first_fit(
     if view.cost.keeps_slots if keep is None else keep:
         old = view.current
         plan.jobs = fit_keeping(
-            view.columns, order, order if anchors is None else anchors, view.nodes, plan.index, plan.slots,
+            view.columns, order, order if anchors is None else anchors, view.nodes, view.slot_node, plan.index, plan.slots,
             plan.pace_s, old.index, old.slots, old.jobs, view.scratch, STYLES[style], strict,
         )  # fmt: skip
     else:
         plan.jobs = fit_afresh(
             view.columns, order, view.nodes, plan.index, plan.slots, plan.pace_s, view.scratch, STYLES[style], strict
         )
-    plan.units = plan.jobs
     plan.order = order
     plan.wake_at_s = np.inf
     return plan
@@ -112,7 +111,7 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
 
 
 @njit(cache=True)
-def fit_keeping(columns, order, anchors, nodes, index, slots, pace_s, old_index, old_slots, old_jobs, scratch, style, strict):
+def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s, old_index, old_slots, old_jobs, scratch, style, strict):
     """First fit where running jobs stay put unless somebody before them needs their slots.
 
     Newcomers take slots that nobody holds if they can, else they displace whoever comes after them.
@@ -124,18 +123,17 @@ def fit_keeping(columns, order, anchors, nodes, index, slots, pace_s, old_index,
         free[node] = nodes[SIZE, node] * nodes[UP, node]
         opened[node] = free[node]
         left += free[node]
-        for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
-            taken[slot] = 0
-            held[slot] = 0
+    taken[:] = 0
+    held[:] = 0
     hint[:] = 0
     failed[:] = 0
     for k in range(old_jobs):
         if columns[PLACE, old_index[ROW, k]] == k:
-            for i in range(old_index[BEGIN, old_index[UNIT, k]], old_index[BEGIN, old_index[UNIT, k] + 1]):
+            unit = old_index[UNIT, k]
+            for i in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
                 slot = old_slots[i]
-                if held[slot] == 0:
-                    opened[node_of(nodes, slot)] -= 1
-                held[slot] += 1
+                opened[slot_node[slot]] -= 1 - held[slot]
+                held[slot] = 1
     placed = 0
     used = 0
     index[BEGIN, 0] = 0
@@ -156,7 +154,7 @@ def fit_keeping(columns, order, anchors, nodes, index, slots, pace_s, old_index,
             for s in range(begin, begin + gpus):
                 slot = old_slots[s]
                 taken[slot] = 1
-                free[node_of(nodes, slot)] -= 1
+                free[slot_node[slot]] -= 1
                 slots[used] = slot
                 used += 1
         else:
@@ -192,7 +190,7 @@ def take(node, count, nodes, free, opened, taken, held, slots, used):
         for slot in range(first, first + nodes[SIZE, node]):
             if count == 0:
                 return used
-            if taken[slot] or (held[slot] > 0) != (holding == 1):
+            if taken[slot] or held[slot] != holding:
                 continue
             taken[slot] = 1
             free[node] -= 1
@@ -202,20 +200,6 @@ def take(node, count, nodes, free, opened, taken, held, slots, used):
             used += 1
             count -= 1
     return used
-
-
-@njit(cache=True)
-def node_of(nodes, slot):
-    """The node that has a slot."""
-    low = 0
-    high = nodes.shape[1]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if nodes[FIRST, middle] <= slot:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @njit(cache=True)
