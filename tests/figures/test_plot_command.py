@@ -108,9 +108,10 @@ def test_a_folder_that_cannot_be_written_is_an_input_error(here, make_run):
 
 
 def test_footers_name_a_command_that_says_the_same():
-    words = "--out elsewhere --figure jct load --normalise-to fifo --window 2 3.5 --chrome --quick".split()
+    options = "--out there --figure jct load --normalise-to fifo --window 2 3.5 --chrome --quick"
+    command = f"rota plot 'my runs' {options}"
     assert plot.command_of(parse()) == "rota plot"
-    assert plot.command_of(parse("my runs", *words)) == shlex.join(["rota", "plot", "my runs", *words])
+    assert plot.command_of(parse(*shlex.split(command)[2:])) == command
 
 
 def test_the_command_is_imported_without_anything_heavy():

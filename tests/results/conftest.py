@@ -1,13 +1,11 @@
-"""Timelines: written down by hand, or made by the simulator."""
+"""Timelines that are written down by hand."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
-from rota.core import columns as c
 from rota.core.cluster import Cluster
-from rota.core.costs import Cost
 from rota.core.events import (
     Arrived,
     Event,
@@ -20,13 +18,8 @@ from rota.core.events import (
     Paused,
     Started,
 )
-from rota.core.loop import drive
-from rota.core.state import State
 from rota.core.timeline import Journal, Timeline
-from rota.policies.cluster.srtf import Srtf
-from rota.replay.backend import Replay
 from rota.results.jobs import JobColumns
-from rota.workload.jobs import Workload
 
 KINDS = {
     Arrived: Kind.ARRIVED,
@@ -73,15 +66,6 @@ def some_jobs(
     )
 
 
-def run_srtf(jobs: Workload, cluster: Cluster, cost: Cost) -> Timeline:
-    """What the simulator makes of a workload."""
-    table, policy = jobs.table(cluster), Srtf()
-    state = State(table, cluster, cost)
-    for _ in drive(policy, Replay(table[c.SUBMIT_S], cluster, policy.needs.ties), state):
-        pass
-    return state.timeline()
-
-
 @pytest.fixture(name="write_down")
 def _write_down() -> Callable[..., Timeline]:
     return write_down
@@ -90,11 +74,6 @@ def _write_down() -> Callable[..., Timeline]:
 @pytest.fixture(name="some_jobs")
 def _some_jobs() -> Callable[..., JobColumns]:
     return some_jobs
-
-
-@pytest.fixture(name="run_srtf", scope="session")
-def _run_srtf() -> Callable[..., Timeline]:
-    return run_srtf
 
 
 @pytest.fixture

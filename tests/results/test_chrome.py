@@ -9,6 +9,8 @@ import pytest
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS
 from rota.core.events import Arrived, Finished, Started
+from rota.policies.cluster.srtf import Srtf
+from rota.replay.simulate import simulate
 from rota.results.chrome import write_chrome_trace
 from rota.workload.jobs import workload
 
@@ -109,7 +111,7 @@ def test_what_is_shorter_than_a_microsecond_is_left_out(trace, write_down, some_
 
 
 @pytest.mark.parametrize("cost", COSTS)
-def test_a_simulated_run_has_no_overlaps(trace, run_srtf, cost):
+def test_a_simulated_run_has_no_overlaps(trace, cost):
     n, cluster = 60, Cluster.uniform(2, 4)
     jobs = workload(
         "made up",
@@ -119,6 +121,6 @@ def test_a_simulated_run_has_no_overlaps(trace, run_srtf, cost):
         model=["bert"] * n,
         duration_s=[5.0 + 37 * i % 101 for i in range(n)],
     )
-    records = trace(run_srtf(jobs, cluster, COSTS[cost]), jobs, cluster)
+    records = trace(simulate(jobs, cluster, Srtf(), COSTS[cost]).timeline, jobs, cluster)
     assert_no_overlaps(records)
     assert len(slices(records)) == cluster.slots

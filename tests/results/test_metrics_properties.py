@@ -10,14 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.core.cluster import Cluster
-from rota.core.costs import COSTS
+from rota.core.costs import INTERVAL, RESTART
 from rota.core.events import Arrived, Finished, Moved, Paused, Started
 from rota.core.timeline import Timeline
+from rota.policies.cluster.antman import AntMan
+from rota.policies.cluster.srtf import Srtf
+from rota.replay.simulate import simulate
 from rota.results.metrics import Measured, measure
 from rota.results.segments import segments
 from rota.workload.jobs import Workload, workload
 
 CLUSTER = Cluster.uniform(2, 4)
+RUNS = [
+    pytest.param(Srtf(), RESTART, id="srtf-restart"),  # pauses
+    pytest.param(Srtf(), INTERVAL, id="srtf-interval"),  # moves
+    pytest.param(AntMan(), RESTART, id="antman-restart"),  # shares slots
+]
 
 
 class Moment(NamedTuple):
@@ -42,6 +50,7 @@ def workloads(draw: st.DrawFn) -> Workload:
         gpus=draw(st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=n, max_size=n)),
         model=draw(st.lists(st.sampled_from(["bert", "resnet18"]), min_size=n, max_size=n)),
         duration_s=draw(st.lists(st.integers(1, 60), min_size=n, max_size=n)),
+        priority=draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)),
     )
 
 
@@ -116,22 +125,22 @@ def check_metrics(measured: Measured, story: list[Moment], jobs: Workload) -> No
     )
 
 
-@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize(("policy", "cost"), RUNS)
 @settings(max_examples=60)
 @given(jobs=workloads())
-def test_metrics_agree_with_a_slow_account(run_srtf, cost, jobs):
-    timeline = run_srtf(jobs, CLUSTER, COSTS[cost])
+def test_metrics_agree_with_a_slow_account(policy, cost, jobs):
+    timeline = simulate(jobs, CLUSTER, policy, cost).timeline
     measured = measure(timeline, jobs, CLUSTER)
     story = list(moments(timeline, jobs))
     check_times(measured, story, jobs, timeline)
     check_metrics(measured, story, jobs)
 
 
-@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize(("policy", "cost"), RUNS)
 @settings(max_examples=60)
 @given(jobs=workloads())
-def test_segments_cover_exactly_the_slot_time_of_each_job(run_srtf, cost, jobs):
-    timeline = run_srtf(jobs, CLUSTER, COSTS[cost])
+def test_segments_cover_exactly_the_slot_time_of_each_job(policy, cost, jobs):
+    timeline = simulate(jobs, CLUSTER, policy, cost).timeline
     cut = segments(timeline)
     held_s: Counter[int] = Counter()
     for job, start_s, end_s, gpus in zip(cut.job, cut.start_s, cut.end_s, cut.gpus, strict=True):

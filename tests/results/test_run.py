@@ -166,6 +166,13 @@ def test_a_timeline_never_leads_outside_its_run(folder, column, value, what):
         read_run(folder).timeline()
 
 
+def test_a_job_that_is_missing_is_noticed(folder):
+    *kept, _ = (folder / "jobs.csv").read_text().splitlines(keepends=True)
+    (folder / "jobs.csv").write_text("".join(kept))
+    with pytest.raises(InputError, match=r"jobs\.csv: 1 jobs where the run has 2"):
+        read_run(folder)
+
+
 def test_a_timeline_of_objects_is_not_unpickled(folder):
     columns = dict(np.load(folder / "timeline.npz"))
     columns["value"] = np.array([object()] * len(columns["value"]))

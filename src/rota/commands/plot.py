@@ -83,7 +83,8 @@ def _complete(paths: list[Path]) -> list["RunFolder"]:
     """All complete runs below the paths. Others are left out with a note, or refused if asked for by name."""
     from rota.results.folder import run_folders
 
-    found = list({folder.path: folder for path in paths or [RUNS] for folder in run_folders(path)}.values())
+    folders = [folder for path in paths or [RUNS] for folder in run_folders(path)]
+    found = list({folder.path.resolve(): folder for folder in folders}.values())
     if not found:
         where = ", ".join(map(str, paths or [RUNS]))
         raise InputError(f"no runs in {where}; make some first: {SIMULATE}")

@@ -1,5 +1,6 @@
 """A Gantt chart: who runs on which slot, in a window of time."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ SLOT_IN, LOWEST_IN, HIGHEST_IN = 0.115, 1.6, 11.0
 CHARACTER_EM = 0.62
 SMALLEST_TEXT = 4.5  # points
 NARROW_IN = 0.03
+LABEL_IN = 0.15
 SEAM = 0.04  # above and below a slot, in slots
 HOURS_UP_TO_S = 14 * DAY_S
 LEGEND = {"fontsize": 8.5, "frameon": False, "borderpad": 0.2, "handlelength": 1.4}
@@ -99,7 +101,7 @@ def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
     _draw_blocks(axes, chart)
     _draw_absences(axes, chart)
     _write_ids(axes, chart, slot_in)
-    _label_axes(axes, chart, rows)
+    _label_axes(axes, chart, rows, slot_in)
     axes.legend(handles=_legend(chart), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=6, **LEGEND)
     return figure
 
@@ -173,11 +175,13 @@ def _write_ids(axes: Axes, chart: Chart, slot_in: float) -> None:
             axes.text(x, y, name, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
 
 
-def _label_axes(axes: Axes, chart: Chart, rows: float) -> None:
+def _label_axes(axes: Axes, chart: Chart, rows: float, slot_in: float) -> None:
+    """Not every one of very many nodes has its name written."""
     tops, first = _tops(chart.cluster), chart.cluster.first_slots().tolist()
     nodes = chart.cluster.nodes
     middles = [tops[slot] + node.slots / 2 for slot, node in zip(first, nodes, strict=True)]
-    axes.set_yticks(middles, [f"node {number}" for number in range(len(nodes))])
+    every = math.ceil(LABEL_IN * len(nodes) / (slot_in * rows))
+    axes.set_yticks(middles[::every], [f"node {number}" for number in range(0, len(nodes), every)])
     axes.set_ylim(rows, 0)
     axes.set_xlim(*(_at(chart, at_s) for at_s in chart.window_s))
     axes.set_xlabel(f"time since the first job was submitted ({chart.unit.name})")

@@ -64,7 +64,8 @@ def at_rank(values: Floats, share: float) -> float:
     return float(np.sort(values)[int(share * len(values))])
 
 
-def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Floats, Series]:
+def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> sweep.Pass:
+    """How things are before the first event. Columns are copied: all layouts share one compilation."""
     n = len(jobs.ids)
     nodes = cluster.table().astype(np.int64)
     lives = np.zeros((sweep.LIVES, n))
@@ -72,31 +73,33 @@ def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Flo
     lives[sweep.LEFT_S] = jobs.iterations * jobs.iteration_s
     now = np.zeros(sweep.NOW)
     now[sweep.AVAILABLE] = nodes[SIZE] @ nodes[UP]
-    steps = np.zeros((sweep.STEPS, len(timeline)))
-    instants, impossible = sweep.walk(
-        sweep.Pass(
-            events=timeline.events,
-            arena=timeline.slots,
-            gpus=jobs.gpus,
-            iteration_s=jobs.iteration_s,
-            least=np.minimum(jobs.iterations, 1.0),
-            sizes=nodes[SIZE],
-            up=nodes[UP],
-            gpus_per_slot=1.0 / cluster.slots_per_gpu,
-            lives=lives,
-            where=np.full(n, sweep.ABSENT),
-            load=np.zeros(cluster.slots, np.int32),
-            now=now,
-            series=steps,
-        )
+    return sweep.Pass(
+        events=timeline.events,
+        arena=timeline.slots,
+        gpus=np.array(jobs.gpus, np.float64),
+        iteration_s=np.array(jobs.iteration_s, np.float64),
+        least=np.minimum(jobs.iterations, 1.0),
+        sizes=nodes[SIZE],
+        up=nodes[UP],
+        gpus_per_slot=1.0 / cluster.slots_per_gpu,
+        lives=lives,
+        where=np.full(n, sweep.ABSENT),
+        load=np.zeros(cluster.slots, np.int32),
+        now=now,
+        series=np.zeros((sweep.STEPS, len(timeline))),
     )
+
+
+def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Floats, Series]:
+    out = _set_out(timeline, jobs, cluster)
+    instants, impossible = sweep.walk(out)
     if impossible >= 0:
         raise InputError(_impossible(timeline, jobs, impossible))
-    open_jobs = np.flatnonzero(np.isnan(lives[sweep.END_S]))
+    open_jobs = np.flatnonzero(np.isnan(out.lives[sweep.END_S]))
     if len(open_jobs):
-        some = f"{len(open_jobs)} of {n} jobs, the first of them {jobs.ids[open_jobs[0]]},"
+        some = f"{len(open_jobs)} of {len(jobs.ids)} jobs, the first of them {jobs.ids[open_jobs[0]]},"
         raise InputError(f"timeline: {some} have not ended; let the run go on to its end")
-    return lives, now, Series(*steps[:, :instants])
+    return out.lives, out.now, Series(*out.series[:, :instants])
 
 
 def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:

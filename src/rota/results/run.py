@@ -88,7 +88,10 @@ def read_run(folder: Path) -> Run:
     run = RunFolder(folder)
     found = run.read_metrics()
     try:
+        metrics = Metrics(**found["metrics"])
         jobs, times = read_jobs(run.jobs, found["workload"])
+        if len(jobs) != metrics.jobs:
+            raise InputError(f"{run.jobs}: {len(jobs)} jobs where the run has {metrics.jobs}; {AGAIN}")
         return Run(
             folder=run,
             scheduler=found["scheduler"],
@@ -98,7 +101,7 @@ def read_run(folder: Path) -> Run:
             cluster=cluster_record.cluster(found["cluster"]),
             jobs=jobs,
             times=times,
-            metrics=Metrics(**found["metrics"]),
+            metrics=metrics,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{run.metrics}: not the metrics of a run ({error!r}); {AGAIN}") from None

@@ -22,7 +22,5 @@ class Fifo:
         return Needs()
 
     def plan(self, view: View) -> Plan:
-        running_first = view.rank(-(view.place >= 0.0).astype(float))
-        plan = first_fit(view, running_first, style=self.placement, strict=not self.backfill, keep=True)
-        plan.order = None
-        return plan
+        running_first = view.rank((view.place < 0.0).astype(float))
+        return first_fit(view, running_first, style=self.placement, strict=not self.backfill, keep=True)

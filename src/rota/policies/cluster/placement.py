@@ -56,7 +56,7 @@ def first_fit(
         old = view.current
         plan.jobs = fit_keeping(
             view.columns, order, order if anchors is None else anchors, view.nodes, view.slot_node, plan.index, plan.slots,
-            plan.pace_s, old.index, old.slots, old.jobs, view.scratch, STYLES[style], strict,
+            plan.pace_s, old.index, old.slots, view.scratch, STYLES[style], strict,
         )  # fmt: skip
     else:
         plan.jobs = fit_afresh(
@@ -111,10 +111,11 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
 
 
 @njit(cache=True)
-def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s, old_index, old_slots, old_jobs, scratch, style, strict):
+def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s, old_index, old_slots, scratch, style, strict):
     """First fit where running jobs stay put unless somebody before them needs their slots.
 
-    Newcomers take slots that nobody holds if they can, else they displace whoever comes after them.
+    A slot is held by a running job that is going to stay, as far as counting GPUs can tell. Newcomers take
+    slots that nobody holds if they can; else they displace as few of those who come after them as they can.
     """
     free, opened, hint, failed = scratch[FREE], scratch[OPEN], scratch[HINT], scratch[FAILED]
     taken, held = scratch[TAKEN], scratch[HELD]
@@ -127,13 +128,20 @@ def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s,
     held[:] = 0
     hint[:] = 0
     failed[:] = 0
-    for k in range(old_jobs):
-        if columns[PLACE, old_index[ROW, k]] == k:
-            unit = old_index[UNIT, k]
-            for i in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
-                slot = old_slots[i]
-                opened[slot_node[slot]] -= 1 - held[slot]
-                held[slot] = 1
+    budget = left
+    for i in range(order.shape[0]):
+        gpus = int(columns[GPUS, order[i]])
+        if gpus > budget:
+            if budget == 0 or strict:
+                break
+            continue
+        budget -= gpus
+        place = int(columns[PLACE, anchors[i]])
+        if place >= 0:
+            unit = old_index[UNIT, place]
+            for s in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
+                opened[slot_node[old_slots[s]]] -= 1 - held[old_slots[s]]
+                held[old_slots[s]] = 1
     placed = 0
     used = 0
     index[BEGIN, 0] = 0
@@ -155,6 +163,7 @@ def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s,
                 slot = old_slots[s]
                 taken[slot] = 1
                 free[slot_node[slot]] -= 1
+                opened[slot_node[slot]] -= 1 - held[slot]
                 slots[used] = slot
                 used += 1
         else:
@@ -165,7 +174,7 @@ def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s,
             kinds = columns[KINDS, row]
             parts = find(opened, nodes, gpus, kinds, style, hint, scratch[PICKED], scratch[COUNTS])
             if parts == 0:
-                parts = find(free, nodes, gpus, kinds, style, hint[:0], scratch[PICKED], scratch[COUNTS])
+                parts = find_displacing(free, opened, nodes, gpus, kinds, style, scratch[PICKED], scratch[COUNTS])
             if parts == 0:
                 if strict:
                     break
@@ -224,15 +233,29 @@ def find(free, nodes, gpus, kinds, style, hint, picked, counts):
             largest = nodes[SIZE, node]
     if gpus > largest:
         return find_whole(free, nodes, gpus, kinds, picked, counts)
-    start = hint[gpus] if hint.shape[0] > 0 and kinds < 0.0 else 0
-    for node in range(start, nodes.shape[1]):
+    for node in range(hint[gpus] if kinds < 0.0 else 0, nodes.shape[1]):
         if free[node] >= gpus and may_use(nodes, node, kinds):
-            if hint.shape[0] > 0 and kinds < 0.0:
+            if kinds < 0.0:
                 hint[gpus] = node
             picked[0] = node
             counts[0] = gpus
             return 1
     return 0
+
+
+@njit(cache=True)
+def find_displacing(free, opened, nodes, gpus, kinds, style, picked, counts):
+    """Choose nodes for a gang that has to displace others: the node where it displaces fewest, if one will do."""
+    best = -1
+    if style == CONSOLIDATED:
+        for node in range(nodes.shape[1]):
+            if free[node] >= gpus and may_use(nodes, node, kinds) and (best < 0 or opened[node] > opened[best]):
+                best = node
+    if best >= 0:
+        picked[0] = best
+        counts[0] = gpus
+        return 1
+    return find(free, nodes, gpus, kinds, style, np.zeros(gpus + 1, np.int32), picked, counts)
 
 
 @njit(cache=True)
