@@ -25,7 +25,7 @@ def test_two_equal_jobs_that_only_compute_take_turns():
 
 def test_the_papers_formula_adds_up_the_slowest_stage_of_each_slot():
     # Slots 0, 1, 2: member 0 is at stages 0, 1, 2 and member 1 at 2, 0, 1.
-    # max(4, 3) + max(2, 1) + max(1, 5) = 4 + 2 + 5; the other order gives max(1, 1) + max(5, 4) + max(3, 2) = 9.
+    # max(4, 3) + max(2, 1) + max(1, 5) = 11; the other order gives max(1, 1) + max(5, 4) + max(3, 2) = 9.
     assert period_s([(4.0, 2.0, 1.0), (1.0, 5.0, 3.0)], 3, "worst") == 11.0
     assert period_s([(4.0, 2.0, 1.0), (1.0, 5.0, 3.0)], 3, "best") == 9.0
 
@@ -36,7 +36,9 @@ def test_periods_equal_the_vectors(reference):
     for vector in vectors:
         members = [stages(model, vector["num_gpu"]) for model in vector["models"]]
         for ordering in ("best", "worst"):
-            assert period_s(members, 4, ordering) == pytest.approx(vector[f"period_{ordering}"], rel=1e-9), vector
+            assert period_s(members, 4, ordering) == pytest.approx(vector[f"period_{ordering}"], rel=1e-9), (
+                vector
+            )
 
 
 def test_a_model_alone_has_the_profile_of_its_gang_size():

@@ -76,7 +76,9 @@ def test_first_rounds_are_as_heavy_as_the_references(reference, columns_of):
         bucket = Bucket(1, [(row,) for row in range(len(models))], kinds)
         mates = match_bucket(bucket, 4, lambda size: 0.0, catalogue)
         total = sum(
-            catalogue.kinds[catalogue.pair(kinds[a], kinds[b])].efficiency for a, b in enumerate(mates) if a < b
+            catalogue.kinds[catalogue.pair(kinds[a], kinds[b])].efficiency
+            for a, b in enumerate(mates)
+            if a < b
         )
         assert total == pytest.approx(vector["rounds"][0]["total_weight"], rel=1e-6)
         checked += 1

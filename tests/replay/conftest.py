@@ -59,7 +59,7 @@ class Referee:
             self.see(event)
         assert all(life.ended for life in self.lives), "a job has not finished"
 
-    def see(self, event: object) -> None:
+    def see(self, event: object) -> None:  # noqa: C901 (one case per kind of event)
         match event:
             case NodeLost(node=node):
                 self.up[node] = False
@@ -96,14 +96,18 @@ class Referee:
                 assert not life.ended
                 self.work(job, at_s)
                 if not self.cost.each_instant and not self.cost.checkpoint_every_s:
-                    assert abs(life.left) <= 1e-6 * self.jobs.iterations[job] + 1e-6, "work done is not work asked"
+                    assert abs(life.left) <= 1e-6 * self.jobs.iterations[job] + 1e-6, (
+                        "work done is not work asked"
+                    )
                 life.ended, life.slots = True, ()
 
     def put(self, job: int, at_s: float, pace_s: float, slots: tuple[int, ...]) -> None:
         life = self.lives[job]
         assert life.arrived
         assert not life.ended
-        assert len(set(slots)) == len(slots) == self.jobs.gpus[job] * self.cluster.slots_per_gpu, "not the whole gang"
+        assert len(set(slots)) == len(slots) == self.jobs.gpus[job] * self.cluster.slots_per_gpu, (
+            "not the whole gang"
+        )
         life.slots, life.pace_s, life.since_s = slots, pace_s, at_s
         life.stall_s = float(self.jobs.startup_s[job])
         life.starts += 1
@@ -117,7 +121,7 @@ class Referee:
         life.since_s = now_s
 
     def check_slots(self) -> None:
-        """Nobody is on a slot that is not there; a slot has one job, or a group that shares all of its slots."""
+        """Nobody is on a slot that is gone; a slot has one job, or a group that shares all of its slots."""
         on: dict[int, list[Life]] = {}
         for life in self.lives:
             for slot in life.slots:
@@ -126,7 +130,9 @@ class Referee:
         for sharers in on.values():
             assert len(sharers) <= self.sharing, "a slot is used twice"
             if self.sharing > 2:
-                assert len({life.slots for life in sharers}) == 1, "shares a slot with a job that is not of its group"
+                assert len({life.slots for life in sharers}) == 1, (
+                    "shares a slot with a job that is not of its group"
+                )
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,9 @@ def test_what_was_not_checkpointed_is_done_again():
 
 
 def test_a_job_on_a_lost_node_waits_for_another():
-    cluster = Cluster((Node(1), Node(1)), changes=(NodeChange(50.0, 0, joins=False), NodeChange(60.0, 0, joins=True)))
+    cluster = Cluster(
+        (Node(1), Node(1)), changes=(NodeChange(50.0, 0, joins=False), NodeChange(60.0, 0, joins=True))
+    )
     work = jobs((0, 1, 100), (0, 1, 200))
     assert timeline(work, cluster, Fifo()) == [
         Arrived(0.0, 0),
@@ -100,11 +102,16 @@ def test_a_job_on_a_lost_node_waits_for_another():
 
 def test_a_slow_device_stretches_the_iteration_and_a_crossing_the_synchronise_stage():
     cluster = Cluster(
-        (Node(1, switch=0, kind="k80"), Node(1, switch=1)), cross_node=2.0, cross_switch=5.0, speeds={"k80": {"default": 0.5}}
+        (Node(1, switch=0, kind="k80"), Node(1, switch=1)),
+        cross_node=2.0,
+        cross_switch=5.0,
+        speeds={"k80": {"default": 0.5}},
     )
     # One GPU on the slow node: 1 s ÷ 0.5. Both: the slowest decides, plus (5 - 1) × 0.3 s of synchronising.
     events = timeline(jobs((0, 1, 10), (1000, 2, 10)), cluster, Fifo())
-    assert [event.pace_s for event in events if isinstance(event, Started)] == pytest.approx([2.0, 2.0 + 4 * 0.3])
+    assert [event.pace_s for event in events if isinstance(event, Started)] == pytest.approx(
+        [2.0, 2.0 + 4 * 0.3]
+    )
 
 
 def test_nodes_of_one_switch_cost_less_to_span():

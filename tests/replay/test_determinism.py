@@ -24,7 +24,9 @@ for name in SCHEDULERS:
 
 def digests(hash_seed):
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout.splitlines()
 
 

@@ -49,9 +49,17 @@ def test_every_scheduler_keeps_its_promises(name, cost, referee, jobs):
 @pytest.mark.parametrize("name", ["fifo", "srtf", "srsf", "tiresias", "themis"])
 @settings(max_examples=25, deadline=None)
 @given(jobs=workloads(), checkpoint_every_s=st.sampled_from([0.0, 30.0, 1000.0]))
-def test_promises_hold_on_unequal_machines_that_come_and_go(name, placement, referee, jobs, checkpoint_every_s):
+def test_promises_hold_on_unequal_machines_that_come_and_go(
+    name, placement, referee, jobs, checkpoint_every_s
+):
     cluster = Cluster(
-        nodes=(Node(8, 0, "v100"), Node(4, 0, "k80"), Node(4, 1, "k80"), Node(8, 1, "p100"), Node(8, 1, "v100")),
+        nodes=(
+            Node(8, 0, "v100"),
+            Node(4, 0, "k80"),
+            Node(4, 1, "k80"),
+            Node(8, 1, "p100"),
+            Node(8, 1, "v100"),
+        ),
         cross_node=1.5,
         cross_switch=3.0,
         speeds={"k80": {"default": 0.25, "bert": 0.1}, "p100": {"default": 0.5}},

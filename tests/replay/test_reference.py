@@ -20,8 +20,14 @@ EXACT = ("srtf", "srsf", "tiresias", "antman", "muri-l-no-blossom")
 TOLERANCE = dict.fromkeys(EXACT, 1e-6) | {"themis": 0.05}
 
 RUNS = [
-    ("trace1", ("srtf", "srsf", "tiresias", "antman", "muri-s", "muri-l", "muri-l-worst-order", "muri-l-no-blossom")),
-    ("trace3", ("srtf", "srsf", "tiresias", "antman", "muri-s", "muri-l", "muri-l-worst-order", "muri-l-no-blossom")),
+    (
+        "trace1",
+        ("srtf", "srsf", "tiresias", "antman", "muri-s", "muri-l", "muri-l-worst-order", "muri-l-no-blossom"),
+    ),
+    (
+        "trace3",
+        ("srtf", "srsf", "tiresias", "antman", "muri-s", "muri-l", "muri-l-worst-order", "muri-l-no-blossom"),
+    ),
     ("trace1_pr", ("srtf", "srsf", "tiresias", "antman", "muri-s", "muri-l")),
     ("trace3_pr", ("srtf", "srsf", "tiresias", "antman", "muri-s", "muri-l")),
     ("trace1_first100", ("srtf", "srsf", "tiresias", "antman", "themis")),
@@ -55,7 +61,8 @@ def test_figures_equal_the_reference(reference, trace, name):
 
 
 @pytest.mark.parametrize(
-    ("trace", "name"), [(trace, name) for trace, names in RUNS[:2] + RUNS[3:4] for name in names if name in EXACT]
+    ("trace", "name"),
+    [(trace, name) for trace, names in RUNS[:2] + RUNS[3:4] for name in names if name in EXACT],
 )
 def test_every_job_starts_and_ends_when_it_did_in_the_reference(reference, trace, name):
     with reference("clusters", "jobs", f"{trace}__{name}.csv").open() as file:

@@ -164,6 +164,10 @@ def test_a_percentile_is_one_of_the_values(share, value):
         ([Started(0, 0, 1.0, (0,))], "event 0, at 0.0 s: job a started"),
         ([Arrived(0, 0), Paused(2, 0, 1.0)], "event 1, at 2.0 s: job a paused"),
         ([Arrived(0, 0), Finished(2, 0)], "event 1, at 2.0 s: job a finished"),
+        ([Arrived(0, 7)], "names jobs"),
+        ([NodeLost(0, 7)], "names nodes"),
+        ([Arrived(0, 0), Started(0, 0, 1.0, (7,))], "names slots"),
+        ([Arrived(1, 0), Started(0, 0, 1.0, (0,))], "not in order of time"),
         ([Arrived(0, 0), Started(1, 0, 1.0, (0,))], "1 of 1 jobs, the first of them a, have not ended"),
     ],
 )

@@ -152,7 +152,8 @@ def test_metrics_that_lack_something_are_named(folder, key):
     [
         ("job", 9, "names jobs"),
         ("job", -1, "names jobs"),
-        ("kind", 77, "unknown kinds"),
+        ("kind", 77, "not the timeline of a run"),
+        ("kinds", "EXPLODED", "EXPLODED"),
         ("begin", 1000, "fewer slots"),
         ("at_s", np.nan, "order of time"),
         ("slots", 2, "names slots"),
@@ -164,6 +165,14 @@ def test_a_timeline_never_leads_outside_its_run(folder, column, value, what):
     np.savez(folder / "timeline.npz", **columns)
     with pytest.raises(InputError, match=what):
         read_run(folder).timeline()
+
+
+def test_a_timeline_outlives_a_change_of_the_numbers_of_its_kinds(folder, two_jobs):
+    columns = dict(np.load(folder / "timeline.npz"))
+    columns["kind"] = (len(columns["kinds"]) - 1 - columns["kind"]).astype(np.int8)
+    columns["kinds"] = columns["kinds"][::-1]
+    np.savez(folder / "timeline.npz", **columns)
+    assert list(read_run(folder).timeline()) == list(two_jobs[0])
 
 
 def test_a_job_that_is_missing_is_noticed(folder):

@@ -40,7 +40,9 @@ def add_parser(subparsers: Any) -> None:
         help="replay a workload under schedulers and compare them",
         description="Replays a workload under schedulers. Without CONFIG and --trace: the shipped workload.",
     )
-    parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help="a TOML file, as in config/simulate")
+    parser.add_argument(
+        "config", nargs="?", type=Path, metavar="CONFIG", help="a TOML file, as in config/simulate"
+    )
     for flag, key, metavar, meaning in FLAGS:
         parser.add_argument(flag, dest=key, metavar=metavar, help=meaning)
     parser.add_argument("--schedulers", metavar="A,B,…", help="which schedulers to compare; all if not given")
@@ -48,7 +50,9 @@ def add_parser(subparsers: Any) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration"
     )
     parser.add_argument("--help-config", action="store_true", help="list the keys of the configuration")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the runs here; one that is there is reused")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="keep the runs here; one that is there is reused"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON on standard output, and nothing else")
     parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs")
 
@@ -109,7 +113,9 @@ def _cases(args: argparse.Namespace) -> list[Case]:
 def _shipped() -> Path:
     path = Path(__file__).parents[3] / "config" / "simulate" / "shipped.toml"
     if not path.exists():
-        raise ConfigError("no CONFIG and no --trace, and the shipped configuration is not here; give one of them")
+        raise ConfigError(
+            "no CONFIG and no --trace, and the shipped configuration is not here; give one of them"
+        )
     return path
 
 
@@ -129,7 +135,9 @@ def _resolve_paths(table: dict[str, Any], folder: Path, args: argparse.Namespace
     """Paths in a file start at its folder, those in flags where the user is."""
     for section, key in (("workload", "trace"), ("cluster", "file")):
         inner = table.get(section)
-        given = vars(args).get(f"{section}.{key}") or any(text.startswith(f"{section}.{key}=") for text in args.set)
+        given = vars(args).get(f"{section}.{key}") or any(
+            text.startswith(f"{section}.{key}=") for text in args.set
+        )
         if isinstance(inner, dict) and isinstance(inner.get(key), str) and not given:
             table[section] = {**inner, key: str(folder / inner[key])}
 
@@ -229,7 +237,9 @@ class _progress:  # noqa: N801 (a context manager that reads like a function)
     def __init__(self, name: str, jobs: int) -> None:
         from tqdm import tqdm
 
-        self._bar = tqdm(total=jobs, desc=name, unit="job", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
+        self._bar = tqdm(
+            total=jobs, desc=name, unit="job", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr
+        )
         self._name = name
 
     def move_to(self, done: int) -> None:
@@ -245,7 +255,12 @@ class _progress:  # noqa: N801 (a context manager that reads like a function)
 def _json_row(row: Outcome) -> dict[str, Any]:
     point = {"point": row.case} if row.case else {}
     figures = asdict(row.metrics)
-    return {**point, "scheduler": row.scheduler, **{key: figures[key] for key in JSON_KEYS}, "wall_s": row.wall_s}
+    return {
+        **point,
+        "scheduler": row.scheduler,
+        **{key: figures[key] for key in JSON_KEYS},
+        "wall_s": row.wall_s,
+    }
 
 
 def _table(rows: list[Outcome]) -> str:
@@ -259,13 +274,15 @@ def _table(rows: list[Outcome]) -> str:
     for row in rows:
         m = row.metrics
         times = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
-        lines.append(
-            [f"{row.case} {row.scheduler}".strip(), *(f"{t / seconds:,.2f}" for t in times)]
-            + [f"{m.utilisation:.1%}", f"{m.fairness_mean:.2f}", f"{m.preemptions:,}", f"{row.wall_s:.3f}"]
-        )
+        shares = [f"{m.utilisation:.1%}", f"{m.fairness_mean:.2f}", f"{m.preemptions:,}", f"{row.wall_s:.3f}"]
+        name = f"{row.case} {row.scheduler}".strip()
+        lines.append([name, *(f"{t / seconds:,.2f}" for t in times), *shares])
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return "\n".join(
-        "   ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
+        "   ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
         for line in lines
     )
 

@@ -44,23 +44,33 @@ class Cluster:
     """A node whose first change is a join is not there before it."""
 
     def __post_init__(self) -> None:
+        self._check_nodes()
+        self._check_changes()
+        for name in ("cross_node", "cross_switch"):
+            if not getattr(self, name) >= 1.0:
+                raise InputError(f"cluster: {name} is {getattr(self, name)}; it slows down, so at least 1")
+        for kind, speeds in self.speeds.items():
+            for model, speed in speeds.items():
+                if not speed > 0.0:
+                    raise InputError(f"cluster: speed of {model} on {kind} is {speed}; it must be above 0")
+
+    def _check_nodes(self) -> None:
         if not self.nodes:
             raise InputError("cluster: it has no nodes; give at least one")
         for number, node in enumerate(self.nodes):
             if node.slots < 1:
                 raise InputError(f"cluster: node {number}: {node.slots} slots; it needs at least 1")
-        for name in ("cross_node", "cross_switch"):
-            if not getattr(self, name) >= 1.0:
-                raise InputError(f"cluster: {name} is {getattr(self, name)}; it is a slow-down, so at least 1")
+
+    def _check_changes(self) -> None:
         for change in self.changes:
             if not 0 <= change.node < len(self.nodes):
-                raise InputError(f"cluster: a change names node {change.node}; there are nodes 0 to {len(self.nodes) - 1}")
+                raise InputError(
+                    f"cluster: a change names node {change.node}; there are nodes 0 to {len(self.nodes) - 1}"
+                )
             if not change.at_s >= 0.0:
-                raise InputError(f"cluster: node {change.node}: changes at {change.at_s} s; times are 0 or more")
-        for kind, speeds in self.speeds.items():
-            for model, speed in speeds.items():
-                if not speed > 0.0:
-                    raise InputError(f"cluster: speed of {model} on {kind} is {speed}; it must be above 0")
+                raise InputError(
+                    f"cluster: node {change.node}: changes at {change.at_s} s; times are 0 or more"
+                )
 
     @classmethod
     def uniform(cls, nodes: int, slots: int, switches: int = 1) -> "Cluster":
@@ -92,7 +102,7 @@ class Cluster:
     def table(self) -> NDArray[np.int32]:
         """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP."""
         kinds = {kind: number for number, kind in enumerate(self.kinds)}
-        late = {}
+        late: dict[int, bool] = {}
         for change in sorted(self.changes, key=lambda c: c.at_s):
             late.setdefault(change.node, change.joins)
         rows = [

@@ -8,8 +8,8 @@ RotaError
 └── Stuck             jobs are left that can never run, or a policy keeps changing its mind
 """
 
-from difflib import get_close_matches
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 

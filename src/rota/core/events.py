@@ -7,10 +7,10 @@ from enum import IntEnum
 class Kind(IntEnum):
     """What happened; the order is the order in which things of one instant are written down."""
 
-    NODE_LOST = 0
-    NODE_JOINED = 1
-    FINISHED = 2
-    ARRIVED = 3
+    FINISHED = 0
+    ARRIVED = 1
+    NODE_LOST = 2
+    NODE_JOINED = 3
     PAUSED = 4
     STARTED = 5
     MOVED = 6

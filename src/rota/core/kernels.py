@@ -5,7 +5,6 @@ the active jobs of the moment.
 """
 
 import numpy as np
-from numba import njit
 
 from rota.core.columns import (
     BEGIN,
@@ -25,6 +24,7 @@ from rota.core.columns import (
     UP,
     WANTED,
 )
+from rota.core.compiled import kernel
 from rota.core.events import Kind
 
 ARRIVED = int(Kind.ARRIVED)
@@ -38,7 +38,7 @@ KEEP, START, MOVE = 0, 1, 2
 NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED = -1, -2, -3, -4, -5
 
 
-@njit(cache=True)
+@kernel
 def advance(columns, index, jobs, from_s, to_s, checkpoint_every_s):
     """Let the running jobs run: sit out the start-up first, then make progress at their pace."""
     elapsed_s = to_s - from_s
@@ -63,7 +63,7 @@ def advance(columns, index, jobs, from_s, to_s, checkpoint_every_s):
             columns[UNSAVED_S, row] = since_s
 
 
-@njit(cache=True)
+@kernel
 def turn_over(columns, order, active, free, finished, ends, table, first_job, arrivals, at_s, events, count):
     """Let jobs go that finished and take in those that arrived; returns how many are active."""
     for i in range(ends):
@@ -102,8 +102,22 @@ def turn_over(columns, order, active, free, finished, ends, table, first_job, ar
     return active
 
 
-@njit(cache=True)
-def compare(columns, old_index, old_slots, old_jobs, index, slots, jobs, nodes, slot_node, sharing, load, actions, paused):
+@kernel
+def compare(
+    columns,
+    old_index,
+    old_slots,
+    old_jobs,
+    index,
+    slots,
+    jobs,
+    nodes,
+    slot_node,
+    sharing,
+    load,
+    actions,
+    paused,
+):
     """Check a plan and find what it changes: an action per planned job, and the rows to pause.
 
     Returns how many rows to pause, or a negative code and nothing changed if the plan is illegal.
@@ -148,8 +162,23 @@ def compare(columns, old_index, old_slots, old_jobs, index, slots, jobs, nodes, 
     return pauses
 
 
-@njit(cache=True)
-def make_so(columns, index, slots, pace_s, jobs, actions, paused, pauses, at_s, each_instant, events, count, arena, used):
+@kernel
+def make_so(
+    columns,
+    index,
+    slots,
+    pace_s,
+    jobs,
+    actions,
+    paused,
+    pauses,
+    at_s,
+    each_instant,
+    events,
+    count,
+    arena,
+    used,
+):
     """Turn a checked plan into fact and write it down; returns the events and slots written so far."""
     for i in range(pauses):
         row = paused[i]
@@ -190,7 +219,7 @@ def make_so(columns, index, slots, pace_s, jobs, actions, paused, pauses, at_s, 
     return count, used
 
 
-@njit(cache=True)
+@kernel
 def stop(columns, row):
     """Off its slots; what was not checkpointed has to be done again."""
     columns[PLACE, row] = -1.0
@@ -199,7 +228,7 @@ def stop(columns, row):
     columns[UNSAVED_S, row] = 0.0
 
 
-@njit(cache=True)
+@kernel
 def charge(columns, index, jobs):
     """Make every running job sit out the start-up of its whole unit again."""
     k = 0
@@ -215,7 +244,7 @@ def charge(columns, index, jobs):
         k = end
 
 
-@njit(cache=True)
+@kernel
 def sort_by(order, key, out):
     """Sort rows by key into `out`, stably. Cheap when they are nearly sorted, as they mostly are."""
     n = order.shape[0]

@@ -105,7 +105,7 @@ class View:
 
 
 class State:
-    """The active jobs, where they run, and the timeline so far. Only `apply`, `request` and `confirm` change it."""
+    """The active jobs, where they run, and the timeline so far; `apply`, `request`, `confirm` change it."""
 
     def __init__(
         self,
@@ -141,7 +141,13 @@ class State:
         self.view.memo = {}
         self.view.own_slots = np.zeros((len(own_slots), slots))
         self.view.draft = Plan(jobs, slots * sharing)
-        self.view.scratch = np.zeros((8, max(slots, len(cluster.nodes), int(table[c.GPUS].max(initial=0)) + 1)), np.int32)
+        self.view.scratch = np.zeros(
+            (8, max(slots, len(cluster.nodes), int(table[c.GPUS].max(initial=0)) + 1)), np.int32
+        )
+        self.columns = np.zeros((0, 0))
+        self.order = np.zeros(0, np.int32)
+        self.free = np.zeros(0, np.int32)
+        self.capacity = 0
         self._resize(64)
 
     def apply(self, instant: Instant) -> None:
@@ -154,8 +160,6 @@ class State:
                 self.columns, plan.index, plan.jobs, self.now_s, instant.at_s, self.cost.checkpoint_every_s
             )
         self.now_s = instant.at_s
-        if instant.joined or instant.lost:
-            self._change_nodes(instant)
         ends, arrivals = instant.ends, instant.arrivals
         if ends or arrivals:
             if self.active - ends + arrivals > self.capacity:
@@ -166,6 +170,8 @@ class State:
                 instant.first_job, arrivals, self.now_s, journal.events, journal.count,
             )  # fmt: skip
             journal.count += ends + arrivals
+        if instant.joined or instant.lost:
+            self._change_nodes(instant)  # after the ends: who is done by now loses nothing
         view = self.view
         view.now_s = self.now_s
         view.order = self.order[: self.active]
@@ -219,7 +225,7 @@ class State:
 
     def _resize(self, at_least: int) -> None:
         """Room for more active jobs: every array over rows doubles."""
-        old = getattr(self, "columns", np.zeros((0, 0)))
+        old = self.columns
         capacity = max(at_least, 2 * old.shape[1])
         self.columns = np.zeros((c.OWN + self._own, capacity))
         self.columns[c.JOB] = self.columns[c.PLACE] = self.columns[c.WANTED] = -1.0

@@ -21,10 +21,11 @@ from rota.results.jobs import JobColumns
 
 WIDTH_IN = 11.0
 NODE_GAP = 0.7  # in slots
-SLOT_IN, LOWEST_IN, HIGHEST_IN = 0.115, 1.6, 11.0
+SLOT_IN, SHARED_IN = 0.115, 0.035  # the height of a slot, and what each further job adds to it
+LOWEST_IN, HIGHEST_IN = 1.6, 15.0
 CHARACTER_EM = 0.62
 SMALLEST_TEXT = 4.5  # points
-NARROW_IN = 0.03
+NARROW_IN, THIN_IN = 0.03, 0.07
 LABEL_IN = 0.15
 SEAM = 0.04  # above and below a slot, in slots
 HOURS_UP_TO_S = 14 * DAY_S
@@ -92,13 +93,13 @@ def sheets(group: Group, options: Options) -> Iterator[Sheet]:
 
 def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
     rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
-    slot_in = min(max(SLOT_IN, LOWEST_IN / rows), HIGHEST_IN / rows)
+    slot_in = min(max(_slot_in(chart), LOWEST_IN / rows), HIGHEST_IN / rows)
     title = f"Who runs where: {chart.label}"
     subject += "; a row is a slot, split where jobs share it; blocks bear the id of their job"
     figure = new_page(title, subject, footer, width_in=WIDTH_IN, height_in=rows * slot_in + 1.1)
     axes = figure.add_subplot()
     _draw_nodes(axes, chart)
-    _draw_blocks(axes, chart)
+    _draw_blocks(axes, chart, slot_in)
     _draw_absences(axes, chart)
     _write_ids(axes, chart, slot_in)
     _label_axes(axes, chart, rows, slot_in)
@@ -123,6 +124,12 @@ def _extent(tops: list[float], block: Block) -> tuple[float, float]:
     return first + SEAM + (1 - 2 * SEAM) * block.low, last + SEAM + (1 - 2 * SEAM) * block.high
 
 
+def _slot_in(chart: Chart) -> float:
+    """Slots are drawn higher if they are shared by many."""
+    most = max((round(1 / (block.high - block.low)) for block in chart.blocks), default=1)
+    return SLOT_IN + SHARED_IN * (most - 1)
+
+
 def _seconds_per_in(chart: Chart) -> float:
     return (chart.window_s[1] - chart.window_s[0]) / (WIDTH_IN - 1.0)
 
@@ -134,8 +141,8 @@ def _draw_nodes(axes: Axes, chart: Chart) -> None:
         axes.add_patch(Rectangle((left, top + SEAM), right - left, 1 - 2 * SEAM, facecolor=IDLE, linewidth=0))
 
 
-def _draw_blocks(axes: Axes, chart: Chart) -> None:
-    """Blocks have a thin white edge, except those that would be nothing but edge."""
+def _draw_blocks(axes: Axes, chart: Chart, slot_in: float) -> None:
+    """Blocks have a fine white edge, except those that would be little but edge."""
     tops, colours = _tops(chart.cluster), model_colours(chart.models)
     narrow_s = NARROW_IN * _seconds_per_in(chart)
     corners, faces, edges = [], [], []
@@ -144,7 +151,8 @@ def _draw_blocks(axes: Axes, chart: Chart) -> None:
         top, bottom = _extent(tops, block)
         corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
         faces.append(colours[chart.jobs.models[chart.jobs.model[block.job]]])
-        edges.append(0.0 if block.end_s - block.start_s < narrow_s else 0.35)
+        small = block.end_s - block.start_s < narrow_s or (bottom - top) * slot_in < THIN_IN
+        edges.append(0.0 if small else 0.35)
     axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=edges))
 
 

@@ -72,7 +72,7 @@ def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]
     """When nodes are not there, within the window."""
     away_since_s = {int(node): window_s[0] for node in np.flatnonzero(cluster.table()[UP] == 0)}
     found = []
-    changes = timeline.events[timeline.events["kind"] <= Kind.NODE_JOINED]
+    changes = timeline.events[np.isin(timeline.events["kind"], (Kind.NODE_LOST, Kind.NODE_JOINED))]
     for at_s, node, kind in zip(
         changes["at_s"].tolist(), changes["job"].tolist(), changes["kind"].tolist(), strict=True
     ):
@@ -96,7 +96,10 @@ def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
 
 
 def _split(spans: list[Span], slot: int) -> list[Block]:
-    """Cut the spans of a slot where its company changes, and share its height among those who are there."""
+    """Cut the spans of a slot where its company changes, and share its height among those who are there.
+
+    They are in the order of their numbers, so that a group looks the same on all of its slots.
+    """
     pieces: list[Block] = []
     here: list[Span] = []
     coming = sorted(spans)
@@ -104,7 +107,7 @@ def _split(spans: list[Span], slot: int) -> list[Block]:
         here = [span for span in here if span.end_s > start_s]
         while coming and coming[0].start_s <= start_s:
             here.append(coming.pop(0))
-        for place, span in enumerate(here):
+        for place, span in enumerate(sorted(here, key=lambda span: span.job)):
             low, high = place / len(here), (place + 1) / len(here)
             pieces.append(Block(start_s, end_s, span.job, slot, 1, low, high))
     return _prolonged(pieces)

@@ -30,7 +30,9 @@ class Replay:
         self._ties = ties
         self._speed = None if speed is None or speed.is_even else speed
         changes = sorted(cluster.changes, key=lambda change: change.at_s)
-        self._changes = [(at_s, list(same)) for at_s, same in groupby(changes, key=lambda change: change.at_s)]
+        self._changes = [
+            (at_s, list(same)) for at_s, same in groupby(changes, key=lambda change: change.at_s)
+        ]
         self._end_s = np.inf
         self._ends = 0
         self._wake_s = np.inf
@@ -48,7 +50,9 @@ class Replay:
             if changes and changes[-1][0] <= at_s:
                 at_s, ends = changes[-1][0], ends if changes[-1][0] == at_s else 0
             if at_s == np.inf:
-                raise Stuck(f"at {state.now_s:g} s {state.active} jobs wait, nothing runs and nothing will happen")
+                raise Stuck(
+                    f"at {state.now_s:g} s {state.active} jobs wait, nothing runs and nothing will happen"
+                )
             first = arrived
             if arrival_s == at_s:
                 limit_s = at_s + rel * at_s

@@ -41,7 +41,11 @@ class WorkloadConfig:
             raise ConfigError("give either a trace or a synthetic workload")
 
     def load(self) -> Workload:
-        jobs = read(self.trace, self.format, self.seed) if self.trace else generate(self.synthetic or SyntheticConfig())
+        jobs = (
+            read(self.trace, self.format, self.seed)
+            if self.trace
+            else generate(self.synthetic or SyntheticConfig())
+        )
         if self.jobs is not None:
             jobs = jobs.head(self.jobs)
         return replace(jobs, submit_s=np.zeros(len(jobs))) if self.all_at_once else jobs
@@ -96,7 +100,9 @@ class ClusterConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         for group in self.groups:
             if group.count < 1 or group.gpus < 1:
-                raise ConfigError(f"groups: {group.count} nodes with {group.gpus} GPUs; both must be at least 1")
+                raise ConfigError(
+                    f"groups: {group.count} nodes with {group.gpus} GPUs; both must be at least 1"
+                )
 
     def build(self) -> Cluster:
         whole = self._whole()
@@ -107,7 +113,9 @@ class ClusterConfig:
             raise ConfigError("changes cannot be combined with slots_per_gpu; leave one of them out")
         # Every GPU becomes a node and every machine a switch, so that no fraction straddles two GPUs.
         nodes = tuple(
-            Node(self.slots_per_gpu, machine, node.kind) for machine, node in enumerate(whole) for _ in range(node.slots)
+            Node(self.slots_per_gpu, machine, node.kind)
+            for machine, node in enumerate(whole)
+            for _ in range(node.slots)
         )
         return Cluster(nodes, 1.0, self.cross_node, self.speeds, slots_per_gpu=self.slots_per_gpu)
 
@@ -131,9 +139,9 @@ class SimulateConfig:
     cost: Literal["restart", "interval"] = "restart"
     """What starting a job costs; `interval` is the rule of the Muri simulator."""
     checkpoint_every_s: float = 0.0
-    """Productive seconds between checkpoints; what is newer is lost by a pause (`restart` only). 0 loses nothing."""
+    """Productive seconds between checkpoints; what is newer is lost by a pause. 0 loses nothing."""
     placement: Style | None = None
-    """How gangs are put on nodes, for all schedulers that leave the choice; their own default if not given."""
+    """How gangs are put on nodes, for all schedulers that leave the choice; their own default if not set."""
 
     def __post_init__(self) -> None:
         if not self.schedulers:

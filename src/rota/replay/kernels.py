@@ -1,20 +1,20 @@
 """The compiled steps of virtual time: when the next jobs end, and how fast they run where they are."""
 
 import numpy as np
-from numba import njit
 
-from rota.core.columns import PACE_S, PLACE, REMAINING, ROW, STALL_S
+from rota.core.columns import BEGIN, KIND, MODEL, PACE_S, PLACE, REMAINING, ROW, STALL_S, SWITCH, SYNC_S, UNIT
+from rota.core.compiled import kernel
 
 WINDOW = 1e-6  # how much later than the earliest end, relatively, an end may matter to its group
 
 
-@njit(cache=True)
+@kernel
 def close(a, b, rel, absolute):
     """Whether two times agree, as math.isclose has it."""
     return a == b or abs(a - b) <= max(rel * max(abs(a), abs(b)), absolute)
 
 
-@njit(cache=True)
+@kernel
 def end_of(columns, row, now_s, delays_end):
     """When a running job will end if nothing happens."""
     if delays_end:
@@ -22,7 +22,7 @@ def end_of(columns, row, now_s, delays_end):
     return now_s + columns[REMAINING, row] * columns[PACE_S, row]
 
 
-@njit(cache=True)
+@kernel
 def next_ends(columns, index, jobs, order, now_s, delays_end, ends_rel, ends_abs, ending):
     """The next end and who ends then: writes their rows to `ending`, returns the time and how many."""
     first_s = np.inf
@@ -42,7 +42,7 @@ def next_ends(columns, index, jobs, order, now_s, delays_end, ends_rel, ends_abs
     return group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, first_s)
 
 
-@njit(cache=True)
+@kernel
 def group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, first_s):
     """Visit the running jobs in list order; each joins the first group that is close, else founds one."""
     n = 0
@@ -77,3 +77,33 @@ def group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, fi
             ending[count] = rows[i]
             count += 1
     return earliest_s, count
+
+
+@kernel
+def stretch(columns, index, slots, pace_s, jobs, speeds, nodes, slot_node, cross_node, cross_switch):
+    """The slowest slot sets the speed of a gang, the slowest member that of a unit; crossing adds to both."""
+    k = 0
+    while k < jobs:
+        unit = index[UNIT, k]
+        begin, end = index[BEGIN, unit], index[BEGIN, unit + 1]
+        first = slot_node[slots[begin]]
+        crossing = 1.0
+        for i in range(begin, end):
+            node = slot_node[slots[i]]
+            if nodes[SWITCH, node] != nodes[SWITCH, first]:
+                crossing = max(crossing, cross_switch)
+            elif node != first:
+                crossing = max(crossing, cross_node)
+        members = k
+        slowest_s = 0.0
+        while members < jobs and index[UNIT, members] == unit:
+            row = index[ROW, members]
+            model = int(columns[MODEL, row])
+            speed = np.inf
+            for i in range(begin, end):
+                speed = min(speed, speeds[model, nodes[KIND, slot_node[slots[i]]]])
+            slowest_s = max(slowest_s, pace_s[members] / speed + (crossing - 1.0) * columns[SYNC_S, row])
+            members += 1
+        for member in range(k, members):
+            pace_s[member] = slowest_s
+        k = members

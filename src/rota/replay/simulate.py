@@ -58,7 +58,7 @@ def simulate(
 
 
 def warm_up(policy: Policy, cost: Cost = RESTART) -> None:
-    """Load or compile everything that a simulation with this policy will call, on a few jobs of no interest."""
+    """Load or compile all that a simulation with this policy will call, on a few jobs of no interest."""
     n = 24
     jobs = workload(
         "warm-up",

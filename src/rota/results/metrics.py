@@ -12,6 +12,7 @@ from rota.core.timeline import Timeline
 from rota.results import sweep
 from rota.results.jobs import Floats, Jobs, JobTimes
 from rota.results.series import Series
+from rota.results.sound import problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> sweep.Pass:
     now[sweep.AVAILABLE] = nodes[SIZE] @ nodes[UP]
     return sweep.Pass(
         events=timeline.events,
+        code=np.array([sweep.CODES[Kind(number)] for number in range(len(Kind))]),
         arena=timeline.slots,
         gpus=np.array(jobs.gpus, np.float64),
         iteration_s=np.array(jobs.iteration_s, np.float64),
@@ -91,6 +93,9 @@ def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> sweep.Pass:
 
 
 def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Floats, Series]:
+    wrong = problem(timeline, len(jobs.ids), len(cluster.nodes), cluster.slots)
+    if wrong:
+        raise InputError(f"timeline: {wrong}; make the run again")
     out = _set_out(timeline, jobs, cluster)
     instants, impossible = sweep.walk(out)
     if impossible >= 0:

@@ -4,14 +4,24 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rota.core.compiled import kernel
 from rota.core.events import Kind
 from rota.results.jobs import Floats, Ints
 
-NODE_JOINED, FINISHED, ARRIVED = int(Kind.NODE_JOINED), int(Kind.FINISHED), int(Kind.ARRIVED)
-PAUSED, STARTED, MOVED = int(Kind.PAUSED), int(Kind.STARTED), int(Kind.MOVED)
+# What can happen, in numbers of our own: a compiled kernel is kept as it is when only another file changes.
+NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED = range(8)
+CODES = {
+    Kind.NODE_LOST: NODE_LOST,
+    Kind.NODE_JOINED: NODE_JOINED,
+    Kind.FINISHED: FINISHED,
+    Kind.ARRIVED: ARRIVED,
+    Kind.PAUSED: PAUSED,
+    Kind.STARTED: STARTED,
+    Kind.MOVED: MOVED,
+    Kind.PACED: PACED,
+}
 
 # Rows of `lives`, which has a column per job.
 FIRST_START_S = 0
@@ -52,6 +62,8 @@ class Pass(NamedTuple):
     """Everything that the pass reads and writes."""
 
     events: NDArray[np.void]
+    code: NDArray[np.int64]
+    """Of each kind of event."""
     arena: NDArray[np.int32]
     gpus: Floats
     iteration_s: Floats
@@ -73,7 +85,7 @@ class Pass(NamedTuple):
     series: Floats
 
 
-@njit(cache=True)
+@kernel
 def walk(p: Pass) -> tuple[int, int]:
     """Live through all events; returns the number of instants and the first event that cannot be, or -1.
 
@@ -87,13 +99,14 @@ def walk(p: Pass) -> tuple[int, int]:
         if event.at_s > at_s:
             let_pass(p, event.at_s - at_s)
             at_s = event.at_s
-        if event.kind <= NODE_JOINED:
-            change_node(p, event.job, event.kind == NODE_JOINED)
-        elif not happen(p, e):
+        code = p.code[event.kind]
+        if code <= NODE_JOINED:
+            change_node(p, event.job, code == NODE_JOINED)
+        elif not happen(p, e, code):
             return instants, e
-        elif event.kind == ARRIVED and at_s == np.inf:
+        elif code == ARRIVED and at_s == np.inf:
             at_s = event.at_s
-        left -= event.kind == FINISHED
+        left -= code == FINISHED
         if at_s < np.inf and (left == 0 or e + 1 == p.events.shape[0] or p.events[e + 1].at_s > at_s):
             p.series[0, instants] = at_s
             p.series[1:, instants] = p.now[: STEPS - 1]
@@ -103,7 +116,7 @@ def walk(p: Pass) -> tuple[int, int]:
     return instants, -1
 
 
-@njit(cache=True)
+@kernel
 def let_pass(p: Pass, elapsed_s: float) -> None:
     """Add up what goes on while nothing happens; the ages of the waiting jobs grow linearly."""
     now = p.now
@@ -115,7 +128,7 @@ def let_pass(p: Pass, elapsed_s: float) -> None:
         now[AGE] += now[AGEING] * elapsed_s
 
 
-@njit(cache=True)
+@kernel
 def change_node(p: Pass, node: int, joins: bool) -> None:
     """A node comes or goes; saying so twice changes nothing."""
     if joins != (p.up[node] == 1):
@@ -123,34 +136,34 @@ def change_node(p: Pass, node: int, joins: bool) -> None:
         p.now[AVAILABLE] += p.sizes[node] if joins else -p.sizes[node]
 
 
-@njit(cache=True)
-def happen(p: Pass, e: int) -> bool:
+@kernel
+def happen(p: Pass, e: int, code: int) -> bool:
     """What one event does to its job; False if that cannot happen to a job in its situation."""
     event = p.events[e]
-    job, kind, at_s = event.job, event.kind, event.at_s
-    if kind == ARRIVED:
+    job, at_s = event.job, event.at_s
+    if code == ARRIVED:
         if p.where[job] != ABSENT:
             return False
         arrive(p, job, at_s)
-    elif kind == STARTED:
+    elif code == STARTED:
         if p.where[job] != QUEUED:
             return False
         start(p, job, at_s, e)
     elif p.where[job] < 0:
         return False
-    elif kind == MOVED:
+    elif code == MOVED:
         vacate(p, p.where[job])
         occupy(p, e)
         p.where[job] = e
         p.lives[MIGRATIONS, job] += 1.0
-    elif kind == PAUSED:
+    elif code == PAUSED:
         pause(p, job, at_s, event.value)
-    elif kind == FINISHED:
+    elif code == FINISHED:
         finish(p, job, at_s)
     return True
 
 
-@njit(cache=True)
+@kernel
 def arrive(p: Pass, job: int, at_s: float) -> None:
     p.now[ASKED] += p.gpus[job]
     p.lives[ASKED_S, job] = p.now[TOTAL_ASKED_S]
@@ -158,7 +171,7 @@ def arrive(p: Pass, job: int, at_s: float) -> None:
     enqueue(p, job, at_s)
 
 
-@njit(cache=True)
+@kernel
 def start(p: Pass, job: int, at_s: float, e: int) -> None:
     """A start in the instant of a pause makes the pause no pre-emption."""
     dequeue(p, job, at_s)
@@ -173,7 +186,7 @@ def start(p: Pass, job: int, at_s: float, e: int) -> None:
     p.where[job] = e
 
 
-@njit(cache=True)
+@kernel
 def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
     leave(p, job, at_s)
     p.lives[PREEMPTIONS, job] += 1.0
@@ -182,7 +195,7 @@ def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
     enqueue(p, job, at_s)
 
 
-@njit(cache=True)
+@kernel
 def finish(p: Pass, job: int, at_s: float) -> None:
     leave(p, job, at_s)
     p.where[job] = DONE
@@ -192,7 +205,7 @@ def finish(p: Pass, job: int, at_s: float) -> None:
     p.lives[GPU_S, job] = p.now[TOTAL_GPU_S] - p.lives[GPU_S, job]
 
 
-@njit(cache=True)
+@kernel
 def enqueue(p: Pass, job: int, at_s: float) -> None:
     """The job waits from now on."""
     p.where[job] = QUEUED
@@ -202,7 +215,7 @@ def enqueue(p: Pass, job: int, at_s: float) -> None:
     p.now[AGEING] += 1.0 / p.lives[LEFT_S, job]
 
 
-@njit(cache=True)
+@kernel
 def dequeue(p: Pass, job: int, at_s: float) -> None:
     """The job waits no longer."""
     p.lives[WAITED_S, job] += at_s - p.lives[SINCE_S, job]
@@ -213,7 +226,7 @@ def dequeue(p: Pass, job: int, at_s: float) -> None:
         p.now[AGE] = p.now[AGEING] = 0.0
 
 
-@njit(cache=True)
+@kernel
 def leave(p: Pass, job: int, at_s: float) -> None:
     """The job goes off its slots."""
     vacate(p, p.where[job])
@@ -221,7 +234,7 @@ def leave(p: Pass, job: int, at_s: float) -> None:
     p.now[RUNNING] -= 1.0
 
 
-@njit(cache=True)
+@kernel
 def occupy(p: Pass, e: int) -> None:
     """A slot is busy, however many share it."""
     begin = p.events[e].begin
@@ -231,7 +244,7 @@ def occupy(p: Pass, e: int) -> None:
         p.load[slot] += 1
 
 
-@njit(cache=True)
+@kernel
 def vacate(p: Pass, e: int) -> None:
     begin = p.events[e].begin
     for i in range(begin, begin + p.events[e].gpus):

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from rota.core.columns import (
     BEGIN,
@@ -23,6 +22,7 @@ from rota.core.columns import (
     UNIT,
     UP,
 )
+from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.loop import Needs
 from rota.core.plan import Plan
@@ -69,7 +69,7 @@ class AntMan:
         return plan
 
 
-@njit(cache=True)
+@kernel
 def release(columns, order, nodes, slots):
     """Give back the GPUs of jobs that have ended, and of those that lost a node."""
     for i in range(order.shape[0]):
@@ -94,7 +94,7 @@ def release(columns, order, nodes, slots):
                     slots[LOAD, slot] -= OPPORTUNISTIC
 
 
-@njit(cache=True)
+@kernel
 def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, chosen, pace_s):
     """Start who can start, let the others reserve, and write the plan of all that run."""
     available = scratch[0]
@@ -139,7 +139,7 @@ def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, ch
     return planned
 
 
-@njit(cache=True)
+@kernel
 def reserve(columns, row, gpus, nodes, slots, available):
     """Take available GPUs for a guaranteed job and start it once it has all; returns how many were taken."""
     n_nodes = nodes.shape[1]
@@ -168,7 +168,7 @@ def reserve(columns, row, gpus, nodes, slots, available):
     return taken
 
 
-@njit(cache=True)
+@kernel
 def roomiest(gpus, available):
     """The first node with enough available GPUs, else the first of those with the most."""
     best = 0
@@ -180,7 +180,7 @@ def roomiest(gpus, available):
     return best
 
 
-@njit(cache=True)
+@kernel
 def own(columns, row, node, count, nodes, slots, available):
     """Take the lowest-numbered available GPUs of a node."""
     left = count
@@ -194,7 +194,7 @@ def own(columns, row, node, count, nodes, slots, available):
     return count - left
 
 
-@njit(cache=True)
+@kernel
 def held(columns, row, slots):
     """How many GPUs a job has reserved so far."""
     count = 0
@@ -203,7 +203,7 @@ def held(columns, row, slots):
     return count
 
 
-@njit(cache=True)
+@kernel
 def owned(columns, row, slots, chosen, used):
     """Write down the GPUs of a guaranteed job."""
     for slot in range(slots.shape[1]):
@@ -213,7 +213,7 @@ def owned(columns, row, slots, chosen, used):
     return used
 
 
-@njit(cache=True)
+@kernel
 def squeeze_in(columns, row, gpus, nodes, slots, chosen, used):
     """Give an opportunistic job the least loaded GPUs without another guest, if there are enough."""
     n = 0
@@ -239,7 +239,7 @@ def squeeze_in(columns, row, gpus, nodes, slots, chosen, used):
     return used
 
 
-@njit(cache=True)
+@kernel
 def pace(columns, row, chosen, begin, end, slots):
     """A guaranteed job runs as if alone; a guest waits for the slowest of its hosts."""
     pace_s = columns[ITERATION_S, row]
@@ -257,7 +257,7 @@ def pace(columns, row, chosen, begin, end, slots):
     return pace_s
 
 
-@njit(cache=True)
+@kernel
 def iterations_beside(load, compute, sync, host_load, host_compute, host_sync):
     """How many iterations of its host go by in one iteration of a guest.
 

@@ -76,7 +76,7 @@ def _weights(
 
 
 def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue: Catalogue) -> int:
-    """Go through the groups in order; a pair stands where its later half stood. Returns what is still needed."""
+    """Go through the groups in order; a pair stands where its later half stood. Returns the need."""
     groups, kinds = [], []
     for later, earlier in enumerate(mates):
         if earlier > later:
@@ -97,7 +97,7 @@ def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue
 def group_in_runs(
     buckets: list[Bucket], capacity: int, largest: int, least: Callable[[int], float], catalogue: Catalogue
 ) -> None:
-    """Cut each bucket into runs of neighbours; the first of a run takes in the others while slots are needed."""
+    """Cut buckets into runs of neighbours; the first of a run takes in the others while slots are needed."""
     need = sum(bucket.gpus * len(bucket.groups) for bucket in buckets)
     for bucket in buckets:
         groups, kinds = [], []

@@ -10,10 +10,10 @@ from itertools import permutations
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rota.core import columns as c
+from rota.core.compiled import kernel
 from rota.core.costs import SCHEDULED
 
 Stages = tuple[float, float, float]
@@ -41,9 +41,9 @@ def _half_cycle(a: Stages, b: Stages) -> float:
     return max(a[0], b[1] + b[2]) + max(b[0], a[1] + a[2])
 
 
-@njit(cache=True)
+@kernel
 def pipelined(stages, orders):
-    """Four resources for three stages: loading keeps two of them busy, storage and CPU, so it spans two slots.
+    """Four resources for three stages: loading keeps two of them busy, storage and CPU: two slots.
 
     Two rounds of four slots are filled from a cold start; the period is read off as soon as it repeats.
     """
@@ -69,7 +69,7 @@ def pipelined(stages, orders):
     return periods
 
 
-@njit(cache=True)
+@kernel
 def rotated(stages, orders, resources):
     """The paper's formula: in slot i member m is at stage i - m; the slowest member decides."""
     periods = np.zeros(orders.shape[0])
@@ -98,7 +98,7 @@ class Kind:
 
 
 class Catalogue:
-    """All kinds of groups met so far, numbered; pure arithmetic, kept because it is asked for again and again."""
+    """All kinds of groups met so far, numbered: pure arithmetic that is asked for again and again."""
 
     def __init__(self, resources: int, ordering: Ordering, contention: dict[int, float]) -> None:
         self._resources = resources
@@ -143,7 +143,9 @@ class Catalogue:
             stages = [self._jobs[profile][1] for profile in profiles]
             factor = self._contention.get(len(profiles), self._contention[4])
             best_s = period_s(stages, self._resources, "best") * factor
-            pace_s = best_s if self._ordering == "best" else period_s(stages, self._resources, "worst") * factor
+            pace_s = (
+                best_s if self._ordering == "best" else period_s(stages, self._resources, "worst") * factor
+            )
         used = sum(sum(self._jobs[profile][1]) for profile in profiles)
         # A group of jobs that do nothing in any stage has no period; it is as bad as can be.
         efficiency = used / (self._resources * pace_s) if pace_s > 0.0 else 0.0

@@ -10,8 +10,9 @@ result is exact. With many types the graph is handed to rustworkx instead, which
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from rota.core.compiled import kernel
 
 FEW = 20  # types up to which counting beats the graph
 BRANCHES = 500  # roundings tried before the graph is asked after all
@@ -46,7 +47,7 @@ def _pairs_by_graph(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDA
     return pairs
 
 
-@njit(cache=True)
+@kernel
 def assign(types, pairs):
     """The partner of each thing, or -1: the pairs are given out to things in ascending order."""
     n = types.shape[0]
@@ -66,7 +67,7 @@ def assign(types, pairs):
     return mates
 
 
-@njit(cache=True)
+@kernel
 def count_pairs(counts, weight):
     """How many pairs to make of each two types; and whether that is proven to be the best."""
     k = counts.shape[0]
@@ -110,7 +111,7 @@ def count_pairs(counts, weight):
     return best, True
 
 
-@njit(cache=True)
+@kernel
 def halved(flow):
     """Two types of which an odd number of half pairs were made, or -1."""
     k = flow.shape[0]
@@ -123,9 +124,9 @@ def halved(flow):
     return -1, -1
 
 
-@njit(cache=True)
+@kernel
 def transport(counts, weight, low, high):
-    """The heaviest flow from types to types within the bounds; returns it and its weight, -2 if there is none."""
+    """The heaviest flow from types to types within the bounds; returns it and its weight, or -2."""
     k = counts.shape[0]
     flow = low.copy()
     give = counts.astype(np.int64)
@@ -162,9 +163,9 @@ def transport(counts, weight, low, high):
         take[end - k] -= amount
 
 
-@njit(cache=True)
+@kernel
 def best_path(flow, weight, low, high, give, take, gain, came_from):
-    """The augmenting path that gains most: givers are nodes 0 to k-1, takers k to 2k-1. Returns its end, or -1."""
+    """The augmenting path that gains most, or -1: givers are nodes 0 to k-1, takers k to 2k-1."""
     k = give.shape[0]
     unreached = np.int64(-(2**62))
     for i in range(k):
@@ -197,7 +198,7 @@ def best_path(flow, weight, low, high, give, take, gain, came_from):
     return end
 
 
-@njit(cache=True)
+@kernel
 def min_on_path(flow, low, high, give, take, came_from, end):
     """How much fits through the path."""
     k = give.shape[0]

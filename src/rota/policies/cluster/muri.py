@@ -5,13 +5,14 @@ size are then grouped by maximum-weight matching, round after round, until the g
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rota.core.columns import GPUS, KINDS, ROW, SIZE, UNIT, UP
+from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.loop import Needs
@@ -43,7 +44,9 @@ class Muri:
         if self.multi_resource < 3:
             raise ConfigError(f"multi_resource {self.multi_resource}: a job has three stages, so at least 3")
         if not 1 <= self.packing_num <= self.multi_resource:
-            raise ConfigError(f"packing_num {self.packing_num}: it must be 1 to {self.multi_resource}, the number of resources")
+            raise ConfigError(
+                f"packing_num {self.packing_num}: it must be 1 to {self.multi_resource} (multi_resource)"
+            )
         if not self.weight_lbd >= 0.0:
             raise ConfigError(f"weight_lbd {self.weight_lbd}: it must be 0 or more")
 
@@ -76,7 +79,7 @@ class Muri:
         found = take(view.columns, order, view.nodes, self.packing_num, view.scratch, taken, ends)
         bounds = [0, *ends[:found].tolist()]
         rows = taken.tolist()
-        return [Bucket(int(view.gpus[rows[a]]), [(row,) for row in rows[a:b]]) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [Bucket(int(view.gpus[rows[a]]), [(row,) for row in rows[a:b]]) for a, b in pairwise(bounds)]
 
     def _group(self, view: View, buckets: list[Bucket]) -> list[tuple[tuple[int, ...], float]]:
         """The groups to run, each with its pace."""
@@ -86,7 +89,7 @@ class Muri:
             bucket.kinds = [catalogue.single(view.columns, group[0]) for group in bucket.groups]
         grouping = group_by_matching if self.matches else group_in_runs
         grouping(buckets, capacity, self.packing_num, self._least, catalogue)
-        groups = []
+        groups: list[tuple[tuple[int, ...], float]] = []
         for bucket in buckets:
             for rows, number in zip(bucket.groups, bucket.kinds, strict=True):
                 kind = catalogue.kinds[number]
@@ -107,12 +110,16 @@ class Muri:
         catalogue: Catalogue = view.memo["muri"]
         return catalogue
 
-    def _place(self, view: View, key: NDArray[np.float64], groups: list[tuple[tuple[int, ...], float]]) -> Plan:
+    def _place(
+        self, view: View, key: NDArray[np.float64], groups: list[tuple[tuple[int, ...], float]]
+    ) -> Plan:
         """First fit of whole groups, the most urgent member deciding; the members share its slots."""
         urgency = [min(key[row] for row in rows) if len(rows) > 1 else key[rows[0]] for rows, _ in groups]
         ranked = [groups[i] for i in np.argsort(urgency, kind="stable").tolist()]
         leaders = np.array([rows[0] for rows, _ in ranked], np.int32)
-        anchors = np.array([next((row for row in rows if view.place[row] >= 0.0), rows[0]) for rows, _ in ranked], np.int32)
+        anchors = np.array(
+            [next((row for row in rows if view.place[row] >= 0.0), rows[0]) for rows, _ in ranked], np.int32
+        )
         plan = first_fit(view, leaders, anchors=anchors)
         by_leader = {rows[0]: (rows, pace_s) for rows, pace_s in ranked}
         _share(plan, [by_leader[row] for row in plan.rows.tolist()])
@@ -128,7 +135,7 @@ def _share(plan: Plan, units: list[tuple[tuple[int, ...], float]]) -> None:
     plan.pace_s[: plan.jobs] = [pace_s for members, pace_s in units for _ in members]
 
 
-@njit(cache=True)
+@kernel
 def take(columns, order, nodes, packing_num, scratch, taken, ends):
     """Take who would run if every GPU were shared by `packing_num` jobs, bucket after bucket.
 

@@ -9,7 +9,6 @@ there were no nodes.
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rota.core.columns import (
@@ -26,6 +25,7 @@ from rota.core.columns import (
     UNIT,
     UP,
 )
+from rota.core.compiled import kernel
 from rota.core.plan import Plan
 from rota.core.state import View
 
@@ -55,19 +55,28 @@ def first_fit(
     if view.cost.keeps_slots if keep is None else keep:
         old = view.current
         plan.jobs = fit_keeping(
-            view.columns, order, order if anchors is None else anchors, view.nodes, view.slot_node, plan.index, plan.slots,
+            view.columns, order, order if anchors is None else anchors, view.nodes, view.slot_node,
+            plan.index, plan.slots,
             plan.pace_s, old.index, old.slots, view.scratch, STYLES[style], strict,
         )  # fmt: skip
     else:
         plan.jobs = fit_afresh(
-            view.columns, order, view.nodes, plan.index, plan.slots, plan.pace_s, view.scratch, STYLES[style], strict
+            view.columns,
+            order,
+            view.nodes,
+            plan.index,
+            plan.slots,
+            plan.pace_s,
+            view.scratch,
+            STYLES[style],
+            strict,
         )
     plan.order = order
     plan.wake_at_s = np.inf
     return plan
 
 
-@njit(cache=True)
+@kernel
 def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, strict):
     """First fit from an empty cluster; returns how many jobs were placed."""
     free, hint, failed = scratch[FREE], scratch[HINT], scratch[FAILED]
@@ -110,8 +119,22 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
     return placed
 
 
-@njit(cache=True)
-def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s, old_index, old_slots, scratch, style, strict):
+@kernel
+def fit_keeping(
+    columns,
+    order,
+    anchors,
+    nodes,
+    slot_node,
+    index,
+    slots,
+    pace_s,
+    old_index,
+    old_slots,
+    scratch,
+    style,
+    strict,
+):
     """First fit where running jobs stay put unless somebody before them needs their slots.
 
     A slot is held by a running job that is going to stay, as far as counting GPUs can tell. Newcomers take
@@ -174,14 +197,26 @@ def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s,
             kinds = columns[KINDS, row]
             parts = find(opened, nodes, gpus, kinds, style, hint, scratch[PICKED], scratch[COUNTS])
             if parts == 0:
-                parts = find_displacing(free, opened, nodes, gpus, kinds, style, scratch[PICKED], scratch[COUNTS])
+                parts = find_displacing(
+                    free, opened, nodes, gpus, kinds, style, scratch[PICKED], scratch[COUNTS]
+                )
             if parts == 0:
                 if strict:
                     break
                 failed[gpus] = kinds < 0.0
                 continue
             for part in range(parts):
-                used = take(scratch[PICKED, part], scratch[COUNTS, part], nodes, free, opened, taken, held, slots, used)
+                used = take(
+                    scratch[PICKED, part],
+                    scratch[COUNTS, part],
+                    nodes,
+                    free,
+                    opened,
+                    taken,
+                    held,
+                    slots,
+                    used,
+                )
         left -= gpus
         index[ROW, placed] = row
         index[UNIT, placed] = placed
@@ -191,7 +226,7 @@ def fit_keeping(columns, order, anchors, nodes, slot_node, index, slots, pace_s,
     return placed
 
 
-@njit(cache=True)
+@kernel
 def take(node, count, nodes, free, opened, taken, held, slots, used):
     """Take slots of a node: those that nobody holds first, then those of jobs further down."""
     first = nodes[FIRST, node]
@@ -211,13 +246,13 @@ def take(node, count, nodes, free, opened, taken, held, slots, used):
     return used
 
 
-@njit(cache=True)
+@kernel
 def may_use(nodes, node, kinds):
     """Whether a node's device kind is in the set; a negative set is all of them."""
     return kinds < 0.0 or (int(kinds) >> nodes[KIND, node]) & 1 == 1
 
 
-@njit(cache=True)
+@kernel
 def find(free, nodes, gpus, kinds, style, hint, picked, counts):
     """Choose nodes for a gang; returns how many, 0 if it does not fit.
 
@@ -243,13 +278,17 @@ def find(free, nodes, gpus, kinds, style, hint, picked, counts):
     return 0
 
 
-@njit(cache=True)
+@kernel
 def find_displacing(free, opened, nodes, gpus, kinds, style, picked, counts):
-    """Choose nodes for a gang that has to displace others: the node where it displaces fewest, if one will do."""
+    """Choose nodes for a gang that has to displace others: if one node will do, where it displaces fewest."""
     best = -1
     if style == CONSOLIDATED:
         for node in range(nodes.shape[1]):
-            if free[node] >= gpus and may_use(nodes, node, kinds) and (best < 0 or opened[node] > opened[best]):
+            if (
+                free[node] >= gpus
+                and may_use(nodes, node, kinds)
+                and (best < 0 or opened[node] > opened[best])
+            ):
                 best = node
     if best >= 0:
         picked[0] = best
@@ -258,9 +297,9 @@ def find_displacing(free, opened, nodes, gpus, kinds, style, picked, counts):
     return find(free, nodes, gpus, kinds, style, np.zeros(gpus + 1, np.int32), picked, counts)
 
 
-@njit(cache=True)
+@kernel
 def find_whole(free, nodes, gpus, kinds, picked, counts):
-    """A gang larger than any node: inside the first switch that has room, or over all if none is large enough."""
+    """A gang larger than any node: in the first switch that has room, or over all if none is large enough."""
     begin = 0
     some_switch_is_large_enough = False
     while begin < nodes.shape[1]:
@@ -280,9 +319,9 @@ def find_whole(free, nodes, gpus, kinds, picked, counts):
     return find_between(free, nodes, gpus, kinds, 0, nodes.shape[1], picked, counts)
 
 
-@njit(cache=True)
+@kernel
 def find_between(free, nodes, gpus, kinds, begin, end, picked, counts):
-    """Idle nodes in index order while they are needed whole, then the first other node with room for the rest."""
+    """Idle nodes in index order while needed whole, then the first other node with room for the rest."""
     parts = 0
     rest = gpus
     for node in range(begin, end):
@@ -306,7 +345,7 @@ def find_between(free, nodes, gpus, kinds, begin, end, picked, counts):
     return 0
 
 
-@njit(cache=True)
+@kernel
 def find_spread(free, nodes, gpus, kinds, picked, counts):
     """Slot after slot from the node with the most free ones."""
     n = nodes.shape[1]
@@ -314,9 +353,9 @@ def find_spread(free, nodes, gpus, kinds, picked, counts):
     for _ in range(gpus):
         best = -1
         for node in range(n):
-            if free[node] > counts[node] and may_use(nodes, node, kinds):
-                if best < 0 or free[node] - counts[node] > free[best] - counts[best]:
-                    best = node
+            left = free[node] - counts[node]
+            if left > 0 and may_use(nodes, node, kinds) and (best < 0 or left > free[best] - counts[best]):
+                best = node
         if best < 0:
             return 0
         counts[best] += 1
@@ -329,7 +368,7 @@ def find_spread(free, nodes, gpus, kinds, picked, counts):
     return parts
 
 
-@njit(cache=True)
+@kernel
 def find_anywhere(free, nodes, gpus, kinds, picked, counts):
     """Free slots in index order."""
     parts = 0

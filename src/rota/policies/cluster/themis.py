@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, SIZE, SUBMIT_S, UP
+from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.loop import Needs
 from rota.core.plan import Plan
@@ -20,7 +20,7 @@ SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)
 
 @dataclass(frozen=True, slots=True)
 class Themis:
-    """Shares that make the largest ratio of finish time to fair finish time as small as possible; then by deficit."""
+    """Shares under which the worst ratio of finish time to fair finish time is smallest; then by deficit."""
 
     placement: Style = "consolidated"
     """How a gang is put on nodes."""
@@ -35,10 +35,9 @@ class Themis:
         ranked = self._rank(view, capacity)
         plan = first_fit(view, ranked, style=self.placement)
         if not view.cost.keeps_slots:
-            # The reference places those it has chosen anew, the largest first; one that does not fit then waits.
+            # The reference places those chosen anew, the largest first; one that does not fit then waits.
             largest_first = -view.gpus
-            chosen = np.array([row for row in ranked.tolist() if row in set(plan.rows.tolist())], np.int32)
-            plan = first_fit(view, view.rank(largest_first, chosen), style=self.placement)
+            plan = first_fit(view, view.rank(largest_first, plan.rows.copy()), style=self.placement)
             plan.order = view.rank(largest_first, ranked)
         return plan
 
@@ -51,7 +50,7 @@ class Themis:
         return view.rank(-urgency, view.rank(-owed_s, by_share))
 
 
-@njit(cache=True)
+@kernel
 def share_out(columns, order, now_s, capacity, shares, owed_s):
     """Find each job's share of its gang and what it is owed, and keep the accounts of fair work."""
     n = order.shape[0]
@@ -82,7 +81,7 @@ def share_out(columns, order, now_s, capacity, shares, owed_s):
     return
 
 
-@njit(cache=True)
+@kernel
 def fairest_shares(left_s, fair, gpus, age_s, capacity):
     """Minimise the largest (age + left ÷ share) ÷ fair work by bisection; spread what is left over evenly."""
     ratio = 0.0
@@ -107,7 +106,7 @@ def fairest_shares(left_s, fair, gpus, age_s, capacity):
     return x
 
 
-@njit(cache=True)
+@kernel
 def demand(ratio, left_s, fair, gpus, age_s, x):
     """The least shares with which nobody exceeds the ratio; returns the GPUs they take together."""
     total = 0.0

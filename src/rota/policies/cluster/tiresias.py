@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from rota.core.columns import EXECUTED_S, GPUS, JOB, OWN, PLACE, ROW
+from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
@@ -25,10 +25,13 @@ class Tiresias:
     limits_gpu_s: tuple[float, ...] = (3250.0, 7200.0)
     """Attained GPU-seconds at which a job sinks from each queue to the next."""
     placement: Style | None = None
-    """How a gang is put on nodes; by default consolidated, but anywhere with the `interval` cost, as its reference only counts GPUs."""
+    """How a gang is put on nodes: consolidated; anywhere with `interval`, whose reference counts GPUs only."""
 
     def __post_init__(self) -> None:
-        if list(self.limits_gpu_s) != sorted(set(self.limits_gpu_s)) or min(self.limits_gpu_s, default=1.0) <= 0.0:
+        if (
+            list(self.limits_gpu_s) != sorted(set(self.limits_gpu_s))
+            or min(self.limits_gpu_s, default=1.0) <= 0.0
+        ):
             raise ConfigError(f"limits_gpu_s {self.limits_gpu_s}: they must be above 0 and rise")
 
     @property
@@ -46,7 +49,7 @@ class Tiresias:
         return plan
 
 
-@njit(cache=True)
+@kernel
 def sink(columns, order, index, jobs, limits, queued):
     """Move running jobs that have had enough to the tail of the next queue, in order of arrival."""
     key = np.empty(columns.shape[1])
@@ -63,7 +66,7 @@ def sink(columns, order, index, jobs, limits, queued):
     sort_by(order, key, queued)
 
 
-@njit(cache=True)
+@kernel
 def settle(columns, queued, index, jobs, limits, now_s, order):
     """Put the waiting jobs of each queue behind its running ones; returns when the next job will sink."""
     key = np.empty(columns.shape[1])

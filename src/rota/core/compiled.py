@@ -1,0 +1,60 @@
+"""The decorator for compiled code: Numba's, with a cache that notices when *any* of our sources changes.
+
+Numba's own cache only looks at the file of the function itself, but our kernels compile in constants of
+other files (the order of columns, the kinds of events) and the code of other kernels. So the cache is kept
+in a folder named after all the sources that matter: those of `core`, and those with a kernel in them. It is
+outside the package, which may be read-only, and shared by all checkouts in which these sources are equal.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+KEPT = 4  # caches of other versions that are left alone
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called, or load it from the cache."""
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_folder())
+    try:
+        return numba.njit(cache=True)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+@cache
+def cache_folder() -> Path:
+    """Where the compiled code of these very sources is kept."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(package.rglob("*.py")):
+        text = source.read_bytes()
+        if source.parent == package / "core" or b"@kernel" in text:
+            digest.update(text)
+    home = Path(os.environ.get("ROTA_CACHE") or Path.home() / ".cache" / "rota") / "kernels"
+    folder = home / digest.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        _prune(home)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="rota-kernels-"))
+    return folder
+
+
+def _prune(home: Path) -> None:
+    """Remove the caches that were not used for longest."""
+    by_age = sorted(
+        (folder for folder in home.iterdir() if folder.is_dir()), key=lambda folder: folder.stat().st_mtime
+    )
+    for folder in by_age[: -KEPT - 1]:
+        shutil.rmtree(folder, ignore_errors=True)
