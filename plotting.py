@@ -6,7 +6,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-VENV = Path(__file__).resolve().parent / ".venv"
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
 
 if __name__ == "__main__":
     if not getattr(sys.flags, "safe_path", False):
@@ -18,4 +19,8 @@ if __name__ == "__main__":
         os.execv(python, [str(python), *sys.argv])
     from rota.cli import main
 
-    sys.exit(main(["plot", *sys.argv[1:]]))
+    here = Path(os.path.relpath(ROOT))
+    given = sys.argv[1:]
+    runs = [] if any(Path(word).is_dir() for word in given) else [str(here / "results")]
+    out = [] if "--out" in given else ["--out", str(here / "plots")]
+    sys.exit(main(["plot", *runs, *out, *given]))

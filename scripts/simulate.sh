@@ -1,14 +1,31 @@
 #!/usr/bin/env bash
-# Replays a trace under schedulers and draws the figures: scripts/simulate.sh [CONFIG] [--quick] [--set key=value]
+# Replays the shipped workload under every scheduler and draws the figures.
+#
+#     bash scripts/simulate.sh [CONFIG] [--quick] [--set key=value] [--out DIR] …
+#
+# Arguments go to `rota simulate`. Runs go to results/simulate (results/quick with --quick) unless --out says
+# otherwise, figures to plots/; runs that are there already, made from the same inputs, are reused.
 set -euo pipefail
 
-scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-python="$(bash "$scripts/setup.sh")"
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+python="$(bash "$root/scripts/setup.sh")"
+here="$root/"
+[[ $PWD != "$root" ]] || here="" # so that figures do not quote where the checkout is
 
-"$python" -P -m rota simulate "$@"
+runs="${here}results/simulate" quick="" draw=yes out=""
 for argument in "$@"; do
+    [[ $out != next ]] || { runs="$argument" && out=given; }
     case "$argument" in
-        -h | --help* | --json*) exit ;; # nothing was written that could be drawn
+        --quick) quick=--quick ;;
+        --out) out=next ;;
+        --out=*) runs="${argument#--out=}" && out=given ;;
+        -h | --help | --help-config | --json) draw="" ;;
     esac
 done
-exec "$python" -P -m rota plot
+[[ -z $quick || $out == given ]] || runs="${here}results/quick"
+
+if [[ -z $draw ]]; then
+    exec "$python" -P -m rota simulate "$@"
+fi
+"$python" -P -m rota simulate --out "$runs" "$@"
+exec "$python" -P -m rota plot "$runs" --out "${here}plots" ${quick:+"$quick"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rota.results.folder import RunFolder
     from rota.results.run import Run
 
-RUNS = Path("results/simulate")
+RUNS = Path("results")
 OUT = Path("plots")
 SIMULATE = "bash scripts/simulate.sh"
 HOUR_S = 3600.0
@@ -105,8 +105,8 @@ def _read(folders: list["RunFolder"]) -> list["Run"]:
 
 
 def _draw(group: "Group", out: Path, names: list[str], options: "Options") -> Iterator[Path]:
+    from rota.core.atomic import written
     from rota.figures.page import save
-    from rota.results.atomic import written
 
     for name in names:
         for sheet in figure(name)(group, options):

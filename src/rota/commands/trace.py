@@ -125,8 +125,9 @@ def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
 
 
 def _draw(path: Path, jobs: "Workload") -> None:
+    from rota.core.atomic import written
     from rota.figures.trace import png, trace_figure
-    from rota.workload.atomic import write_atomically
 
-    write_atomically(path, png(trace_figure(jobs)))
+    with written(path) as stream:
+        stream.write(png(trace_figure(jobs)))
     print(f"note: drawn into {path}", file=sys.stderr)

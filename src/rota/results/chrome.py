@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rota.core.atomic import written
 from rota.core.cluster import Cluster
 from rota.core.timeline import Timeline
-from rota.results.atomic import written
 from rota.results.jobs import Jobs
 from rota.results.metrics import measure
 from rota.results.segments import Segments, segments

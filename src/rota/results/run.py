@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rota import __version__
+from rota.core.atomic import written
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError
 from rota.core.timeline import Timeline
 from rota.results import cluster_record
-from rota.results.atomic import written
 from rota.results.folder import AGAIN, FORMAT, RunFolder
 from rota.results.jobs import JobColumns, Jobs, JobTimes
 from rota.results.jobs_file import read_jobs, write_jobs

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.workload.atomic import write_atomically
+from rota.core.atomic import written
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
 from rota.workload.jobs import Workload, workload
 from rota.workload.profiles import MODELS
@@ -74,7 +74,8 @@ def read(path: Path, seed: int = 0) -> Workload:
 
 def write(path: Path, jobs: Workload) -> None:
     """Write a workload so that `read` gives it back, but for its name (the file's) and its notes."""
-    write_atomically(path, text(jobs).encode("utf-8"))
+    with written(path) as stream:
+        stream.write(text(jobs).encode())
 
 
 def text(jobs: Workload) -> str:

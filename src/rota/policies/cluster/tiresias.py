@@ -25,7 +25,7 @@ class Tiresias:
     limits_gpu_s: tuple[float, ...] = (3250.0, 7200.0)
     """Attained GPU-seconds at which a job sinks from each queue to the next."""
     placement: Style | None = None
-    """How a gang is put on nodes: consolidated; anywhere with `interval`, whose reference counts GPUs only."""
+    """How a gang is put on nodes: consolidated; anywhere with `interval`, as its reference does not look."""
 
     def __post_init__(self) -> None:
         if (
