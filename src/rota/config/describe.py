@@ -12,6 +12,9 @@ from rota.config.bind import is_required, keys, without_none
 from rota.config.notation import show
 
 
+DEFAULT_WIDTH = 24
+
+
 class Setting(NamedTuple):
     """One line of the list."""
 
@@ -27,11 +30,16 @@ def describe(kind: type) -> list[Setting]:
 
 def help_text(kind: type) -> str:
     """The list as aligned columns, for `--help-config`."""
-    settings = describe(kind)
+    settings = [setting._replace(default=shorten(setting.default)) for setting in describe(kind)]
     width = max((len(setting.key) for setting in settings), default=0)
     default_width = max((len(setting.default) for setting in settings), default=0)
     lines = (f"{s.key:{width}}  {s.default:{default_width}}  {s.meaning}".rstrip() for s in settings)
     return "\n".join(lines)
+
+
+def shorten(text: str) -> str:
+    """So much of a default as a column has room for."""
+    return text if len(text) <= DEFAULT_WIDTH else text[: DEFAULT_WIDTH - 1] + "…"
 
 
 def _settings(kind: Any, prefix: str) -> Iterator[Setting]:

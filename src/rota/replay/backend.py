@@ -6,6 +6,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core import columns as c
 from rota.core.cluster import Cluster
 from rota.core.costs import EXACT, Ties
 from rota.core.errors import Stuck
@@ -50,9 +51,7 @@ class Replay:
             if changes and changes[-1][0] <= at_s:
                 at_s, ends = changes[-1][0], ends if changes[-1][0] == at_s else 0
             if at_s == np.inf:
-                raise Stuck(
-                    f"at {state.now_s:g} s {state.active} jobs wait, nothing runs and nothing will happen"
-                )
+                raise Stuck(_stuck(state))
             first = arrived
             if arrival_s == at_s:
                 limit_s = at_s + rel * at_s
@@ -90,3 +89,10 @@ class Replay:
             state.columns, plan.index, plan.jobs, state.view.order, state.now_s, not state.cost.each_instant,
             self._ties.ends_rel, self._ties.ends_abs, self._ending,
         )  # fmt: skip
+
+
+def _stuck(state: State) -> str:
+    row = state.order[0]
+    job, slots = int(state.columns[c.JOB, row]), int(state.columns[c.GPUS, row])
+    first = f"the first, number {job} of the trace, needs {slots} slots"
+    return f"at {state.now_s:g} s nothing runs and nothing will happen, but {state.active} jobs wait; {first}"

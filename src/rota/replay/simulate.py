@@ -69,4 +69,5 @@ def warm_up(policy: Policy, cost: Cost = RESTART) -> None:
         duration_s=np.linspace(1.0, 5000.0, n),
         priority=[i % 2 for i in range(n)],
     )
-    simulate(jobs, Cluster.uniform(2, 2), policy, cost)
+    uneven = Cluster(Cluster.uniform(2, 2).nodes, cross_node=1.5)
+    simulate(jobs, uneven, policy, cost)

@@ -151,8 +151,10 @@ def reserve(columns, row, gpus, nodes, slots, available):
     if gpus <= largest:
         node = int(columns[PIN, row]) - 1
         if node < 0:
-            node = roomiest(gpus, available)
+            node = roomiest(gpus, nodes, available)
             columns[PIN, row] = node + 1.0
+        if node < 0:
+            return 0
         taken = own(columns, row, node, min(gpus - have, available[node]), nodes, slots, available)
     else:
         for node in range(n_nodes):
@@ -169,13 +171,14 @@ def reserve(columns, row, gpus, nodes, slots, available):
 
 
 @kernel
-def roomiest(gpus, available):
-    """The first node with enough available GPUs, else the first of those with the most."""
-    best = 0
-    for node in range(available.shape[0]):
+def roomiest(gpus, nodes, available):
+    """The first node with enough available GPUs, else the first with the most; -1 if none has any."""
+    best = -1
+    for node in range(nodes.shape[1]):
         if available[node] >= gpus:
             return node
-        if available[node] > available[best]:
+        large_enough = nodes[SIZE, node] >= gpus
+        if large_enough and available[node] > (0 if best < 0 else available[best]):
             best = node
     return best
 
