@@ -75,9 +75,8 @@ def alone(function, *arguments):
 
 def print_growth(names: list[str], sizes: list[int]) -> None:
     print(f"{GPUS} GPUs, offered load {LOAD}, restart cost, timeline kept; one core")
-    print(
-        f"{'scheduler':20}{'jobs':>9}{'wall s':>9}{'events/s':>11}{'jobs/s':>9}{'µs/event':>10}{'growth':>8}{'MB':>6}"
-    )
+    titles = f"{'wall s':>9}{'events/s':>11}{'jobs/s':>9}{'µs/event':>10}{'growth':>8}{'MB':>6}"
+    print(f"{'scheduler':20}{'jobs':>9}{titles}")
     for name in names:
         before = None
         for jobs in sizes:

@@ -176,6 +176,7 @@ def _one(
     case: Case, name: str, policy: "Policy", jobs: "Workload", cluster: "Cluster", args: argparse.Namespace
 ) -> Outcome:
     """Run one scheduler, or take its run from the folder if it was made from the same inputs."""
+    from rota.core.compiled import is_cold
     from rota.replay.simulate import simulate, warm_up
     from rota.results.metrics import measure
     from rota.results.run import read_run, write_run
@@ -187,6 +188,8 @@ def _one(
         found = read_run(folder)
         print(f"{folder}: reused, its inputs are the same", file=sys.stderr)
         return Outcome(case.name, name, found.metrics, found.wall_s)
+    if is_cold():
+        print("compiling the simulator: once per version, about half a minute", file=sys.stderr)
     warm_up(policy, case.config.cost_model)
     with _progress(name, len(jobs)) as bar:
         done = simulate(jobs, cluster, policy, case.config.cost_model, bar.move_to)

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from rota.config.bind import is_required, keys, without_none
 from rota.config.notation import show
 
-
 DEFAULT_WIDTH = 24
 
 

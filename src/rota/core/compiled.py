@@ -51,6 +51,11 @@ def cache_folder() -> Path:
     return folder
 
 
+def is_cold() -> bool:
+    """Whether nothing of these sources has been compiled yet."""
+    return not any(cache_folder().rglob("*.nbi"))
+
+
 def _prune(home: Path) -> None:
     """Remove the caches that were not used for longest."""
     by_age = sorted(

@@ -39,7 +39,9 @@ class Tiresias:
         return Needs(own=("level",), ties=Ties(arrivals_rel=1e-9))
 
     def plan(self, view: View) -> Plan:
-        limits = np.array(self.limits_gpu_s)
+        limits = view.memo.get("limits")
+        if limits is None:
+            limits = view.memo["limits"] = np.array(self.limits_gpu_s)
         queued = np.empty_like(view.order)
         sink(view.columns, view.order, view.current.index, view.current.jobs, limits, queued)
         style = self.placement or ("anywhere" if view.cost.each_instant else "consolidated")
