@@ -44,8 +44,10 @@ class Tiresias:
             limits = view.memo["limits"] = np.array(self.limits_gpu_s)
         queued = np.empty_like(view.order)
         sink(view.columns, view.order, view.current.index, view.current.jobs, limits, queued)
-        style = self.placement or ("anywhere" if view.cost.each_instant else "consolidated")
-        plan = first_fit(view, queued, style=style)
+        if view.cost.each_instant and self.placement is None:
+            plan = first_fit(view, queued, style="anywhere", keep=True)  # its reference only counts GPUs
+        else:
+            plan = first_fit(view, queued, style=self.placement or "consolidated")
         plan.order = np.empty_like(view.order)
         plan.wake_at_s = settle(view.columns, queued, plan.index, plan.jobs, limits, view.now_s, plan.order)
         return plan
