@@ -61,13 +61,15 @@ def run(args: argparse.Namespace) -> int:
     if args.help_config:
         _print_keys()
         return 0
+    from rota.results.table import Line, table
+
     rows = []
     for case in _cases(args):
-        rows += list(_simulate(case, args))
+        rows += _simulate(case, args)
     if args.json:
         print(json.dumps([_json_row(row) for row in rows]))
     else:
-        print(_table(rows))
+        print(table([Line(f"{row.case} {row.scheduler}".strip(), row.metrics, row.wall_s) for row in rows]))
     return 0
 
 
@@ -264,37 +266,6 @@ def _json_row(row: Outcome) -> dict[str, Any]:
         **{key: figures[key] for key in JSON_KEYS},
         "wall_s": row.wall_s,
     }
-
-
-def _table(rows: list[Outcome]) -> str:
-    """One line per run; times in the unit that suits them."""
-    unit, seconds = _unit(max(row.metrics.avg_jct_s for row in rows))
-    header = [
-        "scheduler", f"avg JCT [{unit}]", "p50", "p99", "makespan", "queueing", "utilisation", "fairness",
-        "preemptions", "wall s",
-    ]  # fmt: skip
-    lines = [header]
-    for row in rows:
-        m = row.metrics
-        times = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
-        shares = [f"{m.utilisation:.1%}", f"{m.fairness_mean:.2f}", f"{m.preemptions:,}", f"{row.wall_s:.3f}"]
-        name = f"{row.case} {row.scheduler}".strip()
-        lines.append([name, *(f"{t / seconds:,.2f}" for t in times), *shares])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join(
-        "   ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
-
-
-def _unit(seconds: float) -> tuple[str, float]:
-    for name, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= size:
-            return name, size
-    return "s", 1.0
 
 
 def _print_keys() -> None:

@@ -20,7 +20,8 @@ from rota.core.plan import Plan
 from rota.core.state import View
 from rota.policies.cluster.grouping import Bucket, group_by_matching, group_in_runs
 from rota.policies.cluster.interleaving import CONTENTION, CONTENTION_UNMATCHED, Catalogue, Ordering
-from rota.policies.cluster.placement import CONSOLIDATED, COUNTS, FAILED, FREE, HINT, PICKED, find, first_fit
+from rota.policies.cluster.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
+from rota.policies.cluster.room import CONSOLIDATED, find
 
 
 @dataclass(frozen=True, slots=True)

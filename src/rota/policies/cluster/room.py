@@ -1,0 +1,147 @@
+"""Finding room for one gang: which nodes have enough free slots, and how many to take of each."""
+
+import numpy as np
+
+from rota.core.columns import KIND, SIZE, SWITCH
+from rota.core.compiled import kernel
+
+CONSOLIDATED, SPREAD, ANYWHERE = range(3)
+"""Ways to put a gang on nodes, described in `placement`."""
+
+
+@kernel
+def may_use(nodes, node, kinds):
+    """Whether a node's device kind is in the set; a negative set is all of them."""
+    return kinds < 0.0 or (int(kinds) >> nodes[KIND, node]) & 1 == 1
+
+
+@kernel
+def find(free, nodes, gpus, kinds, style, hint, picked, counts):
+    """Choose nodes for a gang; returns how many, 0 if it does not fit.
+
+    `hint[gpus]` is where to look first: nodes before it failed for this size in this pass.
+    """
+    if style == SPREAD:
+        return find_spread(free, nodes, gpus, kinds, picked, counts)
+    if style == ANYWHERE:
+        return find_anywhere(free, nodes, gpus, kinds, picked, counts)
+    largest = 0
+    for node in range(nodes.shape[1]):
+        if nodes[SIZE, node] > largest and may_use(nodes, node, kinds):
+            largest = nodes[SIZE, node]
+    if gpus > largest:
+        return find_whole(free, nodes, gpus, kinds, picked, counts)
+    for node in range(hint[gpus] if kinds < 0.0 else 0, nodes.shape[1]):
+        if free[node] >= gpus and may_use(nodes, node, kinds):
+            if kinds < 0.0:
+                hint[gpus] = node
+            picked[0] = node
+            counts[0] = gpus
+            return 1
+    return 0
+
+
+@kernel
+def find_displacing(free, opened, nodes, gpus, kinds, style, picked, counts):
+    """Choose nodes for a gang that has to displace others: if one node will do, where it displaces fewest."""
+    best = -1
+    if style == CONSOLIDATED:
+        for node in range(nodes.shape[1]):
+            if (
+                free[node] >= gpus
+                and may_use(nodes, node, kinds)
+                and (best < 0 or opened[node] > opened[best])
+            ):
+                best = node
+    if best >= 0:
+        picked[0] = best
+        counts[0] = gpus
+        return 1
+    return find(free, nodes, gpus, kinds, style, np.zeros(gpus + 1, np.int32), picked, counts)
+
+
+@kernel
+def find_whole(free, nodes, gpus, kinds, picked, counts):
+    """A gang larger than any node: in the first switch that has room, or over all if none is large enough."""
+    begin = 0
+    some_switch_is_large_enough = False
+    while begin < nodes.shape[1]:
+        end = begin
+        size = 0
+        while end < nodes.shape[1] and nodes[SWITCH, end] == nodes[SWITCH, begin]:
+            size += nodes[SIZE, end] if may_use(nodes, end, kinds) else 0
+            end += 1
+        if size >= gpus:
+            some_switch_is_large_enough = True
+            parts = find_between(free, nodes, gpus, kinds, begin, end, picked, counts)
+            if parts:
+                return parts
+        begin = end
+    if some_switch_is_large_enough:
+        return 0
+    return find_between(free, nodes, gpus, kinds, 0, nodes.shape[1], picked, counts)
+
+
+@kernel
+def find_between(free, nodes, gpus, kinds, begin, end, picked, counts):
+    """Idle nodes in index order while needed whole, then the first other node with room for the rest."""
+    parts = 0
+    rest = gpus
+    for node in range(begin, end):
+        if 0 < nodes[SIZE, node] <= rest and free[node] == nodes[SIZE, node] and may_use(nodes, node, kinds):
+            picked[parts] = node
+            counts[parts] = nodes[SIZE, node]
+            rest -= nodes[SIZE, node]
+            parts += 1
+    if rest == 0:
+        return parts
+    for node in range(begin, end):
+        if free[node] < rest or not may_use(nodes, node, kinds):
+            continue
+        is_picked = False
+        for part in range(parts):
+            is_picked |= picked[part] == node
+        if not is_picked:
+            picked[parts] = node
+            counts[parts] = rest
+            return parts + 1
+    return 0
+
+
+@kernel
+def find_spread(free, nodes, gpus, kinds, picked, counts):
+    """Slot after slot from the node with the most free ones."""
+    n = nodes.shape[1]
+    counts[:n] = 0
+    for _ in range(gpus):
+        best = -1
+        for node in range(n):
+            left = free[node] - counts[node]
+            if left > 0 and may_use(nodes, node, kinds) and (best < 0 or left > free[best] - counts[best]):
+                best = node
+        if best < 0:
+            return 0
+        counts[best] += 1
+    parts = 0
+    for node in range(n):
+        if counts[node] > 0:
+            picked[parts] = node
+            counts[parts] = counts[node]
+            parts += 1
+    return parts
+
+
+@kernel
+def find_anywhere(free, nodes, gpus, kinds, picked, counts):
+    """Free slots in index order."""
+    parts = 0
+    rest = gpus
+    for node in range(nodes.shape[1]):
+        if free[node] > 0 and may_use(nodes, node, kinds):
+            picked[parts] = node
+            counts[parts] = min(free[node], rest)
+            rest -= counts[parts]
+            parts += 1
+            if rest == 0:
+                return parts
+    return 0
