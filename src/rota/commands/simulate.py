@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from rota.results.table import Line, table
 
-    rows = []
+    rows: list[Outcome] = []
     for case in _cases(args):
         rows += _simulate(case, args)
     if args.json:
