@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import COSTS, RESTART
+from rota.core.events import Moved, Started
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.replay.simulate import simulate
 from rota.workload.jobs import Workload, workload
@@ -86,6 +87,21 @@ def test_sharing_schedulers_survive_the_loss_of_nodes(name, referee, jobs):
     policy = scheduler_class(name)()
     done = simulate(jobs, cluster, policy)
     referee(jobs, cluster, RESTART, policy.needs.sharing, done.timeline)
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("name", SCHEDULERS)
+@settings(max_examples=15, deadline=None)
+@given(jobs=workloads(largest=8), data=st.data())
+def test_jobs_run_only_on_devices_that_they_may_use(name, cost, jobs, data):
+    choices = st.sampled_from([(), ("v100",), ("k80",), ("k80", "v100")])
+    kinds = tuple(data.draw(st.lists(choices, min_size=len(jobs), max_size=len(jobs))))
+    cluster = Cluster((Node(4, 0, "k80"), Node(8, 0, "v100"), Node(8, 0, "k80"), Node(4, 0, "v100")))
+    node_of = cluster.slot_nodes()
+    done = simulate(replace(jobs, kinds=kinds), cluster, scheduler_class(name)(), COSTS[cost])
+    for event in done.timeline:
+        if isinstance(event, Started | Moved) and kinds[event.job]:
+            assert {cluster.nodes[node_of[slot]].kind for slot in event.slots} <= set(kinds[event.job])
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)

@@ -12,6 +12,8 @@ from rota.core.columns import (
     GIVEN,
     GPUS,
     JOB,
+    KIND,
+    KINDS,
     PACE_S,
     PLACE,
     REMAINING,
@@ -35,7 +37,7 @@ PAUSED = int(Kind.PAUSED)
 STARTED = int(Kind.STARTED)
 
 KEEP, START, MOVE = 0, 1, 2
-NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED = -1, -2, -3, -4, -5
+NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED, WRONG_KIND = -1, -2, -3, -4, -5, -6
 
 
 @kernel
@@ -146,6 +148,9 @@ def compare(
             for i in range(begin, begin + gpus):
                 if slots[i] < 0 or slots[i] >= load.shape[0] or nodes[UP, slot_node[slots[i]]] == 0:
                     return BAD_SLOT
+                kinds = columns[KINDS, row]
+                if kinds >= 0.0 and (int(kinds) >> nodes[KIND, slot_node[slots[i]]]) & 1 == 0:
+                    return WRONG_KIND
         for i in range(begin, begin + gpus):
             load[slots[i]] += 1
             if load[slots[i]] > sharing:

@@ -262,6 +262,7 @@ _ILLEGAL = {
     kernels.PLANNED_TWICE: "the plan names a job twice",
     kernels.WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
     kernels.BAD_SLOT: "the plan names a slot that is not there",
+    kernels.WRONG_KIND: "the plan puts a job on a device that it may not use",
     kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
 }
 

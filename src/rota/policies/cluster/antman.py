@@ -12,6 +12,7 @@ from rota.core.columns import (
     GPUS,
     ITERATION_S,
     JOB,
+    KINDS,
     LOAD_S,
     OWN,
     PLACE,
@@ -27,6 +28,7 @@ from rota.core.costs import Ties
 from rota.core.loop import Needs
 from rota.core.plan import Plan
 from rota.core.state import View
+from rota.policies.cluster.room import may_use
 
 # Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
 PHASE = OWN
@@ -143,22 +145,25 @@ def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, ch
 def reserve(columns, row, gpus, nodes, slots, available):
     """Take available GPUs for a guaranteed job and start it once it has all; returns how many were taken."""
     n_nodes = nodes.shape[1]
+    kinds = columns[KINDS, row]
     largest = 0
     for node in range(n_nodes):
-        largest = max(largest, nodes[SIZE, node])
+        if may_use(nodes, node, kinds):
+            largest = max(largest, nodes[SIZE, node])
     have = held(columns, row, slots) if columns[PHASE, row] == RESERVING else 0
     taken = 0
     if gpus <= largest:
         node = int(columns[PIN, row]) - 1
         if node < 0:
-            node = roomiest(gpus, nodes, available)
+            node = roomiest(gpus, kinds, nodes, available)
             columns[PIN, row] = node + 1.0
         if node < 0:
             return 0
         taken = own(columns, row, node, min(gpus - have, available[node]), nodes, slots, available)
     else:
         for node in range(n_nodes):
-            if have + taken < gpus and available[node] == nodes[SIZE, node]:
+            idle = available[node] == nodes[SIZE, node]
+            if have + taken < gpus and idle and may_use(nodes, node, kinds):
                 wanted = min(gpus - have - taken, available[node])
                 taken += own(columns, row, node, wanted, nodes, slots, available)
     columns[PHASE, row] = RESERVING
@@ -171,10 +176,12 @@ def reserve(columns, row, gpus, nodes, slots, available):
 
 
 @kernel
-def roomiest(gpus, nodes, available):
+def roomiest(gpus, kinds, nodes, available):
     """The first node with enough available GPUs, else the first with the most; -1 if none has any."""
     best = -1
     for node in range(nodes.shape[1]):
+        if not may_use(nodes, node, kinds):
+            continue
         if available[node] >= gpus:
             return node
         large_enough = nodes[SIZE, node] >= gpus
@@ -223,8 +230,10 @@ def squeeze_in(columns, row, gpus, nodes, slots, chosen, used):
     where = np.empty(slots.shape[1], np.int32)
     load = np.empty(slots.shape[1])
     for node in range(nodes.shape[1]):
+        if not nodes[UP, node] or not may_use(nodes, node, columns[KINDS, row]):
+            continue
         for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
-            if slots[LOAD, slot] < FULL and nodes[UP, node]:
+            if slots[LOAD, slot] < FULL:
                 where[n] = slot
                 load[n] = slots[LOAD, slot]
                 n += 1

@@ -61,9 +61,12 @@ class Muri:
     def plan(self, view: View) -> Plan:
         key = self._key(view)
         order = view.rank(key)
-        buckets = self._take(view, order)
-        groups = self._group(view, buckets)
-        plan = self._place(view, key, groups)
+        taken, ends = self._take(view, order)
+        capacity = int((view.nodes[SIZE] * view.nodes[UP]).sum())
+        if self.matches and view.gpus[taken].sum() <= capacity:
+            plan = first_fit(view, view.rank(key, taken))  # nobody has to share
+        else:
+            plan = self._place(view, key, self._group(view, _buckets(view, taken, ends), capacity))
         plan.order = view.rank(-view.gpus, order)
         return plan
 
@@ -74,17 +77,14 @@ class Muri:
         left_s = np.where(view.executed_s > 0.0, view.remaining * view.iteration_s, view.duration_s)
         return left_s * view.gpus
 
-    def _take(self, view: View, order: NDArray[np.int32]) -> list[Bucket]:
-        taken = np.empty_like(order)
-        ends = np.empty(len(order), np.int32)
-        found = take(view.columns, order, view.nodes, self.packing_num, view.scratch, taken, ends)
-        bounds = [0, *ends[:found].tolist()]
-        rows = taken.tolist()
-        return [Bucket(int(view.gpus[rows[a]]), [(row,) for row in rows[a:b]]) for a, b in pairwise(bounds)]
+    def _take(self, view: View, order: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Who would run if every GPU were shared: rows, bucket after bucket, and where each bucket ends."""
+        taken, ends = np.empty_like(order), np.empty_like(order)
+        buckets = take(view.columns, order, view.nodes, self.packing_num, view.scratch, taken, ends)
+        return taken[: ends[buckets - 1] if buckets else 0], ends[:buckets]
 
-    def _group(self, view: View, buckets: list[Bucket]) -> list[tuple[tuple[int, ...], float]]:
+    def _group(self, view: View, buckets: list[Bucket], capacity: int) -> list[tuple[tuple[int, ...], float]]:
         """The groups to run, each with its pace."""
-        capacity = int((view.nodes[SIZE] * view.nodes[UP]).sum())
         catalogue = self._catalogue(view)
         for bucket in buckets:
             bucket.kinds = [catalogue.single(view.columns, group[0]) for group in bucket.groups]
@@ -127,6 +127,12 @@ class Muri:
         return plan
 
 
+def _buckets(view: View, taken: NDArray[np.int32], ends: NDArray[np.int32]) -> list[Bucket]:
+    rows = taken.tolist()
+    bounds = pairwise([0, *ends.tolist()])
+    return [Bucket(int(view.gpus[rows[a]]), [(row,) for row in rows[a:b]]) for a, b in bounds]
+
+
 def _share(plan: Plan, units: list[tuple[tuple[int, ...], float]]) -> None:
     """Turn a plan of leaders into one of whole groups."""
     rows = [row for members, _ in units for row in members]
@@ -140,8 +146,8 @@ def _share(plan: Plan, units: list[tuple[tuple[int, ...], float]]) -> None:
 def take(columns, order, nodes, packing_num, scratch, taken, ends):
     """Take who would run if every GPU were shared by `packing_num` jobs, bucket after bucket.
 
-    From an empty cluster, whoever fits brings along the next jobs of the same gang size. Writes the rows
-    of each bucket, in order, to `taken` and where each bucket ends to `ends`; returns how many buckets.
+    From an empty cluster, whoever fits brings along the next jobs of the same gang size and devices. Writes
+    the rows of each bucket, in order, to `taken` and where it ends to `ends`; returns how many buckets.
     """
     free = scratch[FREE]
     for node in range(nodes.shape[1]):
@@ -151,17 +157,19 @@ def take(columns, order, nodes, packing_num, scratch, taken, ends):
     failed[:] = 0
     n = order.shape[0]
     sizes = np.empty(n, np.int32)
+    devices = np.empty(n)
     number = np.empty(n, np.int32)
     buckets = 0
     for i in range(n):
-        gpus = int(columns[GPUS, order[i]])
+        gpus, kinds = int(columns[GPUS, order[i]]), columns[KINDS, order[i]]
         number[i] = buckets
         for b in range(buckets):
-            if sizes[b] == gpus:
+            if sizes[b] == gpus and devices[b] == kinds:
                 number[i] = b
                 break
         if number[i] == buckets:
             sizes[buckets] = gpus
+            devices[buckets] = kinds
             buckets += 1
     companions = np.zeros(buckets, np.int32)
     chosen = np.zeros(n, np.int8)
@@ -173,7 +181,7 @@ def take(columns, order, nodes, packing_num, scratch, taken, ends):
             continue
         if failed[sizes[b]]:
             continue
-        kinds = columns[KINDS, order[i]]
+        kinds = devices[b]
         parts = find(free, nodes, sizes[b], kinds, CONSOLIDATED, hint, scratch[PICKED], scratch[COUNTS])
         if parts == 0:
             failed[sizes[b]] = kinds < 0.0
