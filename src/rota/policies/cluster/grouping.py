@@ -31,10 +31,10 @@ def group_by_matching(
     """
     need = sum(bucket.gpus * len(bucket.groups) for bucket in buckets)
     for _ in range(largest):
-        if need <= capacity:
-            return
         before = need
         for bucket in buckets:
+            if need <= capacity:
+                return
             mates = match_bucket(bucket, largest, least, catalogue)
             need = _merge(bucket, mates, need, capacity, catalogue)
         if need == before:
@@ -63,16 +63,25 @@ def match_bucket(
 def _weights(
     present: list[int], largest: int, least: Callable[[int], float], catalogue: Catalogue
 ) -> NDArray[np.int64]:
-    """What a pair of each two kinds is worth: the efficiency of the group they make."""
+    """What a pair of each two kinds is worth."""
     weight = np.zeros((len(present), len(present)), np.int64)
+    worth = catalogue.worth
     for i, a in enumerate(present):
         for j, b in enumerate(present[: i + 1]):
-            size = len(catalogue.kinds[a].profiles) + len(catalogue.kinds[b].profiles)
-            if size <= largest:
-                efficiency = catalogue.kinds[catalogue.pair(a, b)].efficiency
-                if efficiency > least(size):
-                    weight[i, j] = weight[j, i] = round(efficiency * WEIGHT_UNIT)
+            value = worth.get((a, b))
+            if value is None:
+                value = worth[a, b] = _worth(a, b, largest, least, catalogue)
+            weight[i, j] = weight[j, i] = value
     return weight
+
+
+def _worth(a: int, b: int, largest: int, least: Callable[[int], float], catalogue: Catalogue) -> int:
+    """The efficiency of the group that two kinds make, as a whole number; 0 if they must not."""
+    size = len(catalogue.kinds[a].profiles) + len(catalogue.kinds[b].profiles)
+    if size > largest:
+        return 0
+    efficiency = catalogue.kinds[catalogue.pair(a, b)].efficiency
+    return round(efficiency * WEIGHT_UNIT) if efficiency > least(size) else 0
 
 
 def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue: Catalogue) -> int:

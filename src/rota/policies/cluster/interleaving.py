@@ -6,6 +6,7 @@ group's period is the time in which each member does one iteration, so it is the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from typing import Literal
 
@@ -29,11 +30,16 @@ def period_s(members: Sequence[Stages], resources: int, ordering: Ordering) -> f
     """The period of a group, on paper, under the best (or worst) order of its members."""
     choose = min if ordering == "best" else max
     stages = np.array(members)
-    orders = np.array(list(permutations(range(len(members)))))
+    orders = _orders(len(members))
     periods = pipelined(stages, orders) if resources == 4 else rotated(stages, orders, resources)
     if resources == 4 and len(members) == 2:
         periods = [*periods, _half_cycle(*members)]
     return float(choose(periods))
+
+
+@cache
+def _orders(members: int) -> NDArray[np.int64]:
+    return np.array(list(permutations(range(members))))
 
 
 def _half_cycle(a: Stages, b: Stages) -> float:
@@ -108,6 +114,8 @@ class Catalogue:
         self._numbers: dict[tuple[int, ...], int] = {}
         self._pairs: dict[tuple[int, int], int] = {}
         self.kinds: list[Kind] = []
+        self.worth: dict[tuple[int, int], int] = {}
+        """What a pair of kinds is worth to a matching, where it has been asked."""
         self.pairings: dict[tuple[tuple[int, int], ...], NDArray[np.int64]] = {}
         """The best pairs of a bucket, by how many groups of each kind are in it."""
 
