@@ -18,9 +18,8 @@ if __name__ == "__main__":
             sys.exit("plotting.py: rota is not installed; set it up first: bash scripts/setup.sh")
         os.execv(python, [str(python), *sys.argv])
     from rota.cli import main
+    from rota.commands import plot
 
     here = Path(os.path.relpath(ROOT))
-    given = sys.argv[1:]
-    runs = [] if any(Path(word).is_dir() for word in given) else [str(here / "results")]
-    out = [] if "--out" in given else ["--out", str(here / "plots")]
-    sys.exit(main(["plot", *runs, *out, *given]))
+    plot.RUNS, plot.OUT = here / "results", here / "plots"  # of this checkout, wherever the user is
+    sys.exit(main(["plot", *sys.argv[1:]]))

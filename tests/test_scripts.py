@@ -49,10 +49,12 @@ class Machine:
         python.write_text(FAKE_PYTHON)
         python.chmod(0o755)
 
-    def run(self, script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, script: str, *arguments: str, where: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["bash", self.root / "scripts" / script, *arguments],
-            cwd=self.elsewhere,
+            cwd=where or self.elsewhere,
             env={**self.variables, **variables},
             capture_output=True,
             text=True,
@@ -168,10 +170,14 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
 @pytest.mark.parametrize(
     ("script", "arguments", "asked"),
     [
-        ("simulate.sh", ["a.toml"], ["python -P -m rota simulate a.toml", "python -P -m rota plot"]),
-        ("simulate.sh", [], ["python -P -m rota simulate", "python -P -m rota plot"]),
         ("simulate.sh", ["--help"], ["python -P -m rota simulate --help"]),
+        ("simulate.sh", ["--help-config"], ["python -P -m rota simulate --help-config"]),
         ("simulate.sh", ["--json"], ["python -P -m rota simulate --json"]),
+        (
+            "simulate.sh",
+            ["a.toml", "--quick", "--json"],
+            ["python -P -m rota simulate a.toml --quick --json"],
+        ),
         ("plot.sh", ["--quick"], ["python -P -m rota plot --quick"]),
         ("bench.sh", ["--jobs", "9"], ["python ROOT/scripts/bench.py --jobs 9"]),
         ("test.sh", [], [f"{PYTEST} ROOT/tests"]),
@@ -185,3 +191,50 @@ def test_a_script_works_from_any_folder_and_passes_its_arguments_on(machine, scr
     machine.asked()
     run = machine.run(script, *arguments)
     assert (run.returncode, run.stderr, machine.asked()) == (0, "", asked)
+
+
+@pytest.fixture
+def ready(machine):
+    """A machine on which everything is set up."""
+    machine.run("setup.sh")
+    machine.asked()
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs", "figures"),
+    [
+        ([], "ROOT/results/simulate", ""),
+        (["a.toml", "--set", "cluster.nodes=4"], "ROOT/results/simulate", ""),
+        (["--quick"], "ROOT/results/quick", " --quick"),
+        (["--out", "mine"], "mine", ""),
+        (["--out=mine"], "mine", ""),
+        (["--quick", "--out", "mine"], "mine", " --quick"),
+        (["--out", "mine", "--quick"], "mine", " --quick"),
+    ],
+)
+def test_simulate_draws_the_runs_it_has_made_into_the_plots_of_the_checkout(ready, arguments, runs, figures):
+    run = ready.run("simulate.sh", *arguments)
+    assert (run.returncode, run.stderr) == (0, "")
+    words = "".join(f" {word}" for word in arguments)
+    assert ready.asked() == [
+        f"python -P -m rota simulate --out {runs}{words}",
+        f"python -P -m rota plot {runs} --out ROOT/plots{figures}",
+    ]
+
+
+def test_from_the_checkout_itself_paths_do_not_say_where_it_is(ready):
+    ready.run("simulate.sh", "--quick", where=ready.root)
+    assert ready.asked() == [
+        "python -P -m rota simulate --out results/quick --quick",
+        "python -P -m rota plot results/quick --out plots --quick",
+    ]
+
+
+def test_if_the_simulation_fails_nothing_is_drawn(ready):
+    (ready.root / ".venv" / "bin" / "python").write_text(
+        '#!/bin/bash\necho "python $*" >> "$LOG"\n[[ $* != *simulate* ]]\n'
+    )
+    run = ready.run("simulate.sh")
+    assert run.returncode == 1
+    assert ready.asked() == ["python -P -m rota simulate --out ROOT/results/simulate"]

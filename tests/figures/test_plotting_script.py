@@ -1,4 +1,4 @@
-"""`./plotting.py` finds rota, in this Python or in the one of the checkout."""
+"""`./plotting.py` finds rota, in this Python or in the one of the checkout, and the runs of the checkout."""
 
 import os
 import shutil
@@ -20,25 +20,18 @@ def checkout(tmp_path):
     return folder
 
 
-def run(script, *arguments, isolated=False):
+def run(script, *arguments, isolated=False, where=None):
     """`-I -S` makes a Python in which rota is not installed."""
     flags = ["-I", "-S"] if isolated else []
-    command = [sys.executable, *flags, str(script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(script).parent)
+    command = [sys.executable, *flags, str(script), *map(str, arguments)]
+    folder = where or Path(script).parent
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
 def test_it_is_rota_plot(checkout):
     result = run(checkout / "plotting.py", "--help")
     assert result.returncode == 0
     assert "usage: rota plot" in result.stdout
-
-
-def test_its_neighbours_do_not_hide_modules(checkout):
-    (checkout / "profile.py").write_text("raise SystemExit('the wrong profile')")
-    (checkout / "numpy.py").write_text("raise SystemExit('the wrong numpy')")
-    result = run(checkout / "plotting.py", "nowhere")
-    assert result.returncode == 2
-    assert "no runs in nowhere" in result.stderr
 
 
 def test_without_rota_it_turns_to_the_python_of_the_checkout(checkout):
@@ -59,3 +52,69 @@ def test_without_any_rota_it_says_what_to_do(checkout):
 def test_it_can_be_run_as_a_program():
     assert os.access(SCRIPT, os.X_OK)
     assert SCRIPT.read_text().startswith("#!/usr/bin/env python3\n")
+
+
+@pytest.fixture
+def runs(checkout, make_run):
+    """The script's checkout, with a run in it; and another run elsewhere."""
+    make_run("my checkout/results/simulate/srtf")
+    make_run("elsewhere/others/fifo", "fifo")
+    return checkout
+
+
+def drawn(folder):
+    return sorted(path.name for path in folder.rglob("*.png"))
+
+
+def test_it_draws_the_runs_of_the_checkout_into_its_plots(runs):
+    result = run(runs / "plotting.py", "--figure", "jct", "--quick")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert drawn(runs / "plots") != []
+    assert {line.split("/")[0] for line in result.stdout.splitlines()} == {"plots"}
+
+
+def test_its_neighbours_do_not_hide_modules(runs):
+    (runs / "profile.py").write_text("raise SystemExit('the wrong profile')")
+    (runs / "numpy.py").write_text("raise SystemExit('the wrong numpy')")
+    result = run(runs / "plotting.py", "--figure", "jct", "--quick")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_without_runs_it_says_what_to_run_first(checkout):
+    result = run(checkout / "plotting.py")
+    assert result.returncode == 2
+    assert result.stderr == "rota: error: no runs in results; make some first: bash scripts/simulate.sh\n"
+
+
+def test_it_does_so_from_any_folder(runs, tmp_path):
+    result = run(runs / "plotting.py", "--figure", "jct", "--quick", where=tmp_path / "elsewhere")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert drawn(runs / "plots") != []
+    assert drawn(tmp_path / "elsewhere") == []
+
+
+def test_a_folder_that_is_given_is_drawn_instead(runs, tmp_path):
+    (runs / "results" / "simulate" / "srtf" / "metrics.json").write_text("broken")
+    result = run(runs / "plotting.py", "others", "--figure", "jct", "--quick", where=tmp_path / "elsewhere")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert drawn(runs / "plots") != []
+
+
+def test_figures_go_where_they_are_wanted(runs, tmp_path):
+    result = run(
+        runs / "plotting.py", "--figure", "jct", "--quick", "--out", "figures", where=tmp_path / "elsewhere"
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert drawn(tmp_path / "elsewhere" / "figures") != []
+    assert not (runs / "plots").exists()
+
+
+def test_so_they_do_if_that_folder_is_there_already(runs, tmp_path):
+    (tmp_path / "elsewhere" / "figures").mkdir()
+    test_figures_go_where_they_are_wanted(runs, tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named(runs):
+    result = run(runs / "plotting.py", "nowhere")
+    assert result.returncode == 2
+    assert "no runs in nowhere" in result.stderr

@@ -3,10 +3,11 @@
 import argparse
 import hashlib
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,8 @@ class Case:
     name: str
     config: "SimulateConfig"
     policies: dict[str, "Policy"]
+    jobs: "Workload"
+    cluster: "Cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,28 @@ def _cases(args: argparse.Namespace) -> list[Case]:
     file = args.config or (None if vars(args)["workload.trace"] else _shipped())
     table = override(read(file) if file else {}, [*_assignments(args), *args.set])
     where = str(file or "command line")
-    cases = []
+    cases: list[Case] = []
     for point in expand(table, where):
         raw = dict(point.table)
         options = raw.pop("options", {})
         _resolve_paths(raw, file.parent if file else Path(), args)
         config = bind(SimulateConfig, raw, where)
-        cases.append(Case(point.name, config, _policies(config, options, where)))
+        policies = _policies(config, options, where)
+        jobs, cluster = _jobs(config, cases, args.quick), config.cluster.build()
+        jobs.table(cluster)  # what does not fit is said before anything runs
+        cases.append(Case(point.name, config, policies, jobs, cluster))
     return cases
+
+
+def _jobs(config: "SimulateConfig", cases: list[Case], quick: bool) -> "Workload":
+    """The workload of a point; one that an earlier point has loaded is not loaded again."""
+    for case in cases:
+        if case.config.workload == config.workload:
+            return case.jobs
+    jobs = config.workload.load()
+    for note in jobs.notes:
+        print(f"note: {note}", file=sys.stderr)
+    return jobs.head(QUICK_JOBS) if quick else jobs
 
 
 def _shipped() -> Path:
@@ -129,8 +146,6 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
             yield f"{key}={given[key] if metavar == 'N' else json.dumps(given[key])}"
     if args.schedulers is not None:
         yield f"schedulers={json.dumps([name for name in args.schedulers.split(',') if name])}"
-    if args.quick:
-        yield f"workload.jobs={QUICK_JOBS}"
 
 
 def _resolve_paths(table: dict[str, Any], folder: Path, args: argparse.Namespace) -> None:
@@ -147,88 +162,96 @@ def _resolve_paths(table: dict[str, Any], folder: Path, args: argparse.Namespace
 def _policies(config: "SimulateConfig", options: Any, where: str) -> dict[str, "Policy"]:
     """Each scheduler with its options, by its proper name."""
     from rota.config.bind import bind
-    from rota.core.errors import unknown
     from rota.policies.cluster.registry import canonical, scheduler_class
 
-    if not isinstance(options, dict):
-        raise ConfigError(f"{where}: options is not a table")
-    by_name = {canonical(name): table for name, table in options.items()}
     names = [canonical(name) for name in config.schedulers]
-    for name in by_name:
-        if name not in names:
-            raise ConfigError(f"{where}: options: {unknown('scheduler', name, names)}")
+    given = _options(options, names, where)
     policies = {}
     for name in names:
         chosen = scheduler_class(name)
-        table = {**config.defaults_for(chosen), **by_name.get(name, {})}
+        table = {**config.defaults_for(chosen), **given.get(name, {})}
         policies[name] = bind(chosen, table, f"{where}: options.{name}")
     return policies
 
 
+def _options(options: Any, names: list[str], where: str) -> dict[str, dict[str, Any]]:
+    """The tables of options by the proper names of the schedulers, all of which must be asked for."""
+    from rota.core.errors import unknown
+    from rota.policies.cluster.registry import canonical
+
+    if not isinstance(options, dict):
+        raise ConfigError(f"{where}: options is not a table")
+    given: dict[str, dict[str, Any]] = {}
+    for alias, table in options.items():
+        name = canonical(alias)
+        if name not in names:
+            raise ConfigError(f"{where}: options: {unknown('scheduler', alias, names)}")
+        if not isinstance(table, dict):
+            raise ConfigError(f"{where}: options.{alias} is not a table")
+        if name in given:
+            raise ConfigError(f"{where}: options: {name} has options under two names; give them under one")
+        given[name] = table
+    return given
+
+
 def _simulate(case: Case, args: argparse.Namespace) -> Iterator[Outcome]:
-    jobs, cluster = case.config.workload.load(), case.config.cluster.build()
-    jobs.table(cluster)  # what does not fit is said before anything runs
-    for note in jobs.notes:
-        print(f"note: {note}", file=sys.stderr)
     for name, policy in case.policies.items():
-        yield _one(case, name, policy, jobs, cluster, args)
+        yield _one(case, name, policy, args)
 
 
-def _one(
-    case: Case, name: str, policy: "Policy", jobs: "Workload", cluster: "Cluster", args: argparse.Namespace
-) -> Outcome:
+def _one(case: Case, name: str, policy: "Policy", args: argparse.Namespace) -> Outcome:
     """Run one scheduler, or take its run from the folder if it was made from the same inputs."""
     from rota.core.compiled import is_cold
     from rota.replay.simulate import simulate, warm_up
+    from rota.results.folder import RunFolder
     from rota.results.metrics import measure
     from rota.results.run import read_run, write_run
 
-    text = _resolved(case, name, policy)
+    jobs, cluster, cost = case.jobs, case.cluster, case.config.cost_model
     folder = args.out / case.name / name if args.out else None
-    inputs = _digest(text, jobs) if folder else ""
-    if folder and _is_there(folder, inputs):
+    inputs = _digest(case, policy) if folder else ""
+    if folder and RunFolder(folder).complete(inputs):
         found = read_run(folder)
         print(f"{folder}: reused, its inputs are the same", file=sys.stderr)
         return Outcome(case.name, name, found.metrics, found.wall_s)
     if is_cold():
         print("compiling the simulator: once per version, about half a minute", file=sys.stderr)
-    warm_up(policy, case.config.cost_model)
+    warm_up(policy, cost)
     with _progress(name, len(jobs)) as bar:
-        done = simulate(jobs, cluster, policy, case.config.cost_model, bar.move_to)
+        done = simulate(jobs, cluster, policy, cost, bar.move_to)
     if folder is None:
         return Outcome(case.name, name, measure(done.timeline, jobs, cluster).metrics, done.wall_s)
     metrics = write_run(
-        folder, scheduler=name, workload=jobs, cluster=cluster, timeline=done.timeline, config_text=text,
-        inputs=inputs, wall_s=done.wall_s, command=shlex.join(["rota", *sys.argv[1:]]),
+        folder, scheduler=name, workload=jobs, cluster=cluster, timeline=done.timeline,
+        config_text=_resolved(case, name, policy, folder), inputs=inputs, wall_s=done.wall_s,
+        command=shlex.join(["rota", *sys.argv[1:]]),
     )  # fmt: skip
     return Outcome(case.name, name, metrics, done.wall_s)
 
 
-def _is_there(folder: Path, inputs: str) -> bool:
-    from rota.results.folder import RunFolder
-
-    return RunFolder(folder).complete(inputs)
-
-
-def _resolved(case: Case, name: str, policy: "Policy") -> str:
+def _resolved(case: Case, name: str, policy: "Policy", folder: Path) -> str:
     """The configuration of one run, complete: it can be given to `rota simulate` as it is."""
-    from dataclasses import replace
-
     from rota.config.dump import dump
 
-    config = dump(replace(case.config, schedulers=(name,)))
+    def from_folder(path: Path | None) -> Path | None:
+        return path and Path(os.path.relpath(path, folder))
+
+    config = case.config
+    workload = replace(config.workload, trace=from_folder(config.workload.trace), jobs=len(case.jobs))
+    cluster = replace(config.cluster, file=from_folder(config.cluster.file))
+    text = dump(replace(config, workload=workload, cluster=cluster, schedulers=(name,)))
     options = dump(policy)
-    return f"{config}\n[options.{name}]\n{options}" if options else config
+    return f"{text}\n[options.{name}]\n{options}" if options else text
 
 
-def _digest(config: str, jobs: "Workload") -> str:
-    """What a run follows from: its configuration, its jobs and the code that simulates."""
+def _digest(case: Case, policy: "Policy") -> str:
+    """What a run follows from: jobs, machines, policy, cost model, and the code that simulates."""
     import rota
 
-    digest = hashlib.sha256(config.encode())
-    digest.update("\n".join(jobs.ids).encode())
-    for column in (jobs.submit_s, jobs.gpus, jobs.iterations, jobs.iteration_s, jobs.stages_s, jobs.priority):
-        digest.update(column.tobytes())
+    jobs = case.jobs
+    facts = (jobs.ids, jobs.models, jobs.speeds, case.cluster, policy, case.config.cost_model)
+    digest = hashlib.sha256(repr(facts).encode())
+    digest.update(jobs.table(case.cluster).tobytes())
     sources = Path(rota.__file__).parent
     for part in ("core", "policies", "replay", "results"):
         for source in sorted((sources / part).rglob("*.py")):

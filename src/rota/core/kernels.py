@@ -124,6 +124,7 @@ def compare(
 
     Returns how many rows to pause, or a negative code and nothing changed if the plan is illegal.
     """
+    count, seen = load[0], load[1]
     load[:] = 0
     for k in range(jobs):
         row = index[ROW, k]
@@ -146,14 +147,17 @@ def compare(
                     actions[k] = MOVE
         if actions[k] != KEEP:
             for i in range(begin, begin + gpus):
-                if slots[i] < 0 or slots[i] >= load.shape[0] or nodes[UP, slot_node[slots[i]]] == 0:
+                if slots[i] < 0 or slots[i] >= load.shape[1] or nodes[UP, slot_node[slots[i]]] == 0:
                     return BAD_SLOT
                 kinds = columns[KINDS, row]
                 if kinds >= 0.0 and (int(kinds) >> nodes[KIND, slot_node[slots[i]]]) & 1 == 0:
                     return WRONG_KIND
+                if seen[slots[i]] == k + 1:
+                    return WRONG_GANG  # one slot counts once
+                seen[slots[i]] = k + 1
         for i in range(begin, begin + gpus):
-            load[slots[i]] += 1
-            if load[slots[i]] > sharing:
+            count[slots[i]] += 1
+            if count[slots[i]] > sharing:
                 return OVERBOOKED
     pauses = 0
     for k in range(old_jobs):

@@ -127,7 +127,7 @@ class State:
         self.slot_node = cluster.slot_nodes()
         slots = cluster.slots
         jobs = min(slots * sharing, table.shape[1])
-        self._load = np.zeros(slots, np.int8 if sharing < 128 else np.int32)
+        self._load = np.zeros((2, slots), np.int32)
         self._actions = np.zeros(jobs, np.int8)
         self._paused = np.zeros(jobs, np.int32)
         self.plan = Plan(jobs, slots * sharing)
@@ -179,6 +179,12 @@ class State:
     def request(self, plan: Plan) -> Decisions:
         """Check a plan and record it as wanted; returns how it differs from what runs."""
         old = self.plan
+        if plan.wake_at_s < self.now_s:
+            raise IllegalPlan(
+                f"at {self.now_s} s: the plan asks to be woken in the past, at {plan.wake_at_s} s"
+            )
+        if plan.order is not None and len(plan.order) != self.active:
+            raise IllegalPlan(f"at {self.now_s} s: the plan orders {len(plan.order)} of {self.active} jobs")
         pauses = kernels.compare(
             self.columns, old.index, old.slots, old.jobs, plan.index, plan.slots, plan.jobs,
             self.nodes, self.slot_node, self.sharing, self._load, self._actions, self._paused,

@@ -47,8 +47,13 @@ class RunFolder:
 
     def complete(self, inputs: str | None = None) -> bool:
         """Whether the run is there, made from these inputs if given (their digest)."""
-        if not self.metrics.exists():
-            return False
+        try:
+            if not self.metrics.exists():
+                return False
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: cannot be written ({error.strerror}); choose another folder"
+            ) from None
         return inputs is None or self.read_metrics()["inputs"] == inputs
 
     def read_metrics(self) -> dict[str, Any]:

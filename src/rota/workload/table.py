@@ -191,9 +191,9 @@ def _table(path: Path, names: Sequence[str], reader: "Reader") -> Table:
 @contextmanager
 def _open_text(path: Path) -> Iterator[TextIO]:
     """Open a text file; whatever stops it from being read as one is a TraceError."""
-    if path.is_dir():
-        raise TraceError(f"{path}: is a folder; expected a file")
     try:
+        if path.is_dir():
+            raise TraceError(f"{path}: is a folder; expected a file")
         with path.open(newline="", encoding="utf-8-sig") as file:
             yield file
     except OSError as error:

@@ -74,11 +74,11 @@ class AntMan:
 @kernel
 def release(columns, order, nodes, slots):
     """Give back the GPUs of jobs that have ended, and of those that lost a node."""
+    lost = False
     for i in range(order.shape[0]):
-        row = order[i]
-        if columns[PHASE, row] == STARTED and columns[PLACE, row] < 0.0:
-            columns[PHASE, row] = WAITING
-            columns[PIN, row] = 0.0
+        lost |= columns[PHASE, order[i]] == STARTED and columns[PLACE, order[i]] < 0.0
+    if lost:
+        withdraw(columns, order, slots)
     for node in range(nodes.shape[1]):
         for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
             if slots[OWNER, slot] > 0.0:
@@ -94,6 +94,24 @@ def release(columns, order, nodes, slots):
                 if columns[JOB, row] + 1.0 != slots[GUEST_JOB, slot] or columns[PHASE, row] == WAITING:
                     slots[GUEST, slot] = 0.0
                     slots[LOAD, slot] -= OPPORTUNISTIC
+
+
+@kernel
+def withdraw(columns, order, slots):
+    """Who does not run starts over, in order: an older job must not wait for a younger one's GPUs."""
+    for slot in range(slots.shape[1]):
+        row = int(slots[OWNER, slot]) - 1
+        if (
+            row >= 0
+            and columns[PHASE, row] == RESERVING
+            and columns[JOB, row] + 1.0 == slots[OWNER_JOB, slot]
+        ):
+            slots[OWNER, slot] = 0.0
+            slots[LOAD, slot] -= RESERVED
+    for i in range(order.shape[0]):
+        if columns[PLACE, order[i]] < 0.0:
+            columns[PHASE, order[i]] = WAITING
+            columns[PIN, order[i]] = 0.0
 
 
 @kernel

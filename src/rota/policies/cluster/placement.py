@@ -69,7 +69,7 @@ def first_fit(
             STYLES[style],
             strict,
         )
-    plan.order = order
+    plan.order = order if len(order) == len(view.order) else None  # who is not asked about keeps its place
     plan.wake_at_s = np.inf
     return plan
 

@@ -5,6 +5,9 @@ import numpy as np
 from rota.core.columns import KIND, SIZE, SWITCH
 from rota.core.compiled import kernel
 
+ALL = -1
+"""Every switch."""
+
 CONSOLIDATED, SPREAD, ANYWHERE = range(3)
 """Ways to put a gang on nodes, described in `placement`."""
 
@@ -63,40 +66,42 @@ def find_displacing(free, opened, nodes, gpus, kinds, style, picked, counts):
 @kernel
 def find_whole(free, nodes, gpus, kinds, picked, counts):
     """A gang larger than any node: in the first switch that has room, or over all if none is large enough."""
-    begin = 0
     some_switch_is_large_enough = False
-    while begin < nodes.shape[1]:
-        end = begin
+    for first in range(nodes.shape[1]):
+        switch = nodes[SWITCH, first]
         size = 0
-        while end < nodes.shape[1] and nodes[SWITCH, end] == nodes[SWITCH, begin]:
-            size += nodes[SIZE, end] if may_use(nodes, end, kinds) else 0
-            end += 1
+        for node in range(nodes.shape[1]):
+            if nodes[SWITCH, node] == switch:
+                if node < first:
+                    break  # this switch has been tried already
+                size += nodes[SIZE, node] if may_use(nodes, node, kinds) else 0
         if size >= gpus:
             some_switch_is_large_enough = True
-            parts = find_between(free, nodes, gpus, kinds, begin, end, picked, counts)
+            parts = find_below(free, nodes, gpus, kinds, switch, picked, counts)
             if parts:
                 return parts
-        begin = end
     if some_switch_is_large_enough:
         return 0
-    return find_between(free, nodes, gpus, kinds, 0, nodes.shape[1], picked, counts)
+    return find_below(free, nodes, gpus, kinds, ALL, picked, counts)
 
 
 @kernel
-def find_between(free, nodes, gpus, kinds, begin, end, picked, counts):
+def find_below(free, nodes, gpus, kinds, switch, picked, counts):
     """Idle nodes in index order while needed whole, then the first other node with room for the rest."""
     parts = 0
     rest = gpus
-    for node in range(begin, end):
-        if 0 < nodes[SIZE, node] <= rest and free[node] == nodes[SIZE, node] and may_use(nodes, node, kinds):
+    for node in range(nodes.shape[1]):
+        if not hangs_off(nodes, node, switch) or not may_use(nodes, node, kinds):
+            continue
+        if nodes[SIZE, node] <= rest and free[node] == nodes[SIZE, node]:
             picked[parts] = node
             counts[parts] = nodes[SIZE, node]
             rest -= nodes[SIZE, node]
             parts += 1
     if rest == 0:
         return parts
-    for node in range(begin, end):
-        if free[node] < rest or not may_use(nodes, node, kinds):
+    for node in range(nodes.shape[1]):
+        if free[node] < rest or not hangs_off(nodes, node, switch) or not may_use(nodes, node, kinds):
             continue
         is_picked = False
         for part in range(parts):
@@ -106,6 +111,12 @@ def find_between(free, nodes, gpus, kinds, begin, end, picked, counts):
             counts[parts] = rest
             return parts + 1
     return 0
+
+
+@kernel
+def hangs_off(nodes, node, switch):
+    """Whether a node is at this switch."""
+    return switch == ALL or nodes[SWITCH, node] == switch
 
 
 @kernel

@@ -54,6 +54,8 @@ class Themis:
 def share_out(columns, order, now_s, capacity, shares, owed_s):
     """Find each job's share of its gang and what it is owed, and keep the accounts of fair work."""
     n = order.shape[0]
+    if capacity == 0.0:
+        return  # no node is up: nothing can be shared out
     left_s = np.empty(n)
     fair = np.empty(n)
     gpus = np.empty(n)
@@ -78,7 +80,6 @@ def share_out(columns, order, now_s, capacity, shares, owed_s):
         if columns[SEEN_S, row] > 0.0:
             columns[ENTITLED_S, row] += x[i] * (now_s + 1.0 - columns[SEEN_S, row])
         columns[SEEN_S, row] = now_s + 1.0  # so that 0 means never
-    return
 
 
 @kernel

@@ -1,0 +1,77 @@
+"""The machines: what is refused, and how they become numbers."""
+
+import numpy as np
+import pytest
+
+from rota.core.cluster import Cluster, Node, NodeChange
+from rota.core.errors import InputError
+
+TWO = (Node(2), Node(2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"nodes": ()}, "cluster: it has no nodes; give at least one"),
+        ({"nodes": (Node(2), Node(0))}, "cluster: node 1: 0 slots; it needs at least 1"),
+        ({"nodes": TWO, "cross_node": 0.5}, "cluster: cross_node is 0.5; it slows down, so at least 1"),
+        ({"nodes": TWO, "cross_switch": float("nan")}, "cluster: cross_switch is nan; .* at least 1"),
+        ({"nodes": TWO, "speeds": {"k80": {"bert": 0.0}}}, "speed of bert on k80 is 0.0; .* above 0"),
+        (
+            {"nodes": TWO, "changes": (NodeChange(1.0, 2, joins=False),)},
+            "cluster: a change names node 2; there are nodes 0 to 1",
+        ),
+        (
+            {"nodes": TWO, "changes": (NodeChange(-1.0, 1, joins=False),)},
+            "cluster: node 1: changes at -1.0 s; times are 0 or more",
+        ),
+        ({"nodes": TWO, "changes": (NodeChange(float("nan"), 1, joins=True),)}, "changes at nan s"),
+    ],
+)
+def test_machines_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        Cluster(**settings)
+
+
+def test_uniform_gives_equal_nodes_per_switch():
+    cluster = Cluster.uniform(2, 4, switches=3)
+    assert [node.switch for node in cluster.nodes] == [0, 0, 1, 1, 2, 2]
+    assert {node.slots for node in cluster.nodes} == {4}
+    assert cluster.slots == 24
+
+
+def test_the_table_has_a_column_per_node():
+    cluster = Cluster((Node(2, 0, "v100"), Node(3, 1, "k80"), Node(1, 1, "v100")))
+    assert cluster.kinds == ("v100", "k80")
+    assert cluster.table().tolist() == [
+        [0, 2, 5],  # the first slot of each
+        [2, 3, 1],
+        [0, 1, 1],  # switches
+        [0, 1, 0],  # kinds
+        [1, 1, 1],
+    ]
+    assert cluster.slot_nodes().tolist() == [0, 0, 1, 1, 1, 2]
+
+
+def test_a_node_whose_first_change_is_a_join_is_not_there_before():
+    changes = (
+        NodeChange(9.0, 0, joins=False),  # in any order
+        NodeChange(5.0, 0, joins=True),
+        NodeChange(5.0, 1, joins=False),
+        NodeChange(9.0, 1, joins=True),
+    )
+    assert Cluster((Node(1), Node(1), Node(1)), changes=changes).table()[4].tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "speed"), [("bert", "k80", 0.1), ("dqn", "k80", 0.25), ("bert", "v100", 1.0)]
+)
+def test_a_model_without_a_speed_of_its_own_has_that_of_the_rest(model, kind, speed):
+    cluster = Cluster(TWO, speeds={"k80": {"default": 0.25, "bert": 0.1}})
+    assert cluster.speed(model, kind) == speed
+
+
+def test_the_table_is_a_copy():
+    cluster = Cluster(TWO)
+    cluster.table()[:] = 0
+    assert np.array_equal(cluster.table(), Cluster(TWO).table())

@@ -1,0 +1,109 @@
+"""The schedulers by name: what a contract over the whole table can check without running them."""
+
+import os
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+
+import pytest
+
+from rota.config.bind import bind
+from rota.config.describe import describe
+from rota.core.errors import ConfigError
+from rota.core.loop import Needs
+from rota.policies.cluster.registry import ALIASES, SCHEDULERS, canonical, scheduler_class
+
+
+@pytest.mark.parametrize(
+    ("original", "name"),
+    [
+        ("shortest", "srtf"),
+        ("shortest-gpu", "srsf"),
+        ("dlas-gpu", "tiresias"),
+        ("themis", "themis"),
+        ("antman", "antman"),
+        ("multi-resource-blossom-same-gpu", "muri-s"),
+        ("multi-resource-blossom-same-gpu-unaware", "muri-l"),
+        ("multi-resource-blossom-same-gpu-unaware-worstordering", "muri-l-worst-order"),
+        ("multi-resource-gpu-unaware", "muri-l-no-blossom"),
+    ],
+)
+def test_the_nine_schedulers_of_the_muri_simulator_can_be_called_as_they_were_there(original, name):
+    assert canonical(original) == name
+    assert scheduler_class(original) is scheduler_class(name)
+
+
+def test_no_alias_hides_a_scheduler():
+    assert not set(ALIASES) & set(SCHEDULERS)
+    assert set(ALIASES.values()) <= set(SCHEDULERS)
+
+
+@pytest.mark.parametrize(("name", "guess"), [("srft", "srtf"), ("muri_l", "muri-l"), ("Themis", "themis")])
+def test_an_unknown_name_suggests_what_was_probably_meant(name, guess):
+    with pytest.raises(
+        ConfigError, match=f"^unknown scheduler '{name}'. Did you mean '{guess}'. Known: fifo, "
+    ):
+        canonical(name)
+
+
+def test_a_name_like_no_other_gets_the_list_only():
+    with pytest.raises(ConfigError, match=r"^unknown scheduler 'xyz'\. Known: .*, muri-l-no-blossom$"):
+        scheduler_class("xyz")
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+class TestEveryScheduler:
+    def test_is_a_frozen_dataclass_whose_options_all_have_defaults(self, name):
+        kind = scheduler_class(name)
+        assert is_dataclass(kind)
+        policy = kind()
+        assert policy == kind()
+        assert hash(policy) == hash(kind())
+        for option in fields(kind):
+            with pytest.raises(FrozenInstanceError):
+                setattr(policy, option.name, None)
+
+    def test_says_what_it_is_and_what_its_options_mean(self, name):
+        kind = scheduler_class(name)
+        assert kind.__doc__
+        assert not kind.__doc__.startswith(f"{kind.__name__}("), "that is the docstring of any dataclass"
+        assert [setting.key for setting in describe(kind) if not setting.meaning] == []
+
+    def test_can_be_made_from_a_table_of_its_defaults(self, name):
+        kind = scheduler_class(name)
+        defaults = {option.name: getattr(kind(), option.name) for option in fields(kind)}
+        assert bind(kind, {key: value for key, value in defaults.items() if value is not None}) == kind()
+
+    def test_states_its_needs_and_can_plan(self, name):
+        policy = scheduler_class(name)()
+        assert isinstance(policy.needs, Needs)
+        assert policy.needs == policy.needs
+        assert callable(policy.plan)
+
+    def test_is_not_another_one(self, name):
+        assert [other for other in SCHEDULERS if scheduler_class(other) is scheduler_class(name)] == [name]
+
+
+# Whatever is imported from here is there to be imported, so that it would be seen.
+FAKES = ("torch", "ray", "tensorflow")
+
+ASK = """
+import sys
+from rota.core.cluster import Cluster
+from rota.policies.cluster.registry import scheduler_class
+from rota.replay.simulate import warm_up
+warm_up(scheduler_class({name!r})())
+print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("name", ["fifo", "srtf", "srsf"])
+def test_a_simple_scheduler_runs_without_importing_what_only_others_need(tmp_path, name):
+    for fake in FAKES:
+        (tmp_path / f"{fake}.py").write_text("")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    modules = subprocess.check_output(
+        [sys.executable, "-c", ASK.format(name=name)], env=environment, text=True
+    )
+    heavy = {*FAKES, "rustworkx", "matplotlib", "rota.policies.cluster.muri", "rota.policies.cluster.themis"}
+    assert not heavy & set(modules.split())
