@@ -401,6 +401,12 @@ def test_a_trace_that_makes_no_sense_names_the_file_the_line_and_the_field(
     assert bad(rota, here, "--trace", "bad.csv", *words) == complaint
 
 
+@pytest.mark.xfail(strict=True, reason="_jobs() prints the notes before it is known that the jobs fit")
+def test_a_trace_is_not_remarked_upon_before_it_is_refused(rota, here):
+    (here / "bare.csv").write_text("id,submit_s,gpus,duration_s\na,0,65,60\n")
+    assert bad(rota, here, "--trace", "bare.csv").startswith("bare: job a needs 65 GPUs; the cluster has 64.")
+
+
 def test_an_empty_trace_is_refused(rota, here):
     (here / "empty.csv").write_text("")
     assert bad(rota, here, "--trace", "empty.csv", "--out", "runs").startswith(
@@ -603,7 +609,7 @@ def test_it_imports_neither_torch_nor_ray(trace, here):
         f"code = main(['simulate', '--trace', {str(trace)!r}, '--out', 'runs']); "
         "print(*sys.modules, file=sys.stderr); sys.exit(code)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(here)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

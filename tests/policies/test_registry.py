@@ -101,7 +101,10 @@ print(*sys.modules)
 def test_a_simple_scheduler_runs_without_importing_what_only_others_need(tmp_path, name):
     for fake in FAKES:
         (tmp_path / f"{fake}.py").write_text("")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
+    }
     modules = subprocess.check_output(
         [sys.executable, "-c", ASK.format(name=name)], env=environment, text=True
     )

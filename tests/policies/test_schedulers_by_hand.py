@@ -222,6 +222,25 @@ def test_under_themis_a_starved_job_overtakes_the_one_that_has_had_more():
     ]
 
 
+def test_under_themis_a_share_counts_for_less_the_more_a_job_has_had():
+    # At 611 s the shares solve 1010 / (1500 z − 611) + 110 / (200 z − 111) = 1: 0.52 for the first job, 0.48
+    # for the second. But the first has had 500 s, the second 100: 0.52 / 500 < 0.48 / 100.
+    work = jobs((0, 1, 1500), (500, 1, 200), (600, 1, 1))
+    assert timeline(work, Cluster.uniform(1, 1), Themis())[2:] == [
+        Arrived(500.0, 1),
+        Paused(500.0, 0, 1010.0),
+        Started(500.0, 1, 1.0, (0,)),
+        Arrived(600.0, 2),
+        Paused(600.0, 1, 110.0),
+        Started(600.0, 2, 1.0, (0,)),
+        Finished(611.0, 2),
+        Started(611.0, 1, 1.0, (0,)),
+        Finished(731.0, 1),
+        Started(731.0, 0, 1.0, (0,)),
+        Finished(1751.0, 0),
+    ]
+
+
 def test_themis_places_the_largest_first_under_the_interval_cost_only():
     work = jobs((0, 1, 100), (0, 2, 100))
     assert timeline(work, Cluster.uniform(1, 3), Themis())[2:4] == [

@@ -155,7 +155,7 @@ class State:
         if instant.at_s < self.now_s:
             raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
         plan, journal = self.plan, self.journal
-        if instant.at_s > self.now_s and plan.jobs:
+        if plan.jobs:
             kernels.advance(
                 self.columns, plan.index, plan.jobs, self.now_s, instant.at_s, self.cost.checkpoint_every_s
             )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import groupby
+from math import isclose
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,7 @@ class Replay:
                 raise Stuck(_stuck(state))
             first = arrived
             if arrival_s == at_s:
-                limit_s = at_s + rel * at_s
-                while arrived < jobs and submit_s[arrived] <= limit_s:
+                while arrived < jobs and isclose(submit_s[arrived], at_s, rel_tol=rel):
                     arrived += 1
             done += ends
             instant = Instant(at_s, self._ending, ends, first, arrived - first)

@@ -83,7 +83,11 @@ def settle(columns, queued, index, jobs, limits, now_s, order):
         key[row] -= 1.0
         if level < limits.shape[0]:
             sinks_s = now_s + (math.ceil(limits[level] / columns[GPUS, row]) - columns[EXECUTED_S, row])
-            if sinks_s > now_s:  # rounding may leave it a hair short of the limit: it sinks at the next event
-                wake_s = min(wake_s, sinks_s)
+            if sinks_s <= now_s:
+                # Rounding has left it a hair short of the limit. Letting no time pass may round it over, as
+                # executed time is added up; if not, it sinks at the next event, whatever that is.
+                executed_s = columns[EXECUTED_S, row] + now_s - now_s
+                sinks_s = now_s if executed_s * columns[GPUS, row] >= limits[level] else np.inf
+            wake_s = min(wake_s, sinks_s)
     sort_by(queued, key, order)
     return wake_s
