@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Draws the figures of what has been simulated.
+# Draws every figure of what is in results/; arguments go to `rota plot`.
 set -euo pipefail
 
-scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-python="$(bash "$scripts/setup.sh")"
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+python="$(bash "$root/scripts/setup.sh")"
 
-exec "$python" -P -m rota plot "$@"
+exec "$python" -P "$root/plotting.py" "$@"

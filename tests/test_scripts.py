@@ -178,7 +178,7 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
             ["a.toml", "--quick", "--json"],
             ["python -P -m rota simulate a.toml --quick --json"],
         ),
-        ("plot.sh", ["--quick"], ["python -P -m rota plot --quick"]),
+        ("plot.sh", ["--quick"], ["python -P ROOT/plotting.py --quick"]),
         ("bench.sh", ["--jobs", "9"], ["python ROOT/scripts/bench.py --jobs 9"]),
         ("test.sh", [], [f"{PYTEST} ROOT/tests"]),
         ("test.sh", ["-k", "grid"], [f"{PYTEST} ROOT/tests -k grid"]),

@@ -90,9 +90,10 @@ def test_a_kernel_notices_a_constant_that_changed_in_another_file(checkout):
 def test_without_a_cache_that_can_be_written_it_is_a_temporary_folder(checkout, tmp_path, place):
     (tmp_path / "file").write_text("")
     folder = checkout.cache_folder(ROTA_CACHE=str(tmp_path / place))
-    assert folder.parent == checkout.temporary
-    assert folder.name.startswith("rota-kernels-")
+    assert folder.parent == checkout.temporary / f"rota-kernels-{os.getuid()}"
     assert folder.is_dir()
+    assert folder.parent.stat().st_mode & 0o777 == 0o700  # nobody else can put code there
+    assert checkout.cache_folder(ROTA_CACHE=str(tmp_path / place)) == folder  # the next run finds it again
 
 
 def test_caches_that_were_not_used_for_long_are_removed(checkout):

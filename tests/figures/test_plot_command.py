@@ -42,7 +42,7 @@ def test_all_figures_of_all_runs_are_drawn_and_said(here, make_run, capsys):
 
 def test_only_what_is_asked_for_is_drawn(here, make_run, capsys):
     make_run("run")
-    plot.run(parse("run", "--quick", "--figure", "jct", "load", "--out", "elsewhere"))
+    plot.run(parse("run", "--quick", "--figure", "jct", "--figure", "load", "--out", "elsewhere"))
     assert [file.name for file in drawn(capsys)] == ["jct.png", "load.png"]
     assert not Path("plots").exists()
 
@@ -63,7 +63,7 @@ def test_a_run_is_drawn_once_however_often_it_is_named(here, make_run, capsys):
 
 
 def test_without_runs_it_says_what_to_run_first(here):
-    with pytest.raises(InputError, match=r"no runs in results/simulate; .*bash scripts/simulate\.sh"):
+    with pytest.raises(InputError, match=r"no runs in results; .*bash scripts/simulate\.sh"):
         plot.run(parse())
 
 
@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_written_is_an_input_error(here, make_run):
 
 
 def test_footers_name_a_command_that_says_the_same():
-    options = "--out there --figure jct load --normalise-to fifo --window 2 3.5 --chrome --quick"
+    options = "--out there --figure jct --figure load --normalise-to fifo --window 2 3.5 --chrome --quick"
     command = f"rota plot 'my runs' {options}"
     assert plot.command_of(parse()) == "rota plot"
     assert plot.command_of(parse(*shlex.split(command)[2:])) == command

@@ -111,9 +111,7 @@ def test_a_file_of_machines_is_recognised_by_its_header(tmp_path, text, nodes):
 
 
 def test_a_split_gpu_is_a_node_and_its_machine_a_switch():
-    cluster = ClusterConfig(
-        nodes=2, gpus_per_node=2, slots_per_gpu=4, cross_node=1.5, cross_switch=9.0
-    ).build()
+    cluster = ClusterConfig(nodes=2, gpus_per_node=2, slots_per_gpu=4, cross_node=1.5).build()
     assert cluster.nodes == (Node(4, 0), Node(4, 0), Node(4, 1), Node(4, 1))
     # GPUs of one machine are as close as before, and to leave the machine is now to leave the switch.
     assert (cluster.cross_node, cluster.cross_switch, cluster.slots_per_gpu) == (1.0, 1.5, 4)
@@ -141,7 +139,7 @@ def test_a_change_that_names_no_node_is_refused():
 
 
 def test_changes_and_split_gpus_exclude_each_other():
-    with pytest.raises(ConfigError, match="changes cannot be combined with slots_per_gpu"):
+    with pytest.raises(ConfigError, match="slots_per_gpu cannot be combined with changes"):
         ClusterConfig(slots_per_gpu=2, changes=(ChangeConfig(1.0, 0, "leave"),)).build()
 
 

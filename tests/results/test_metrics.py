@@ -15,7 +15,7 @@ def test_every_metric_of_two_jobs(two_jobs):
     assert measure(*two_jobs).metrics == Metrics(
         jobs=2,
         avg_jct_s=9.0,  # a: 14, b: 4
-        p50_jct_s=14.0,  # position ⌊0.5 × 2⌋ = 1 of (4, 14)
+        p50_jct_s=9.0,  # half-way between 4 and 14
         p99_jct_s=14.0,
         makespan_s=14.0,
         queueing_s=2.0,  # a waits from 2 to 6, b never

@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("runs", nargs="*", type=Path, metavar="RUN", help=f"run folders, or folders of those ({RUNS})")
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where the figures go ({OUT})")
-    add("--figure", action="extend", nargs="+", metavar="NAME", help=f"only these: {', '.join(FIGURES)}")
+    add("--figure", action="append", metavar="NAME", help=f"only this; may be repeated: {', '.join(FIGURES)}")
     add("--normalise-to", metavar="SCHEDULER", help="whom the others are compared with (srtf)")
     window = "what Gantt charts and traces show, in hours since the first job"
     add("--window", nargs=2, type=float, metavar=("START", "END"), help=window)
@@ -63,7 +63,7 @@ def command_of(args: argparse.Namespace) -> str:
     """The command line that says the same, for the footers."""
     words = ["rota", "plot", *map(str, args.runs)]
     words += ["--out", str(args.out)] if args.out != OUT else []
-    words += ["--figure", *args.figure] if args.figure else []
+    words += [word for name in args.figure or () for word in ("--figure", name)]
     words += ["--normalise-to", args.normalise_to] if args.normalise_to else []
     words += ["--window", *(f"{hours:g}" for hours in args.window)] if args.window else []
     words += [f"--{flag}" for flag in ("chrome", "quick") if getattr(args, flag)]

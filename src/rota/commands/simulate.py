@@ -7,8 +7,10 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from rota.core.errors import ConfigError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from rota.workload.jobs import Workload
 
 QUICK_JOBS = 60
+SLOW_S = 1.5
 JSON_KEYS = ("jobs", "avg_jct_s", "p99_jct_s", "makespan_s")
 
 FLAGS: tuple[tuple[str, str, str, str], ...] = (
@@ -99,12 +102,12 @@ def _cases(args: argparse.Namespace) -> list[Case]:
     """Read the configuration, put the flags over it, and check all of it before anything runs."""
     from rota.config.bind import bind
     from rota.config.grid import expand
-    from rota.config.load import override, read
+    from rota.config.load import override
     from rota.replay.experiment import SimulateConfig
 
     file = args.config or (None if vars(args)["workload.trace"] else _shipped())
-    table = override(read(file) if file else {}, [*_assignments(args), *args.set])
-    where = str(file or "command line")
+    table = override(_base(file, args), [*_assignments(args), *args.set])
+    where = str(args.config or "command line")
     cases: list[Case] = []
     for point in expand(table, where):
         raw = dict(point.table)
@@ -112,9 +115,16 @@ def _cases(args: argparse.Namespace) -> list[Case]:
         _resolve_paths(raw, file.parent if file else Path(), args)
         config = bind(SimulateConfig, raw, where)
         policies = _policies(config, options, where)
+        lists_machines = config.cluster.groups or config.cluster.file
+        if lists_machines and _flags(args, "cluster.nodes", "cluster.gpus_per_node"):
+            raise ConfigError(
+                "--nodes, --gpus-per-node: the configuration lists its machines; leave them out"
+            )
         jobs, cluster = _jobs(config, cases, args.quick), config.cluster.build()
         jobs.table(cluster)  # what does not fit is said before anything runs
         cases.append(Case(point.name, config, policies, jobs, cluster))
+    for note in dict.fromkeys(note for case in cases for note in case.jobs.notes):
+        print(f"note: {note}", file=sys.stderr)
     return cases
 
 
@@ -124,9 +134,20 @@ def _jobs(config: "SimulateConfig", cases: list[Case], quick: bool) -> "Workload
         if case.config.workload == config.workload:
             return case.jobs
     jobs = config.workload.load()
-    for note in jobs.notes:
-        print(f"note: {note}", file=sys.stderr)
-    return jobs.head(QUICK_JOBS) if quick else jobs
+    if quick and len(jobs) > QUICK_JOBS:
+        return jobs.head(QUICK_JOBS).noted(f"quick: the first {QUICK_JOBS} of {len(jobs):,} jobs")
+    return jobs
+
+
+def _base(file: Path | None, args: argparse.Namespace) -> dict[str, Any]:
+    """What the file says; a trace given as a flag takes the place of the file's workload and its format."""
+    from rota.config.load import read
+
+    table: dict[str, Any] = dict(read(file)) if file else {}
+    if vars(args)["workload.trace"] and isinstance(table.get("workload"), dict):
+        gone = ("synthetic", "format")
+        table["workload"] = {key: value for key, value in table["workload"].items() if key not in gone}
+    return table
 
 
 def _shipped() -> Path:
@@ -145,7 +166,12 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
         if given[key] is not None:
             yield f"{key}={given[key] if metavar == 'N' else json.dumps(given[key])}"
     if args.schedulers is not None:
-        yield f"schedulers={json.dumps([name for name in args.schedulers.split(',') if name])}"
+        names = [name.strip() for name in args.schedulers.split(",") if name.strip()]
+        yield f"schedulers={json.dumps(names)}"
+
+
+def _flags(args: argparse.Namespace, *keys: str) -> bool:
+    return any(vars(args)[key] is not None for key in keys)
 
 
 def _resolve_paths(table: dict[str, Any], folder: Path, args: argparse.Namespace) -> None:
@@ -165,7 +191,7 @@ def _policies(config: "SimulateConfig", options: Any, where: str) -> dict[str, "
     from rota.policies.cluster.registry import canonical, scheduler_class
 
     names = [canonical(name) for name in config.schedulers]
-    given = _options(options, names, where)
+    given = _options(options, where)
     policies = {}
     for name in names:
         chosen = scheduler_class(name)
@@ -174,9 +200,8 @@ def _policies(config: "SimulateConfig", options: Any, where: str) -> dict[str, "
     return policies
 
 
-def _options(options: Any, names: list[str], where: str) -> dict[str, dict[str, Any]]:
-    """The tables of options by the proper names of the schedulers, all of which must be asked for."""
-    from rota.core.errors import unknown
+def _options(options: Any, where: str) -> dict[str, dict[str, Any]]:
+    """The tables of options by the proper names of the schedulers."""
     from rota.policies.cluster.registry import canonical
 
     if not isinstance(options, dict):
@@ -184,8 +209,6 @@ def _options(options: Any, names: list[str], where: str) -> dict[str, dict[str, 
     given: dict[str, dict[str, Any]] = {}
     for alias, table in options.items():
         name = canonical(alias)
-        if name not in names:
-            raise ConfigError(f"{where}: options: {unknown('scheduler', alias, names)}")
         if not isinstance(table, dict):
             raise ConfigError(f"{where}: options.{alias} is not a table")
         if name in given:
@@ -201,7 +224,6 @@ def _simulate(case: Case, args: argparse.Namespace) -> Iterator[Outcome]:
 
 def _one(case: Case, name: str, policy: "Policy", args: argparse.Namespace) -> Outcome:
     """Run one scheduler, or take its run from the folder if it was made from the same inputs."""
-    from rota.core.compiled import is_cold
     from rota.replay.simulate import simulate, warm_up
     from rota.results.folder import RunFolder
     from rota.results.metrics import measure
@@ -214,9 +236,10 @@ def _one(case: Case, name: str, policy: "Policy", args: argparse.Namespace) -> O
         found = read_run(folder)
         print(f"{folder}: reused, its inputs are the same", file=sys.stderr)
         return Outcome(case.name, name, found.metrics, found.wall_s)
-    if is_cold():
-        print("compiling the simulator: once per version, about half a minute", file=sys.stderr)
-    warm_up(policy, cost)
+    if folder and RunFolder(folder).begun:
+        print(f"{folder}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
+    with _say_if_slow("compiling the simulator: once per version, about half a minute"):
+        warm_up(policy, cost)
     with _progress(name, len(jobs)) as bar:
         done = simulate(jobs, cluster, policy, cost, bar.move_to)
     if folder is None:
@@ -257,6 +280,17 @@ def _digest(case: Case, policy: "Policy") -> str:
         for source in sorted((sources / part).rglob("*.py")):
             digest.update(source.read_bytes())
     return digest.hexdigest()
+
+
+@contextmanager
+def _say_if_slow(message: str) -> Iterator[None]:
+    """Explain a wait, if it is one."""
+    timer = Timer(SLOW_S, print, [message], {"file": sys.stderr})
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _progress:  # noqa: N801 (a context manager that reads like a function)

@@ -1,5 +1,7 @@
 """Files that appear under their name only when all of them has been written."""
 
+import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,18 +12,38 @@ from rota.core.errors import InputError
 
 @contextmanager
 def written(file: Path) -> Iterator[IO[bytes]]:
-    """A stream into `file.partial`, which becomes the file at the end, or vanishes if that is not reached."""
+    """A stream into a file beside it, which becomes the file at the end, or vanishes if that fails."""
     if not file.name:
         raise InputError(f"{str(file)!r} is not the name of a file to write")
-    partial = file.with_name(file.name + ".partial")
+    partial = None
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        target = file.resolve()  # what a link points to is written, not the link
+        if target.exists() and not target.is_file():
+            raise InputError(f"{file}: is there and is not a file; choose another name")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
         with partial.open("wb") as stream:
             yield stream
-        partial.replace(file)
+        partial.replace(target)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{file}: cannot be written ({reason}); choose another folder") from None
     finally:
-        with suppress(OSError):
-            partial.unlink()
+        if partial is not None:
+            with suppress(OSError):
+                partial.unlink()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep others who ask from writing to a folder at the same time: they wait."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

@@ -1,5 +1,6 @@
 """The machines: nodes with slots of one device kind each, hanging off switches."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -7,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.errors import InputError
+
+SLOWEST, FASTEST = 1e-6, 1e6  # relative speeds beyond these are mistakes
+LARGEST = 1_000_000  # slots that a cluster may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,20 @@ class Cluster:
         self._check_nodes()
         self._check_changes()
         for name in ("cross_node", "cross_switch"):
-            if not getattr(self, name) >= 1.0:
+            if not 1.0 <= getattr(self, name) < math.inf:
                 raise InputError(f"cluster: {name} is {getattr(self, name)}; it slows down, so at least 1")
         for kind, speeds in self.speeds.items():
             for model, speed in speeds.items():
-                if not speed > 0.0:
-                    raise InputError(f"cluster: speed of {model} on {kind} is {speed}; it must be above 0")
+                if not SLOWEST <= speed <= FASTEST:
+                    raise InputError(
+                        f"cluster: speed of {model} on {kind} is {speed}; it must be {SLOWEST} to {FASTEST}"
+                    )
 
     def _check_nodes(self) -> None:
         if not self.nodes:
             raise InputError("cluster: it has no nodes; give at least one")
+        if self.slots > LARGEST:
+            raise InputError(f"cluster: it has {self.slots:,} slots; at most {LARGEST:,} can be simulated")
         for number, node in enumerate(self.nodes):
             if node.slots < 1:
                 raise InputError(f"cluster: node {number}: {node.slots} slots; it needs at least 1")

@@ -3,7 +3,7 @@
 Numba's own cache only looks at the file of the function itself, but our kernels compile in constants of
 other files (the order of columns, the kinds of events) and the code of other kernels. So the cache is kept
 in a folder named after all the sources that matter: those of `core`, and those with a kernel in them. It is
-outside the package, which may be read-only, and shared by all checkouts in which these sources are equal.
+outside the package, which may be read-only. (Numba also distinguishes by path, so each checkout compiles.)
 """
 
 import hashlib
@@ -47,13 +47,21 @@ def cache_folder() -> Path:
         os.utime(folder)
         _prune(home)
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="rota-kernels-"))
+        return _temporary(folder.name)
     return folder
 
 
-def is_cold() -> bool:
-    """Whether nothing of these sources has been compiled yet."""
-    return not any(cache_folder().rglob("*.nbi"))
+def _temporary(name: str) -> Path:
+    """A place that is ours alone, for those who have no home to write to."""
+    folder = Path(tempfile.gettempdir()) / f"rota-kernels-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            raise PermissionError
+        (folder / name).mkdir(exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="rota-kernels-"))
+    return folder / name
 
 
 def _prune(home: Path) -> None:

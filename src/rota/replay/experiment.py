@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rota.core.cluster import Cluster, Node, NodeChange
+from rota.core.cluster import LARGEST, Cluster, Node, NodeChange
 from rota.core.costs import COSTS, Cost
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, unknown
 from rota.policies.cluster.placement import Style
 from rota.policies.cluster.registry import SCHEDULERS, canonical
 from rota.workload.formats import read
@@ -98,6 +98,10 @@ class ClusterConfig:
         for name in ("nodes", "gpus_per_node", "switches", "slots_per_gpu"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if max(self.nodes, self.gpus_per_node, self.switches) > LARGEST:
+            raise ConfigError(f"nodes, gpus_per_node and switches are at most {LARGEST:,}")
+        if self.nodes * self.gpus_per_node * self.switches * self.slots_per_gpu > LARGEST:
+            raise ConfigError(f"a cluster has at most {LARGEST:,} slots")
         for group in self.groups:
             if group.count < 1 or group.gpus < 1:
                 raise ConfigError(
@@ -106,11 +110,15 @@ class ClusterConfig:
 
     def build(self) -> Cluster:
         whole = self._whole()
+        kinds = sorted({node.kind for node in whole})
+        for kind in self.speeds:
+            if kind not in kinds:
+                raise ConfigError(f"cluster.speeds: {unknown('device kind', kind, kinds)}")
         changes = tuple(NodeChange(c.at_s, c.node, c.what == "join") for c in self.changes)
         if self.slots_per_gpu == 1:
             return Cluster(whole, self.cross_node, self.cross_switch, self.speeds, changes=changes)
-        if changes:
-            raise ConfigError("changes cannot be combined with slots_per_gpu; leave one of them out")
+        if changes or self.switches > 1 or self.cross_switch != 1.0:
+            raise ConfigError("slots_per_gpu cannot be combined with changes, switches or cross_switch")
         # Every GPU becomes a node and every machine a switch, so that no fraction straddles two GPUs.
         nodes = tuple(
             Node(self.slots_per_gpu, machine, node.kind)
@@ -154,6 +162,16 @@ class SimulateConfig:
             raise ConfigError(f"checkpoint_every_s is {self.checkpoint_every_s}; it must be 0 or more")
         if self.cost == "interval" and self.checkpoint_every_s > 0.0:
             raise ConfigError("checkpoint_every_s has no meaning with cost = 'interval'; leave it out")
+        self._check_fractions()
+
+    def _check_fractions(self) -> None:
+        """Parts of GPUs are only kept together by consolidated placement."""
+        if self.cluster.slots_per_gpu == 1:
+            return
+        if "antman" in map(canonical, self.schedulers):
+            raise ConfigError("slots_per_gpu: antman hands out whole GPUs; leave it out of schedulers")
+        if self.placement not in (None, "consolidated"):
+            raise ConfigError(f"slots_per_gpu: placement {self.placement!r} would tear GPUs apart")
 
     @property
     def cost_model(self) -> Cost:

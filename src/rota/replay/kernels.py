@@ -91,7 +91,7 @@ def stretch(columns, index, slots, pace_s, jobs, speeds, nodes, slot_node, cross
         for i in range(begin, end):
             node = slot_node[slots[i]]
             if nodes[SWITCH, node] != nodes[SWITCH, first]:
-                crossing = max(crossing, cross_switch)
+                crossing = max(crossing, cross_node, cross_switch)
             elif node != first:
                 crossing = max(crossing, cross_node)
         members = k

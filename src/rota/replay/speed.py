@@ -24,7 +24,8 @@ class Speed:
     @classmethod
     def of(cls, cluster: Cluster, jobs: Workload) -> "Speed":
         """The cluster's own speeds, and where it has none those that the workload was measured with."""
-        speeds = {**jobs.speeds, **cluster.speeds}
+        kinds = {*jobs.speeds, *cluster.speeds}
+        speeds = {kind: {**jobs.speeds.get(kind, {}), **cluster.speeds.get(kind, {})} for kind in kinds}
         known = Cluster(cluster.nodes, speeds=speeds)
         rows = [[known.speed(model, kind) for kind in cluster.kinds] for model in jobs.models]
         return cls(np.array(rows), cluster.cross_node, cluster.cross_switch)

@@ -46,15 +46,22 @@ class RunFolder:
         return any(file.exists() for file in (self.config, self.timeline, self.jobs, self.metrics))
 
     def complete(self, inputs: str | None = None) -> bool:
-        """Whether the run is there, made from these inputs if given (their digest)."""
+        """Whether the run is there, made from these inputs if given (their digest).
+
+        One that is damaged or of another version is not; what is not a run at all is an error.
+        """
         try:
-            if not self.metrics.exists():
+            if not all(file.exists() for file in (self.metrics, self.timeline, self.jobs, self.config)):
                 return False
+            found = json.loads(self.metrics.read_text(encoding="utf-8"))
         except OSError as error:
-            raise InputError(
-                f"{self.path}: cannot be written ({error.strerror}); choose another folder"
-            ) from None
-        return inputs is None or self.read_metrics()["inputs"] == inputs
+            reason = error.strerror
+            raise InputError(f"{self.path}: cannot be written ({reason}); choose another folder") from None
+        except ValueError:
+            return False
+        if not isinstance(found, dict) or "inputs" not in found:
+            raise InputError(f"{self.metrics}: not the metrics of a run; choose another folder")
+        return found.get("format") == FORMAT and inputs in (None, found["inputs"])
 
     def read_metrics(self) -> dict[str, Any]:
         """The contents of `metrics.json`, once it is sure that they are those of a run."""

@@ -138,7 +138,7 @@ def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
     return Metrics(
         jobs=len(times.jct_s),
         avg_jct_s=float(times.jct_s.mean()),
-        p50_jct_s=at_rank(times.jct_s, 0.5),
+        p50_jct_s=float(np.median(times.jct_s)),
         p99_jct_s=at_rank(times.jct_s, 0.99),
         makespan_s=float(times.end_s.max()),
         queueing_s=float(times.waiting_s.mean()),

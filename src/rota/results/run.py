@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rota import __version__
-from rota.core.atomic import written
+from rota.core.atomic import alone_in, written
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError
 from rota.core.timeline import Timeline
@@ -60,13 +60,6 @@ def write_run(
     """Write everything about a finished run, `metrics.json` last; returns the metrics."""
     measured = measure(timeline, workload, cluster)
     run = RunFolder(folder)
-    run.reopen()
-    with written(run.config) as stream:
-        stream.write(config_text.encode())
-    with written(run.timeline) as stream:
-        write_timeline(stream, timeline)
-    with written(run.jobs) as stream:
-        write_jobs(stream, workload, measured.times)
     about = {
         "format": FORMAT,
         "rota": __version__,
@@ -78,8 +71,17 @@ def write_run(
         "metrics": asdict(measured.metrics),
         "cluster": cluster_record.record(cluster),
     }
-    with written(run.metrics) as stream:
-        stream.write((json.dumps(about, indent=2, allow_nan=False) + "\n").encode())
+    facts = (json.dumps(about, indent=2, allow_nan=False) + "\n").encode()
+    with alone_in(folder):
+        run.reopen()
+        with written(run.config) as stream:
+            stream.write(config_text.encode())
+        with written(run.timeline) as stream:
+            write_timeline(stream, timeline)
+        with written(run.jobs) as stream:
+            write_jobs(stream, workload, measured.times)
+        with written(run.metrics) as stream:
+            stream.write(facts)
     return measured.metrics
 
 

@@ -41,10 +41,11 @@ class Tiresias:
     def plan(self, view: View) -> Plan:
         limits = view.memo.get("limits")
         if limits is None:
-            limits = view.memo["limits"] = np.array(self.limits_gpu_s)
+            limits = view.memo["limits"] = np.array(self.limits_gpu_s) * view.cluster.slots_per_gpu
         queued = np.empty_like(view.order)
         sink(view.columns, view.order, view.current.index, view.current.jobs, limits, queued)
-        if view.cost.each_instant and self.placement is None:
+        whole_gpus = view.cluster.slots_per_gpu == 1
+        if view.cost.each_instant and self.placement is None and whole_gpus:
             plan = first_fit(view, queued, style="anywhere", keep=True)  # its reference only counts GPUs
         else:
             plan = first_fit(view, queued, style=self.placement or "consolidated")
