@@ -631,7 +631,10 @@ def test_stdout_of_the_process_is_json_and_nothing_else(trace, here):
         "--json",
     ]
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert not done.stderr or done.stderr.startswith(
+        "compiling"
+    )  # said where it takes long, on a busy machine
     assert [row["scheduler"] for row in json.loads(done.stdout)] == ["muri-l"]
 
 

@@ -108,7 +108,7 @@ class Cluster:
         return np.repeat(np.arange(len(self.nodes)), [node.slots for node in self.nodes]).astype(np.int32)
 
     def table(self) -> NDArray[np.int32]:
-        """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP."""
+        """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP, NEXT, HEAD."""
         kinds = {kind: number for number, kind in enumerate(self.kinds)}
         late: dict[int, bool] = {}
         for change in sorted(self.changes, key=lambda c: c.at_s):
@@ -119,5 +119,17 @@ class Cluster:
             [node.switch for node in self.nodes],
             [kinds[node.kind] for node in self.nodes],
             [not late.get(number, False) for number in range(len(self.nodes))],
+            *self._neighbours(),
         ]
         return np.array(rows, np.int32)
+
+    def _neighbours(self) -> tuple[list[int], list[bool]]:
+        """The next node at the same switch, and whether a node is the first there."""
+        following = [-1] * len(self.nodes)
+        last: dict[int, int] = {}
+        for number, node in enumerate(self.nodes):
+            if node.switch in last:
+                following[last[node.switch]] = number
+            last[node.switch] = number
+        followers = set(following)
+        return following, [number not in followers for number in range(len(self.nodes))]

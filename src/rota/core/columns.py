@@ -42,3 +42,5 @@ SIZE = 1  # how many slots it has
 SWITCH = 2
 KIND = 3
 UP = 4  # 1 while the node is there
+NEXT = 5  # the next node at the same switch; -1 after the last
+HEAD = 6  # 1 for the first node of a switch

@@ -128,15 +128,18 @@ def compare(
     load[:] = 0
     for k in range(jobs):
         row = index[ROW, k]
-        if columns[JOB, row] < 0.0:
+        if row < 0 or row >= columns.shape[1] or columns[JOB, row] < 0.0:
             return NOT_ACTIVE
         wanted = int(columns[WANTED, row])
         if 0 <= wanted < k and index[ROW, wanted] == row:
             return PLANNED_TWICE
         columns[WANTED, row] = k
-        begin = index[BEGIN, index[UNIT, k]]
-        gpus = index[BEGIN, index[UNIT, k] + 1] - begin
-        if gpus != int(columns[GPUS, row]):
+        unit = index[UNIT, k]
+        if unit < 0 or unit >= index.shape[1] - 1:
+            return WRONG_GANG
+        begin = index[BEGIN, unit]
+        gpus = index[BEGIN, unit + 1] - begin
+        if gpus != int(columns[GPUS, row]) or begin < 0 or begin + gpus > slots.shape[0]:
             return WRONG_GANG
         place = int(columns[PLACE, row])
         actions[k] = START if place < 0 else KEEP

@@ -183,6 +183,10 @@ class State:
             raise IllegalPlan(
                 f"at {self.now_s} s: the plan asks to be woken in the past, at {plan.wake_at_s} s"
             )
+        if plan.jobs > len(self._actions):
+            raise IllegalPlan(
+                f"at {self.now_s} s: the plan runs {plan.jobs} jobs; {len(self._actions)} can share the slots"
+            )
         if plan.order is not None and len(plan.order) != self.active:
             raise IllegalPlan(f"at {self.now_s} s: the plan orders {len(plan.order)} of {self.active} jobs")
         pauses = kernels.compare(

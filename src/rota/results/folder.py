@@ -43,7 +43,12 @@ class RunFolder:
     @property
     def begun(self) -> bool:
         """Whether anything of a run is there."""
-        return any(file.exists() for file in (self.config, self.timeline, self.jobs, self.metrics))
+        try:
+            return any(file.exists() for file in (self.config, self.timeline, self.jobs, self.metrics))
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: cannot be read ({error.strerror}); choose another folder"
+            ) from None
 
     def complete(self, inputs: str | None = None) -> bool:
         """Whether the run is there, made from these inputs if given (their digest).

@@ -2,11 +2,8 @@
 
 import numpy as np
 
-from rota.core.columns import KIND, SIZE, SWITCH
+from rota.core.columns import HEAD, KIND, NEXT, SIZE
 from rota.core.compiled import kernel
-
-ALL = -1
-"""Every switch."""
 
 CONSOLIDATED, SPREAD, ANYWHERE = range(3)
 """Ways to put a gang on nodes, described in `placement`."""
@@ -67,56 +64,58 @@ def find_displacing(free, opened, nodes, gpus, kinds, style, picked, counts):
 def find_whole(free, nodes, gpus, kinds, picked, counts):
     """A gang larger than any node: in the first switch that has room, or over all if none is large enough."""
     some_switch_is_large_enough = False
-    for first in range(nodes.shape[1]):
-        switch = nodes[SWITCH, first]
+    for head in range(nodes.shape[1]):
+        if not nodes[HEAD, head]:
+            continue
         size = 0
-        for node in range(nodes.shape[1]):
-            if nodes[SWITCH, node] == switch:
-                if node < first:
-                    break  # this switch has been tried already
-                size += nodes[SIZE, node] if may_use(nodes, node, kinds) else 0
+        node = head
+        while node >= 0:
+            size += nodes[SIZE, node] if may_use(nodes, node, kinds) else 0
+            node = nodes[NEXT, node]
         if size >= gpus:
             some_switch_is_large_enough = True
-            parts = find_below(free, nodes, gpus, kinds, switch, picked, counts)
+            parts = find_along(free, nodes, gpus, kinds, head, True, picked, counts)
             if parts:
                 return parts
     if some_switch_is_large_enough:
         return 0
-    return find_below(free, nodes, gpus, kinds, ALL, picked, counts)
+    return find_along(free, nodes, gpus, kinds, 0, False, picked, counts)
 
 
 @kernel
-def find_below(free, nodes, gpus, kinds, switch, picked, counts):
+def find_along(free, nodes, gpus, kinds, head, one_switch, picked, counts):
     """Idle nodes in index order while needed whole, then the first other node with room for the rest."""
     parts = 0
     rest = gpus
-    for node in range(nodes.shape[1]):
-        if not hangs_off(nodes, node, switch) or not may_use(nodes, node, kinds):
-            continue
-        if nodes[SIZE, node] <= rest and free[node] == nodes[SIZE, node]:
+    node = head
+    while node >= 0:
+        if nodes[SIZE, node] <= rest and free[node] == nodes[SIZE, node] and may_use(nodes, node, kinds):
             picked[parts] = node
             counts[parts] = nodes[SIZE, node]
             rest -= nodes[SIZE, node]
             parts += 1
+        node = after(nodes, node, one_switch)
     if rest == 0:
         return parts
-    for node in range(nodes.shape[1]):
-        if free[node] < rest or not hangs_off(nodes, node, switch) or not may_use(nodes, node, kinds):
-            continue
-        is_picked = False
-        for part in range(parts):
-            is_picked |= picked[part] == node
-        if not is_picked:
+    node = head
+    part = 0
+    while node >= 0:
+        if part < parts and picked[part] == node:
+            part += 1  # they were picked in this order
+        elif free[node] >= rest and may_use(nodes, node, kinds):
             picked[parts] = node
             counts[parts] = rest
             return parts + 1
+        node = after(nodes, node, one_switch)
     return 0
 
 
 @kernel
-def hangs_off(nodes, node, switch):
-    """Whether a node is at this switch."""
-    return switch == ALL or nodes[SWITCH, node] == switch
+def after(nodes, node, one_switch):
+    """The next node, at the same switch or of all; -1 after the last."""
+    if one_switch:
+        return nodes[NEXT, node]
+    return node + 1 if node + 1 < nodes.shape[1] else -1
 
 
 @kernel
