@@ -52,6 +52,8 @@ def test_the_table_has_a_column_per_node():
         [0, 1, 1],  # switches
         [0, 1, 0],  # kinds
         [1, 1, 1],
+        [-1, 2, -1],  # the next node at the same switch
+        [1, 1, 0],  # whether it is the first there
     ]
     assert cluster.slot_nodes().tolist() == [0, 0, 1, 1, 1, 2]
 

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.cluster import Cluster, Node
+from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import ROW
 from rota.core.costs import INTERVAL, RESTART
 from rota.core.events import Arrived, Finished, Moved, Paused, Started
 from rota.core.state import Instant, State
+from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.placement import STYLES, first_fit
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srtf import Srtf
@@ -285,3 +286,24 @@ def test_a_gang_that_needs_whole_nodes_displaces_all_who_are_in_its_way():
         Started(30.0, 1, 1.0, (0, 1, 2, 3)),
         Finished(45.0, 1),
     ]
+
+
+# nodes that are gone, device kinds that differ
+
+
+def test_a_gang_is_split_when_the_only_node_that_was_large_enough_has_left():
+    gone = Cluster((Node(8), Node(4), Node(4)), changes=(NodeChange(10.0, 0, joins=False),))
+    done = simulate(jobs((20, 8, 100)), gone, Fifo())
+    assert [event.slots for event in done.timeline if isinstance(event, Started)] == [
+        (8, 9, 10, 11, 12, 13, 14, 15)
+    ]
+
+
+def test_who_may_use_other_devices_is_not_kept_out_by_those_who_did_not_fit():
+    # The second job does not fit on the node of eight that the first has; the third may not use that one
+    # anyway, and for it the two of four are the largest there are.
+    cluster = Cluster((Node(8, 0, "a"), Node(4, 0, "b"), Node(4, 0, "b")))
+    work = jobs((0, 8, 10), (0, 8, 20), (0, 8, 30), kinds=[(), (), ("b",)])
+    done = simulate(work, cluster, Srtf())
+    starts = {event.job: event.at_s for event in done.timeline if isinstance(event, Started)}
+    assert starts == {0: 0.0, 1: 20.0, 2: 0.0}

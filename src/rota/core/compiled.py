@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,10 @@ def cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
-        _prune(home)
     except OSError:
         return _temporary(folder.name)
+    with suppress(OSError):  # somebody else may be pruning too
+        _prune(home)
     return folder
 
 

@@ -142,13 +142,16 @@ def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
         p99_jct_s=at_rank(times.jct_s, 0.99),
         makespan_s=float(times.end_s.max()),
         queueing_s=float(times.waiting_s.mean()),
-        utilisation=series.total(series.busy) / series.total(series.available),
-        queue_length=series.total(series.waiting) / span_s,
-        blocking_index=float(now[sweep.TOTAL_BLOCKING_S] / now[sweep.BLOCKED_S])
-        if now[sweep.BLOCKED_S]
-        else 0.0,
+        utilisation=_share(series.total(series.busy), series.total(series.available)),
+        queue_length=_share(series.total(series.waiting), span_s),
+        blocking_index=_share(float(now[sweep.TOTAL_BLOCKING_S]), float(now[sweep.BLOCKED_S])),
         fairness_mean=float(times.fairness.mean()),
         fairness_worst=float(times.fairness.max()),
         preemptions=int(times.preemptions.sum()),
         migrations=int(times.migrations.sum()),
     )
+
+
+def _share(part: float, whole: float) -> float:
+    """A ratio; 0 of nothing, as in a run that has no length."""
+    return part / whole if whole else 0.0

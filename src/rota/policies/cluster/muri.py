@@ -23,6 +23,8 @@ from rota.policies.cluster.interleaving import CONTENTION, CONTENTION_UNMATCHED,
 from rota.policies.cluster.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
 from rota.policies.cluster.room import CONSOLIDATED, find
 
+LARGEST_GROUP = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Muri:
@@ -44,6 +46,10 @@ class Muri:
     def __post_init__(self) -> None:
         if self.multi_resource < 3:
             raise ConfigError(f"multi_resource {self.multi_resource}: a job has three stages, so at least 3")
+        if self.packing_num > LARGEST_GROUP:
+            raise ConfigError(
+                f"packing_num {self.packing_num}: at most {LARGEST_GROUP}, as all orders are tried"
+            )
         if not 1 <= self.packing_num <= self.multi_resource:
             raise ConfigError(
                 f"packing_num {self.packing_num}: it must be 1 to {self.multi_resource} (multi_resource)"
@@ -179,12 +185,12 @@ def take(columns, order, nodes, packing_num, scratch, taken, ends):
             companions[b] -= 1
             chosen[i] = 1
             continue
-        if failed[sizes[b]]:
-            continue
         kinds = devices[b]
+        if failed[sizes[b]] and kinds < 0.0:
+            continue
         parts = find(free, nodes, sizes[b], kinds, CONSOLIDATED, hint, scratch[PICKED], scratch[COUNTS])
         if parts == 0:
-            failed[sizes[b]] = kinds < 0.0
+            failed[sizes[b]] |= kinds < 0.0
             continue
         for part in range(parts):
             free[scratch[PICKED, part]] -= scratch[COUNTS, part]

@@ -91,16 +91,16 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
         if left == 0:
             break
         row = order[i]
-        gpus = int(columns[GPUS, row])
-        if gpus > left or failed[gpus]:
+        gpus, kinds = int(columns[GPUS, row]), columns[KINDS, row]
+        if gpus > left or (failed[gpus] and kinds < 0.0):
             if strict:
                 break
             continue
-        parts = find(free, nodes, gpus, columns[KINDS, row], style, hint, scratch[PICKED], scratch[COUNTS])
+        parts = find(free, nodes, gpus, kinds, style, hint, scratch[PICKED], scratch[COUNTS])
         if parts == 0:
             if strict:
                 break
-            failed[gpus] = columns[KINDS, row] < 0.0
+            failed[gpus] |= kinds < 0.0
             continue
         for part in range(parts):
             node = scratch[PICKED, part]
@@ -184,11 +184,11 @@ def fit_keeping(
                 slots[used] = slot
                 used += 1
         else:
-            if gpus > left or failed[gpus]:
+            kinds = columns[KINDS, row]
+            if gpus > left or (failed[gpus] and kinds < 0.0):
                 if strict:
                     break
                 continue
-            kinds = columns[KINDS, row]
             parts = find(opened, nodes, gpus, kinds, style, hint, scratch[PICKED], scratch[COUNTS])
             if parts == 0:
                 parts = find_displacing(
@@ -197,7 +197,7 @@ def fit_keeping(
             if parts == 0:
                 if strict:
                     break
-                failed[gpus] = kinds < 0.0
+                failed[gpus] |= kinds < 0.0
                 continue
             for part in range(parts):
                 used = take(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rota.core.columns import HEAD, KIND, NEXT, SIZE
+from rota.core.columns import HEAD, KIND, NEXT, SIZE, UP
 from rota.core.compiled import kernel
 
 CONSOLIDATED, SPREAD, ANYWHERE = range(3)
@@ -27,7 +27,7 @@ def find(free, nodes, gpus, kinds, style, hint, picked, counts):
         return find_anywhere(free, nodes, gpus, kinds, picked, counts)
     largest = 0
     for node in range(nodes.shape[1]):
-        if nodes[SIZE, node] > largest and may_use(nodes, node, kinds):
+        if nodes[SIZE, node] > largest and nodes[UP, node] and may_use(nodes, node, kinds):
             largest = nodes[SIZE, node]
     if gpus > largest:
         return find_whole(free, nodes, gpus, kinds, picked, counts)
@@ -70,7 +70,7 @@ def find_whole(free, nodes, gpus, kinds, picked, counts):
         size = 0
         node = head
         while node >= 0:
-            size += nodes[SIZE, node] if may_use(nodes, node, kinds) else 0
+            size += nodes[SIZE, node] if nodes[UP, node] and may_use(nodes, node, kinds) else 0
             node = nodes[NEXT, node]
         if size >= gpus:
             some_switch_is_large_enough = True
