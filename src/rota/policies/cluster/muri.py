@@ -46,13 +46,13 @@ class Muri:
     def __post_init__(self) -> None:
         if self.multi_resource < 3:
             raise ConfigError(f"multi_resource {self.multi_resource}: a job has three stages, so at least 3")
-        if self.packing_num > LARGEST_GROUP:
-            raise ConfigError(
-                f"packing_num {self.packing_num}: at most {LARGEST_GROUP}, as all orders are tried"
-            )
         if not 1 <= self.packing_num <= self.multi_resource:
             raise ConfigError(
                 f"packing_num {self.packing_num}: it must be 1 to {self.multi_resource} (multi_resource)"
+            )
+        if self.packing_num > LARGEST_GROUP:
+            raise ConfigError(
+                f"packing_num {self.packing_num}: at most {LARGEST_GROUP}, as all orders are tried"
             )
         if not self.weight_lbd >= 0.0:
             raise ConfigError(f"weight_lbd {self.weight_lbd}: it must be 0 or more")
