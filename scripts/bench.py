@@ -31,7 +31,7 @@ from rota.workload.synthetic import SyntheticConfig, generate
 
 GPUS = 512
 LOAD, BACKLOG_LOAD = 0.85, 2.0
-TOO_LONG_S = 120.0
+TOO_LONG_S = 300.0
 REPEATS = 3
 
 
