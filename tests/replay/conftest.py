@@ -49,13 +49,11 @@ class Referee:
         self.node_of = self.cluster.slot_nodes().tolist()
         self.lives = [Life(float(work)) for work in self.jobs.iterations]
         now_s = 0.0
-        batch = []
         for event in timeline:
             assert event.at_s >= now_s, "time runs backwards"
             if event.at_s > now_s:
                 self.check_slots()
                 now_s = event.at_s
-            batch.append(event)
             self.see(event)
         assert all(life.ended for life in self.lives), "a job has not finished"
 

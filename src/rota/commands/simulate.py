@@ -294,7 +294,7 @@ def _say_if_slow(message: str) -> Iterator[None]:
 
 
 class _progress:  # noqa: N801 (a context manager that reads like a function)
-    """A bar on a terminal; elsewhere one line per finished run."""
+    """A bar on a terminal; nothing elsewhere."""
 
     def __init__(self, name: str, jobs: int) -> None:
         from tqdm import tqdm
@@ -302,7 +302,6 @@ class _progress:  # noqa: N801 (a context manager that reads like a function)
         self._bar = tqdm(
             total=jobs, desc=name, unit="job", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr
         )
-        self._name = name
 
     def move_to(self, done: int) -> None:
         self._bar.update(done - self._bar.n)

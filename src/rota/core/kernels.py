@@ -122,7 +122,7 @@ def compare(
 ):
     """Check a plan and find what it changes: an action per planned job, and the rows to pause.
 
-    Returns how many rows to pause, or a negative code and nothing changed if the plan is illegal.
+    Returns how many rows to pause, or a negative code if the plan is illegal; what runs is not touched.
     """
     count, seen = load[0], load[1]
     load[:] = 0
