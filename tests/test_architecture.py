@@ -10,15 +10,20 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "rota"
 
-EVERYTHING = {"core", "config", "policies", "workload", "replay", "results", "figures", "commands", "cli"}
+EVERYTHING = {
+    "core", "config", "policies", "workload", "recordings", "replay", "results", "training", "figures",
+    "commands", "cli",
+}  # fmt: skip
 MAY_IMPORT = {  # part of the package → parts it may import
     "core": {"core"},
     "config": {"core", "config"},
     "policies": {"core", "policies"},
-    "workload": {"core", "workload"},
+    "recordings": {"core", "recordings"},
+    "workload": {"core", "recordings", "workload"},
     "replay": {"core", "policies", "workload", "replay"},
     "results": {"core", "workload", "results"},
-    "figures": {"core", "workload", "results", "figures"},
+    "training": {"core", "config", "recordings", "training"},
+    "figures": {"core", "workload", "recordings", "results", "figures"},
     "commands": EVERYTHING,
     "cli": EVERYTHING,
     "__main__": EVERYTHING,
@@ -27,6 +32,7 @@ MAY_IMPORT = {  # part of the package → parts it may import
 MAY_USE = {  # part of the package → what it may import from elsewhere, besides the standard library
     "core": {"numpy", "numba"},
     "config": {"tomli_w"},
+    "recordings": {"numpy"},
 }
 HEAVY = {"numpy", "numba", "torch", "ray", "matplotlib"}
 

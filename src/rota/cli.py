@@ -21,7 +21,10 @@ from rota.core.errors import InputError, RotaError
 COMMANDS = {
     "simulate": "rota.commands.simulate",
     "trace": "rota.commands.trace",
+    "recordings": "rota.commands.recordings",
     "plot": "rota.commands.plot",
+    "train": "rota.commands.train",
+    "record": "rota.commands.record",
 }
 
 

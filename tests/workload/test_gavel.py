@@ -5,8 +5,10 @@ import json
 import pytest
 
 from rota.core.errors import TraceError
+from rota.recordings.gavel import Throughputs, as_profiles, read_throughputs
+from rota.recordings.profile import write_profiles
+from rota.recordings.provenance import provenance
 from rota.workload import gavel
-from rota.workload.throughputs import Throughputs, read_throughputs
 
 RESNET, LM = "ResNet-18 (batch size 16)", "LM (batch size 5)"
 
@@ -133,3 +135,17 @@ def test_a_job_type_that_nothing_stands_in_for_only_computes(sample, rows):
     measured["v100"]["('GNMT', 4)"] = {"null": 2.0}
     beside.write_text(json.dumps(measured))
     assert gavel.read(path).stages_s[:, 1].tolist() == [0.0, 0.5, 0.0]
+
+
+def test_profiles_imported_from_the_throughputs_give_the_same_jobs(sample):
+    path = sample("gavel")
+    published = gavel.read(path)
+    json_file = path.with_name("simulation_throughputs.json")
+    origin = provenance(device="", seed=None, command="")
+    write_profiles(path.with_name("profiles"), as_profiles(read_throughputs(json_file), origin))
+    json_file.unlink()
+    imported = gavel.read(path)
+    for column in ("iteration_s", "iterations", "duration_s", "stages_s"):
+        assert getattr(imported, column).tolist() == getattr(published, column).tolist()
+    assert imported.speeds == published.speeds
+    assert imported.notes == published.notes

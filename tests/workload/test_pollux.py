@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from rota.core.errors import TraceError
+from rota.recordings.curve import write_curves
+from rota.recordings.pollux import Application, Curve, as_curves, as_profiles, packed, read_application
+from rota.recordings.profile import write_profiles
+from rota.recordings.provenance import provenance
 from rota.workload import pollux
-from rota.workload.applications import Application, Curve, packed, read_application
 
 PLACEMENT = "placement,local_bsz,step_time,sync_time"
 
@@ -112,3 +115,18 @@ def test_an_application_without_a_training_run_is_an_error(sample):
         file.unlink()
     with pytest.raises(TraceError, match="no validation-<batch size>"):
         pollux.read(path)
+
+
+def test_recordings_imported_from_an_application_give_the_same_jobs(sample):
+    path = sample("pollux")
+    published = pollux.read(path)
+    folder = path.parent / "cifar10"
+    origin = provenance(device="t4", seed=None, command="")
+    profiles, curves = as_profiles(folder, "t4", origin), as_curves(folder, "t4", origin)
+    for file in folder.iterdir():
+        file.unlink()
+    write_profiles(folder / "profiles", profiles)
+    write_curves(folder / "curves", curves)
+    imported = pollux.read(path)
+    for column in ("iteration_s", "iterations", "duration_s", "stages_s"):
+        assert getattr(imported, column).tolist() == getattr(published, column).tolist()

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
+from rota.recordings.gavel import read_throughputs
+from rota.recordings.pollux import read_application
 from rota.workload import plain
-from rota.workload.applications import read_application
 from rota.workload.formats import guess, read
 from rota.workload.machines import read_cluster
-from rota.workload.throughputs import read_throughputs
 
 TRACES = {
     "muri": ("clusters", "muri", "trace1.csv"),

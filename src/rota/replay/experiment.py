@@ -10,13 +10,13 @@ import numpy as np
 from rota.core.cluster import LARGEST, Cluster, Node, NodeChange
 from rota.core.costs import COSTS, Cost
 from rota.core.errors import ConfigError, unknown
+from rota.core.table import first_line
 from rota.policies.cluster.placement import Style
 from rota.policies.cluster.registry import SCHEDULERS, canonical
 from rota.workload.formats import read
 from rota.workload.jobs import Workload
 from rota.workload.machines import read_cluster, read_nodes
 from rota.workload.synthetic import SyntheticConfig, generate
-from rota.workload.table import first_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rota.core.table import Floats, Table, read_table
 from rota.workload.jobs import Workload, counted
 from rota.workload.records import left_out, recorded
-from rota.workload.table import Floats, Table, read_table
 
 FIELDS = (
     "name", "num_gpu", "gpu_milli", "gpu_spec", "qos", "creation_time", "deletion_time", "scheduled_time",

@@ -5,9 +5,9 @@ Header `job_id,submission_time,duration,num_gpu`: seconds since some moment, sec
 
 from pathlib import Path
 
+from rota.core.table import read_table
 from rota.workload.jobs import Workload
 from rota.workload.records import recorded
-from rota.workload.table import read_table
 
 FIELDS = ("job_id", "submission_time", "duration", "num_gpu")
 

@@ -43,7 +43,7 @@ def read(path: Path, name: str | None = None, seed: int = 0) -> "Workload":
 
 def guess(path: Path) -> str:
     """The one format whose columns are all in the file's first line."""
-    from rota.workload.table import first_line
+    from rota.core.table import first_line
 
     line = first_line(path)
     fits = [name for name in FORMATS if _fits(line, import_module(FORMATS[name].split(":")[0]))]

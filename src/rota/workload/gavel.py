@@ -2,8 +2,9 @@
 
 A `.trace` file has no header: job type, command, steps argument, whether it needs a data folder, total
 steps, arrival (s) and gang size, between tabs. Its measurements are `simulation_throughputs.json` beside
-it, or the only JSON file there. The V100 is the reference device: an iteration takes 1 / its throughput
-there. Stages are borrowed (`standins`).
+it, or the only JSON file there, or else profiles that were imported into the folder `profiles` beside it.
+The V100 is the reference device: an iteration takes 1 / its throughput there. Stages are borrowed
+(`standins`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,17 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.errors import TraceError
+from rota.core.table import Floats, Table, read_unnamed
+from rota.recordings.folder import complete
+from rota.recordings.gavel import REFERENCE, Throughputs, read_throughputs
 from rota.workload.draws import draw_priorities, priorities_note
 from rota.workload.jobs import Workload, counted, workload
 from rota.workload.standins import borrowed_stages_s
-from rota.workload.table import Floats, Table, read_unnamed
-from rota.workload.throughputs import REFERENCE, Throughputs, read_throughputs
 
 FIELDS = ("job_type", "command", "steps_argument", "needs_data_dir", "total_steps", "arrival_s", "gang_size")
 
 HEADER = False
 
 THROUGHPUTS = "simulation_throughputs.json"
+PROFILES = "profiles"
 
 KINDS = ("k80", "p100", "v100")
 
@@ -57,9 +60,11 @@ def throughputs_beside(trace: Path) -> Path:
     if named.is_file():
         return named
     others = sorted(trace.parent.glob("*.json"))
+    if not others and complete(trace.parent / PROFILES):
+        return trace.parent / PROFILES
     if len(others) != 1:
         found = ", ".join(other.name for other in others) or "none"
-        where = f"put {THROUGHPUTS} beside it (JSON files there: {found})"
+        where = f"put {THROUGHPUTS} beside it (JSON files there: {found}), or import it into {PROFILES}"
         raise TraceError(f"{trace}: needs the measured throughputs: {where}")
     return others[0]
 

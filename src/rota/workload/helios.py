@@ -7,9 +7,9 @@ they held their GPUs, whether they succeeded or not.
 
 from pathlib import Path
 
+from rota.core.table import read_table
 from rota.workload.jobs import Workload
 from rota.workload.records import left_out, recorded
-from rota.workload.table import read_table
 
 FIELDS = ("job_id", "gpu_num", "submit_time", "duration")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rota.core.cluster import Cluster, Node
 from rota.core.errors import TraceError
-from rota.workload.table import read_table
+from rota.core.table import read_table
 
 CLUSTER_FIELDS = ("num_switch", "num_node_p_switch", "num_gpu_p_node")
 NODE_FIELDS = ("sn", "gpu", "model")

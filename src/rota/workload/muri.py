@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from rota.core.table import read_table
 from rota.workload.jobs import Workload, workload
 from rota.workload.profiles import ITERATION_FACTOR
-from rota.workload.table import read_table
 
 FIELDS = (
     "job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration", "iteration_time",

@@ -6,9 +6,9 @@ trace names no jobs, so a job's id is its place in the file, from 0.
 
 from pathlib import Path
 
+from rota.core.table import read_table
 from rota.workload.jobs import Workload
 from rota.workload.records import recorded
-from rota.workload.table import read_table
 
 FIELDS = ("timestamp", "duration", "num_gpus")
 

@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.atomic import written
+from rota.core.table import Floats, Table, read_table
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
 from rota.workload.jobs import Workload, workload
 from rota.workload.profiles import MODELS
 from rota.workload.records import left_out
-from rota.workload.table import Floats, Table, read_table
 
 FIELDS = ("id", "submit_s", "gpus", "duration_s")
 

@@ -1,7 +1,7 @@
 """Reader for the workloads of Pollux (OSDI '21) and Sia (SOSP '23), with the applications in them.
 
 Header `name,time,application,num_replicas,batch_size`, times in seconds. The folders of the applications
-are beside the workload or in its parent folder (see `applications`). A job trains as long as the
+are beside the workload or in its parent folder (see `recordings.pollux`). A job trains as long as the
 validated run with its batch size did, or the nearest batch size that was run. An iteration is a step of
 its gang, packed on 4-GPU nodes, with its batch divided evenly. Synchronising is measured; what remains of
 a step is split between loading and computing as in the nearest model whose stages are known (`standins`).
@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.errors import TraceError
-from rota.workload.applications import Application, read_application
+from rota.core.table import Floats, Table, read_table
+from rota.recordings.pollux import Application, is_application, read_application
 from rota.workload.draws import draw_priorities, priorities_note
 from rota.workload.jobs import Workload, counted, workload
 from rota.workload.standins import split_stages_s
-from rota.workload.table import Floats, Table, read_table
 
 FIELDS = ("name", "time", "application", "num_replicas", "batch_size")
 
@@ -53,7 +53,7 @@ def read(path: Path, seed: int = 0) -> Workload:
 def _folder(table: Table, application: str) -> Path:
     row = table.texts("application").index(application)
     for place in (table.path.parent, table.path.parent.parent):
-        if application == Path(application).name and (place / application / "placements.csv").is_file():
+        if application == Path(application).name and is_application(place / application):
             return place / application
     raise TraceError(
         f"{table.wrong('application', row, 'measured')}: expected {application}/placements.csv "

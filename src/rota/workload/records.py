@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.errors import TraceError
+from rota.core.table import Floats, Table
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
 from rota.workload.jobs import Workload, workload
-from rota.workload.table import Floats, Table
 
 
 def recorded(

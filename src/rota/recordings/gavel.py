@@ -1,13 +1,15 @@
 """Throughputs measured by the Gavel project (OSDI '20): jobs alone and in pairs, on several device kinds.
 
-A JSON file: kind → "(job type, gang size)" → "null" → steps/s alone; or → "(other type, gang size)" → [mine,
-the other's] when both share the GPUs. A throughput of 0 means that it did not run there: it is not kept, nor
-is a pair of which one did not run.
+Read from its JSON file, or from profiles that were imported from it. In the file: kind → "(job type, gang
+size)" → "null" → steps/s alone; or → "(other type, gang size)" → [mine, the other's] when both share the
+GPUs. A throughput of 0 means that it did not run there: it is not kept, nor is a pair of which one did not
+run.
 """
 
 import ast
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,12 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import TraceError
+from rota.recordings.profile import PACKED, Profile, Profiles, read_profiles
+from rota.recordings.provenance import Provenance
 
 Kind = str
 JobType = tuple[str, int]
 """The name of a job type, and its gang size."""
 
 REFERENCE = "v100"
+SPREAD = "spread"
+"""The placement of a gang with each GPU on another node."""
+UNCONSOLIDATED = "_unconsolidated"
+"""Follows the name of a kind where gangs are spread."""
+EXACT = "steps_per_s"
+"""The number as it was published; 1 / seconds would be off in the last bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +59,27 @@ class Throughputs:
             return None
         return ratios[0] if 1 in sizes else math.fsum(ratios) / len(ratios)
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The kinds, whether gangs were spread on them or not."""
+        return tuple(dict.fromkeys(kind.removesuffix(UNCONSOLIDATED) for kind in self.alone))
+
     def _gangs(self, name: str, kind: Kind) -> list[int]:
         return [size for other, size in self.alone.get(kind, {}) if other == name]
 
 
 def read_throughputs(path: Path) -> Throughputs:
-    """The measurements in a file; those of the reference kind must be there."""
+    """The measurements in a file, or in a recording; those of the reference kind must be there."""
+    measured = from_profiles(read_profiles(path)) if path.is_dir() else read_json(path)
+    if REFERENCE not in measured.alone:
+        found = ", ".join(measured.alone) or "nothing"
+        raise TraceError(f"{path}: no measurements for {REFERENCE!r}; found {found}")
+    return measured
+
+
+def read_json(path: Path) -> Throughputs:
+    """The measurements in a file."""
     kinds = _object(path, _json(path), "the file")
-    if REFERENCE not in kinds:
-        raise TraceError(f"{path}: no measurements for {REFERENCE!r}; found {', '.join(kinds) or 'nothing'}")
     alone: dict[Kind, dict[JobType, float]] = {kind: {} for kind in kinds}
     pairs: dict[Kind, dict[tuple[JobType, JobType], tuple[float, float]]] = {kind: {} for kind in kinds}
     for kind, job, other, value in _measurements(path, kinds):
@@ -73,6 +95,82 @@ def read_throughputs(path: Path) -> Throughputs:
             for kind, jobs in pairs.items()
         },
     )
+
+
+def as_profiles(measured: Throughputs, provenance: Provenance) -> Profiles:
+    """Seconds per iteration; stages were not measured, and how often it was measured is not known."""
+    rows: dict[tuple[Kind, JobType, JobType | None], Profile] = {}
+    for kind, jobs in measured.alone.items():
+        for job, steps in jobs.items():
+            rows[kind, job, None] = _profile(kind, job, steps)
+    for kind, pairs in measured.pairs.items():
+        for (job, other), (mine, others) in pairs.items():
+            rows[kind, job, other] = _profile(kind, job, mine, other)
+            rows.setdefault((kind, other, job), _profile(kind, other, others, job))
+    return Profiles(tuple(rows.values()), provenance)
+
+
+def from_profiles(profiles: Profiles) -> Throughputs:
+    """The measurements that profiles were imported from."""
+    kinds = dict.fromkeys(_kind(row) for row in profiles.rows)
+    alone: dict[Kind, dict[JobType, float]] = {kind: {} for kind in kinds}
+    pairs: dict[Kind, dict[tuple[JobType, JobType], tuple[float, float]]] = {kind: {} for kind in kinds}
+    for row in profiles.rows:
+        job, steps = (job_name(row.model, row.batch_size), row.gang), _steps_of(row)
+        if not row.beside:
+            alone[_kind(row)][job] = steps
+            continue
+        other = profiles.find(
+            row.beside,
+            row.beside_batch_size,
+            row.device,
+            row.gang,
+            placement=row.placement,
+            beside=row.model,
+            beside_batch_size=row.batch_size,
+        )
+        if other is not None:
+            name = job_name(row.beside, row.beside_batch_size)
+            pairs[_kind(row)][job, (name, row.gang)] = (steps, _steps_of(other))
+    return Throughputs(alone, pairs)
+
+
+def job_name(model: str, batch_size: int) -> str:
+    """How Gavel calls a job type: `LM (batch size 5)`."""
+    return f"{model} (batch size {batch_size})" if batch_size else model
+
+
+def model_and_batch(name: str) -> tuple[str, int]:
+    """The reverse of `job_name`; 0 if the name has no batch size."""
+    found = re.fullmatch(r"(.+) \(batch size (\d+)\)", name)
+    return (found[1], int(found[2])) if found else (name, 0)
+
+
+def _profile(kind: Kind, job: JobType, steps: float, other: JobType | None = None) -> Profile:
+    (name, gang), (beside, size) = job, other or ("", job[1])
+    if size != gang:
+        raise TraceError(f"{kind}: {job} beside {other}: expected gangs of one size on the same devices")
+    model, batch_size = model_and_batch(name)
+    beside_model, beside_batch_size = model_and_batch(beside)
+    return Profile(
+        model=model,
+        batch_size=batch_size,
+        device=kind.removesuffix(UNCONSOLIDATED),
+        gang=gang,
+        placement=SPREAD if kind.endswith(UNCONSOLIDATED) else PACKED,
+        beside=beside_model,
+        beside_batch_size=beside_batch_size,
+        iteration_s=1.0 / steps,
+        extra={EXACT: steps},
+    )
+
+
+def _kind(row: Profile) -> Kind:
+    return row.device + UNCONSOLIDATED if row.placement == SPREAD else row.device
+
+
+def _steps_of(row: Profile) -> float:
+    return row.extra.get(EXACT, 1.0 / row.iteration_s)
 
 
 def _measurements(path: Path, kinds: dict[str, Any]) -> Iterator[tuple[Kind, JobType, JobType | None, Any]]:

@@ -100,6 +100,10 @@ class Table:
         self._check(name, values == np.floor(values), "a whole number")
         return values
 
+    def floats(self, name: str) -> Floats:
+        """Any numbers, infinite ones too; NaN where the field is empty."""
+        return self._converted(name, lambda text: float(text) if text.strip() else math.nan, "a number")
+
     def numbers_or_nan(self, name: str) -> Floats:
         """As `numbers`, with NaN where the field is empty or the column missing."""
         return self._or_nan(name, Table.numbers)

@@ -1,0 +1,55 @@
+"""`rota record`: train what a configuration asks for, and keep what was measured."""
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from rota.core.errors import ConfigError
+
+OUT = Path("results/recordings")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `record`. Nothing heavy is imported for it."""
+    parser = subparsers.add_parser(
+        "record",
+        help="train for the record: profiles, curves, trees",
+        description="Train what the configuration asks for and write recordings. Stop it at any moment; the "
+        "same command goes on from there.",
+    )
+    add = parser.add_argument
+    add(
+        "config", type=Path, nargs="+", metavar="CONFIG", help="what to record, e.g. config/record/trees.toml"
+    )
+    add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where recordings go ({OUT})")
+    add("--workers", type=int, metavar="N", help="processes side by side (one per core)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting")
+    add("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record; prints the folder of each recording when it is complete."""
+    if args.workers is not None and args.workers < 1:
+        raise ConfigError(f"--workers {args.workers}: give 1 or more")
+
+    from rota.config.bind import bind
+    from rota.config.load import override, read
+    from rota.training.recorder.experiment import RecordConfig
+    from rota.training.recorder.progress import Progress
+    from rota.training.recorder.record import record
+    from rota.training.setup import cores
+
+    configs = [bind(RecordConfig, override(read(path), args.set), path) for path in args.config]
+    with Progress(quiet=args.quiet) as progress:
+        for config in configs:
+            for folder in record(config, args.out, args.workers or cores(), command_of(args), progress):
+                print(folder, flush=True)
+    return 0
+
+
+def command_of(args: argparse.Namespace) -> str:
+    """The command line that says the same, for the provenance."""
+    words = ["rota", "record", *map(str, args.config)]
+    words += [word for text in args.set for word in ("--set", text)]
+    return shlex.join(words)

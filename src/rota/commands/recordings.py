@@ -1,0 +1,140 @@
+"""`rota recordings`: say what was recorded, and take in what others have measured."""
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rota.recordings.provenance import Provenance
+
+DEFAULT = Path("results") / "recordings"
+
+Parsers = Any
+"""What `ArgumentParser.add_subparsers` returns; its class is private."""
+
+VERBS = "{describe,import-adaptation,import-gavel,import-pollux}"
+
+
+def add_parser(subparsers: Parsers) -> None:
+    """Add `recordings` and its verbs. Nothing heavy is imported for it."""
+    recordings = subparsers.add_parser("recordings", help="describe recordings of training, and import them")
+    verbs = recordings.add_subparsers(dest="verb", required=True, metavar=VERBS)
+    _add_describe(verbs.add_parser("describe", help="say what was recorded and what is missing"))
+    adaptation = verbs.add_parser("import-adaptation", help="a table of change sequences, as trees")
+    adaptation.add_argument("--model", required=True, metavar="NAME", help="the model that was changed")
+    adaptation.add_argument("--data", default="cifar10", metavar="NAME", help="its data set (cifar10)")
+    _add_import(adaptation, "FILE.csv", "scenario, actions, times left, total time, accuracy", "unknown")
+    gavel = verbs.add_parser("import-gavel", help="Gavel's measured throughputs, as profiles")
+    _add_import(gavel, "FILE.json", "simulation_throughputs.json, or one like it")
+    pollux = verbs.add_parser("import-pollux", help="Pollux's measured applications, as profiles and curves")
+    _add_import(pollux, "FOLDER", "an application with its placements.csv, or a folder of them", "t4")
+
+
+def run(args: argparse.Namespace) -> int:
+    verbs = {
+        "describe": _describe,
+        "import-adaptation": _import_adaptation,
+        "import-gavel": _import_gavel,
+        "import-pollux": _import_pollux,
+    }
+    verbs[args.verb](args)
+    return 0
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    folder = f"where they are ({DEFAULT})"
+    parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT, metavar="FOLDER", help=folder)
+    parser.add_argument("--figure", type=Path, metavar="PNG", help="also draw it into this file")
+
+
+def _add_import(parser: argparse.ArgumentParser, metavar: str, meaning: str, device: str = "") -> None:
+    parser.add_argument("source", type=Path, metavar=metavar, help=meaning)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write it")
+    if device:
+        text = f"what it was measured on, if not {device}" if device != "unknown" else "what it ran on"
+        parser.add_argument("--device", default=device, metavar="NAME", help=text)
+
+
+def _describe(args: argparse.Namespace) -> None:
+    from rota.recordings.describe import text
+    from rota.recordings.library import read_library
+
+    library = read_library(args.folder)
+    print(text(library))
+    if args.figure is not None:
+        from rota.core.atomic import written
+        from rota.figures.page import save
+        from rota.figures.recordings import recordings_figure
+
+        command = f"rota recordings describe {args.folder} --figure {args.figure}"
+        figure = recordings_figure(library, command)
+        with written(args.figure) as stream:
+            save(figure, stream)
+        print(f"note: drawn into {args.figure}", file=sys.stderr)
+
+
+def _import_adaptation(args: argparse.Namespace) -> None:
+    from rota.recordings.adaptation import read_adaptation
+    from rota.recordings.tree import folder_name, write_tree
+
+    command = f"rota recordings import-adaptation {args.source.name} --model {args.model}"
+    origin = _provenance(args.device, command, args.source)
+    trees = read_adaptation(args.source, args.model, args.data, origin)
+    folders = [args.out / folder_name(tree) for tree in trees]
+    _check_free(*folders)
+    for folder, tree in zip(folders, trees, strict=True):
+        write_tree(folder, tree)
+        print(f"{folder}: {len(tree.sequences())} of {len(tree.all_sequences)} sequences")
+
+
+def _import_gavel(args: argparse.Namespace) -> None:
+    from rota.recordings.gavel import as_profiles, read_json
+    from rota.recordings.profile import write_profiles
+
+    measured = read_json(args.source)
+    command = f"rota recordings import-gavel {args.source.name}"
+    profiles = as_profiles(measured, _provenance(", ".join(measured.devices), command, args.source))
+    _check_free(args.out)
+    write_profiles(args.out, profiles)
+    alone = sum(not row.beside for row in profiles.rows)
+    print(f"{args.out}: {alone:,} profiles alone, {len(profiles.rows) - alone:,} beside another")
+
+
+def _import_pollux(args: argparse.Namespace) -> None:
+    from rota.recordings.curve import write_curves
+    from rota.recordings.pollux import CURVES, PROFILES, applications, as_curves, as_profiles
+    from rota.recordings.profile import write_profiles
+
+    command = f"rota recordings import-pollux {args.source.name} --device {args.device}"
+    read = {}
+    for folder in applications(args.source):
+        origin = _provenance(args.device, command, *sorted(folder.glob("*.csv")))
+        target = args.out / folder.resolve().name
+        read[target] = as_profiles(folder, args.device, origin), as_curves(folder, args.device, origin)
+    _check_free(*(target / name for target in read for name in (PROFILES, CURVES)))
+    for target, (profiles, curves) in read.items():
+        write_profiles(target / PROFILES, profiles)
+        write_curves(target / CURVES, curves)
+        print(f"{target}: {len(profiles.rows):,} profiles, {len(curves.settings)} curves")
+
+
+def _provenance(device: str, command: str, *sources: Path) -> "Provenance":
+    from rota.recordings.provenance import provenance
+
+    digest = hashlib.sha256()
+    for source in sources:
+        digest.update(source.read_bytes() if source.is_file() else b"")
+    note = f"imported; sha256 of what was read {digest.hexdigest()[:16]}"
+    return provenance(device=device, seed=None, command=command, libraries=(), note=note)
+
+
+def _check_free(*folders: Path) -> None:
+    """Nothing that was recorded is written over."""
+    from rota.core.errors import InputError
+    from rota.recordings.store import recording_folders
+
+    for folder in folders:
+        if next(recording_folders(folder), None) is not None:
+            raise InputError(f"{folder}: there is a recording in it; move it away, or choose another --out")

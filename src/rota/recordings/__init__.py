@@ -1,0 +1,1 @@
+"""What real training left behind, as plain files: profiles, curves and trees of changes."""

@@ -1,0 +1,130 @@
+"""Reader for tables of adaptation: all sequences of changes, as recorded by others.
+
+Columns `scenario,action_1,…,left_1_s,…,total_s,accuracy`: what was done at each decision, the time left
+before it, the budget, and the accuracy at the end. The largest action is to do nothing. Sequences with the
+same beginning were timed apart there; a tree has one time for each, the mean.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from rota.core.errors import TraceError
+from rota.core.table import Floats, Table, read_table
+from rota.recordings.provenance import Provenance
+from rota.recordings.tree import NOTHING, Point, Prefix, Tree, beginnings
+
+FIELDS = ("scenario", "action_1", "left_1_s", "total_s", "accuracy")
+
+
+def read_adaptation(path: Path, model: str, data: str, provenance: Provenance) -> list[Tree]:
+    """A tree per scenario, in the order of the file; accuracies before the end are not known: NaN."""
+    table = read_table(path, FIELDS)
+    if not len(table):
+        raise TraceError(f"{path}: no rows after the header; expected one per scenario and sequence")
+    decisions = _decisions(table)
+    sequences = _sequences(table, decisions)
+    actions = (*(f"deepen {block}" for block in range(max(map(max, sequences)))), NOTHING)
+    left_s = np.column_stack([_left_s(table, number) for number in range(1, decisions + 1)])
+    accuracies = _accuracies(table)
+    trees = []
+    for scenario, rows in _scenarios(table).items():
+        _check_unique(table, sequences, rows)
+        budget_s = _budget_s(table, rows)
+        curves = _curves([sequences[row] for row in rows], left_s[rows], accuracies[rows], budget_s)
+        tree = Tree(
+            model=model,
+            data=data,
+            scenario=scenario,
+            seed=0,
+            budget_s=budget_s,
+            start_s=curves[()][-1].at_s,
+            decisions=decisions,
+            actions=actions,
+            curves=curves,
+            provenance=provenance,
+            details={"source": path.name, "not_measured": ["epoch", "steps", "loss", "seed"]},
+        )
+        trees.append(tree)
+    return trees
+
+
+def _scenarios(table: Table) -> dict[str, list[int]]:
+    """The rows of each scenario; its name with hyphens."""
+    rows: dict[str, list[int]] = {}
+    for row, scenario in enumerate(table.texts("scenario")):
+        rows.setdefault(scenario.replace("_", "-"), []).append(row)
+    return rows
+
+
+def _curves(
+    sequences: list[Prefix], left_s: Floats, accuracies: Floats, budget_s: float
+) -> Mapping[Prefix, tuple[Point, ...]]:
+    """One point at the end of each prefix: when the next decision was due, or the accuracy at the end."""
+    left: dict[Prefix, list[float]] = {}
+    for sequence, times_s in zip(sequences, left_s.tolist(), strict=True):
+        for prefix, time_s in zip(beginnings(sequence), times_s, strict=False):
+            left.setdefault(prefix, []).append(time_s)
+    inner = {
+        prefix: (Point(len(prefix), budget_s - math.fsum(times) / len(times), 0, math.nan, math.nan),)
+        for prefix, times in left.items()
+    }
+    ends = {
+        sequence: (Point(len(sequence), budget_s, 0, math.nan, accuracy),)
+        for sequence, accuracy in zip(sequences, accuracies.tolist(), strict=True)
+    }
+    return inner | ends
+
+
+def _decisions(table: Table) -> int:
+    """How many there are in each sequence; each needs both of its columns."""
+    numbers = [number for number in range(1, len(table.columns)) if f"action_{number}" in table.columns]
+    for number, column in enumerate(numbers, 1):
+        name = f"left_{number}_s" if number == column else f"action_{number}"
+        if name not in table.columns:
+            raise TraceError(f"{table.path}: line 1: no column {name!r}, though there is 'action_{column}'")
+    return len(numbers)
+
+
+def _sequences(table: Table, decisions: int) -> list[Prefix]:
+    columns = (table.wholes(f"action_{number}").astype(int).tolist() for number in range(1, decisions + 1))
+    return list(zip(*columns, strict=True))
+
+
+def _left_s(table: Table, number: int) -> Floats:
+    """The time left before a decision: not more than before the one before it, or than all there is."""
+    name = f"left_{number}_s"
+    before = "total_s" if number == 1 else f"left_{number - 1}_s"
+    left_s, before_s = table.numbers(name), table.numbers(before)
+    late = np.flatnonzero(left_s > before_s)
+    if len(late):
+        row = int(late[0])
+        raise table.wrong(name, row, f"at most {before}, which is {before_s[row]:g}")
+    return left_s
+
+
+def _accuracies(table: Table) -> Floats:
+    accuracies = table.numbers("accuracy")
+    wrong = np.flatnonzero(accuracies > 1.0)
+    if len(wrong):
+        raise table.wrong("accuracy", int(wrong[0]), "a share from 0 to 1")
+    return accuracies
+
+
+def _check_unique(table: Table, sequences: list[Prefix], rows: list[int]) -> None:
+    first: dict[Prefix, int] = {}
+    for row in rows:
+        if sequences[row] in first:
+            line = table.lines[first[sequences[row]]]
+            raise table.wrong("action_1", row, f"the start of a new sequence: line {line} has the same")
+        first[sequences[row]] = row
+
+
+def _budget_s(table: Table, rows: list[int]) -> float:
+    total_s = table.positives("total_s")
+    other = [row for row in rows if total_s[row] != total_s[rows[0]]]
+    if other:
+        raise table.wrong("total_s", other[0], f"{total_s[rows[0]]:g}, the budget of the scenario so far")
+    return float(total_s[rows[0]])

@@ -1,0 +1,209 @@
+"""Curves: how training goes, interval by interval, at each setting of the hyper-parameters."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.errors import InputError
+from rota.core.table import Floats, Table
+from rota.recordings.folder import AGAIN, FACTS, Sheet, read_about, write_recording
+from rota.recordings.profile import unit_of
+from rota.recordings.provenance import Provenance
+
+SHAPE = "curves"
+ROWS = "curves.csv"
+USUAL = ("loss", "accuracy")
+"""Metrics that every recording of curves has a column for."""
+
+Plain = int | float | str
+
+
+class Interval(NamedTuple):
+    """What was measured at the end of an interval."""
+
+    number: int
+    steps: int
+    """Since the start of training."""
+    seconds: float
+    """That this interval took; NaN if nobody looked at the clock."""
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """One setting of the hyper-parameters, and the run with it; a position per interval."""
+
+    name: str
+    hyper: Mapping[str, Plain]
+    device: str
+    seed: int
+    interval: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    """Since the start of training."""
+    seconds: Floats
+    """That each interval took."""
+    metrics: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.interval)
+
+    @classmethod
+    def of(
+        cls, name: str, hyper: Mapping[str, Plain], device: str, seed: int, intervals: Sequence[Interval]
+    ) -> "Setting":
+        """From what was measured; a metric that an interval does not have is NaN."""
+        names = dict.fromkeys((*USUAL, *(metric for each in intervals for metric in each.metrics)))
+        metrics = {m: np.array([each.metrics.get(m, math.nan) for each in intervals], float) for m in names}
+        numbers = np.array([each.number for each in intervals], np.int64)
+        steps = np.array([each.steps for each in intervals], np.int64)
+        seconds = np.array([each.seconds for each in intervals], float)
+        return cls(name, dict(hyper), device, seed, numbers, steps, seconds, metrics)
+
+    @property
+    def loss(self) -> Floats:
+        return self.metrics["loss"]
+
+    @property
+    def accuracy(self) -> Floats:
+        return self.metrics["accuracy"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """Settings of the same hyper-parameters of one model on one data set."""
+
+    model: str
+    data: str
+    hyper: tuple[str, ...]
+    """The names of the hyper-parameters."""
+    intervals: int
+    """That each setting is to have; 0 if that was not said."""
+    settings: Mapping[str, Setting]
+    provenance: Provenance
+    planned: tuple[str, ...] = ()
+    """The settings that are to be there; none if that was not said."""
+    metrics: tuple[str, ...] = USUAL
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Anything else worth knowing: plain values."""
+
+    def __post_init__(self) -> None:
+        for name, setting in self.settings.items():
+            if setting.name != name or set(setting.hyper) != set(self.hyper):
+                found = f"{setting.name!r} with {', '.join(setting.hyper) or 'no hyper-parameters'}"
+                raise InputError(
+                    f"curves of {self.model}: setting {name!r} is {found}; expected {self.hyper}"
+                )
+            if not set(setting.metrics) <= {*USUAL, *self.metrics}:
+                more = ", ".join(sorted(set(setting.metrics) - {*USUAL, *self.metrics}))
+                raise InputError(
+                    f"curves of {self.model}: setting {name!r} also has {more}; name it in metrics"
+                )
+
+    @property
+    def main_metric(self) -> str:
+        """Accuracy, or where that was not measured the first metric that was."""
+        for metric in ("accuracy", *self.metrics):
+            found = (setting.metrics.get(metric) for setting in self.settings.values())
+            if any(values is not None and not np.isnan(values).all() for values in found):
+                return metric
+        return "accuracy"
+
+    def missing(self) -> tuple[str, ...]:
+        """Settings that are not there, or not to the last interval."""
+        names = dict.fromkeys((*self.planned, *self.settings))
+        return tuple(n for n in names if n not in self.settings or len(self.settings[n]) < self.intervals)
+
+    def table(self, metric: str = "accuracy") -> Floats:
+        """Setting × interval; NaN where there is nothing."""
+        longest = max(map(len, self.settings.values()), default=0)
+        values = np.full((len(self.settings), max(self.intervals, longest)), math.nan)
+        for row, setting in enumerate(self.settings.values()):
+            if metric in setting.metrics:
+                values[row, : len(setting)] = setting.metrics[metric]
+        return values
+
+
+def write_curves(folder: Path, curves: Curves) -> None:
+    """Write curves, all of them or those that are there so far, or replace what is there."""
+    metrics = tuple(dict.fromkeys((*USUAL, *curves.metrics)))
+    columns = _columns(curves.hyper, metrics)
+    what = {
+        "model": curves.model,
+        "data": curves.data,
+        "hyper": list(curves.hyper),
+        "intervals": curves.intervals,
+        "planned": list(curves.planned),
+        "metrics": list(metrics),
+        "details": dict(curves.details),
+    }
+    rows = (row for setting in curves.settings.values() for row in _written(setting, curves.hyper, metrics))
+    write_recording(folder, SHAPE, what, curves.provenance, {ROWS: Sheet(columns, rows)})
+
+
+def read_curves(folder: Path) -> Curves:
+    """What was written."""
+    about = read_about(folder, SHAPE)
+    table = about.table(ROWS)
+    try:
+        what = {**about.what, **{name: tuple(about.what[name]) for name in ("hyper", "planned", "metrics")}}
+        settings = _settings(table, what["hyper"], what["metrics"])
+        return Curves(**what, settings=settings, provenance=about.provenance)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{folder / FACTS}: not the facts of curves ({error}); {AGAIN}") from None
+
+
+def _columns(hyper: Sequence[str], metrics: Sequence[str]) -> dict[str, str]:
+    before = {"setting": "", "device": "", "seed": "", "interval": "", "steps": "", "seconds": "s"}
+    free = (*hyper, *metrics)
+    wrong = [name for name in free if name in before or free.count(name) > 1]
+    if wrong:
+        raise InputError(f"curves: two columns would be called {wrong[0]!r}; name one of them differently")
+    middle = {name: unit_of(name) for name in hyper}
+    return {"setting": "", **middle, **before, **{name: unit_of(name) for name in metrics}}
+
+
+def _written(setting: Setting, hyper: Sequence[str], metrics: Sequence[str]) -> Iterable[tuple[Plain, ...]]:
+    before = (setting.name, *(setting.hyper[name] for name in hyper), setting.device, setting.seed)
+    empty = np.full(len(setting), math.nan)
+    columns = (setting.interval, setting.steps, setting.seconds)
+    values = (*columns, *(setting.metrics.get(name, empty) for name in metrics))
+    return ((*before, *row) for row in zip(*(each.tolist() for each in values), strict=True))
+
+
+def _settings(table: Table, hyper: Sequence[str], metrics: Sequence[str]) -> dict[str, Setting]:
+    names = table.texts("setting")
+    given = {name: table.optional(name) for name in hyper}
+    devices, seeds = table.optional("device"), table.wholes("seed").astype(int).tolist()
+    interval, steps = (table.wholes(name).astype(np.int64) for name in ("interval", "steps"))
+    seconds, values = table.floats("seconds"), {name: table.floats(name) for name in metrics}
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        rows.setdefault(name, []).append(row)
+    return {
+        name: Setting(
+            name,
+            {key: _plain(texts[at[0]]) for key, texts in given.items()},
+            devices[at[0]],
+            seeds[at[0]],
+            interval[at],
+            steps[at],
+            seconds[at],
+            {metric: column[at] for metric, column in values.items()},
+        )
+        for name, at in rows.items()
+    }
+
+
+def _plain(text: str) -> Plain:
+    """A whole number, a number, or else the text itself."""
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text

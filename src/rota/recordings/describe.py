@@ -1,0 +1,238 @@
+"""What was recorded and what is missing, as text."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from rota.recordings.curve import Curves
+from rota.recordings.library import Held, Library
+from rota.recordings.profile import Profile, Profiles
+from rota.recordings.provenance import Provenance
+from rota.recordings.tree import Tree, written_as
+
+MOST_NAMED = 4
+"""Of missing things, before the rest is only counted."""
+
+Row = Sequence[str]
+
+
+def text(library: Library) -> str:
+    """Everything, in paragraphs with a table each."""
+    if not (len(library) or library.problems or library.unfinished):
+        return f"{library.folder}: no recordings"
+    parts = [f"{library.folder}: {contents(library)}"]
+    parts += [_trees(library.trees)] if library.trees else []
+    parts += [_curves(library.curves)] if library.curves else []
+    parts += [_profiles(library.profiles)] if library.profiles else []
+    going = (f"{name}: {counted(done, 'piece')} done" for name, done in library.unfinished.items())
+    parts += ["\n  ".join(("being recorded", *going))] if library.unfinished else []
+    parts += ["\n  ".join(("problems", *library.problems))] if library.problems else []
+    return "\n\n".join(parts)
+
+
+def contents(library: Library) -> str:
+    """`10 trees, 1 grid of curves, 1 set of profiles`."""
+    parts = [
+        counted(len(library.trees), "tree"),
+        counted(len(library.curves), "grid of curves", "grids of curves"),
+        counted(len(library.profiles), "set of profiles", "sets of profiles"),
+    ]
+    broken = "damaged or unfinished"
+    parts += [counted(len(library.problems), broken, broken)] if library.problems else []
+    return ", ".join(parts)
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def absent_scenarios(trees: Iterable[Tree]) -> list[str]:
+    """`ConvNet3: late`: what one model was recorded in and another was not."""
+    trees = list(trees)
+    scenarios = dict.fromkeys(tree.scenario for tree in trees)
+    models = dict.fromkeys((tree.model, tree.data) for tree in trees)
+    there = {(tree.model, tree.data, tree.scenario) for tree in trees}
+    return [f"{m} on {d}: {s}" for m, d in models for s in scenarios if (m, d, s) not in there]
+
+
+def unmeasured(profiles: Profiles) -> list[str]:
+    """What was measured on one device, alone, and not on another of the same recording."""
+    alone = [row for row in profiles.rows if not row.beside]
+    there = {(row.device, *_which(row)) for row in alone}
+    every = dict.fromkeys(_which(row) for row in alone)
+    return [
+        f"{model} batch {batch} × {gang} {placement} on {device}"
+        for device in profiles.devices
+        for model, batch, gang, placement in every
+        if (device, model, batch, gang, placement) not in there
+    ]
+
+
+def _which(row: Profile) -> tuple[str, int, int, str]:
+    return row.model, row.batch_size, row.gang, row.placement
+
+
+def _trees(held: Sequence[Held[Tree]]) -> str:
+    header = (
+        "model",
+        "data",
+        "scenario",
+        "seed",
+        "start",
+        "budget",
+        "sequences",
+        "best",
+        "",
+        "mean",
+        "never",
+        "",
+    )
+    rows = [header, *(_tree_row(each.what) for each in held)]
+    lines = ["trees", *_aligned(rows, left=3)]
+    absent = absent_scenarios(each.what for each in held)
+    lines += [f"  missing: {_named(absent)}"] if absent else []
+    for each in held:
+        lines += [f"  missing in {each.name}: {_named(_parts(each.what))}"] if each.what.missing() else []
+    return "\n".join((*lines, *_origins(each.what.provenance for each in held)))
+
+
+def _tree_row(tree: Tree) -> Row:
+    found = {s: a for s, a in tree.accuracies().items() if not math.isnan(a)}
+    sequences = f"{len(tree.sequences())}/{len(tree.all_sequences)}"
+    about = (tree.model, tree.data or "?", tree.scenario, str(tree.seed))
+    times = (f"{tree.start_s:,.1f} s", f"{tree.budget_s:,.1f} s")
+    if not found:
+        return (*about, *times, sequences, "–", "", "–", "–", "")
+    best = max(found, key=lambda sequence: found[sequence])
+    never = found.get(tree.never)
+    said = ("–", "") if never is None else (f"{never:.1%}", f"rank {tree.ranks[tree.never]}")
+    mean = f"{np.mean(list(found.values())):.1%}"
+    return (*about, *times, sequences, f"{found[best]:.1%}", written_as(best), mean, *said)
+
+
+def _parts(tree: Tree) -> list[str]:
+    return [written_as(prefix) or "the start" for prefix in tree.missing()]
+
+
+def _curves(held: Sequence[Held[Curves]]) -> str:
+    header = ("model", "data", "settings", "intervals", "time", "at the end", "hyper-parameters")
+    rows = [header, *(_curves_row(each.what) for each in held)]
+    lines = ["curves", *_aligned(rows, left=2, last=True)]
+    for each in held:
+        missing = each.what.missing()
+        lines += [f"  missing in {each.name}: {_named(missing)}"] if missing else []
+    return "\n".join((*lines, *_origins(each.what.provenance for each in held)))
+
+
+def _curves_row(curves: Curves) -> Row:
+    there = curves.settings
+    planned = len(dict.fromkeys((*curves.planned, *there)))
+    lengths = sorted({len(setting) for setting in there.values()})
+    intervals = f"{lengths[0]}–{lengths[-1]}" if len(lengths) > 1 else f"{lengths[0] if lengths else 0}"
+    seconds = [setting.seconds.sum() for setting in there.values() if len(setting)]
+    time = f"{sum(seconds):,.0f} s" if seconds and not math.isnan(sum(seconds)) else "–"
+    hyper = ", ".join(f"{name}: {_span(curves, name)}" for name in curves.hyper)
+    return curves.model, curves.data or "?", f"{len(there)}/{planned}", intervals, time, _ends(curves), hyper
+
+
+def _ends(curves: Curves) -> str:
+    """How the settings compare at their ends."""
+    metric = curves.main_metric
+    found = [setting.metrics[metric] for setting in curves.settings.values() if metric in setting.metrics]
+    ends = [float(values[-1]) for values in found if len(values) and not math.isnan(values[-1])]
+    if not ends:
+        return "–"
+    form = ".1%" if metric == "accuracy" else ".4g"
+    return f"{metric} {min(ends):{form}} to {max(ends):{form}}"
+
+
+def _span(curves: Curves, name: str) -> str:
+    values = list(dict.fromkeys(setting.hyper[name] for setting in curves.settings.values()))
+    numbers = sorted(value for value in values if not isinstance(value, str))
+    if len(values) > MOST_NAMED and len(numbers) == len(values):
+        return f"{len(values)} from {numbers[0]:g} to {numbers[-1]:g}"
+    return " ".join(f"{value:g}" if not isinstance(value, str) else value for value in values)
+
+
+def _profiles(held: Sequence[Held[Profiles]]) -> str:
+    header = (
+        "recording",
+        "model",
+        "device",
+        "measured",
+        "in pairs",
+        "gangs",
+        "stages",
+        "iteration",
+        "batch sizes",
+    )
+    rows = [header, *(row for each in held for row in _profile_rows(each))]
+    lines = ["profiles", *_aligned(rows, left=3, last=True)]
+    for each in held:
+        missing = unmeasured(each.what)
+        lines += [f"  missing in {each.name}: {_named(missing)}"] if missing else []
+    return "\n".join((*lines, *_origins(each.what.provenance for each in held)))
+
+
+def _profile_rows(held: Held[Profiles]) -> list[Row]:
+    groups: dict[tuple[str, str], list[Profile]] = {}
+    for row in held.what.rows:
+        groups.setdefault((row.model, row.device), []).append(row)
+    return [_profile_row(held.name, model, device, rows) for (model, device), rows in groups.items()]
+
+
+def _profile_row(name: str, model: str, device: str, rows: Sequence[Profile]) -> Row:
+    alone = [row for row in rows if not row.beside]
+    times_ms = [1000.0 * row.iteration_s for row in alone]
+    measured = [stage for stage in ("load", "compute", "synchronise") if _has(alone, stage)]
+    stages = "all" if len(measured) == 3 else " ".join(measured) or "none"
+    batches = _numbers(row.batch_size for row in alone)
+    time = f"{min(times_ms):,.1f}–{max(times_ms):,.1f} ms" if times_ms else "–"
+    counts = (f"{len(alone):,}", f"{len(rows) - len(alone):,}", _numbers(row.gang for row in alone))
+    return name, model, device, *counts, stages, time, batches
+
+
+def _has(rows: Sequence[Profile], stage: str) -> bool:
+    return any(not math.isnan(getattr(row, f"{stage}_s")) for row in rows)
+
+
+def _numbers(values: Iterable[int]) -> str:
+    found = sorted({value for value in values if value})
+    if len(found) > 2 * MOST_NAMED:
+        return f"{len(found)} from {found[0]:,} to {found[-1]:,}"
+    return " ".join(map(str, found)) or "–"
+
+
+def _origins(found: Iterable[Provenance]) -> list[str]:
+    """Who made them, each way once; when, and from which seed, is left to the single recording."""
+    origins: dict[tuple[str, ...], list[Provenance]] = {}
+    for each in found:
+        key = (each.device, *each.libraries.values(), each.commit, each.rota, each.command, each.note)
+        origins.setdefault(key, []).append(each)
+    lines = []
+    for same in origins.values():
+        first = same[0]
+        times = sorted(each.recorded_at for each in same)
+        when = times[0] if len(same) == 1 else f"{counted(len(same), 'recording')} until {times[-1]}"
+        parts = (first.made_with, when, first.command, first.note)
+        lines.append("  from: " + " · ".join(part for part in parts if part))
+    return lines
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _aligned(rows: Sequence[Row], left: int, last: bool = False) -> list[str]:
+    """The first columns to the left, and the last if said; the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if place < left or (last and place == len(row) - 1) else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(("  " + "   ".join(cells)).rstrip())
+    return lines

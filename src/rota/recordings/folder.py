@@ -1,0 +1,161 @@
+"""The folder of a recording: CSV files, and `recording.json`, which says what they are.
+
+`recording.json` is written last, by rename: with it, a recording is complete. It holds the format and its
+version, the shape (tree, curves or profile), what was recorded, the provenance, and of each CSV file its
+columns with their units, its number of rows and its checksum.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rota.core.atomic import alone_in, written
+from rota.core.errors import InputError
+from rota.core.table import Table, read_table
+from rota.recordings.provenance import Provenance
+
+FORMAT = "rota recording"
+VERSION = 1
+FACTS = "recording.json"
+AGAIN = "move the folder away and record or import it again"
+
+Cell = str | int | float
+Columns = Mapping[str, str]
+"""Name → unit; empty for what has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The contents of one CSV file."""
+
+    columns: Columns
+    rows: Iterable[Sequence[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What `recording.json` says; the CSV files are read when asked for."""
+
+    folder: Path
+    shape: str
+    what: Mapping[str, Any]
+    provenance: Provenance
+    files: Mapping[str, Mapping[str, Any]]
+
+    def table(self, name: str) -> Table:
+        """One of its CSV files, once it is sure that this is the one that was written."""
+        path, facts = self.folder / name, self.files.get(name)
+        if facts is None:
+            raise InputError(f"{self.folder / FACTS}: does not list {name}; {AGAIN}")
+        try:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
+        if found != facts["sha256"]:
+            raise InputError(f"{path}: not the file that {FACTS} describes (checksum differs); {AGAIN}")
+        table = read_table(path, list(facts["columns"]))
+        if len(table) != facts["rows"]:
+            raise InputError(f"{path}: {len(table)} rows where {FACTS} says {facts['rows']}; {AGAIN}")
+        return table
+
+
+def write_recording(
+    folder: Path,
+    shape: str,
+    what: Mapping[str, Any],
+    provenance: Provenance,
+    sheets: Mapping[str, Sheet],
+) -> None:
+    """Write a recording, or replace the one that is there; `recording.json` comes last."""
+    contents = {name: _csv(sheet) for name, sheet in sheets.items()}
+    files = {
+        name: {
+            "columns": dict(sheets[name].columns),
+            "rows": rows,
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        for name, (content, rows) in contents.items()
+    }
+    about = {
+        "format": FORMAT,
+        "version": VERSION,
+        "shape": shape,
+        "what": dict(what),
+        "provenance": provenance.to_json(),
+        "files": files,
+    }
+    facts = (json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    with alone_in(folder), written(folder / FACTS) as stream:
+        stream.write(facts)
+        with ExitStack() as streams:
+            for name, (content, _) in contents.items():
+                streams.enter_context(written(folder / name)).write(content)
+
+
+def read_about(folder: Path, shape: str | None = None) -> About:
+    """What a complete recording says of itself; an error if it is none, or not of this shape."""
+    path = folder / FACTS
+    found = _facts(path)
+    try:
+        if shape is not None and found["shape"] != shape:
+            raise InputError(f"{folder}: a recording of shape {found['shape']!r}; expected {shape!r}")
+        files = {
+            str(name): {
+                "columns": dict(facts["columns"]),
+                "rows": int(facts["rows"]),
+                "sha256": str(facts["sha256"]),
+            }
+            for name, facts in found["files"].items()
+        }
+        origin = Provenance.from_json(found["provenance"])
+        return About(folder, str(found["shape"]), dict(found["what"]), origin, files)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: not the facts of a recording ({error!r}); {AGAIN}") from None
+
+
+def complete(folder: Path) -> bool:
+    """Whether a recording is there that says so itself; its CSV files are not looked at."""
+    return (folder / FACTS).is_file()
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{path.parent}: not a complete recording, it has no {path.name}; "
+            "let the recorder finish it, or give the folder of another"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"{path}: not the facts of a recording; give the folder of one")
+    if found.get("version") != VERSION:
+        version = found.get("version")
+        raise InputError(f"{path}: version {version!r}, this one of rota reads {VERSION}; {AGAIN}")
+    return found
+
+
+def _csv(sheet: Sheet) -> tuple[bytes, int]:
+    """A table as text, and its number of rows; numbers read back exactly, NaN is an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(sheet.columns)
+    rows = 0
+    for row in sheet.rows:
+        writer.writerow(list(_cells(row)))
+        rows += 1
+    return text.getvalue().encode(), rows
+
+
+def _cells(row: Sequence[Cell]) -> Iterator[Cell]:
+    for cell in row:
+        nothing = isinstance(cell, float) and math.isnan(cell)
+        yield "" if nothing else float(cell) if isinstance(cell, float) else cell

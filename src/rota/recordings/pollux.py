@@ -1,0 +1,229 @@
+"""Applications measured by the Pollux project (OSDI '21): step times, and how training went.
+
+A folder per application:
+* `placements.csv` (`placement,local_bsz,step_time,sync_time`): up to 16 GPUs; a digit per node;
+* `scalability.csv` (`num_nodes,num_replicas,local_bsz,step_time,sync_time`): larger ones;
+* `validation-<batch>.csv` (`progress,iteration,…`): a whole training run at that batch size.
+
+A gang is *packed* on as few 4-GPU nodes as hold it: only such placements say how fast a job is. As
+recordings, profiles and curves, all are kept.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rota.core.errors import TraceError
+from rota.core.table import Floats, Table, read_table
+from rota.recordings.curve import Curves, Interval, Setting, read_curves
+from rota.recordings.folder import complete
+from rota.recordings.profile import PACKED, Profile, Profiles, read_profiles
+from rota.recordings.provenance import Provenance
+
+GPUS_PER_NODE = 4
+
+PROFILES, CURVES = "profiles", "curves"
+"""Folders of what was imported, in the folder of the application."""
+
+PLACEMENT_FIELDS = ("placement", "local_bsz", "step_time", "sync_time")
+SCALABILITY_FIELDS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Seconds per step of one gang, over the batch of each of its GPUs."""
+
+    local_batch: Floats
+    step_s: Floats
+    sync_s: Floats
+    """The part of the step that synchronises."""
+
+    def at(self, local_batch: float) -> tuple[float, float]:
+        """Step and synchronise seconds: linear between measurements, as the smallest below them.
+
+        A batch above the largest is accumulated in equal parts that fit, synchronising once.
+        """
+        parts = max(math.ceil(local_batch / self.local_batch[-1]), 1)
+        step_s = float(np.interp(local_batch / parts, self.local_batch, self.step_s))
+        sync_s = float(np.interp(local_batch / parts, self.local_batch, self.sync_s))
+        return (parts - 1) * (step_s - sync_s) + step_s, sync_s
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One application's measurements."""
+
+    curves: Mapping[int, Curve]
+    """By gang size, ascending."""
+    iterations: Mapping[int, int]
+    """Batch size → iterations of a whole training run."""
+
+    def measured_gang(self, gpus: int) -> int:
+        """The gang size whose measurement stands for this one: itself, the next larger, else the largest."""
+        return min((size for size in self.curves if size >= gpus), default=max(self.curves))
+
+    def measured_batch(self, batch: int) -> int:
+        """The batch size whose training run stands for this one: the nearest by ratio."""
+        return min(self.iterations, key=lambda measured: abs(math.log(measured / batch)))
+
+    def iteration_s(self, gpus: int, batch: int) -> tuple[float, float]:
+        """Seconds per iteration, and those of it that synchronise."""
+        return self.curves[self.measured_gang(gpus)].at(batch / gpus)
+
+
+class Step(NamedTuple):
+    """One line of placements.csv or scalability.csv."""
+
+    placement: str
+    gpus: int
+    local_batch: float
+    step_s: float
+    sync_s: float
+
+
+def is_application(folder: Path) -> bool:
+    """Whether there are measurements of an application in a folder, as published or imported."""
+    return (folder / "placements.csv").is_file() or complete(folder / PROFILES)
+
+
+def applications(folder: Path) -> list[Path]:
+    """The folder itself if it is an application as published, else those in it."""
+    if (folder / "placements.csv").is_file():
+        return [folder]
+    found = sorted(each.parent for each in folder.glob("*/placements.csv"))
+    if not found:
+        raise TraceError(
+            f"{folder}: no placements.csv in it or in a folder below; give an application's folder"
+        )
+    return found
+
+
+def read_application(folder: Path) -> Application:
+    """How fast an application is when packed, and how long its training takes."""
+    if not (folder / "placements.csv").is_file() and complete(folder / PROFILES):
+        return _from_recordings(read_profiles(folder / PROFILES), read_curves(folder / CURVES))
+    iterations = {batch: int(table.wholes("iteration")[-1]) + 1 for batch, table in _validations(folder)}
+    return _application(folder, _steps(folder), iterations)
+
+
+def as_profiles(folder: Path, device: str, provenance: Provenance) -> Profiles:
+    """Its step times; loading and computing were not measured apart."""
+    rows = (
+        Profile(
+            model=folder.resolve().name,
+            batch_size=round(step.local_batch * step.gpus),
+            device=device,
+            gang=step.gpus,
+            placement=step.placement,
+            iteration_s=step.step_s,
+            synchronise_s=step.sync_s,
+            extra={"local_batch": step.local_batch},
+        )
+        for step in _steps(folder)
+    )
+    return Profiles(tuple(rows), provenance)
+
+
+def as_curves(folder: Path, device: str, provenance: Provenance) -> Curves:
+    """Its training runs, a setting per batch size; how long they took was not measured."""
+    settings = {}
+    names: dict[str, None] = {}
+    for batch, table in _validations(folder):
+        given = sorted(table.columns, key=lambda name: name != "metric")  # what counts first
+        metrics = {name: table.floats(name).tolist() for name in given if name != "iteration"}
+        names |= dict.fromkeys(metrics)
+        rows = (dict(zip(metrics, row, strict=True)) for row in zip(*metrics.values(), strict=True))
+        steps = (int(iteration) + 1 for iteration in table.wholes("iteration"))
+        intervals = [
+            Interval(number, at, math.nan, row)
+            for number, (at, row) in enumerate(zip(steps, rows, strict=True), 1)
+        ]
+        setting = Setting.of(f"batch-{batch}", {"batch_size": batch}, device, 0, intervals)
+        settings[setting.name] = setting
+    return Curves(folder.resolve().name, "", ("batch_size",), 0, settings, provenance, metrics=tuple(names))
+
+
+def _from_recordings(profiles: Profiles, curves: Curves) -> Application:
+    """The application that profiles and curves were imported from."""
+    steps = (
+        Step(row.placement, row.gang, row.extra["local_batch"], row.iteration_s, row.synchronise_s)
+        for row in profiles.rows
+    )
+    runs = curves.settings.values()
+    iterations = {int(run.hyper["batch_size"]): int(run.steps[-1]) for run in runs}
+    return _application(Path(curves.model), steps, iterations)
+
+
+def packed(gpus: int) -> str:
+    """The placement on as few nodes as possible, digits ascending: `24` for 6 GPUs."""
+    rest = gpus % GPUS_PER_NODE
+    return (str(rest) if rest else "") + str(GPUS_PER_NODE) * (gpus // GPUS_PER_NODE)
+
+
+def _application(folder: Path, steps: Iterable[Step], iterations: Mapping[int, int]) -> Application:
+    points: dict[int, dict[float, tuple[float, float]]] = {}
+    for step in steps:
+        if step.placement == PACKED:
+            points.setdefault(step.gpus, {}).setdefault(step.local_batch, (step.step_s, step.sync_s))
+    if not points:
+        raise TraceError(f"{folder}: no packed placement is measured in placements.csv or scalability.csv")
+    return Application({gpus: _curve(points[gpus]) for gpus in sorted(points)}, iterations)
+
+
+def _steps(folder: Path) -> Iterator[Step]:
+    yield from _placements(folder)
+    if (folder / "scalability.csv").exists():
+        yield from _scalability(folder)
+
+
+def _placements(folder: Path) -> Iterator[Step]:
+    table = read_table(folder / "placements.csv", PLACEMENT_FIELDS)
+    places = table.texts("placement")
+    for row, place in enumerate(places):
+        if not place.isdecimal() or "0" in place:
+            raise table.wrong("placement", row, "digits from 1 to 9, the GPUs on each node")
+    columns = (table.positives("local_bsz"), table.positives("step_time"), table.numbers("sync_time"))
+    for place, *numbers in zip(places, *(column.tolist() for column in columns), strict=True):
+        gpus = sum(map(int, place))
+        yield Step(PACKED if "".join(sorted(place)) == packed(gpus) else place, gpus, *numbers)
+
+
+def _scalability(folder: Path) -> Iterator[Step]:
+    table = read_table(folder / "scalability.csv", SCALABILITY_FIELDS)
+    columns = (
+        table.wholes("num_nodes", at_least=1),
+        table.wholes("num_replicas", at_least=1),
+        table.positives("local_bsz"),
+        table.positives("step_time"),
+        table.numbers("sync_time"),
+    )
+    for nodes, gpus, *numbers in zip(*(column.tolist() for column in columns), strict=True):
+        fewest = nodes == math.ceil(gpus / GPUS_PER_NODE)
+        yield Step(PACKED if fewest else f"{nodes:.0f} nodes", int(gpus), *numbers)
+
+
+def _validations(folder: Path) -> list[tuple[int, Table]]:
+    """Each training run, smaller batches first."""
+    found = []
+    for path in folder.glob("validation-*.csv"):
+        batch = path.stem.removeprefix("validation-")
+        if batch.isdecimal() and int(batch) > 0:
+            table = read_table(path, ("iteration",))
+            if not len(table):
+                raise TraceError(f"{path}: no rows after the header; expected one per validation")
+            found.append((int(batch), table))
+    if not found:
+        raise TraceError(
+            f"{folder}: no validation-<batch size>.csv in it, which says how long training takes"
+        )
+    return sorted(found, key=lambda run: run[0])
+
+
+def _curve(points: Mapping[float, tuple[float, float]]) -> Curve:
+    batches = sorted(points)
+    step_s, sync_s = (np.array([points[batch][which] for batch in batches]) for which in (0, 1))
+    return Curve(np.array(batches), step_s, np.minimum(sync_s, step_s))

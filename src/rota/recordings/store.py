@@ -1,0 +1,68 @@
+"""All recordings below a folder, complete or not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rota.core.errors import InputError
+from rota.recordings.folder import FACTS, About, complete, read_about
+
+CONTENTS = {"points.csv": "tree", "curves.csv": "curves", "profile.csv": "profile"}
+"""The file that tells the shape of a recording that is not complete."""
+
+
+PARTIAL = "partial"
+"""The folder, beside those of recordings, in which a recorder keeps the pieces of unfinished ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A folder with a recording in it, or with a part of one."""
+
+    folder: Path
+    shape: str
+    about: About | None
+    """None if it is not complete, or damaged."""
+    problem: str = ""
+    """What is wrong with it, in a sentence that says what to do."""
+
+
+def recording_folders(path: Path) -> Iterator[Path]:
+    """All folders with anything of a recording, by name: the folder itself if it is one, else those below."""
+    if complete(path) or any((path / name).is_file() for name in CONTENTS):
+        yield path
+    elif path.is_dir():
+        for child in sorted(path.iterdir()):
+            if child.is_dir() and not child.name.startswith("."):
+                yield from recording_folders(child)
+
+
+def entries(path: Path) -> Iterator[Entry]:
+    """What is there, as `recording.json` says; the CSV files are not looked at."""
+    if not path.is_dir():
+        what = "a file" if path.exists() else "not there"
+        raise InputError(f"{path}: {what}; give a folder with recordings in it")
+    return (_entry(folder) for folder in recording_folders(path))
+
+
+def unfinished(path: Path) -> dict[str, int]:
+    """Of what is being recorded, or was when its recorder stopped, the number of pieces that are done."""
+    pieces: dict[str, int] = {}
+    for file in sorted(path.glob(f"{PARTIAL}/*/*/*.json")):
+        name = file.parent.relative_to(path / PARTIAL).as_posix()
+        pieces[name] = pieces.get(name, 0) + 1
+    return pieces
+
+
+def _entry(folder: Path) -> Entry:
+    guess = next((shape for name, shape in CONTENTS.items() if (folder / name).is_file()), "unknown")
+    try:
+        about = read_about(folder)
+    except InputError as error:
+        return Entry(folder, guess, None, str(error))
+    if about.shape not in CONTENTS.values():
+        known = ", ".join(CONTENTS.values())
+        return Entry(
+            folder, about.shape, None, f"{folder / FACTS}: unknown shape {about.shape!r}; known: {known}"
+        )
+    return Entry(folder, about.shape, about)

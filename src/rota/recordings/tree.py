@@ -1,0 +1,212 @@
+"""Trees: every sequence of changes to a network that trains, with what became of it.
+
+Sequences with the same beginning were trained once up to where they part. A *prefix* is the beginning of
+a sequence: () until the first decision, (2,) from action 2 until the second, and so on.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rota.core.errors import InputError
+from rota.core.table import Table
+from rota.recordings.folder import AGAIN, FACTS, Sheet, read_about, write_recording
+from rota.recordings.provenance import Provenance
+
+SHAPE = "tree"
+POINTS = "points.csv"
+NOTHING = "nothing"
+"""The action that leaves the network as it is."""
+
+Prefix = tuple[int, ...]
+
+COLUMNS = {
+    "sequence": "",
+    "epoch": "",
+    "at_s": "s",
+    "steps": "",
+    "loss": "",
+    "accuracy": "",
+    "test_accuracy": "",
+}
+
+
+class Point(NamedTuple):
+    """What was measured at the end of an epoch."""
+
+    epoch: int
+    at_s: float
+    """Since the start of training."""
+    steps: int
+    """Since the start of training."""
+    loss: float
+    accuracy: float
+    test_accuracy: float = math.nan
+    """NaN where it was not measured."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All sequences of one model in one scenario, from one seed."""
+
+    model: str
+    data: str
+    scenario: str
+    seed: int
+    budget_s: float
+    start_s: float
+    """When the first decision is due."""
+    decisions: int
+    """In each sequence."""
+    actions: tuple[str, ...]
+    """What can be done at a decision, among it nothing; sequences hold places in this."""
+    curves: Mapping[Prefix, tuple[Point, ...]]
+    """Prefix → what was measured from its last change until the next decision, or the end of the budget."""
+    provenance: Provenance
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Anything else worth knowing: plain values."""
+
+    def __post_init__(self) -> None:
+        name = f"tree {self.model} {self.scenario}"
+        if NOTHING not in self.actions or len(set(self.actions)) != len(self.actions):
+            raise InputError(
+                f"{name}: actions {self.actions}: expected distinct ones, among them {NOTHING!r}"
+            )
+        if not (self.decisions >= 1 and 0.0 <= self.start_s <= self.budget_s < math.inf):
+            found = f"{self.decisions} decisions from {self.start_s} s of {self.budget_s} s"
+            raise InputError(f"{name}: {found}: expected one or more that begin within the budget")
+        for prefix, points in self.curves.items():
+            if len(prefix) > self.decisions or not all(0 <= a < len(self.actions) for a in prefix):
+                raise InputError(f"{name}: {prefix} is not the beginning of a sequence of these actions")
+            if not points or any(b.at_s < a.at_s for a, b in pairwise(points)):
+                raise InputError(f"{name}: {prefix}: expected one or more points in the order of time")
+            if not all(0.0 <= p.at_s < math.inf and p.epoch >= 0 and p.steps >= 0 for p in points):
+                raise InputError(f"{name}: {prefix}: expected times, epochs and steps of 0 or more")
+        object.__setattr__(self, "curves", dict(sorted(self.curves.items(), key=_by_length)))
+
+    @cached_property
+    def all_sequences(self) -> tuple[Prefix, ...]:
+        """Every sequence that there can be, in order."""
+        return tuple(product(range(len(self.actions)), repeat=self.decisions))
+
+    def sequences(self) -> tuple[Prefix, ...]:
+        """The sequences that were trained to the end, with all that comes before."""
+        return tuple(each for each in self.all_sequences if all(p in self.curves for p in beginnings(each)))
+
+    def missing(self) -> tuple[Prefix, ...]:
+        """The prefixes that were not recorded, shorter ones first."""
+        every = sorted(
+            {p for each in self.all_sequences for p in beginnings(each)}, key=lambda p: (len(p), p)
+        )
+        return tuple(prefix for prefix in every if prefix not in self.curves)
+
+    @property
+    def never(self) -> Prefix:
+        """The sequence that changes nothing."""
+        return (self.actions.index(NOTHING),) * self.decisions
+
+    def left_s(self, sequence: Sequence[int]) -> tuple[float, ...]:
+        """The time that is left before each decision of a sequence."""
+        prefixes = list(beginnings(sequence))[:-1]
+        return tuple(self.budget_s - self._end(prefix).at_s for prefix in prefixes)
+
+    def total_s(self, sequence: Sequence[int]) -> float:
+        """When the last point of a sequence was measured."""
+        return self._end(sequence).at_s
+
+    def accuracy(self, sequence: Sequence[int]) -> float:
+        """At the end of a sequence."""
+        return self._end(sequence).accuracy
+
+    def accuracies(self) -> dict[Prefix, float]:
+        """At the end of each sequence that is there."""
+        return {sequence: self.accuracy(sequence) for sequence in self.sequences()}
+
+    @cached_property
+    def ranks(self) -> dict[Prefix, int]:
+        """1 for the most accurate of those that are there; equals share a rank, failures come last."""
+        found = {each: -math.inf if math.isnan(a) else a for each, a in self.accuracies().items()}
+        best = sorted(found.values(), reverse=True)
+        first = {accuracy: rank for rank, accuracy in reversed(list(enumerate(best, 1)))}
+        return {sequence: first[accuracy] for sequence, accuracy in found.items()}
+
+    def _end(self, prefix: Sequence[int]) -> Point:
+        points = self.curves.get(tuple(prefix))
+        if points is None:
+            which = written_as(prefix) or "the start"
+            raise InputError(f"tree {self.model} {self.scenario}: {which} was not recorded; record it first")
+        return points[-1]
+
+
+def beginnings(sequence: Sequence[int]) -> Iterator[Prefix]:
+    """From () to the whole sequence."""
+    return (tuple(sequence[:length]) for length in range(len(sequence) + 1))
+
+
+def written_as(prefix: Sequence[int]) -> str:
+    """`0-3-1`; nothing for the beginning."""
+    return "-".join(map(str, prefix))
+
+
+def folder_name(tree: Tree) -> str:
+    """`ConvNet2-early-seed0`: trees of other seeds lie beside it."""
+    return f"{tree.model}-{tree.scenario}-seed{tree.seed}"
+
+
+def write_tree(folder: Path, tree: Tree) -> None:
+    """Write a tree, complete or not, or replace the one that is there."""
+    what = {
+        "model": tree.model,
+        "data": tree.data,
+        "scenario": tree.scenario,
+        "seed": tree.seed,
+        "budget_s": tree.budget_s,
+        "start_s": tree.start_s,
+        "decisions": tree.decisions,
+        "actions": list(tree.actions),
+        "details": dict(tree.details),
+    }
+    rows = ((written_as(prefix), *point) for prefix, points in tree.curves.items() for point in points)
+    write_recording(folder, SHAPE, what, tree.provenance, {POINTS: Sheet(COLUMNS, rows)})
+
+
+def read_tree(folder: Path) -> Tree:
+    """What was written."""
+    about = read_about(folder, SHAPE)
+    curves = _curves(about.table(POINTS))
+    try:
+        what = {**about.what, "actions": tuple(about.what["actions"])}
+        return Tree(**what, curves=curves, provenance=about.provenance)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{folder / FACTS}: not the facts of a tree ({error}); {AGAIN}") from None
+
+
+def _curves(table: Table) -> dict[Prefix, tuple[Point, ...]]:
+    prefixes = _prefixes(table)
+    whole = [table.wholes(name).astype(int).tolist() for name in ("epoch", "steps")]
+    at_s = table.numbers("at_s").tolist()
+    others = [table.floats(name).tolist() for name in ("loss", "accuracy", "test_accuracy")]
+    points = map(Point, whole[0], at_s, whole[1], *others)
+    rows = zip(prefixes, points, strict=True)
+    curves: dict[Prefix, tuple[Point, ...]] = {}
+    for prefix, together in groupby(rows, key=lambda row: row[0]):
+        curves[prefix] = curves.get(prefix, ()) + tuple(point for _, point in together)
+    return curves
+
+
+def _prefixes(table: Table) -> list[Prefix]:
+    prefixes = []
+    for row, text in enumerate(table.optional("sequence")):
+        parts = text.split("-") if text else []
+        if not all(part.isdecimal() for part in parts):
+            raise table.wrong("sequence", row, "whole numbers joined by '-'")
+        prefixes.append(tuple(map(int, parts)))
+    return prefixes
+
+
+def _by_length(item: tuple[Prefix, Any]) -> tuple[int, Prefix]:
+    return len(item[0]), item[0]

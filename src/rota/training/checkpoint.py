@@ -1,0 +1,119 @@
+"""Save a training run at any step and go on from there as if it had not stopped.
+
+A checkpoint holds the weights, what the optimiser has gathered, how far training is, the clock, and the
+changes that made the network what it is. To load one, the same network as at the beginning is given; the
+changes are made again and the weights filled in. The file appears under its name only when it is whole, and
+carries a checksum.
+"""
+
+import hashlib
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from rota.core.atomic import written
+from rota.core.change import Change
+from rota.core.errors import InputError
+from rota.training.describe import describe
+from rota.training.trainer import Progress, Trainer
+
+MAGIC = b"rota checkpoint 1\n"
+AGAIN = "start again without it, or give the one before it"
+
+
+def save(path: Path, trainer: Trainer, **extra: Any) -> None:
+    """Write all that exact resumption needs; `extra` is for the caller: plain values."""
+    body = io.BytesIO()
+    torch.save({**_state(trainer), "extra": extra}, body)
+    content = body.getvalue()
+    with written(path) as stream:
+        stream.write(MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def load(path: Path, trainer: Trainer) -> dict[str, Any]:
+    """Make a trainer that has not begun what the saved one was; what the caller had given as `extra`."""
+    if trainer.progress.steps or trainer.history:
+        raise ValueError("a checkpoint is loaded into a trainer that has not begun")
+    state = _read(path)
+    started = describe(trainer.network).fingerprint
+    if started != state["started_as"]:
+        raise InputError(
+            f"{path}: is the checkpoint of another network (structure {state['started_as']}, "
+            f"this is {started}); give the model, data and size it was trained with"
+        )
+    _restore(path, trainer, state)
+    extra: dict[str, Any] = state["extra"]
+    return extra
+
+
+def _state(trainer: Trainer) -> dict[str, Any]:
+    progress = trainer.progress
+    teacher = trainer.teacher
+    return {
+        "started_as": trainer.started_as,
+        "history": [(steps, str(change)) for steps, change in trainer.history],
+        "network": trainer.network.state_dict(),
+        "smaller": [network.state_dict() for network in trainer.smaller],
+        "teacher": None
+        if teacher is None
+        else {"network": teacher.network.state_dict(), **teacher.state_dict()},
+        "optimizer": trainer.optimizer.state_dict(),
+        "hyper": {name: getattr(trainer.hyper, name) for name in ("lr", "momentum", "batch_size")},
+        "progress": {name: getattr(progress, name) for name in Progress.__slots__},
+        "clock": trainer.clock.state_dict(),
+        "task": trainer.task.state_dict(),
+        "random": torch.get_rng_state(),
+        "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def _restore(path: Path, trainer: Trainer, state: dict[str, Any]) -> None:
+    trainer.set(**state["hyper"])
+    for steps, change in state["history"]:
+        trainer.progress.steps = steps
+        trainer.change(Change.parse(change))
+    _fill(path, trainer.network, state["network"])
+    for network, weights in zip(trainer.smaller, state["smaller"], strict=True):
+        _fill(path, network, weights)
+    if state["teacher"] is None:
+        trainer.teacher = None
+    elif trainer.teacher is not None:
+        _fill(path, trainer.teacher.network, state["teacher"]["network"])
+        trainer.teacher.load_state_dict(state["teacher"])
+    trainer.optimizer.load_state_dict(state["optimizer"])
+    trainer.progress = Progress(**state["progress"])
+    trainer.clock.load_state_dict(state["clock"])
+    trainer.task.load_state_dict(state["task"])
+    torch.set_rng_state(state["random"])
+    if state["random_cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["random_cuda"])
+
+
+def _fill(path: Path, network: nn.Module, weights: dict[str, Any]) -> None:
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"{path}: is the checkpoint of another network: {reason}") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    head, _, rest = content.partition(b"\n")
+    checksum, _, body = rest.partition(b"\n")
+    if head + b"\n" != MAGIC:
+        raise InputError(f"{path}: is not a checkpoint that rota wrote; {AGAIN}")
+    if hashlib.sha256(body).hexdigest().encode() != checksum:
+        raise InputError(f"{path}: is damaged (its checksum does not match); {AGAIN}")
+    try:
+        state: dict[str, Any] = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError) as error:
+        raise InputError(f"{path}: cannot be loaded: {error}; {AGAIN}") from None
+    return state

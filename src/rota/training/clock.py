@@ -1,0 +1,113 @@
+"""What time is in a training run: the time that passes, or the time that its steps were measured to take."""
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+
+from rota.core.errors import InputError
+from rota.core.structure import Structure
+from rota.training.device import synchronise
+
+
+class Clock(Protocol):
+    """Seconds since training began. It stands still while training is stopped."""
+
+    def now_s(self) -> float:
+        """The time."""
+        ...
+
+    def state_dict(self) -> dict[str, float]:
+        """Plain numbers from which `load_state_dict` goes on, to the last bit."""
+        ...
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Go on from there."""
+        ...
+
+    def pace(self, structure: Structure, batch_size: int) -> None:
+        """Say what the steps from now on are: a network of this structure, batches of this size."""
+        ...
+
+    def step(self) -> None:
+        """A step has been made."""
+        ...
+
+    def fits(self, until_s: float) -> bool:
+        """Whether another step may begin if it must all be over at that time."""
+        ...
+
+
+class WallClock:
+    """The time that really passes, from the first look at it. Waits for the device before it is read."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._began_s: float | None = None
+        self._before_s = 0.0
+
+    def now_s(self) -> float:
+        synchronise(self._device)
+        if self._began_s is None:
+            self._began_s = time.perf_counter()
+        return self._before_s + time.perf_counter() - self._began_s
+
+    def state_dict(self) -> dict[str, float]:
+        return {"now_s": self.now_s()}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        self._before_s, self._began_s = state["now_s"], None
+
+    def pace(self, structure: Structure, batch_size: int) -> None:
+        pass
+
+    def step(self) -> None:
+        pass
+
+    def fits(self, until_s: float) -> bool:
+        return self.now_s() < until_s
+
+
+Pace = tuple[str, int]
+"""The fingerprint of a structure, and a batch size."""
+
+
+class ProfiledClock:
+    """Steps × the recorded seconds per step of the present structure and batch size.
+
+    How busy the machine is has no influence: the same steps take the same time, always.
+    """
+
+    def __init__(self, seconds: Mapping[Pace, float]) -> None:
+        self._seconds = seconds
+        self._step_s = 0.0
+        self._steps = 0
+        self._since_s = 0.0
+
+    def now_s(self) -> float:
+        return self._since_s + self._steps * self._step_s
+
+    def state_dict(self) -> dict[str, float]:
+        return {"since_s": self._since_s, "steps": self._steps}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        self._since_s, self._steps = state["since_s"], int(state["steps"])
+
+    def pace(self, structure: Structure, batch_size: int) -> None:
+        try:
+            step_s = self._seconds[structure.fingerprint, batch_size]
+        except KeyError:
+            known = sorted({size for _, size in self._seconds})
+            raise InputError(
+                f"no recorded time per step for structure {structure.fingerprint} at batch size {batch_size} "
+                f"(recorded: {len(self._seconds)} structures, batch sizes {known}); record its profile first"
+            ) from None
+        if step_s != self._step_s:
+            self._since_s, self._steps, self._step_s = self.now_s(), 0, step_s
+
+    def step(self) -> None:
+        self._steps += 1
+
+    def fits(self, until_s: float) -> bool:
+        return self._since_s + (self._steps + 1) * self._step_s <= until_s * (1 + 1e-12)

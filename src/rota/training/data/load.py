@@ -1,0 +1,76 @@
+"""A data set by name, from wherever it is found."""
+
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from rota.core.errors import ConfigError, InputError, unknown
+from rota.training.data.cache import cache_file, read_cache, write_cache
+from rota.training.data.catalogue import CATALOGUE, DataSet
+from rota.training.data.decoded import Array, Decoded
+from rota.training.data.digits import read_digits
+from rota.training.data.folder import data_folder
+from rota.training.data.images import Images, Splits
+from rota.training.data.resize import resized
+from rota.training.data.sources import decode
+from rota.training.data.split import stratified
+
+NAMES = tuple(CATALOGUE)
+
+
+def load(
+    name: str,
+    *,
+    root: Path | None = None,
+    size: int | None = None,
+    validation: int | None = None,
+    seed: int = 0,
+    download: bool = False,
+) -> Splits:
+    """The splits of a data set.
+
+    `size` makes the images size × size. `validation` images, a tenth if not said, are drawn from the training
+    images by the seed, the same share of every class. Only `download` uses the network.
+    """
+    if name not in CATALOGUE:
+        raise ConfigError(unknown("data set", name, NAMES))
+    dataset = CATALOGUE[name]
+    count = dataset.train // 10 if validation is None else validation
+    if not 0 < count < dataset.train:
+        raise ConfigError(
+            f"validation {count}: give 1 to {dataset.train - 1}, of the training images of {name}"
+        )
+    if size is not None and size < 1:
+        raise ConfigError(f"size {size}: give the pixels along one side of an image, 1 or more")
+    train, test = _images(dataset, data_folder(root), size, download)
+    rest, apart = stratified(train.labels.numpy(), count, seed)
+    kept, validated = train.take(torch.from_numpy(rest)), train.take(torch.from_numpy(apart))
+    return Splits(name, dataset.classes, kept, validated, test, dataset.mirrored)
+
+
+@lru_cache(maxsize=2)
+def _images(dataset: DataSet, root: Path, size: int | None, download: bool) -> tuple[Images, Images]:
+    """Training and test images; the last two that were asked for stay in memory."""
+    decoded = _decoded(dataset, root, download)
+    train = _sized(decoded.train_images, decoded.train_labels, size)
+    return train, _sized(decoded.test_images, decoded.test_labels, size)
+
+
+def _sized(images: Array, labels: Array, size: int | None) -> Images:
+    pixels = torch.from_numpy(images)
+    return Images(pixels if size is None else resized(pixels, size), torch.from_numpy(labels))
+
+
+def _decoded(dataset: DataSet, root: Path, download: bool) -> Decoded:
+    """As it was published: from the cache, or else from the original files, which fills the cache."""
+    if dataset.name == "digits":
+        return read_digits()
+    file = cache_file(root, dataset)
+    if file.exists():
+        return read_cache(file, dataset)
+    decoded = decode(dataset, root, download=download)
+    with suppress(InputError):  # a folder that cannot be written makes the next start slower, not wrong
+        write_cache(file, decoded)
+    return decoded

@@ -1,0 +1,139 @@
+"""The structure of a network that PyTorch runs."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from torch import fx, nn
+
+from rota.core.structure import Layer, Structure
+from rota.training.net2net.graph import whole
+
+_Conv = nn.modules.conv._ConvNd
+_BatchNorm = nn.modules.batchnorm._BatchNorm
+Sizes = tuple[tuple[str, int], ...]
+
+
+def describe(network: nn.Module) -> Structure:
+    """The network's layers in forward order, and which feeds which.
+
+    Where what runs depends on the input, it is the layers as they are defined, one behind the other.
+    """
+    graph = whole(network)
+    if graph is None:
+        layers = tuple(_layer(module) for module in network.modules() if not any(module.children()))
+        return Structure(layers, tuple((i, i + 1) for i in range(len(layers) - 1)))
+    return _structure(network, graph)
+
+
+def _structure(network: nn.Module, graph: fx.Graph) -> Structure:
+    layers: list[Layer] = []
+    edges: list[tuple[int, int]] = []
+    carries: dict[fx.Node, int | None] = {}
+    """Nodes that carry data, with the layer these come from; `None` for the network's input and weights."""
+    for node in graph.nodes:
+        sources = [carries[each] for each in node.all_input_nodes if each in carries]
+        if node.op in ("placeholder", "get_attr"):
+            if not node.args:  # an argument with a default has it here: it stays a constant
+                carries[node] = None
+        elif node.op != "output" and sources and not _asks(node):
+            edges += sorted({(source, len(layers)) for source in sources if source is not None})
+            carries[node] = len(layers)
+            layers.append(_step(network, node))
+    return Structure(tuple(layers), tuple(edges))
+
+
+def _asks(node: fx.Node) -> bool:
+    """Whether a node only asks data for their shape or device."""
+    return node.target in ("size", "dim") or _name(node) in ("getattr", "eq", "assert")
+
+
+def _name(node: fx.Node) -> str:
+    target = node.target
+    return (target if isinstance(target, str) else getattr(target, "__name__", "function")).strip("_")
+
+
+_KINDS = {  # functions and methods whose name is not the kind
+    "iadd": "add",
+    "imul": "mul",
+    "adaptive_avg_pool1d": "avgpool",
+    "adaptive_avg_pool2d": "avgpool",
+    "avg_pool2d": "avgpool",
+    "max_pool2d": "maxpool",
+    "boolean_dispatch": "maxpool",
+    "fn": "maxpool",
+    "batch_norm": "batchnorm",
+    "layer_norm": "layernorm",
+    "scaled_dot_product_attention": "attention",
+    "view": "reshape",
+}
+
+
+def _step(network: nn.Module, node: fx.Node) -> Layer:
+    if node.op == "call_module":
+        return _layer(network.get_submodule(str(node.target)))
+    name = _name(node)
+    return Layer(_KINDS.get(name, name))
+
+
+def _layer(module: nn.Module) -> Layer:
+    for kind, (name, sizes) in _LAYERS.items():
+        if isinstance(module, kind):
+            return Layer(name or type(module).__name__.lower(), sizes(module))
+    weights = sum(weight.numel() for weight in module.parameters())
+    return Layer(type(module).__name__.lower(), (("weights", weights),) if weights else ())
+
+
+def _each(name: str, values: Any) -> Sizes:
+    """One size if all are equal, otherwise one for each dimension."""
+    if not isinstance(values, Iterable):
+        values = (values,)
+    numbers = [int(value or 0) for value in values]
+    if len(set(numbers)) == 1:
+        return ((name, numbers[0]),)
+    return tuple((f"{name}{axis}", number) for axis, number in enumerate(numbers))
+
+
+def _conv(conv: Any) -> Sizes:
+    shape = (("in", conv.in_channels), ("out", conv.out_channels))
+    return (
+        shape + _each("kernel", conv.kernel_size) + _each("stride", conv.stride) + (("groups", conv.groups),)
+    )
+
+
+def _pool(pool: Any) -> Sizes:
+    return _each("kernel", pool.kernel_size) + _each("stride", pool.stride)
+
+
+def _linear(linear: Any) -> Sizes:
+    return (("in", linear.in_features), ("out", linear.out_features))
+
+
+def _recurrent(layer: Any) -> Sizes:
+    return (("in", layer.input_size), ("out", layer.hidden_size), ("layers", layer.num_layers))
+
+
+def _adaptive(pool: Any) -> Sizes:
+    return _each("out", pool.output_size)
+
+
+_AdaptiveAverage = nn.modules.pooling._AdaptiveAvgPoolNd
+_AdaptiveMaximum = nn.modules.pooling._AdaptiveMaxPoolNd
+_Average = nn.modules.pooling._AvgPoolNd
+_Maximum = nn.modules.pooling._MaxPoolNd
+
+_LAYERS: dict[type, tuple[str, Callable[[Any], Sizes]]] = {  # class → kind (or its own name), sizes
+    _Conv: ("", _conv),
+    nn.Linear: ("linear", _linear),
+    _BatchNorm: ("batchnorm", lambda norm: (("out", norm.num_features),)),
+    nn.LayerNorm: ("layernorm", lambda norm: _each("out", norm.normalized_shape)),
+    nn.Embedding: ("embedding", lambda table: (("in", table.num_embeddings), ("out", table.embedding_dim))),
+    nn.MultiheadAttention: (
+        "attention",
+        lambda heads: (("out", heads.embed_dim), ("heads", heads.num_heads)),
+    ),
+    nn.RNNBase: ("", _recurrent),
+    _AdaptiveAverage: ("avgpool", _adaptive),
+    _AdaptiveMaximum: ("maxpool", _adaptive),
+    _Average: ("avgpool", _pool),
+    _Maximum: ("maxpool", _pool),
+}

@@ -1,0 +1,42 @@
+"""Where training runs: on CUDA if there is a GPU, on the CPU otherwise, through the same code."""
+
+import platform
+from pathlib import Path
+
+import torch
+
+from rota.core.errors import ConfigError
+
+
+def device(name: str = "auto") -> torch.device:
+    """The device of that name; `auto` is the first GPU, or else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"device {name!r}: is not one; give auto, cpu, cuda or cuda:1") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device {name!r}: PyTorch sees no GPU here; give cpu or auto")
+    return found
+
+
+def synchronise(where: torch.device) -> None:
+    """Wait until the device has done all it was given, so that a clock read next is honest."""
+    if where.type == "cuda":
+        torch.cuda.synchronize(where)
+
+
+def description(where: torch.device) -> str:
+    """What the device is called by its maker, and for a CPU how many threads work on it."""
+    if where.type == "cuda":
+        return torch.cuda.get_device_name(where)
+    return f"{_processor()}, {torch.get_num_threads()} threads"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,69 @@
+"""What a file in `config/train` may say."""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from rota.core.change import Change
+from rota.core.errors import ConfigError
+from rota.training.setup import Setup
+from rota.training.trainer import Length
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The cluster gives room, or takes it back."""
+
+    at_s: float
+    to: Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """One training run."""
+
+    setup: Setup = field(default_factory=Setup)
+    """Which network learns what, and how."""
+    seed: int = 0
+    budget_s: float | None = None
+    """Training is over after so many seconds,"""
+    budget_steps: int | None = None
+    """or after so many steps,"""
+    epochs: int | None = None
+    """or after so many epochs; whichever comes first."""
+    epoch: Length = field(default_factory=Length)
+    """How long an epoch is; one pass over the data if not said."""
+    profile: Path | None = None
+    """A recorded tree of the same model: time is then steps × its seconds per step.
+
+    Else it is the wall clock.
+    """
+    allocation: tuple[Allocation, ...] = ()
+    """When the allocation changes.
+
+    It ends the epoch; after `down` the network shrinks to what it was before.
+    """
+    changes: tuple[str, ...] = ()
+    """What is done before each epoch from the first `up` on, one after the other: `deepen 1`, `nothing` …"""
+    checkpoint_every_s: float = 30.0
+    """Save at the end of an epoch if so long has passed since; always at the end."""
+
+    def __post_init__(self) -> None:
+        if self.budget_s is None and self.budget_steps is None and self.epochs is None:
+            raise ConfigError("how long? Give budget_s, budget_steps or epochs")
+        for name in ("budget_s", "budget_steps", "epochs"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} is {value}; it must be above 0")
+        for text in self.changes:
+            Change.parse(text)
+        times = [each.at_s for each in self.allocation]
+        if times != sorted(times):
+            raise ConfigError("allocation: give the changes in the order of time")
+        if self.changes and not any(each.to == "up" for each in self.allocation):
+            raise ConfigError("changes: are only made once the allocation goes up; give an allocation too")
+
+    @property
+    def until_s(self) -> float:
+        return math.inf if self.budget_s is None else self.budget_s

@@ -1,0 +1,68 @@
+"""Hyper-parameters, and the rule by which the learning rate falls."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from rota.core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameters:
+    """What can change between intervals of training, as populations need."""
+
+    lr: float = 0.01
+    """The learning rate after a change; it falls from there."""
+    momentum: float = 0.9
+    """SGD's momentum; Adam's first decay rate."""
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.lr > 0:
+            raise ConfigError(f"lr is {self.lr:g}; it must be above 0")
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"momentum is {self.momentum:g}; it must be at least 0 and below 1")
+        if self.batch_size < 1:
+            raise ConfigError(f"batch_size is {self.batch_size}; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """The learning rate falls by a factor after each epoch down to a floor, and is reset at each change."""
+
+    factor: float = 0.9
+    floor: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not 0 < self.factor <= 1:
+            raise ConfigError(f"factor is {self.factor:g}; it must be above 0 and at most 1")
+        if not self.floor >= 0:
+            raise ConfigError(f"floor is {self.floor:g}; it must be at least 0")
+
+    def lr(self, first: float, epochs: int) -> float:
+        """The rate so many whole epochs after the last change."""
+        return max(min(first, self.floor), first * self.factor**epochs)
+
+
+OptimizerName = Literal["adam", "sgd"]
+
+
+def optimizer(name: OptimizerName, parameters: Iterable[nn.Parameter], hyper: Hyperparameters) -> Optimizer:
+    """A new optimiser."""
+    if name == "adam":
+        return torch.optim.Adam(parameters, lr=hyper.lr, betas=(hyper.momentum, 0.999))
+    return torch.optim.SGD(parameters, lr=hyper.lr, momentum=hyper.momentum)
+
+
+def tell(chosen: Optimizer, lr: float, momentum: float) -> None:
+    """Set the learning rate and the momentum; what the optimiser has gathered so far stays."""
+    for group in chosen.param_groups:
+        group["lr"] = lr
+        if "betas" in group:
+            group["betas"] = (momentum, group["betas"][1])
+        else:
+            group["momentum"] = momentum

@@ -1,0 +1,114 @@
+"""A network as a Keras model without its weights: traced, and each step translated."""
+
+from typing import Any
+
+from torch import Tensor, fx, nn
+from torch.fx.node import map_aggregate, map_arg
+
+from rota.core.errors import InputError
+from rota.training.keras.call import Call, Signal, parts
+from rota.training.keras.layers import parameter
+from rota.training.keras.library import keras
+from rota.training.keras.table import TABLE
+from rota.training.keras.weights import loose_tensors
+
+
+class Translator(fx.Interpreter):
+    """Runs the network step by step, and beside each step adds the same one to a Keras model."""
+
+    def __init__(self, network: nn.Module, inputs: Tensor) -> None:
+        traced = _traced(network)
+        super().__init__(traced)
+        self.last = traced.graph.output_node()
+        self.extra_traceback = False  # errors say what they say, and no more
+        self.keras = keras()
+        self.network = network
+        self.layers: dict[str, Any] = {}
+        self.signals: dict[fx.Node, Any] = {}
+        self.inputs = inputs
+        self.input = self._input(inputs)
+
+    def model(self) -> Any:
+        """The Keras model."""
+        self.run(self.inputs)
+        outputs = map_aggregate(self.signals[self.last], self._output)
+        return self.keras.Model(self.input.tensor, outputs, name=type(self.network).__name__)
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        self.signals[n] = self._signal(n, result) if _has_tensors(result) else result
+        return result
+
+    def _input(self, inputs: Tensor) -> Signal:
+        is_image = inputs.dim() == 4
+        shape = tuple(inputs.movedim(1, -1).shape[1:] if is_image else inputs.shape[1:])
+        kind = str(inputs.dtype).removeprefix("torch.")
+        return Signal(self.keras.Input(shape, dtype=kind, name="inputs"), channels_last=is_image)
+
+    def _output(self, signal: Any) -> Any:
+        if not isinstance(signal, Signal):
+            raise InputError(f"{_title(self.network)}: answers with {signal!r}, which is not a tensor")
+        if len(signal.tensor.shape) == 4 and not signal.channels_last:
+            return self.keras.ops.transpose(signal.tensor, (0, 2, 3, 1))
+        return signal.tensor
+
+    def _signal(self, node: fx.Node, result: Any) -> Any:
+        if node.op == "placeholder":
+            return self.input
+        args, kwargs = map_arg((node.args, node.kwargs), self.signals.__getitem__)
+        if node.op == "output":
+            return args[0]
+        module = self.network.get_submodule(str(node.target)) if node.op == "call_module" else None
+        name = node.name if node.op.startswith("call") and module is None else str(node.target)
+        return self._translated(node, Call(self.keras, self.layers, name, module, args, kwargs, result))
+
+    def _translated(self, node: fx.Node, call: Call) -> Any:
+        try:
+            signals = self._parameter(call) if node.op == "get_attr" else _step(node, call)
+        except ValueError as error:
+            raise call.refused(f"Keras says: {error}") from error
+        _check_shapes(call, signals)
+        return signals
+
+    def _parameter(self, call: Call) -> Signal:
+        if call.name not in loose_tensors(self.network):
+            raise call.refused("it is a tensor that no module of the network owns; make it a buffer")
+        return parameter(call, self.input.tensor)
+
+
+def _traced(network: nn.Module) -> fx.GraphModule:
+    try:
+        traced = fx.symbolic_trace(network)
+    except Exception as error:  # the network's own code runs on stand-ins and may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"{_title(network)}: its steps cannot be traced ({reason})") from error
+    inputs = [node.name for node in traced.graph.nodes if node.op == "placeholder"]
+    if len(inputs) != 1:
+        raise InputError(f"{_title(network)}: takes {len(inputs)} inputs ({', '.join(inputs)}), not one")
+    return traced
+
+
+def _step(node: fx.Node, call: Call) -> Any:
+    known: Any = node.target if call.module is None else type(call.module)
+    if known not in TABLE:
+        title = known if isinstance(known, str) else known.__name__
+        raise call.refused(f"unknown operation {title!r}")
+    return TABLE[known](call)
+
+
+def _check_shapes(call: Call, signals: Any) -> None:
+    """Every step gives the shape that PyTorch gives; Keras does not know sizes that depend on the batch."""
+    for tensor, signal in zip(parts(call.result), parts(signals), strict=True):
+        expected = tuple(tensor.movedim(1, -1).shape if signal.channels_last else tensor.shape)
+        found = tuple(signal.tensor.shape)
+        sizes = zip(expected, found, strict=False)
+        if len(expected) != len(found) or any(size not in (wanted, None) for wanted, size in sizes):
+            raise call.refused(f"Keras gives the shape {found}, PyTorch {expected}")
+
+
+def _has_tensors(result: Any) -> bool:
+    return any(isinstance(part, Tensor) for part in parts(result))
+
+
+def _title(network: nn.Module) -> str:
+    return type(network).__name__

@@ -1,0 +1,146 @@
+"""Weights from one side to the other: where each is kept in Keras, and in which order of dimensions."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rota.core.errors import InputError
+from rota.training.keras.layers import is_depthwise
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A tensor of the network, and how Keras keeps it."""
+
+    tensor: Tensor
+    order: tuple[int, ...]
+    """The order that Keras has PyTorch's dimensions in …"""
+    shape: tuple[int, ...]
+    """… and the shape it then gives them."""
+
+    def to_keras(self) -> Any:
+        """The tensor's numbers for Keras."""
+        return self.tensor.detach().permute(self.order).reshape(self.shape).cpu().numpy()
+
+    def from_keras(self, numbers: Any) -> Tensor:
+        """Keras' numbers for the tensor."""
+        permuted = [self.tensor.shape[axis] for axis in self.order]
+        back = [self.order.index(axis) for axis in range(len(self.order))]
+        return torch.from_numpy(numbers.copy()).reshape(permuted).permute(back)
+
+
+def export_weights(network: nn.Module, model: Any) -> None:
+    """Give the layers of a Keras model the weights of the network's modules of the same names."""
+    for _, slot, variable in _matched(network, model):
+        variable.assign(slot.to_keras())
+
+
+def import_weights(model: Any, network: nn.Module) -> None:
+    """Give the modules of a network the weights of the Keras layers of the same names.
+
+    Either all weights are taken over, or there is an error and the network is as it was.
+    """
+    taken: dict[int, tuple[Tensor, Tensor]] = {}
+    for name, slot, variable in _matched(network, model):
+        numbers = slot.from_keras(variable.value.numpy())
+        _, before = taken.setdefault(id(slot.tensor), (slot.tensor, numbers))
+        if not torch.equal(before, numbers):
+            raise InputError(f"layer {name!r}: shares a weight in the network and no longer does in Keras")
+    with torch.no_grad():
+        for tensor, numbers in taken.values():
+            tensor.copy_(numbers)
+
+
+def loose_tensors(network: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers that are not in a layer, by name."""
+    loose: dict[str, Tensor] = {}
+    for name, module in network.named_modules():
+        if not _slots(module):
+            own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+            loose |= {f"{name}.{key}" if name else key: tensor for key, tensor in own}
+    return loose
+
+
+def _matched(network: nn.Module, model: Any) -> list[tuple[str, Slot, Any]]:
+    """Each tensor of the network with its variable in the Keras model, all of them checked."""
+    layers = {layer.name: layer for layer in model.layers if layer.weights}
+    expected = dict(_expected(network))
+    for name in expected.keys() - layers.keys():
+        raise InputError(f"layer {name!r}: the network has it, the Keras model has not")
+    for name in layers.keys() - expected.keys():
+        raise InputError(f"layer {name!r}: the Keras model has it, the network has not")
+    matched = []
+    for name, slots in expected.items():
+        _check_epsilon(name, network, layers[name])
+        variables = {variable.name: variable for variable in layers[name].weights}
+        _check_shapes(name, slots, variables)
+        matched += [(name, slot, variables[variable]) for variable, slot in slots.items()]
+    return matched
+
+
+def _expected(network: nn.Module) -> Iterator[tuple[str, Mapping[str, Slot]]]:
+    """The layers that a Keras model of the network has, and their variables."""
+    for name, module in network.named_modules():
+        if slots := _slots(module):
+            yield name, slots
+    for name, tensor in loose_tensors(network).items():
+        yield name, {"embeddings": Slot(tensor, tuple(range(tensor.dim())), (1, tensor.numel()))}
+
+
+def _check_shapes(name: str, slots: Mapping[str, Slot], variables: Mapping[str, Any]) -> None:
+    ours = {variable: slot.shape for variable, slot in slots.items()}
+    theirs = {variable: tuple(value.shape) for variable, value in variables.items()}
+    for variable in [*ours, *theirs]:
+        if ours.get(variable) != theirs.get(variable):
+            shapes = (
+                f"{_shown(ours.get(variable))} in the network and {_shown(theirs.get(variable))} in Keras"
+            )
+            raise InputError(f"layer {name!r}: {variable} is {shapes}; the two must have the same structure")
+
+
+def _shown(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else "×".join(map(str, shape)) or "a number"
+
+
+def _check_epsilon(name: str, network: nn.Module, layer: Any) -> None:
+    module = network.get_submodule(name) if hasattr(layer, "epsilon") else None
+    if module is not None and layer.epsilon != (ours := getattr(module, "eps", None)):
+        raise InputError(f"layer {name!r}: epsilon is {ours} in the network and {layer.epsilon} in Keras")
+
+
+def _slots(module: nn.Module) -> dict[str, Slot]:
+    """By the names that Keras gives the variables of a layer; none if the module has no layer of its own."""
+    match module:
+        case nn.Conv2d():
+            return {"kernel": _kernel(module)} | _as_is(bias=module.bias)
+        case nn.Linear():
+            return {"kernel": _ordered(module.weight, (1, 0))} | _as_is(bias=module.bias)
+        case nn.BatchNorm1d() | nn.BatchNorm2d():
+            statistics = _as_is(moving_mean=module.running_mean, moving_variance=module.running_var)
+            return _as_is(gamma=module.weight, beta=module.bias) | statistics
+        case nn.LayerNorm():
+            return _as_is(gamma=module.weight, beta=module.bias)
+        case nn.Embedding():
+            return _as_is(embeddings=module.weight)
+    return {}
+
+
+def _as_is(**tensors: Tensor | None) -> dict[str, Slot]:
+    """Slots for the tensors that are there, in PyTorch's own order."""
+    there = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    return {name: _ordered(tensor, tuple(range(tensor.dim()))) for name, tensor in there.items()}
+
+
+def _kernel(module: nn.Conv2d) -> Slot:
+    if not is_depthwise(module):
+        return _ordered(module.weight, (2, 3, 1, 0))
+    height, width = module.weight.shape[2:]
+    multiplier = module.out_channels // module.in_channels
+    return Slot(module.weight, (2, 3, 0, 1), (height, width, module.in_channels, multiplier))
+
+
+def _ordered(tensor: Tensor, order: tuple[int, ...]) -> Slot:
+    return Slot(tensor, order, tuple(tensor.shape[axis] for axis in order))

@@ -1,0 +1,1 @@
+"""The networks to train, by name in `registry.py`."""

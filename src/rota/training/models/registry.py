@@ -1,0 +1,74 @@
+"""The networks by name. To add one: write its function in this folder, add its line here.
+
+A function of this table takes the shape of one input and the number of outputs, and gives an ordinary module
+with fresh weights. The contract tests over the table then cover it, and so do the commands.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+import torch
+from torch import nn
+
+from rota.core.errors import ConfigError, unknown
+
+
+@dataclass(frozen=True)
+class Model:
+    """Where a network comes from and what it is trained for."""
+
+    build: str
+    """`module:function`, imported when asked for."""
+    task: str
+    """classification, language, a2c or dqn."""
+    note: str
+    """What it is, in one line."""
+
+
+_PACKAGE = "rota.training.models"
+
+MODELS = {
+    "convnet": Model(f"{_PACKAGE}.convnets:convnet", "classification", "three conv blocks, one pool"),
+    "convnet2": Model(f"{_PACKAGE}.convnets:convnet2", "classification", "two conv blocks of 32, one pool"),
+    "convnet3": Model(f"{_PACKAGE}.convnets:convnet3", "classification", "conv blocks of 64 and 32, no pool"),
+    "convnet-large": Model(f"{_PACKAGE}.convnets:large", "classification", "six conv blocks, 64 to 256"),
+    "feedforward1": Model(f"{_PACKAGE}.feedforward:one", "classification", "one hidden block of 128"),
+    "feedforward2": Model(f"{_PACKAGE}.feedforward:two", "classification", "two hidden blocks of 128"),
+    "feedforward3": Model(f"{_PACKAGE}.feedforward:three", "classification", "three hidden blocks of 128"),
+    "resnet18": Model(f"{_PACKAGE}.vision:resnet18", "classification", "ResNet-18 for small images"),
+    "resnet50": Model(f"{_PACKAGE}.vision:resnet50", "classification", "ResNet-50 for small images"),
+    "vgg16": Model(f"{_PACKAGE}.vision:vgg16", "classification", "VGG-16 with batch norm, one linear head"),
+    "vgg19": Model(f"{_PACKAGE}.vision:vgg19", "classification", "VGG-19 with batch norm, one linear head"),
+    "shufflenet": Model(f"{_PACKAGE}.vision:shufflenet", "classification", "ShuffleNet v2 for small images"),
+    "transformer": Model(f"{_PACKAGE}.language:transformer", "language", "causal, three layers of 64"),
+    "a2c": Model(f"{_PACKAGE}.reinforcement:a2c", "a2c", "policy and value on one body of 64"),
+    "dqn": Model(f"{_PACKAGE}.reinforcement:dqn", "dqn", "values of the actions, two layers of 64"),
+}
+
+
+def model(name: str) -> Model:
+    """The entry of that name."""
+    if name not in MODELS:
+        raise ConfigError(unknown("model", name, MODELS))
+    return MODELS[name]
+
+
+def build(name: str, inputs: tuple[int, ...], outputs: int, seed: int = 0) -> nn.Module:
+    """A fresh network on the CPU; its weights depend on the seed only. Global generators stay as they are."""
+    function = _function(model(name))
+    if outputs < 1:
+        raise ConfigError(f"model {name!r}: needs at least one output, not {outputs}")
+    # Not torch.manual_seed: that would seed the generators of the GPUs too.
+    with torch.random.fork_rng(devices=()), torch.device("cpu"):
+        torch.default_generator.manual_seed(seed)
+        try:
+            return function(inputs, outputs)
+        except ConfigError as error:
+            raise ConfigError(f"model {name!r}: {error}") from None
+
+
+def _function(entry: Model) -> Callable[[tuple[int, ...], int], nn.Module]:
+    module, attribute = entry.build.split(":")
+    function: Callable[[tuple[int, ...], int], nn.Module] = getattr(import_module(module), attribute)
+    return function

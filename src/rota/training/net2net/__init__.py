@@ -1,0 +1,9 @@
+"""Net2Net: networks that grow deeper and wider and go on computing what they did, and shrink back."""
+
+from rota.training.net2net.deepen import deepen
+from rota.training.net2net.grown import NotGrowable
+from rota.training.net2net.shrink import carry, shrink
+from rota.training.net2net.sites import blocks
+from rota.training.net2net.widen import layers, widen
+
+__all__ = ["NotGrowable", "blocks", "carry", "deepen", "layers", "shrink", "widen"]

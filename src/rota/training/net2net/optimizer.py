@@ -1,0 +1,68 @@
+"""The optimiser of a network that changes: what it knows about layers that stay is kept."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from rota.core.errors import InputError
+
+
+def refuse_foreign(optimizer: Optimizer, network: nn.Module) -> None:
+    """An optimiser that has nothing of the network cannot grow with it."""
+    held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
+    if not any(id(weight) in held for weight in network.parameters()):
+        raise InputError("optimizer: it holds no weight of this network; give the one that trains it")
+
+
+def adopt(optimizer: Optimizer, network: nn.Module, new: Iterable[tuple[nn.Module, nn.Module]]) -> None:
+    """Put the weights of new layers beside those of the layers they imitate, in the order of the network."""
+    for layer, like in new:
+        for name, weight in layer.named_parameters():
+            group = _group(optimizer, getattr(like, name, None), like)
+            if group is not None:
+                group["params"].append(weight)
+    in_order(optimizer, network)
+
+
+def in_order(optimizer: Optimizer, network: nn.Module) -> None:
+    """Sort each group as the network lists its weights, as an optimiser made for it now would have them."""
+    order = {id(weight): at for at, weight in enumerate(network.parameters())}
+    for group in optimizer.param_groups:
+        group["params"].sort(key=lambda weight: order.get(id(weight), len(order)))
+
+
+def _group(optimizer: Optimizer, twin: Any, like: nn.Module) -> dict[str, Any] | None:
+    weights = [twin] if twin is not None else list(like.parameters())
+    for group in optimizer.param_groups:
+        if any(each is weight for each in group["params"] for weight in weights):
+            return group
+    return None
+
+
+def converted(
+    optimizer: Optimizer, weight: Tensor, convert: Callable[[Tensor, int], Tensor]
+) -> dict[str, Any] | None:
+    """What is known of a weight, with all of its shape converted; `convert` gets the power it has too."""
+    if weight not in optimizer.state:
+        return None
+    known = dict(optimizer.state[weight])
+    for name, value in known.items():
+        if isinstance(value, Tensor) and value.shape == weight.shape:
+            known[name] = convert(value, power_of(name))
+    return known
+
+
+def exchange(optimizer: Optimizer, old: Tensor, new: Tensor, known: dict[str, Any] | None) -> None:
+    """Put a weight in the place of another, and what is known of it."""
+    for group in optimizer.param_groups:
+        group["params"] = [new if weight is old else weight for weight in group["params"]]
+    optimizer.state.pop(old, None)
+    if known is not None:
+        optimizer.state[new] = known
+
+
+def power_of(name: str) -> int:
+    """The power of the gradient that a number in an optimiser's state grows with."""
+    return 2 if "sq" in name or name == "sum" else 1

@@ -1,0 +1,1 @@
+"""Train for the record: profiles, curves and trees, resumable at any moment."""

@@ -1,0 +1,133 @@
+"""Record curves: train one network at each point of a grid of hyper-parameters, interval by interval.
+
+Seconds are steps × the seconds per step that were measured for each batch size first, in turns: what else
+the machine did while a setting was trained does not show.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rota.core.atomic import alone_in
+from rota.recordings.curve import Curves, Interval, Setting, read_curves, write_curves
+from rota.recordings.folder import complete
+from rota.recordings.provenance import provenance
+from rota.training.clock import Pace, ProfiledClock
+from rota.training.device import description, device
+from rota.training.hyper import Hyperparameters
+from rota.training.recorder.curve_config import CurvesConfig
+from rota.training.recorder.pace import NoClock, measure
+from rota.training.recorder.partial import Partial, plain, refuse_other
+from rota.training.recorder.progress import Progress
+from rota.training.recorder.workers import carry_out
+from rota.training.trainer import Length
+
+LIBRARIES = ("torch", "torchvision", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class CurvesRecorder:
+    """Records curves into `out/curves`."""
+
+    out: Path
+    config: CurvesConfig
+    workers: int
+    command: str
+
+    @property
+    def folder(self) -> Path:
+        return self.out / "curves" / self.config.name
+
+    @property
+    def partial(self) -> Partial:
+        return Partial(self.out / "partial" / f"curves-{self.config.name}")
+
+    def record(self, progress: Progress) -> Iterator[Path]:
+        """Record what is missing; gives the folder when all of it is there."""
+        asked = plain(asdict(self.config))
+        if complete(self.folder):
+            if read_curves(self.folder).details.get("asked") != asked:
+                raise refuse_other(self.folder)
+            return
+        with alone_in(self.partial.folder):
+            self.partial.claim(asked)
+            progress.say(f"{self.config.name}: seconds per step")
+            paces = self._paces()
+            self._train(paces, progress)
+            self._write(asked)
+            self.partial.remove()
+        yield self.folder
+
+    def _paces(self) -> dict[Pace, float]:
+        known = self.partial.get("seconds-per-step")
+        if known is None:
+            sizes = sorted({hyper.batch_size for hyper in self.config.settings().values()})
+            setups = [replace(self.config.setup, hyper=Hyperparameters(batch_size=size)) for size in sizes]
+            trainers = [setup.trainer(NoClock(), seed=self.config.seed) for setup in setups]
+            measured = measure(trainers, device(self.config.setup.device))
+            known = [[name, size, seconds] for (name, size), seconds in measured.items()]
+            self.partial.put("seconds-per-step", known)
+        return {(name, size): seconds for name, size, seconds in known}
+
+    def _train(self, paces: dict[Pace, float], progress: Progress) -> None:
+        open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
+        cost_s = {size: seconds for (_, size), seconds in paces.items()}
+        each_s = {
+            name: cost_s[hyper.batch_size] * self.config.steps * self.config.intervals
+            for name, hyper in self.config.settings().items()
+        }
+        progress.expect(sum(each_s[name] for name in open_))
+        progress.say(self.config.name)
+        if open_:
+            work = partial(train, self.config, paces, self.partial)
+            for name in carry_out(work, open_, lambda _: (), min(self.workers, len(open_))):
+                progress.advance(each_s[name])
+
+    def _write(self, asked: dict[str, Any]) -> None:
+        config = self.config
+        where = description(device(config.setup.device))
+        hyper = tuple(config.grid)
+        settings = {}
+        for name, values in config.settings().items():
+            intervals = [Interval(*row) for row in self.partial.get(name) or ()]
+            given = {key: getattr(values, key) for key in hyper}
+            settings[name] = Setting.of(name, given, where, config.seed, intervals)
+        curves = Curves(
+            model=config.setup.model,
+            data=config.setup.data or "digits",
+            hyper=hyper,
+            intervals=config.intervals,
+            settings=settings,
+            provenance=provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES),
+            planned=tuple(config.settings()),
+            metrics=tuple(dict.fromkeys(name for each in settings.values() for name in each.metrics)),
+            details={"asked": asked, "seconds_per_step": self.partial.get("seconds-per-step")},
+        )
+        write_curves(self.folder, curves)
+
+
+def train(config: CurvesConfig, paces: dict[Pace, float], kept: Partial, name: str) -> None:
+    """Train one setting and keep what was measured.
+
+    A setting that fails ends there: it has fewer intervals.
+    """
+    hyper = config.settings()[name]
+    setup = replace(config.setup, hyper=hyper)
+    trainer = setup.trainer(ProfiledClock(paces), seed=config.seed, length=Length(steps=config.steps))
+    rows = []
+    before_s = 0.0
+    for number in range(config.intervals):
+        epoch = trainer.epoch()
+        if epoch.ended != "whole":
+            break
+        metrics = {"loss": epoch.loss, **{_metric(key): v for key, v in epoch.metrics.items()}}
+        rows.append([number, epoch.steps, epoch.at_s - before_s, metrics])
+        before_s = epoch.at_s
+    kept.put(name, rows)
+
+
+def _metric(name: str) -> str:
+    """`loss` is that of training."""
+    return "validation_loss" if name == "loss" else name

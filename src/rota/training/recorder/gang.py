@@ -1,0 +1,196 @@
+"""Several processes on this machine that train one network together, each on its share of every batch.
+
+They live from one cell to the next. A member that reports a failure, dies or keeps silent ends the gang: those
+that wait for it in an exchange would wait for ever.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from rota.core.errors import InputError, RotaError
+from rota.training.device import device
+from rota.training.recorder.profile_config import Cell, ProfilesConfig
+from rota.training.recorder.stages import Iterations, Stages
+
+PATIENCE_S = 900.0
+"""A gang that needs longer for a cell is given up."""
+FAILURES = (MemoryError, RuntimeError, ValueError, InputError)
+"""What the measurement of a cell may end with: no room in memory, or a batch that the model does not take."""
+
+Answer = tuple[list[Stages], str] | str
+"""Of a member: what it measured and its weights in the end, or why it could not."""
+
+
+class CellFailed(Exception):
+    """This one cannot be measured; others can."""
+
+
+class GangLost(RotaError):
+    """A member has died or keeps silent."""
+
+
+class Gang:
+    """So many members; use it in a `with` statement, which starts and ends them."""
+
+    def __init__(self, members: int, config: ProfilesConfig, *, patience_s: float = PATIENCE_S) -> None:
+        self.members = members
+        self.processes: list[BaseProcess] = []
+        self._config = config
+        self._patience_s = patience_s
+        self._lines: list[Connection] = []
+        self._folder = TemporaryDirectory(prefix="rota-gang-")
+
+    def __enter__(self) -> "Gang":
+        context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
+        meeting = Path(self._folder.name, "meeting")
+        for rank in range(self.members):
+            ours, theirs = context.Pipe()
+            given = (rank, self.members, meeting, self._config, theirs)
+            process = context.Process(target=_serve, args=given, daemon=True)
+            process.start()
+            theirs.close()  # so that a member that dies is noticed at its end of the line
+            self.processes.append(process)
+            self._lines.append(ours)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for process in self.processes:
+            process.kill()  # it has nothing to tidy up, and may be waiting for one that is gone
+        for process in self.processes:
+            process.join()
+        for line in self._lines:
+            line.close()
+        self._folder.cleanup()
+
+    def measure(self, cell: Cell) -> list[Stages]:
+        """The stages of each iteration, by the member that took longest; afterwards all have equal weights."""
+        for line in self._lines:
+            try:
+                line.send(cell)
+            except OSError:
+                raise self._lost(cell) from None
+        answers = self._answers(cell)
+        if len({weights for _, weights in answers}) > 1:
+            raise CellFailed("the members ended with different weights")
+        iterations = zip(*(stages for stages, _ in answers), strict=True)
+        return [max(each, key=lambda stages: stages.iteration_s) for each in iterations]
+
+    def _answers(self, cell: Cell) -> list[tuple[list[Stages], str]]:
+        found: dict[int, tuple[list[Stages], str]] = {}
+        until_s = time.monotonic() + self._patience_s
+        while len(found) < self.members:
+            waiting = {line: rank for rank, line in enumerate(self._lines) if rank not in found}
+            ready = wait(list(waiting), timeout=max(until_s - time.monotonic(), 0.0))
+            if not ready:
+                raise GangLost(f"{cell.name}: the gang has not answered within {self._patience_s:g} s")
+            for line in ready:
+                found[waiting[line]] = self._answer(line, cell)  # type: ignore[index, arg-type]
+        return [found[rank] for rank in range(self.members)]
+
+    def _answer(self, line: Connection, cell: Cell) -> tuple[list[Stages], str]:
+        try:
+            answer: Answer = line.recv()
+        except (EOFError, OSError):
+            raise self._lost(cell) from None
+        if isinstance(answer, str):
+            raise CellFailed(answer)
+        return answer
+
+    def _lost(self, cell: Cell) -> GangLost:
+        return GangLost(
+            f"{cell.name}: a member of the gang of {self.members} died, perhaps for lack of memory; "
+            "start again to go on from here"
+        )
+
+
+class Members:
+    """The exchange between processes that have met in `torch.distributed`."""
+
+    def __init__(self, where: torch.device) -> None:
+        self._where = where
+
+    def average(self, network: nn.Module) -> None:
+        """All gradients travel as one."""
+        gradients = [weight.grad for weight in network.parameters() if weight.grad is not None]
+        together = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(together)
+        together /= dist.get_world_size()
+        parts = together.split([gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def any(self, mine: bool) -> bool:
+        """The largest of what all say."""
+        said = torch.tensor([float(mine)], device=self._where)
+        dist.all_reduce(said, op=dist.ReduceOp.MAX)
+        return bool(said.item())
+
+
+def place(name: str, rank: int, members: int) -> torch.device:
+    """The device of a member: the CPU is shared, GPUs are not."""
+    first = device(name)
+    if first.type != "cuda":
+        return first
+    index, there = (first.index or 0) + rank, torch.cuda.device_count()
+    if index + members - rank > there:
+        raise InputError(f"a gang of {members} from {first} on needs as many GPUs; there are {there}")
+    return torch.device("cuda", index)
+
+
+def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line: Connection) -> None:
+    """The life of a member: cells come, answers go, until nobody is at the other end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
+    torch.set_num_threads(config.threads)
+    exchange: Members | None = None
+    try:
+        while True:
+            cell: Cell = line.recv()
+            try:
+                exchange = exchange or _meet(rank, members, meeting, config)
+                line.send(_measure(cell, rank, config, exchange))
+            except FAILURES as error:
+                line.send(reason(error))
+    except (EOFError, OSError):
+        return
+
+
+def _meet(rank: int, members: int, meeting: Path, config: ProfilesConfig) -> Members:
+    where = place(config.device, rank, members)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
+    elif sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all are here, whatever this machine's name means
+    dist.init_process_group(
+        "nccl" if where.type == "cuda" else "gloo",
+        init_method=meeting.as_uri(),
+        rank=rank,
+        world_size=members,
+        timeout=timedelta(seconds=PATIENCE_S),
+    )
+    return Members(where)
+
+
+def _measure(cell: Cell, rank: int, config: ProfilesConfig, exchange: Members) -> Answer:
+    where = place(config.device, rank, cell.gang)
+    work = Iterations(config.setup(cell), where, seed=config.seed, rank=rank, exchange=exchange)
+    found = work.measure(iterations=config.iterations, warm=config.warm, limit_s=config.limit_s)
+    return found, work.digest()
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what an error says; the rest is for programmers."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,87 @@
+"""How long a step takes, for every structure that a network can grow into.
+
+The structures are measured in turns, a few steps each, again and again: what else the machine does for a
+while is spread over all of them, and the median leaves it out.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from itertools import product
+from statistics import median
+
+import torch
+
+from rota.core.change import Change
+from rota.core.structure import Structure
+from rota.training.clock import Pace
+from rota.training.device import device, synchronise
+from rota.training.setup import Setup
+from rota.training.trainer import Trainer
+
+ROUNDS = 12
+STEPS_PER_ROUND = 3
+WARM_STEPS = 3
+
+
+class NoClock:
+    """Stands still, for steps that are timed from outside."""
+
+    def now_s(self) -> float:
+        return 0.0
+
+    def state_dict(self) -> dict[str, float]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        pass
+
+    def pace(self, structure: Structure, batch_size: int) -> None:
+        pass
+
+    def step(self) -> None:
+        pass
+
+    def fits(self, until_s: float) -> bool:
+        return True
+
+
+def grown(setup: Setup, actions: Iterable[Change], decisions: int, seed: int) -> Iterator[Trainer]:
+    """A trainer for each structure that so many decisions can lead to, the one without changes first."""
+    seen = set()
+    for changes in product(sorted(actions, key=lambda change: change.grows), repeat=decisions):
+        trainer = setup.trainer(NoClock(), seed=seed)
+        for change in changes:
+            trainer.change(change)
+        if trainer.structure.fingerprint not in seen:
+            seen.add(trainer.structure.fingerprint)
+            yield trainer
+
+
+def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
+    """The median seconds per step of each trainer, all of them measured in turns."""
+    for trainer in trainers:
+        _timed(trainer, WARM_STEPS, where)
+    found: list[list[float]] = [[] for _ in trainers]
+    for _ in range(ROUNDS):
+        for trainer, seconds in zip(trainers, found, strict=True):
+            seconds += _timed(trainer, STEPS_PER_ROUND, where)
+    return {
+        (trainer.structure.fingerprint, trainer.hyper.batch_size): median(seconds)
+        for trainer, seconds in zip(trainers, found, strict=True)
+    }
+
+
+def paces(setup: Setup, actions: Iterable[Change], decisions: int, seed: int = 0) -> dict[Pace, float]:
+    """The seconds per step of every structure within reach, measured now, on this machine."""
+    return measure(list(grown(setup, actions, decisions, seed)), device(setup.device))
+
+
+def _timed(trainer: Trainer, steps: int, where: torch.device) -> list[float]:
+    seconds = []
+    for _ in range(steps):
+        synchronise(where)
+        began_s = time.perf_counter()
+        trainer.epoch(until_steps=trainer.progress.steps + 1, evaluate=False)
+        synchronise(where)
+        seconds.append(time.perf_counter() - began_s)
+    return seconds

@@ -1,0 +1,60 @@
+"""The folder of what is not yet recorded to the end, and the settings that it was begun with."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rota.core.atomic import written
+from rota.core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Pieces of a recording. Each is a file that is either whole or not there."""
+
+    folder: Path
+
+    def claim(self, asked: dict[str, Any]) -> None:
+        """Make sure that what is there was begun with the same settings."""
+        file, text = self.folder / "asked.json", json.dumps(asked, indent=1)
+        if not file.exists():
+            with written(file) as stream:
+                stream.write(text.encode())
+        elif file.read_text("utf-8") != text:
+            raise InputError(
+                f"{self.folder}: something unfinished with other settings is there; finish that, record into "
+                f"another folder (--out), or delete {self.folder}*"
+            )
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep a piece: plain values."""
+        with written(self.folder / f"{name}.json") as stream:
+            stream.write(json.dumps(value).encode())
+
+    def get(self, name: str) -> Any | None:
+        """A piece, or None if it is not there."""
+        file = self.folder / f"{name}.json"
+        try:
+            return json.loads(file.read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file}: cannot be read ({error}); delete it to record it again") from None
+
+    def remove(self) -> None:
+        """All of it is recorded."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def plain(value: Any) -> Any:
+    """As it comes back from JSON."""
+    return json.loads(json.dumps(value))
+
+
+def refuse_other(folder: Path) -> InputError:
+    """A recording with the same name is there, which was asked for differently."""
+    return InputError(
+        f"{folder}: was recorded with other settings; record into another folder (--out), or move it away"
+    )

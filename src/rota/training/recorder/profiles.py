@@ -1,0 +1,173 @@
+"""Record profiles: how long an iteration of each model takes, by stage, batch size and gang.
+
+Cells are measured one at a time, with nothing beside them.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rota.core.atomic import alone_in
+from rota.core.errors import InputError
+from rota.recordings.folder import complete
+from rota.recordings.profile import Profile, Profiles, read_profiles, write_profiles
+from rota.recordings.provenance import provenance
+from rota.training.device import description, device
+from rota.training.models.registry import model
+from rota.training.recorder.gang import FAILURES, CellFailed, Gang, place, reason
+from rota.training.recorder.partial import Partial, plain, refuse_other
+from rota.training.recorder.profile_config import Cell, ProfilesConfig
+from rota.training.recorder.progress import Progress
+from rota.training.recorder.stages import Iterations, Stages
+
+LIBRARIES = ("torch", "torchvision", "numpy", "gymnasium")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilesRecorder:
+    """Records profiles into `out/profiles`."""
+
+    out: Path
+    config: ProfilesConfig
+    command: str
+
+    @property
+    def folder(self) -> Path:
+        return self.out / "profiles" / self.config.name
+
+    @property
+    def partial(self) -> Partial:
+        return Partial(self.out / "partial" / f"profiles-{self.config.name}")
+
+    def record(self, progress: Progress) -> Iterator[Path]:
+        """Measure what is missing; gives the folder when all of it is there."""
+        asked = plain(asdict(self.config))
+        if complete(self.folder):
+            if read_profiles(self.folder).details.get("asked") != asked:
+                raise refuse_other(self.folder)
+            return
+        self._check_data()
+        with alone_in(self.partial.folder), threads(self.config.threads):
+            self.partial.claim(asked)
+            self._measure(progress)
+            self._write(asked)
+            self.partial.remove()
+        yield self.folder
+
+    def _check_data(self) -> None:
+        """What the models learn from must be there, before anything is begun."""
+        one_of_each = {model(cell.model).task: cell for cell in self.config.cells()}
+        for cell in one_of_each.values():
+            self.config.setup(cell).task(self.config.seed)
+
+    def _measure(self, progress: Progress) -> None:
+        config = self.config
+        cells = [cell for cell in config.cells() if self.partial.get(cell.name) is None]
+        progress.expect(config.limit_s * len(cells))
+        for members in sorted({cell.gang for cell in cells}):
+            with Bench(members, config) as bench:
+                for cell in cells:
+                    if cell.gang == members:
+                        progress.say(f"{config.name}: {cell.name}")
+                        self.partial.put(cell.name, _found(bench, cell))
+                        progress.advance(config.limit_s)
+
+    def _write(self, asked: dict[str, Any]) -> None:
+        config = self.config
+        found = {cell: self.partial.get(cell.name) for cell in config.cells()}
+        failed = {cell.name: each["failed"] for cell, each in found.items() if "failed" in each}
+        if len(failed) == len(found):
+            first = next(iter(failed.values()))
+            raise InputError(
+                f"{config.name}: nothing could be measured ({first}); ask for something else, and delete "
+                f"{self.partial.folder}"
+            )
+        where = description(device(config.device))
+        rows = [row(cell, where, each["stages"]) for cell, each in found.items() if "stages" in each]
+        origin = provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES)
+        write_profiles(self.folder, Profiles(tuple(rows), origin, {"asked": asked, "failed": failed}))
+
+
+class Bench:
+    """Where cells of one size of gang are measured: in this process, or in a gang started when it is needed."""
+
+    def __init__(self, members: int, config: ProfilesConfig) -> None:
+        self._members = members
+        self._config = config
+        self._open = ExitStack()
+        self._gang: Gang | None = None
+
+    def __enter__(self) -> "Bench":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def measure(self, cell: Cell) -> list[Stages]:
+        """The stages of each iteration; CellFailed if that cannot be."""
+        try:
+            where = place(self._config.device, 0, self._members)
+            return self._alone(cell, where) if self._members == 1 else self._together(cell)
+        except FAILURES as error:
+            raise CellFailed(reason(error)) from None
+
+    def _alone(self, cell: Cell, where: torch.device) -> list[Stages]:
+        config = self._config
+        try:
+            work = Iterations(config.setup(cell), where, seed=config.seed)
+            return work.measure(iterations=config.iterations, warm=config.warm, limit_s=config.limit_s)
+        finally:
+            if where.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def _together(self, cell: Cell) -> list[Stages]:
+        if self._gang is None:
+            self._gang = self._open.enter_context(Gang(self._members, self._config))
+        try:
+            return self._gang.measure(cell)
+        except CellFailed:
+            self._open.close()  # the others wait for the one that failed: the next cell has new members
+            self._gang = None
+            raise
+
+
+def row(cell: Cell, where: str, stages: list[list[float]]) -> Profile:
+    """The medians, and how far the iterations lie apart."""
+    each = np.array(stages)
+    load_s, compute_s, synchronise_s = np.median(each, axis=0).tolist()
+    first, middle, third = np.quantile(each.sum(axis=1), (0.25, 0.5, 0.75)).tolist()
+    return Profile(
+        model=cell.model,
+        batch_size=cell.batch_size,
+        device=where,
+        gang=cell.gang,
+        iteration_s=middle,
+        load_s=load_s,
+        compute_s=compute_s,
+        synchronise_s=synchronise_s,
+        spread_s=third - first,
+        iterations=len(stages),
+    )
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Compute on the CPU with so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _found(bench: Bench, cell: Cell) -> dict[str, Any]:
+    try:
+        return {"stages": bench.measure(cell)}
+    except CellFailed as failure:
+        return {"failed": str(failure)}

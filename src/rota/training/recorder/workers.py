@@ -1,0 +1,57 @@
+"""Do pieces of work that depend on each other, side by side in processes of their own."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from rota.core.errors import RotaError
+
+Piece = TypeVar("Piece")
+
+
+class WorkerLost(RotaError):
+    """A process that did some of the work has died."""
+
+
+def carry_out(
+    work: Callable[[Piece], None],
+    ready: Iterable[Piece],
+    then: Callable[[Piece], Iterable[Piece]],
+    workers: int,
+) -> Iterator[Piece]:
+    """Do each piece, and what `then` says can be done after it; gives each when it is done.
+
+    What comes after a piece goes before what was ready earlier, so that branches end one by one.
+    """
+    waiting = list(reversed(list(ready)))
+    context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
+        running: dict[Future[None], Piece] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    piece = waiting.pop()
+                    running[pool.submit(work, piece)] = piece
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    piece = running.pop(future)
+                    future.result()
+                    waiting += reversed(list(then(piece)))
+                    yield piece
+        except BrokenProcessPool:
+            raise WorkerLost(
+                "a worker died, perhaps for lack of memory; start again to go on from here"
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
+    os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,0 +1,210 @@
+"""A whole training run: its budget, the allocation that goes up and down, its checkpoints, its folder.
+
+config.toml      the resolved configuration
+epochs.csv       one row per epoch
+checkpoint.pt    from which the same command goes on
+result.json      how well the network does in the end, and where that comes from; with it, a run is complete
+"""
+
+import csv
+import io
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rota.config.dump import dump
+from rota.core.atomic import alone_in, written
+from rota.core.change import SHRINK, Change
+from rota.core.errors import InputError
+from rota.recordings.provenance import provenance
+from rota.recordings.tree import read_tree
+from rota.training.checkpoint import load, save
+from rota.training.clock import Clock, ProfiledClock, WallClock
+from rota.training.device import description, device
+from rota.training.experiment import TrainConfig
+from rota.training.trainer import Epoch, Trainer
+
+LIBRARIES = ("torch", "torchvision", "numpy")
+
+
+@dataclass(slots=True)
+class Turns:
+    """How far the run is through its allocation and its changes; plain numbers, saved with the checkpoint."""
+
+    allocation: int = 0
+    """Changes of the allocation that have been seen."""
+    changes: int = 0
+    """Changes of the network that have been asked for."""
+    room: bool = False
+    grown_for: int = 0
+    """Growths since there is room."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """The epochs so far."""
+
+
+class Run:
+    """A training run in a folder; one that was stopped there goes on."""
+
+    def __init__(self, config: TrainConfig, folder: Path, command: str) -> None:
+        self.config = config
+        self.folder = folder
+        self.command = command
+        self.turns = Turns()
+        self.trainer: Trainer | None = None
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "result.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint.pt"
+
+    def epochs(self, on_step: Callable[[], None] | None = None) -> Iterator[Epoch]:
+        """Train to the end of the budget; gives each epoch when it is over, those of before first."""
+        with alone_in(self.folder):
+            self._check_folder()
+            trainer = self.trainer = self._begin()
+            yield from (Epoch(**row) for row in self.turns.rows)
+            if not self.result.exists():
+                yield from self._train(trainer, on_step)
+                self._finish(trainer)
+
+    def _train(self, trainer: Trainer, on_step: Callable[[], None] | None) -> Iterator[Epoch]:
+        saved_s = time.monotonic()
+        while not self._over(trainer):
+            self._turn(trainer)
+            epoch = trainer.epoch(
+                until_s=self.config.until_s,
+                until_steps=self.config.budget_steps,
+                interrupted=self._interrupted if self.config.allocation else None,
+                on_step=on_step,
+            )
+            self._check_budget(trainer, epoch)
+            if epoch.ended in ("time", "steps"):
+                break
+            self.turns.rows.append(_row(epoch))
+            yield epoch
+            if epoch.ended == "failed":
+                break
+            if time.monotonic() - saved_s > self.config.checkpoint_every_s:
+                self._save(trainer)
+                saved_s = time.monotonic()
+        self._save(trainer)
+
+    def _over(self, trainer: Trainer) -> bool:
+        progress, config = trainer.progress, self.config
+        enough = config.epochs is not None and progress.epochs >= config.epochs
+        failed = bool(self.turns.rows) and self.turns.rows[-1]["ended"] == "failed"
+        return (
+            enough
+            or failed
+            or progress.steps == config.budget_steps
+            or not trainer.clock.fits(config.until_s)
+        )
+
+    def _check_budget(self, trainer: Trainer, epoch: Epoch) -> None:
+        """A wall clock only shows afterwards that not even one batch fitted."""
+        if epoch.ended == "time" and trainer.progress.steps <= 1:
+            raise InputError(
+                f"budget_s: {self.config.budget_s:g} s is shorter than the first batch, which took until "
+                f"{epoch.at_s:.2g} s; give more time, or a smaller batch_size"
+            )
+
+    # ── allocation and changes ──────────────────────────────────────────────────────────────────────────────
+
+    def _interrupted(self, now_s: float) -> bool:
+        coming = self.config.allocation[self.turns.allocation :]
+        return bool(coming) and now_s >= coming[0].at_s
+
+    def _turn(self, trainer: Trainer) -> None:
+        """Before an epoch: see whether the allocation has changed, and change the network."""
+        turns = self.turns
+        if trainer.progress.epoch_steps:
+            return  # an epoch is under way
+        while self._interrupted(trainer.clock.now_s()):
+            turns.room = self.config.allocation[turns.allocation].to == "up"
+            turns.allocation += 1
+            if not turns.room:
+                for _ in range(turns.grown_for):
+                    trainer.change(SHRINK)
+                turns.grown_for = 0
+        if turns.room and turns.changes < len(self.config.changes):
+            change = Change.parse(self.config.changes[turns.changes])
+            trainer.change(change)
+            turns.changes += 1
+            turns.grown_for += change.grows
+
+    # ── the folder ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_folder(self) -> None:
+        file, asked = self.folder / "config.toml", dump(self.config)
+        if not file.exists():
+            with written(file) as stream:
+                stream.write(asked.encode())
+        elif file.read_text("utf-8") != asked:
+            raise InputError(
+                f"{self.folder}: another run is there ({file} differs); give another folder with --out, or "
+                "--again to train anew"
+            )
+
+    def _begin(self) -> Trainer:
+        config = self.config
+        trainer = config.setup.trainer(self._clock(), seed=config.seed, length=config.epoch)
+        if not trainer.clock.fits(config.until_s):
+            raise InputError(f"budget_s: {config.budget_s:g} s is shorter than one batch; give more time")
+        if self.checkpoint.exists():
+            self.turns = Turns(**load(self.checkpoint, trainer)["turns"])
+        return trainer
+
+    def _clock(self) -> Clock:
+        config = self.config
+        if config.profile is None:
+            return WallClock(device(config.setup.device))
+        details = read_tree(config.profile).details
+        size = config.setup.hyper.batch_size
+        return ProfiledClock({(name, size): s for name, s in details["seconds_per_step"].items()})
+
+    def _save(self, trainer: Trainer) -> None:
+        turns = {name: getattr(self.turns, name) for name in Turns.__slots__}
+        save(self.checkpoint, trainer, turns=turns)
+        with written(self.folder / "epochs.csv") as stream:
+            stream.write(_csv(self.turns.rows))
+
+    def _finish(self, trainer: Trainer) -> None:
+        config, task = self.config, trainer.task
+        where = description(device(config.setup.device))
+        made = provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES)
+        result = {
+            "validation": task.evaluate(trainer.network),
+            "test": task.evaluate(trainer.network, "test"),
+            "epochs": trainer.progress.epochs,
+            "steps": trainer.progress.steps,
+            "seconds": trainer.clock.now_s(),
+            "changes": [{"steps": steps, "change": str(change)} for steps, change in trainer.history],
+            "failure": self.turns.rows[-1]["failure"] if self.turns.rows else "",
+            "structure": trainer.structure.as_json(),
+            "provenance": made.to_json(),
+        }
+        with written(self.result) as stream:
+            stream.write((json.dumps(result, indent=2) + "\n").encode())
+
+
+def _row(epoch: Epoch) -> dict[str, Any]:
+    return {name: getattr(epoch, name) for name in Epoch.__slots__}
+
+
+def _csv(rows: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    metrics = sorted({name for row in rows for name in row["metrics"]})
+    plain = ["number", "ended", "steps", "at_s", "lr", "loss"]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["epoch", *plain[1:], *(f"validation_{name}" for name in metrics), "failure"])
+    for row in rows:
+        measured = [row["metrics"].get(name, math.nan) for name in metrics]
+        writer.writerow([*(row[name] for name in plain), *measured, row["failure"]])
+    return text.getvalue().encode()

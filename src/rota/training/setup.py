@@ -1,0 +1,88 @@
+"""Which network learns what, and how: the settings that training and recording share."""
+
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import torch
+
+from rota.core.errors import ConfigError
+from rota.training.clock import Clock
+from rota.training.device import device
+from rota.training.hyper import Decay, Hyperparameters, OptimizerName
+from rota.training.models.registry import build, model
+from rota.training.task import Task
+from rota.training.tasks import task_of
+from rota.training.trainer import Length, Trainer
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A network, its task and its optimiser."""
+
+    model: str = "convnet2"
+    """A model of the registry: convnet2, resnet18, transformer, a2c …"""
+    data: str | None = None
+    """digits, fashion-mnist, cifar10 or cifar100, for models that classify images; digits if not said."""
+    size: int | None = None
+    """Make the images so many pixels wide and high."""
+    validation: int | None = None
+    """So many training images are put aside to validate with; a tenth if not said."""
+    augment: bool = False
+    """Shift and mirror the images at random."""
+    optimizer: OptimizerName = "adam"
+    hyper: Hyperparameters = field(default_factory=Hyperparameters)
+    decay: Decay = field(default_factory=Decay)
+    device: str = "auto"
+    """`auto` is the first GPU, or else the CPU."""
+    threads: int | None = None
+    """How many threads compute on the CPU; one per core if not said."""
+
+    def __post_init__(self) -> None:
+        model(self.model)  # known?
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError(f"threads is {self.threads}; it must be at least 1")
+
+    def task(self, seed: int) -> Task:
+        """Where batches come from and what the loss is. A supervised task is made once and shared."""
+        made = _shared_task if model(self.model).task in ("classification", "language") else _task
+        return made(self.model, self.data, self.device, seed, self.size, self.augment, self.validation)
+
+    def trainer(self, clock: Clock, *, seed: int, length: Length | None = None) -> Trainer:
+        """A new network, ready to train."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        task = self.task(seed)
+        network = build(self.model, task.inputs, task.outputs, seed).to(device(self.device))
+        return Trainer(
+            network,
+            task,
+            clock,
+            self.hyper,
+            optimizer_name=self.optimizer,
+            decay=self.decay,
+            length=length,
+            seed=seed,
+        )
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _task(
+    name: str,
+    data: str | None,
+    where: str,
+    seed: int,
+    size: int | None,
+    augment: bool,
+    validation: int | None,
+) -> Task:
+    return task_of(
+        name, data, device=device(where), seed=seed, size=size, augment=augment, validation=validation
+    )
+
+
+_shared_task = lru_cache(maxsize=2)(_task)

@@ -1,0 +1,60 @@
+"""What networks are trained for, and the task that goes with a model."""
+
+from pathlib import Path
+
+import torch
+
+from rota.core.errors import ConfigError
+from rota.training.models.registry import model as entry_of
+from rota.training.task import Task
+
+OWN_DATA = {"language": "stdlib", "a2c": "cartpole", "dqn": "cartpole"}
+"""What the tasks learn from that take no data set of images."""
+
+
+def task_of(
+    model: str,
+    data: str | None = None,
+    *,
+    device: torch.device,
+    seed: int = 0,
+    size: int | None = None,
+    augment: bool = False,
+    validation: int | None = None,
+    data_root: Path | None = None,
+) -> Task:
+    """The task that a model of the registry is trained for; images are the digits if no data set is named."""
+    kind = entry_of(model).task
+    if kind == "classification":
+        return _classification(data or "digits", device, seed, size, augment, validation, data_root)
+    if data not in (None, OWN_DATA[kind]):
+        raise ConfigError(f"data {data!r}: model {model!r} learns from {OWN_DATA[kind]!r}; leave data out")
+    if size is not None or augment or validation is not None:
+        raise ConfigError(f"model {model!r}: takes no images; leave out size, augment and validation")
+    return _other(kind, device, seed)
+
+
+def _classification(
+    data: str,
+    device: torch.device,
+    seed: int,
+    size: int | None,
+    augment: bool,
+    validation: int | None,
+    root: Path | None,
+) -> Task:
+    from rota.training.data import load
+    from rota.training.tasks.classification import Classification
+
+    splits = load(data, root=root, size=size, validation=validation, seed=seed)
+    return Classification(splits, device=device, seed=seed, augment=augment)
+
+
+def _other(kind: str, device: torch.device, seed: int) -> Task:
+    if kind == "language":
+        from rota.training.tasks.language import Language
+
+        return Language(device=device, seed=seed)
+    from rota.training.tasks.reinforcement import A2C, DQN
+
+    return A2C(device=device, seed=seed) if kind == "a2c" else DQN(device=device, seed=seed)

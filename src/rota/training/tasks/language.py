@@ -1,0 +1,101 @@
+"""Writing Python: from each byte of a program on, what the next one is. The text is Python's own library."""
+
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from rota.core.errors import ConfigError, InputError, unknown
+from rota.training.data.stream import Stream
+from rota.training.task import Batch
+from rota.training.tasks.evaluation import evaluating
+
+TEXTS = {
+    "train": (
+        "argparse ast base64 bdb calendar codecs configparser contextlib csv dataclasses difflib dis doctest "
+        "enum fractions ftplib functools gettext gzip heapq imaplib inspect ipaddress mailbox mimetypes "
+        "ntpath optparse os"
+    ),
+    "validation": "pickle platform plistlib poplib",
+    "test": "posixpath pprint pyclbr queue random shutil",
+}
+"""Modules that are one file each in every version of Python from 3.11 on; a file is in one split only."""
+VOCABULARY = 256
+EVALUATED = 512
+"""So many texts, evenly spread over a split, say how well a network does."""
+AT_ONCE = 64
+
+
+class Language:
+    """Texts of `context` bytes in, scores for each next byte out. Implements `Task`; has no state."""
+
+    outputs = VOCABULARY
+    metric = "accuracy"
+
+    def __init__(self, *, device: torch.device, seed: int = 0, context: int = 64) -> None:
+        if context < 1:
+            raise ConfigError(f"context is {context}; it must be at least 1")
+        self.inputs: tuple[int, ...] = (context,)
+        self._device = device
+        self._texts = {split: _windows(split, context) for split in TEXTS}
+        self.examples = len(self._texts["train"])
+        self._stream = Stream(self.examples, seed=seed)
+
+    def batch(self, network: nn.Module, position: int, size: int) -> Batch:
+        """The `size` texts from `position` on."""
+        order = torch.from_numpy(self._stream.take(position, size).order)
+        return self._batch(self._texts["train"][order])
+
+    def loss(self, outputs: Any, batch: Batch) -> Tensor:
+        """Cross-entropy in nats per byte."""
+        return cross_entropy(outputs.flatten(0, 1), batch.targets.flatten())
+
+    def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
+        """The share of bytes that the network expected most, and its mean loss."""
+        if split not in self._texts:
+            raise ConfigError(unknown("split", split, self._texts))
+        texts = self._texts[split]
+        evenly = torch.linspace(0, len(texts) - 1, min(EVALUATED, len(texts))).long()
+        correct, loss = 0, 0.0
+        with evaluating(network):
+            for start in range(0, len(evenly), AT_ONCE):
+                batch = self._batch(texts[evenly[start : start + AT_ONCE]])
+                outputs = network(batch.inputs)
+                right = (outputs.argmax(2) == batch.targets) & ~outputs.isnan().any(2)
+                correct += int(right.sum())
+                loss += self.loss(outputs, batch).item() * batch.targets.numel()
+        symbols = len(evenly) * self.inputs[0]
+        return {"accuracy": correct / symbols, "loss": loss / symbols}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the position says it all."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to go on from."""
+
+    def _batch(self, texts: Tensor) -> Batch:
+        symbols = texts.to(self._device).long()
+        return Batch(symbols[:, :-1], symbols[:, 1:])
+
+
+def _windows(split: str, context: int) -> Tensor:
+    """The text of a split in rows of `context` bytes and the one after; each byte is predicted once."""
+    text = b"".join(_source(name) for name in TEXTS[split].split())
+    if len(text) <= context:
+        raise ConfigError(
+            f"context is {context}; the {split} text has only {len(text)} bytes: give a smaller one"
+        )
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8).unfold(0, context + 1, context)
+
+
+def _source(module: str) -> bytes:
+    file = Path(sysconfig.get_path("stdlib"), f"{module}.py")
+    try:
+        return file.read_bytes().replace(b"\r\n", b"\n")
+    except OSError as error:
+        source = "the text to learn from is the source of Python's own library"
+        raise InputError(f"{file}: cannot be read ({error.strerror}); {source}: install it") from None

@@ -1,0 +1,202 @@
+"""Balancing a pole, learned by playing: advantage actor-critic (A2C) and deep Q-learning (DQN).
+
+Playing is part of getting a batch. Chance depends on the seed and the position only; the games, what was seen
+in them and the target network are state. Rewards are scaled by 1 − γ, so that values lie between 0 and 1.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss, smooth_l1_loss
+
+from rota.core.errors import ConfigError
+from rota.training.task import Batch
+from rota.training.tasks.cartpole import ACTIONS, OBSERVATION, CartPoles, mean_return
+from rota.training.tasks.evaluation import evaluating
+from rota.training.tasks.replay import Replay
+from rota.training.tasks.target import Target
+
+DISCOUNT = 0.99
+REWARD = 1 - DISCOUNT
+GAMES = 8
+"""Played side by side."""
+EXAMPLES = 4096
+"""There is no pass over the data; so many examples count as one."""
+
+
+class Played(NamedTuple):
+    """What was done, what it brought, and by how much that was better than expected."""
+
+    actions: Tensor
+    returns: Tensor
+    advantages: Tensor
+
+
+class A2C:
+    """A batch is what the network did just now, in a few games side by side. Implements `Task`."""
+
+    inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
+    trace = 0.95
+    """λ of the generalised advantage estimate."""
+    value_weight = 0.5
+    entropy_weight = 0.01
+
+    def __init__(self, *, device: torch.device, seed: int = 0) -> None:
+        self._device = device
+        self._seed = seed
+        self._games = CartPoles(GAMES, (seed, 0))
+
+    def batch(self, network: nn.Module, position: int, size: int) -> Batch:
+        """Play `size` steps altogether."""
+        if size % GAMES:
+            raise ConfigError(
+                f"batch_size is {size}; A2C plays {GAMES} games at once: give a multiple of {GAMES}"
+            )
+        chance = np.random.default_rng((self._seed, position)).random((size // GAMES, GAMES))
+        with evaluating(network):
+            steps = [self._play(network, torch.from_numpy(row)) for row in chance]
+            before, actions, after, fell, over = (torch.cat(column) for column in zip(*steps, strict=True))
+            values = network(before.to(self._device))[1].cpu()
+            following = network(after.to(self._device))[1].cpu()
+        shape = (-1, GAMES)
+        rows = (column.view(shape) for column in (values, following, fell, over))
+        gained = advantages(*rows, trace=self.trace).flatten()
+        played = Played(*(column.to(self._device) for column in (actions, values + gained, gained)))
+        return Batch(before.to(self._device), played)
+
+    def loss(self, outputs: Any, batch: Batch) -> Tensor:
+        """Make likelier what turned out better than expected, expect what came, stay curious."""
+        logits, values = outputs
+        played: Played = batch.targets
+        logs = logits.log_softmax(1)
+        taken = logs.gather(1, played.actions[:, None]).squeeze(1)
+        # The floor: once the pole stays up, what is left is noise, and is not to be blown up.
+        spread = played.advantages.std(correction=0).clamp(min=0.2)
+        policy = -(taken * (played.advantages - played.advantages.mean()) / spread).mean()
+        entropy = -(logs.exp() * logs).sum(1).mean()
+        value = mse_loss(values, played.returns)
+        total: Tensor = policy + self.value_weight * value - self.entropy_weight * entropy
+        return total
+
+    def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
+        """The mean return of always doing what is likeliest."""
+
+        def act(seen: Tensor) -> list[int]:
+            actions: list[int] = network(seen.to(self._device))[0].argmax(1).tolist()
+            return actions
+
+        with evaluating(network):
+            return {self.metric: mean_return(act, self._seed, split)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"games": self._games.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._games.load_state_dict(state["games"])
+
+    def _play(self, network: nn.Module, chance: Tensor) -> tuple[Tensor, ...]:
+        before = self._games.observations
+        actions = drawn(network(before.to(self._device))[0].cpu(), chance)
+        return before, actions, *self._games.step(actions.tolist())
+
+
+class DQN:
+    """A batch is drawn from what was seen so far, after playing a little more. Implements `Task`.
+
+    Values come from a target network, for the action that the network itself prefers (double Q-learning).
+    """
+
+    inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
+    capacity = 20_000
+    warm_up = 64
+    """Rounds of all games that are played at random first."""
+    reuse = 64
+    """One round of all games for so many examples taken."""
+    exploring = 20_000
+    """In so many examples the share of random actions falls from 1 to `explored`."""
+    explored = 0.05
+    held = 2_048
+    """The target network is renewed after so many examples."""
+
+    def __init__(self, *, device: torch.device, seed: int = 0) -> None:
+        self._device = device
+        self._seed = seed
+        self._games = CartPoles(GAMES, (seed, 0))
+        self._replay = Replay(self.capacity, OBSERVATION)
+        self._target = Target(self.held)
+
+    def batch(self, network: nn.Module, position: int, size: int) -> Batch:
+        """Play the rounds that are due, then draw `size` transitions."""
+        chance = np.random.default_rng((self._seed, position))
+        target = self._target.of(network, position)
+        with evaluating(network):
+            self._play(network, position, size, chance)
+            indices = torch.from_numpy(chance.integers(len(self._replay), size=size))
+            rows = self._replay.rows(indices, self._device)
+            chosen = network(rows["after"]).argmax(1, keepdim=True)
+            following = target(rows["after"]).gather(1, chosen).squeeze(1)
+        values = REWARD + DISCOUNT * following * ~rows["fell"]
+        return Batch(rows["before"], (rows["action"], values))
+
+    def loss(self, outputs: Any, batch: Batch) -> Tensor:
+        """How far what is expected of the actions is from what came and is expected after."""
+        actions, values = batch.targets
+        return smooth_l1_loss(outputs.gather(1, actions[:, None]).squeeze(1), values)
+
+    def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
+        """The mean return of always doing what is worth most."""
+        with evaluating(network):
+            return {self.metric: mean_return(lambda seen: self._best(network, seen), self._seed, split)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "games": self._games.state_dict(),
+            "replay": self._replay.state_dict(),
+            "target": self._target.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._games.load_state_dict(state["games"])
+        self._replay.load_state_dict(state["replay"])
+        self._target.load_state_dict(state["target"])
+
+    def _play(self, network: nn.Module, position: int, size: int, chance: np.random.Generator) -> None:
+        rounds = (position + size) // self.reuse - position // self.reuse
+        randomness = 1 - (1 - self.explored) * min(1.0, position / self.exploring)
+        if not len(self._replay):
+            rounds, randomness = self.warm_up, 1.0
+        for _ in range(rounds):
+            before = self._games.observations
+            anything = chance.integers(ACTIONS, size=GAMES)
+            random = chance.random(GAMES) < randomness
+            actions = np.where(random, anything, self._best(network, before))
+            moved = self._games.step(actions.tolist())
+            after, fell = moved.observations, moved.fell
+            self._replay.add(before=before, action=torch.from_numpy(actions), after=after, fell=fell)
+
+    def _best(self, network: nn.Module, seen: Tensor) -> list[int]:
+        best: list[int] = network(seen.to(self._device)).argmax(1).tolist()
+        return best
+
+
+def drawn(logits: Tensor, chance: Tensor) -> Tensor:
+    """An action per row of logits, by one number from [0, 1) each; logits that are NaN give one too."""
+    reached = logits.double().softmax(1).cumsum(1) <= chance[:, None]
+    return reached.sum(1).clamp(max=logits.shape[1] - 1)
+
+
+def advantages(values: Tensor, following: Tensor, fell: Tensor, over: Tensor, *, trace: float) -> Tensor:
+    """The generalised advantage estimate of each step (rows) in each game (columns).
+
+    `values` were expected before a step and `following` after it. Nothing comes after a fall; an episode that
+    is over for another reason would have gone on, but what came in the next one is not to its credit.
+    """
+    surprises = REWARD + DISCOUNT * following * ~fell - values
+    gained = torch.empty_like(surprises)
+    carried = torch.zeros_like(surprises[0])
+    for step in reversed(range(len(surprises))):
+        carried = surprises[step] + DISCOUNT * trace * carried * ~over[step]
+        gained[step] = carried
+    return gained

@@ -1,0 +1,328 @@
+"""Train one network: epoch by epoch, on a clock that is passed in, and change the network in between.
+
+    trainer = Trainer(network, task, clock)
+    epoch = trainer.epoch(until_s=120)      # trained, evaluated, or says why not
+    trainer.change(Change.parse("deepen 1"))
+    trainer.epoch(until_s=120)
+
+Time, steps and the allocation are looked at before every mini-batch. An epoch that is cut short by the end
+of a budget stays open and is continued by the next call, so a run that is stopped and resumed equals one
+that is not.
+"""
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import nn
+
+from rota.core.change import SHRINK, Change
+from rota.core.errors import InputError
+from rota.core.structure import Structure
+from rota.training.clock import Clock
+from rota.training.describe import describe
+from rota.training.distil import Teacher
+from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
+from rota.training.net2net import NotGrowable, blocks, carry, deepen, layers, shrink, widen
+from rota.training.task import Batch, Task
+
+Ended = Literal["whole", "steps", "time", "allocation", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long an epoch is: so many steps, or so many seconds; neither: one pass over the data."""
+
+    steps: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps is not None and self.seconds is not None:
+            raise InputError("an epoch has a number of steps or of seconds, not both")
+        if self.steps is not None and self.steps < 1:
+            raise InputError(f"an epoch of {self.steps} steps; it must have at least 1")
+        if self.seconds is not None and not self.seconds > 0:
+            raise InputError(f"an epoch of {self.seconds:g} s; it must be longer than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What became of an epoch."""
+
+    number: int
+    ended: Ended
+    """`whole`, or what cut it short: the budget of steps or time, the allocation, or a failure."""
+    steps: int
+    """Steps since training began."""
+    at_s: float
+    """Seconds since training began."""
+    loss: float
+    """The mean over the epoch's steps."""
+    lr: float
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Measured in evaluation mode at the end; empty if it was not evaluated."""
+    failure: str = ""
+
+
+class Made(NamedTuple):
+    """A change that was made."""
+
+    steps: int
+    """So many steps had been trained."""
+    change: Change
+
+
+class Diverged(Exception):
+    """The loss is no longer a number."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far training is; plain numbers, saved as they are."""
+
+    steps: int = 0
+    position: int = 0
+    """Examples taken from the stream."""
+    epochs: int = 0
+    """Epochs that are over."""
+    since_change: int = 0
+    """Whole epochs since the learning rate was reset."""
+    epoch_steps: int = 0
+    epoch_loss: float = 0.0
+    epoch_began_s: float = 0.0
+
+
+class Trainer:
+    """A network in training. `network`, `progress` and `history` are for reading."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        task: Task,
+        clock: Clock,
+        hyper: Hyperparameters | None = None,
+        *,
+        optimizer_name: OptimizerName = "adam",
+        decay: Decay | None = None,
+        length: Length | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.network = network
+        self.task = task
+        self.clock = clock
+        self.hyper = hyper or Hyperparameters()
+        self.decay = decay or Decay()
+        self.length = length or Length()
+        self.progress = Progress()
+        self.history: list[Made] = []
+        self.smaller: list[nn.Module] = []
+        """The networks from before each growth that has not been taken back, the last one last."""
+        self.teacher: Teacher | None = None
+        self.optimizer = optimizer(optimizer_name, network.parameters(), self.hyper)
+        self._structure: Structure | None = None
+        self.started_as = self.structure.fingerprint
+        torch.manual_seed(seed)  # dropout draws from the global generator
+        network.train()
+        self._set_pace()
+
+    @property
+    def structure(self) -> Structure:
+        """What the network is made of."""
+        if self._structure is None:
+            self._structure = describe(self.network)
+        return self._structure
+
+    @property
+    def epoch_length(self) -> int | None:
+        """Steps in an epoch, unless seconds count."""
+        if self.length.seconds is not None:
+            return None
+        return self.length.steps or max(1, self.task.examples // self.hyper.batch_size)
+
+    # ── training ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def epoch(
+        self,
+        *,
+        until_s: float = math.inf,
+        until_steps: int | None = None,
+        interrupted: Callable[[float], bool] | None = None,
+        evaluate: bool = True,
+        on_step: Callable[[], None] | None = None,
+    ) -> Epoch:
+        """Train until the epoch is whole, the budget of time or steps is over, or `interrupted(now_s)`.
+
+        A step that makes the loss infinite or NaN, or does not fit into memory, ends the epoch as `failed`;
+        the weights are those from before that step.
+        """
+        failure = ""
+        if self.progress.epoch_steps == 0:
+            self.progress.epoch_began_s = self.clock.now_s()
+        try:
+            ended = self._train(until_s, until_steps, interrupted, on_step)
+        except Diverged as error:
+            ended, failure = "failed", str(error)
+        except (MemoryError, RuntimeError) as error:
+            if not _out_of_memory(error):
+                raise
+            ended, failure = "failed", self._say_out_of_memory()
+        return self._close(ended, failure, evaluate)
+
+    def _train(
+        self,
+        until_s: float,
+        until_steps: int | None,
+        interrupted: Callable[[float], bool] | None,
+        on_step: Callable[[], None] | None,
+    ) -> Ended:
+        progress, clock, whole = self.progress, self.clock, self.epoch_length
+        whole_s = progress.epoch_began_s + (self.length.seconds or math.inf)
+        while progress.epoch_steps != whole:
+            if progress.steps == until_steps:
+                return "steps"
+            if not clock.fits(until_s):
+                return "time"
+            if progress.epoch_steps and not clock.fits(whole_s):
+                break
+            if interrupted is not None and interrupted(clock.now_s()):
+                return "allocation"
+            self._step()
+            if on_step is not None:
+                on_step()
+        return "whole"
+
+    def _step(self) -> None:
+        progress, size = self.progress, self.hyper.batch_size
+        batch = self.task.batch(self.network, progress.position, size)
+        loss = self._loss(batch)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise Diverged(f"the loss is {value} at step {progress.steps + 1}; try a smaller lr")
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.clock.step()
+        progress.steps += 1
+        progress.position += size
+        progress.epoch_steps += 1
+        progress.epoch_loss += value
+
+    def _loss(self, batch: Batch) -> torch.Tensor:
+        outputs = self.network(batch.inputs)
+        loss = self.task.loss(outputs, batch)
+        return loss if self.teacher is None else self.teacher.loss(outputs, batch, loss)
+
+    def _close(self, ended: Ended, failure: str, evaluate: bool) -> Epoch:
+        progress = self.progress
+        loss = progress.epoch_loss / progress.epoch_steps if progress.epoch_steps else math.nan
+        metrics = self.task.evaluate(self.network) if evaluate and ended == "whole" else {}
+        lr, number = self.lr, progress.epochs
+        if ended not in ("steps", "time"):  # a budget that is over leaves the epoch open
+            progress.epochs += 1
+            progress.epoch_steps, progress.epoch_loss = 0, 0.0
+        if ended == "whole":
+            self._decay()
+        return Epoch(number, ended, progress.steps, self.clock.now_s(), loss, lr, metrics, failure)
+
+    def _decay(self) -> None:
+        self.progress.since_change += 1
+        tell(self.optimizer, self.lr, self.hyper.momentum)
+        if self.teacher is not None:
+            self.teacher.epoch_over()
+            if self.teacher.spent:
+                self.teacher = None
+
+    @property
+    def lr(self) -> float:
+        """The learning rate now."""
+        return self.decay.lr(self.hyper.lr, self.progress.since_change)
+
+    def _say_out_of_memory(self) -> str:
+        self.optimizer.zero_grad()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return f"out of memory at batch size {self.hyper.batch_size}; try a smaller one"
+
+    # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def change(self, change: Change) -> None:
+        """Change the network. The learning rate starts anew; the optimiser goes on with the layers that stay.
+
+        What cannot be done is an error and leaves everything as it was.
+        """
+        if change.kind == "nothing":
+            return
+        if change.grows:
+            self._grow(change)
+        else:
+            self._shrink()
+        self.history.append(Made(self.progress.steps, change))
+        self._structure = None
+        self._reset_lr()
+        self._set_pace()
+
+    def _grow(self, change: Change) -> None:
+        names = blocks(self.network)
+        if change.block >= len(names):
+            raise NotGrowable(f"{change}: the network has {len(names)} blocks, counted from 0")
+        name = names[change.block]
+        before = deepcopy(self.network)
+        if change.kind == "deepen":
+            deepen(self.network, name, optimizer=self.optimizer, calibration=self._calibration())
+        else:
+            widen(self.network, _layer_in(self.network, name), change.width, optimizer=self.optimizer)
+        self.smaller.append(before)
+
+    def _calibration(self) -> torch.Tensor | None:
+        """The inputs of the next step, if looking at them does not change them."""
+        if self.task.state_dict():
+            return None
+        inputs = self.task.batch(self.network, self.progress.position, self.hyper.batch_size).inputs
+        return inputs if isinstance(inputs, torch.Tensor) else None
+
+    def _shrink(self) -> None:
+        if not self.smaller:
+            raise NotGrowable("shrink: the network has not grown")
+        large, small = self.network, self.smaller.pop()
+        shrink(large, small)
+        self.optimizer = carry(self.optimizer, large, small)
+        if not self._just_shrunk():  # the largest teaches if several growths are taken back at once
+            self.teacher = Teacher(large)
+        self.network = small.train()
+
+    def _just_shrunk(self) -> bool:
+        return bool(self.history) and self.history[-1] == (self.progress.steps, SHRINK)
+
+    def set(self, **values: Any) -> None:
+        """Change hyper-parameters: `lr`, `momentum`, `batch_size`. A new `lr` starts to fall anew."""
+        self.hyper = replace(self.hyper, **values)
+        if "lr" in values:
+            self.progress.since_change = 0
+        tell(self.optimizer, self.lr, self.hyper.momentum)
+        self._set_pace()
+
+    def _reset_lr(self) -> None:
+        self.progress.since_change = 0
+        tell(self.optimizer, self.lr, self.hyper.momentum)
+
+    def _set_pace(self) -> None:
+        self.clock.pace(self.structure, self.hyper.batch_size)
+
+
+def _layer_in(network: nn.Module, block: str) -> str:
+    """The layer of a block that can be made wider."""
+    names = [name for name in layers(network) if name == block or name.startswith(f"{block}.")]
+    if not names:
+        raise NotGrowable(
+            f"{block}: cannot be made wider; of this network can be: {', '.join(layers(network))}"
+        )
+    return names[0]
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return "can't allocate memory" in str(error)  # the CPU's allocator has no class of its own

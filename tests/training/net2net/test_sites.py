@@ -1,0 +1,198 @@
+"""Where networks can grow, where not and why; a refusal leaves everything as it was."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from rota.core.errors import InputError
+from rota.training.blocks import Block, conv_block, linear_block
+from rota.training.describe import describe
+from rota.training.net2net import NotGrowable, blocks, deepen, layers, widen
+
+
+class Calls(nn.Module):
+    """Runs its layers as a function says."""
+
+    def __init__(self, run, **parts: nn.Module) -> None:
+        super().__init__()
+        self.run = run
+        for name, part in parts.items():
+            self.add_module(name, part)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.run(self, x)
+
+
+def twice(block: nn.Module) -> nn.Module:
+    return nn.Sequential(block, nn.Identity(), block)
+
+
+def tied() -> nn.Module:
+    network = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+    network[2].weight = network[0].weight
+    return network
+
+
+def two(first: nn.Module) -> nn.Module:
+    return nn.Sequential(first, nn.ReLU(), nn.Linear(4, 2))
+
+
+CONV, LINEAR = nn.Conv2d(1, 2, 3), nn.Linear(3, 3)
+UNGROWABLE = {
+    "even": (nn.Sequential(conv_block(1, 2, 4)), "0", "its kernel is 4×4; only an odd kernel"),
+    "even part": (nn.Sequential(nn.Conv2d(1, 2, (3, 2)), nn.ReLU()), "0", "its kernel is 3×2"),
+    "GELU block": (nn.Sequential(Block(LINEAR, nn.GELU())), "0", "ends in GELU; it must end in ReLU"),
+    "GELU": (nn.Sequential(LINEAR, nn.GELU()), "0", "GELU comes after it; that must be ReLU"),
+    "Tanh": (nn.Sequential(LINEAR, nn.Tanh()), "0", "Tanh comes after it"),
+    "sigmoid": (Calls(lambda own, x: torch.sigmoid(own.a(x)), a=nn.Linear(3, 3)), "a", "sigmoid comes after"),
+    "last": (nn.Sequential(LINEAR, nn.ReLU(), nn.Linear(3, 2)), "2", "output comes after it"),
+    "nothing before": (nn.Sequential(Block(nn.ReLU()), LINEAR), "0", "is not one layer after the other"),
+    "dropout between": (nn.Sequential(Block(LINEAR, nn.Dropout(), nn.ReLU())), "0", "Dropout is before its"),
+    "transposed": (
+        nn.Sequential(Block(nn.ConvTranspose2d(1, 1, 3), nn.ReLU())),
+        "0",
+        "ConvTranspose2d is bef",
+    ),
+    "statistics": (
+        nn.Sequential(Block(CONV, nn.BatchNorm2d(2, track_running_stats=False), nn.ReLU())),
+        *("0", "keeps no running statistics"),
+    ),
+    "shared block": (twice(linear_block(3, 3)), "0", "is used in several places"),
+    "called twice": (
+        Calls(lambda own, x: own.a(own.a(x)), a=linear_block(3, 3)),
+        *("a", "is used in several places"),
+    ),
+    "shared layer": (twice(nn.Sequential(LINEAR, nn.ReLU())), "0.0", "is used in several places"),
+    "aside": (
+        Calls(
+            lambda own, x: functional.relu(own.a(x)) * own.a_norm(own.a(x)), a=LINEAR, a_norm=nn.LayerNorm(3)
+        ),
+        *("a", "is used in several places"),
+    ),
+    "used without": (
+        Calls(lambda own, x: (lambda y: functional.relu(y) + y)(own.a(x)), a=LINEAR),
+        *("a", "its output is also used without its activation"),
+    ),
+    "unknown": (nn.Sequential(linear_block(3, 3)), "1", "unknown block '1'"),
+    "misspelt": (nn.Sequential(nn.Linear(3, 3), nn.ReLU()), "O", "unknown block 'O'. Known: 0"),
+}
+UNWIDENABLE = {
+    "output": (nn.Sequential(LINEAR, nn.ReLU()), "0", 9, "output.* is not the network's to choose"),
+    "sum": (Calls(lambda own, x: own.b(own.a(x) + x), a=LINEAR, b=nn.Linear(3, 2)), "a", 9, "goes into add"),
+    "norm": (nn.Sequential(LINEAR, nn.LayerNorm(3), nn.Linear(3, 2)), "0", 9, "goes into 1 .LayerNorm."),
+    "softmax": (nn.Sequential(LINEAR, nn.Softmax(1), nn.Linear(3, 2)), "0", 9, "goes into 1 .Softmax."),
+    "groups": (nn.Sequential(nn.Conv2d(2, 2, 3, groups=2), nn.Conv2d(2, 1, 3)), "0", 9, "in 2 groups"),
+    "into groups": (nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3, groups=2)), "0", 9, "goes into 1"),
+    "not flat": (nn.Sequential(nn.Conv2d(1, 3, 1), nn.Linear(3, 2)), "0", 9, "goes into 1 .Linear."),
+    "narrower": (nn.Sequential(LINEAR, nn.Linear(3, 2)), "0", 3, "has 3 units already; give more"),
+    "tied": (tied(), "0", 9, "its weights are also used elsewhere"),
+    "read": (
+        Calls(lambda own, x: own.b(own.a(x)) + own.b.weight.sum(), a=LINEAR, b=nn.Linear(3, 2)),
+        *("a", 9, "b: its weights are also used elsewhere"),
+    ),
+    "shared": (Calls(lambda own, x: own.b(own.a(own.a(x))), a=LINEAR, b=nn.Linear(3, 2)), "a", 9, "several"),
+    "unknown": (nn.Sequential(LINEAR, nn.Linear(3, 2)), "3", 9, "unknown layer '3'"),
+    "depends": (
+        Calls(lambda own, x: own.a(x) if x.sum() > 0 else x, a=LINEAR),
+        "a",
+        9,
+        "depends on its input",
+    ),
+}
+
+
+def untouched(network: nn.Module, grow, error: str) -> None:
+    """The error comes, and network and optimiser are as they were."""
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    before, structure, shape = copy.deepcopy(network.state_dict()), describe(network), repr(network)
+    weights = [id(weight) for weight in optimizer.param_groups[0]["params"]]
+    with pytest.raises(NotGrowable, match=error) as raised:
+        grow(network, optimizer)
+    assert isinstance(raised.value, InputError)
+    assert repr(network) == shape
+    assert describe(network) == structure
+    torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
+    assert [id(weight) for weight in optimizer.param_groups[0]["params"]] == weights
+
+
+@pytest.mark.parametrize("case", UNGROWABLE)
+def test_what_cannot_grow_deeper_says_why_and_stays(case):
+    network, name, error = UNGROWABLE[case]
+    assert name not in blocks(network)
+    untouched(network, lambda net, optimizer: deepen(net, name, optimizer=optimizer), error)
+
+
+@pytest.mark.parametrize("case", UNWIDENABLE)
+def test_what_cannot_grow_wider_says_why_and_stays(case):
+    network, name, width, error = UNWIDENABLE[case]
+    assert name not in layers(network) or case == "narrower"
+    untouched(network, lambda net, optimizer: widen(net, name, width, optimizer=optimizer), error)
+
+
+@pytest.mark.parametrize(
+    ("batch", "error"),
+    [
+        (torch.zeros(2, 3, 6, 6), "calibration: the network does not take this batch"),
+        (torch.full((2, 1, 6, 6), float("nan")), "calibration: .* is not finite; give another"),
+    ],
+)
+def test_a_calibration_batch_that_will_not_do_is_refused(learnt, batch, error):
+    network = copy.deepcopy(learnt)
+    with pytest.raises(InputError, match=error):
+        deepen(network, "0", calibration=batch)
+    assert describe(network) == describe(learnt)
+    torch.testing.assert_close(network.state_dict(), learnt.state_dict(), rtol=0, atol=0)
+    assert network[0][1].track_running_stats
+
+
+def test_an_optimiser_of_another_network_is_refused(learnt):
+    network, foreign = copy.deepcopy(learnt), torch.optim.Adam(learnt.parameters())
+    with pytest.raises(InputError, match="optimizer: it holds no weight of this network"):
+        deepen(network, "0", optimizer=foreign)
+    with pytest.raises(InputError, match="optimizer: it holds no weight of this network"):
+        widen(network, "0.0", 20, optimizer=foreign)
+    assert describe(network) == describe(learnt)
+
+
+def test_marked_blocks_are_the_only_ones_where_there_are_any(learnt):
+    assert blocks(learnt) == ["0", "2", "5"]
+    mixed = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Sequential(linear_block(3, 3)))
+    assert blocks(mixed) == ["2.0"]
+
+
+def test_an_activation_that_is_applied_as_a_function_will_do():
+    def run(own: nn.Module, x: Tensor) -> Tensor:
+        return own.c(torch.relu(own.norm(own.b(functional.relu(own.a(x)).relu()))))
+
+    parts = {"a": nn.Linear(3, 4), "b": nn.Linear(4, 4), "norm": nn.BatchNorm1d(4), "c": nn.Linear(4, 2)}
+    network = Calls(run, **parts).eval()
+    x = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    before = network(x)
+    assert blocks(network) == ["a", "b"]
+    for name in ("a", "b", "b", "a"):
+        deepen(network, name)
+    assert blocks(network) == ["a", "b"]
+    assert len(describe(network).layers) == 7 + 2 * 2 + 2 * 3
+    torch.testing.assert_close(network(x), before, rtol=1e-5, atol=1e-6)
+
+
+def test_a_network_that_depends_on_its_input_grows_in_its_sequences():
+    def run(own: nn.Module, x: Tensor) -> Tensor:
+        return own.a(x) if x.sum() > 0 else own.b(x)
+
+    a = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+    b = nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.Sequential(nn.Linear(3, 2), nn.ReLU()))
+    network = Calls(run, a=a, b=b).eval()
+    x = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    before = [network(x), network(-x)]
+    assert blocks(network) == ["a.0", "b.2.0"]
+    for name in ("a.0", "b.2.0", "a.0"):
+        deepen(network, name)
+    assert blocks(network) == ["a.0", "b.2.0"]
+    assert len(a[2].new) == 6
+    torch.testing.assert_close([network(x), network(-x)], before, rtol=1e-5, atol=1e-6)
+    with pytest.raises(NotGrowable, match=r"b\.0: GELU comes after it"):
+        deepen(network, "b.0")
