@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from rota.recordings.provenance import Provenance
 
 DEFAULT = Path("results") / "recordings"
@@ -14,7 +16,7 @@ DEFAULT = Path("results") / "recordings"
 Parsers = Any
 """What `ArgumentParser.add_subparsers` returns; its class is private."""
 
-VERBS = "{describe,import-adaptation,import-gavel,import-pollux}"
+VERBS = "{describe,adaptation,import-adaptation,import-gavel,import-pollux}"
 
 
 def add_parser(subparsers: Parsers) -> None:
@@ -22,6 +24,7 @@ def add_parser(subparsers: Parsers) -> None:
     recordings = subparsers.add_parser("recordings", help="describe recordings of training, and import them")
     verbs = recordings.add_subparsers(dest="verb", required=True, metavar=VERBS)
     _add_describe(verbs.add_parser("describe", help="say what was recorded and what is missing"))
+    _add_describe(verbs.add_parser("adaptation", help="does it pay to change networks? trees summed up"))
     adaptation = verbs.add_parser("import-adaptation", help="a table of change sequences, as trees")
     adaptation.add_argument("--model", required=True, metavar="NAME", help="the model that was changed")
     adaptation.add_argument("--data", default="cifar10", metavar="NAME", help="its data set (cifar10)")
@@ -35,6 +38,7 @@ def add_parser(subparsers: Parsers) -> None:
 def run(args: argparse.Namespace) -> int:
     verbs = {
         "describe": _describe,
+        "adaptation": _adaptation,
         "import-adaptation": _import_adaptation,
         "import-gavel": _import_gavel,
         "import-pollux": _import_pollux,
@@ -64,15 +68,34 @@ def _describe(args: argparse.Namespace) -> None:
     library = read_library(args.folder)
     print(text(library))
     if args.figure is not None:
-        from rota.core.atomic import written
-        from rota.figures.page import save
         from rota.figures.recordings import recordings_figure
 
-        command = f"rota recordings describe {args.folder} --figure {args.figure}"
-        figure = recordings_figure(library, command)
-        with written(args.figure) as stream:
-            save(figure, stream)
-        print(f"note: drawn into {args.figure}", file=sys.stderr)
+        _draw(args, recordings_figure(library, _command(args)))
+
+
+def _adaptation(args: argparse.Namespace) -> None:
+    from rota.recordings.gain import table
+    from rota.recordings.library import read_library
+
+    trees = [held.what for held in read_library(args.folder).trees]
+    print(table(trees))
+    if args.figure is not None:
+        from rota.figures.adaptation import adaptation_figure
+
+        _draw(args, adaptation_figure(trees, _command(args)))
+
+
+def _command(args: argparse.Namespace) -> str:
+    return f"rota recordings {args.verb} {args.folder} --figure {args.figure}"
+
+
+def _draw(args: argparse.Namespace, figure: "Figure") -> None:
+    from rota.core.atomic import written
+    from rota.figures.page import save
+
+    with written(args.figure) as stream:
+        save(figure, stream)
+    print(f"note: drawn into {args.figure}", file=sys.stderr)
 
 
 def _import_adaptation(args: argparse.Namespace) -> None:

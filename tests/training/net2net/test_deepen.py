@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rota.training.blocks import conv_block, linear_block
+from rota.training.describe import describe
 from rota.training.net2net import blocks, deepen
 from rota.training.net2net.grown import Grown
 from rota.training.torchvision import torchvision
@@ -153,6 +154,26 @@ def test_residual_blocks_grow_inside_and_behind_their_sum():
         assert difference(before, evaluated(network, images)) <= 1e-5
     assert blocks(network) == names
     assert [len(network.layer1), type(network.layer1[0])] == [1, Grown]
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "kinds"),
+    [
+        ("layer1.0.conv1", 4, "conv2d batchnorm relu conv2d batchnorm relu conv2d batchnorm add relu"),
+        ("layer1.0", 4, "conv2d batchnorm relu conv2d batchnorm add relu conv2d batchnorm relu"),
+    ],
+)
+def test_an_activation_stands_between_old_and_new(name, start, kinds):
+    network = resnet()
+    deepen(network, name)
+    found = [layer.kind for layer in describe(network).layers]
+    assert found[start : start + 10] == kinds.split()
+
+
+def test_the_new_layer_has_the_kernel_of_the_branch_not_of_the_short_cut():
+    network = resnet()
+    deepen(network, "layer2.0")
+    assert network.layer2[0].new[0].kernel_size == (3, 3)
 
 
 def test_the_promise_behind_a_sum_adds_up():

@@ -92,17 +92,10 @@ def growths(draw: st.DrawFn) -> Callable[[nn.Module, torch.optim.Optimizer | Non
             names = layers(network)
             name = names[at % len(names)]
             generator = torch.Generator().manual_seed(seed) if seed is not None else None
-            width = units(network, name) + more
+            width = original(network, name).weight.shape[0] + more
             widen(network, name, width, optimizer=optimizer, generator=generator)
 
     return grow
-
-
-def units(network: nn.Module, name: str) -> int:
-    """How wide a layer is, by the name it had before anything grew around it."""
-    found = dict(network.named_modules()).get(name)
-    layer = found if isinstance(found, nn.Conv2d | nn.Linear) else original(network, name)
-    return layer.weight.shape[0]
 
 
 def outputs(network: nn.Module) -> Tensor:

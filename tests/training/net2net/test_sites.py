@@ -179,6 +179,46 @@ def test_an_activation_that_is_applied_as_a_function_will_do():
     torch.testing.assert_close(network(x), before, rtol=1e-5, atol=1e-6)
 
 
+class Sum(nn.Module):
+    """A residual block that gives out its sum in one way or another."""
+
+    def __init__(self, give) -> None:
+        super().__init__()
+        self.conv, self.relu, self.give = nn.Conv2d(3, 3, 3, padding=1), nn.ReLU(), give
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.give(self, self.conv(self.relu(x)) + x)
+
+
+@pytest.mark.parametrize(
+    ("give", "grows"),
+    [
+        (lambda own, y: own.relu(y), True),
+        (lambda own, y: functional.relu(y), True),
+        (lambda own, y: own.relu(y) * 2, False),
+        (lambda own, y: (lambda z: z + z.mean())(own.relu(y)), False),
+    ],
+)
+def test_a_residual_block_grows_behind_its_sum_only_where_that_is_what_it_gives_out(give, grows):
+    network = nn.Sequential(nn.Conv2d(1, 3, 3), Sum(give), nn.Conv2d(3, 1, 3))
+    assert ("1" in blocks(network)) == grows
+
+
+def test_a_sum_whose_channels_are_not_known_does_not_grow():
+    network = nn.Sequential(Sum(lambda own, y: own.relu(y)), nn.Conv2d(3, 1, 3))
+    assert blocks(network) == []
+    with pytest.raises(NotGrowable, match="0: its sum is not, for all that is known, of as many channels"):
+        deepen(network, "0")
+
+
+def test_a_block_under_two_names_is_refused_even_where_nothing_can_be_followed():
+    block = linear_block(3, 3)
+    network = Calls(lambda own, x: own.a(x) if x.sum() > 0 else own.b(x), a=block, b=block)
+    assert blocks(network) == []
+    with pytest.raises(NotGrowable, match="a: is used in several places"):
+        deepen(network, "a")
+
+
 def test_a_network_that_depends_on_its_input_grows_in_its_sequences():
     def run(own: nn.Module, x: Tensor) -> Tensor:
         return own.a(x) if x.sum() > 0 else own.b(x)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from torch import Tensor, fx, nn
-from torch.fx.node import map_aggregate, map_arg
+from torch.fx.node import map_arg
 
 from rota.core.errors import InputError
 from rota.training.keras.call import Call, Signal, parts
@@ -31,7 +31,7 @@ class Translator(fx.Interpreter):
     def model(self) -> Any:
         """The Keras model."""
         self.run(self.inputs)
-        outputs = map_aggregate(self.signals[self.last], self._output)
+        outputs = self._outputs(self.signals[self.last])
         return self.keras.Model(self.input.tensor, outputs, name=type(self.network).__name__)
 
     def run_node(self, n: fx.Node) -> Any:
@@ -45,7 +45,12 @@ class Translator(fx.Interpreter):
         kind = str(inputs.dtype).removeprefix("torch.")
         return Signal(self.keras.Input(shape, dtype=kind, name="inputs"), channels_last=is_image)
 
-    def _output(self, signal: Any) -> Any:
+    def _outputs(self, signal: Any) -> Any:
+        """What the network answers with, in containers that Keras knows."""
+        if isinstance(signal, dict):
+            return {name: self._outputs(part) for name, part in signal.items()}
+        if isinstance(signal, tuple | list):
+            return tuple(self._outputs(part) for part in signal)
         if not isinstance(signal, Signal):
             raise InputError(f"{_title(self.network)}: answers with {signal!r}, which is not a tensor")
         if len(signal.tensor.shape) == 4 and not signal.channels_last:

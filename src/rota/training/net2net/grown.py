@@ -44,14 +44,15 @@ def original(network: nn.Module, name: str) -> nn.Module:
 
 
 def present(network: nn.Module, name: str) -> str:
-    """The dotted name that a part has now which had this one before anything grew."""
+    """The dotted name that a part has now which had this one before anything grew around it."""
     part, steps = network, []
-    for step in filter(None, name.split(".")):
-        part = part.get_submodule(step)
-        steps.append(step)
-        if isinstance(part, Grown):
+    for step in [*filter(None, name.split(".")), None]:
+        if isinstance(part, Grown) and step not in part._modules:
             part = part.part
             steps.append(_ORIGINAL)
+        if step is not None:
+            part = part.get_submodule(step)
+            steps.append(step)
     return ".".join(steps)
 
 

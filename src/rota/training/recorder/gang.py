@@ -1,7 +1,7 @@
 """Several processes on this machine that train one network together, each on its share of every batch.
 
-They live from one cell to the next. A member that reports a failure, dies or keeps silent ends the gang: those
-that wait for it in an exchange would wait for ever.
+They live from one cell to the next. A member that reports a failure, dies or keeps silent ends the gang:
+those that wait for it in an exchange would wait for ever.
 """
 
 import multiprocessing
@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -23,10 +24,12 @@ from torch import nn
 from rota.core.errors import InputError, RotaError
 from rota.training.device import device
 from rota.training.recorder.profile_config import Cell, ProfilesConfig
-from rota.training.recorder.stages import Iterations, Stages
+from rota.training.recorder.stages import Iterations, Stages, digest
 
 PATIENCE_S = 900.0
 """A gang that needs longer for a cell is given up."""
+GRACE_S = 0.5
+"""A member that dies is gone so long after its connections are."""
 FAILURES = (MemoryError, RuntimeError, ValueError, InputError)
 """What the measurement of a cell may end with: no room in memory, or a batch that the model does not take."""
 
@@ -48,6 +51,8 @@ class Gang:
     def __init__(self, members: int, config: ProfilesConfig, *, patience_s: float = PATIENCE_S) -> None:
         self.members = members
         self.processes: list[BaseProcess] = []
+        self.weights = ""
+        """A digest of those that all members had at the end of the last cell."""
         self._config = config
         self._patience_s = patience_s
         self._lines: list[Connection] = []
@@ -76,14 +81,15 @@ class Gang:
         self._folder.cleanup()
 
     def measure(self, cell: Cell) -> list[Stages]:
-        """The stages of each iteration, by the member that took longest; afterwards all have equal weights."""
+        """The stages of each iteration, by the member that took longest. All end with equal weights."""
         for line in self._lines:
             try:
                 line.send(cell)
             except OSError:
                 raise self._lost(cell) from None
         answers = self._answers(cell)
-        if len({weights for _, weights in answers}) > 1:
+        self.weights, *others = (weights for _, weights in answers)
+        if any(weights != self.weights for weights in others):
             raise CellFailed("the members ended with different weights")
         iterations = zip(*(stages for stages, _ in answers), strict=True)
         return [max(each, key=lambda stages: stages.iteration_s) for each in iterations]
@@ -106,6 +112,8 @@ class Gang:
         except (EOFError, OSError):
             raise self._lost(cell) from None
         if isinstance(answer, str):
+            if wait([process.sentinel for process in self.processes], timeout=GRACE_S):
+                raise self._lost(cell)  # what failed is the exchange with the one that died
             raise CellFailed(answer)
         return answer
 
@@ -128,7 +136,7 @@ class Members:
         together = torch.cat([gradient.flatten() for gradient in gradients])
         dist.all_reduce(together)
         together /= dist.get_world_size()
-        parts = together.split([gradient.numel() for gradient in gradients])
+        parts = torch.split(together, [gradient.numel() for gradient in gradients])
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
@@ -155,16 +163,15 @@ def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
     torch.set_num_threads(config.threads)
     exchange: Members | None = None
-    try:
+    with suppress(EOFError, ConnectionError):
         while True:
             cell: Cell = line.recv()
             try:
                 exchange = exchange or _meet(rank, members, meeting, config)
-                line.send(_measure(cell, rank, config, exchange))
+                answer = _measure(cell, rank, config, exchange)
             except FAILURES as error:
-                line.send(reason(error))
-    except (EOFError, OSError):
-        return
+                answer = reason(error)
+            line.send(answer)
 
 
 def _meet(rank: int, members: int, meeting: Path, config: ProfilesConfig) -> Members:
@@ -187,7 +194,7 @@ def _measure(cell: Cell, rank: int, config: ProfilesConfig, exchange: Members) -
     where = place(config.device, rank, cell.gang)
     work = Iterations(config.setup(cell), where, seed=config.seed, rank=rank, exchange=exchange)
     found = work.measure(iterations=config.iterations, warm=config.warm, limit_s=config.limit_s)
-    return found, work.digest()
+    return found, digest(work.network)
 
 
 def reason(error: BaseException) -> str:

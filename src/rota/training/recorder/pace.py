@@ -1,9 +1,10 @@
 """How long a step takes, for every structure that a network can grow into.
 
-The structures are measured in turns, a few steps each, again and again: what else the machine does for a
-while is spread over all of them, and the median leaves it out.
+The structures are measured in turns, a few steps each, again and again and in changing order: what else the
+machine does for a while is spread over all of them, and the median leaves it out.
 """
 
+import random
 import time
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -19,8 +20,8 @@ from rota.training.setup import Setup
 from rota.training.trainer import Trainer
 
 ROUNDS = 12
-STEPS_PER_ROUND = 3
-WARM_STEPS = 3
+STEPS_PER_ROUND = 4
+WARM_STEPS = 2
 
 
 class NoClock:
@@ -59,12 +60,13 @@ def grown(setup: Setup, actions: Iterable[Change], decisions: int, seed: int) ->
 
 def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
     """The median seconds per step of each trainer, all of them measured in turns."""
-    for trainer in trainers:
-        _timed(trainer, WARM_STEPS, where)
+    turns = list(range(len(trainers)))
+    order = random.Random(0)
     found: list[list[float]] = [[] for _ in trainers]
     for _ in range(ROUNDS):
-        for trainer, seconds in zip(trainers, found, strict=True):
-            seconds += _timed(trainer, STEPS_PER_ROUND, where)
+        order.shuffle(turns)
+        for turn in turns:
+            found[turn] += _timed(trainers[turn], WARM_STEPS + STEPS_PER_ROUND, where)[WARM_STEPS:]
     return {
         (trainer.structure.fingerprint, trainer.hyper.batch_size): median(seconds)
         for trainer, seconds in zip(trainers, found, strict=True)

@@ -79,7 +79,7 @@ class ProfilesRecorder:
 
     def _write(self, asked: dict[str, Any]) -> None:
         config = self.config
-        found = {cell: self.partial.get(cell.name) for cell in config.cells()}
+        found: dict[Cell, Any] = {cell: self.partial.get(cell.name) for cell in config.cells()}
         failed = {cell.name: each["failed"] for cell, each in found.items() if "failed" in each}
         if len(failed) == len(found):
             first = next(iter(failed.values()))
@@ -94,7 +94,7 @@ class ProfilesRecorder:
 
 
 class Bench:
-    """Where cells of one size of gang are measured: in this process, or in a gang started when it is needed."""
+    """Where cells of one size of gang are measured: in this process, or in a gang that it starts."""
 
     def __init__(self, members: int, config: ProfilesConfig) -> None:
         self._members = members

@@ -1,7 +1,7 @@
 """The stages of an iteration, each on the clock: load, compute, synchronise.
 
 Loading gets the next batch onto the device; for tasks that are learned by playing, it plays. Computing is the
-forward and the backward pass and the step of the optimiser. Synchronising is the exchange of gradients in a gang.
+forward and the backward pass and the step of the optimiser. Synchronising is the exchange of gradients.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ class Iterations:
         torch.manual_seed(seed + rank)  # dropout draws from the global generator
 
     def measure(self, *, iterations: int, warm: int, limit_s: float) -> list[Stages]:
-        """So many iterations, or those that begin within the limit if they are enough, after some to get warm."""
+        """So many iterations after some to get warm; fewer, but not too few, if they take too long."""
         for _ in range(warm):
             self.once()
         found: list[Stages] = []
@@ -98,13 +98,6 @@ class Iterations:
         compute_s = computed_s - loaded_s + stepped_s - exchanged_s
         return Stages(loaded_s - began_s, compute_s, exchanged_s - computed_s)
 
-    def digest(self) -> str:
-        """Short for the weights, to the last bit."""
-        found = hashlib.sha256()
-        for weight in self.network.parameters():
-            found.update(weight.detach().cpu().contiguous().numpy().tobytes())
-        return found.hexdigest()
-
     def _gradients(self, batch: Batch) -> None:
         self._optimizer.zero_grad()
         loss = self.task.loss(self.network(batch.inputs), batch)
@@ -113,3 +106,11 @@ class Iterations:
     def _now_s(self) -> float:
         synchronise(self._where)
         return time.perf_counter()
+
+
+def digest(network: nn.Module) -> str:
+    """Short for the weights, to the last bit."""
+    found = hashlib.sha256()
+    for weight in network.parameters():
+        found.update(weight.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()

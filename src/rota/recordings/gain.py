@@ -1,0 +1,113 @@
+"""Does it pay to change the network? The sequences of a tree against the one that changes nothing."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from rota.core.table import Floats
+from rota.recordings.tree import Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gain:
+    """One tree, summed up; accuracies at the end of the budget."""
+
+    model: str
+    scenario: str
+    start_s: float
+    budget_s: float
+    seed: int
+    never: float
+    """Of the sequence that changes nothing."""
+    adapting: Floats
+    """Of all others."""
+    best: tuple[str, ...]
+    """The actions of the best of all."""
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.adapting))
+
+    @property
+    def top(self) -> float:
+        return max(float(np.max(self.adapting)), self.never)
+
+    @property
+    def share_above(self) -> float:
+        """Of the sequences that change something: how many end above the one that does not."""
+        return float(np.mean(self.adapting > self.never))
+
+
+def gain(tree: Tree) -> Gain:
+    """Sum up a tree; a failed training counts as an accuracy of 0."""
+    found = {each: 0.0 if math.isnan(a) else a for each, a in tree.accuracies().items()}
+    best = max(found, key=found.__getitem__)
+    others = np.array([accuracy for sequence, accuracy in found.items() if sequence != tree.never])
+    return Gain(
+        tree.model,
+        tree.scenario,
+        tree.start_s,
+        tree.budget_s,
+        tree.seed,
+        found[tree.never],
+        others,
+        tuple(tree.actions[action] for action in best),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What another seed changes in the accuracy of one training run: standard deviations."""
+
+    whole: float
+    """All of it."""
+    apart: float
+    """Of it, what is not the same for all sequences of the tree: what a ranking suffers from."""
+
+
+def noise(trees: Sequence[Tree]) -> Noise | None:
+    """From trees that differ in their seeds only; None if there are no two such trees."""
+    whole, apart = [], []
+    for first, second in combinations(trees, 2):
+        if _alike(first) == _alike(second):
+            one, other = first.accuracies(), second.accuracies()
+            differences = np.array([one[each] - other[each] for each in one if each in other])
+            whole.append(np.mean(differences**2) / 2)  # the variance of a difference is twice that of one run
+            apart.append(np.var(differences) / 2)
+    if not whole:
+        return None
+    return Noise(math.sqrt(np.mean(whole)), math.sqrt(np.mean(apart)))
+
+
+def _alike(tree: Tree) -> tuple[object, ...]:
+    return tree.model, tree.data, tree.scenario, tree.budget_s, tree.actions, tree.decisions
+
+
+def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
+    """Model → its complete trees in the order of time and seed."""
+    groups: dict[str, list[Tree]] = {}
+    for tree in sorted(trees, key=lambda tree: (tree.model, tree.start_s, tree.seed)):
+        if not tree.missing():
+            groups.setdefault(tree.model, []).append(tree)
+    return groups
+
+
+def table(trees: Iterable[Tree]) -> str:
+    """A line per tree, and the noise of each model."""
+    lines = [f"{'model':<10} {'scenario':<13} seed   never  adapting (mean, best)   above never   best sequence"]
+    for model, group in by_model(trees).items():
+        for each in map(gain, group):
+            lines.append(
+                f"{model:<10} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {each.mean:8.1%}  {each.top:6.1%}"
+                f"        {each.share_above:6.0%}          {', '.join(each.best)}"
+            )
+        found = noise(group)
+        if found:
+            lines.append(
+                f"{model:<10} another seed changes an accuracy by ±{found.whole:.1%}, of which ±{found.apart:.1%} "
+                "is not the same for all sequences of a tree"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,87 @@
+"""A checkpoint is whole and of this network, or it is refused."""
+
+import pytest
+import torch
+
+from rota.core.errors import InputError
+from rota.training.checkpoint import load, save
+from rota.training.recorder.pace import NoClock
+from rota.training.setup import Setup
+from rota.training.trainer import Length, Trainer
+
+
+def trainer(model: str = "convnet2") -> Trainer:
+    return Setup(model=model, data="digits", threads=1).trainer(NoClock(), seed=0, length=Length(steps=2))
+
+
+@pytest.fixture
+def file(tmp_path):
+    one = trainer()
+    one.epoch(evaluate=False)
+    save(tmp_path / "checkpoint.pt", one)
+    return tmp_path / "checkpoint.pt"
+
+
+def test_the_checkpoint_of_another_network_is_refused_and_that_network_is_untouched(file):
+    other = trainer("convnet3")
+    before = {name: tensor.clone() for name, tensor in other.network.state_dict().items()}
+    with pytest.raises(InputError, match=r"checkpoint\.pt: is the checkpoint of another network"):
+        load(file, other)
+    assert all(torch.equal(before[name], tensor) for name, tensor in other.network.state_dict().items())
+
+
+@pytest.mark.parametrize("cut", [0, 10, 60, 2000, -1])
+def test_a_file_that_was_cut_off_is_refused(file, cut):
+    file.write_bytes(file.read_bytes()[:cut])
+    with pytest.raises(InputError, match=r"checkpoint\.pt: is (damaged|not a checkpoint)"):
+        load(file, trainer())
+
+
+def test_a_file_with_a_flipped_bit_is_refused(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(InputError, match="its checksum does not match"):
+        load(file, trainer())
+
+
+def test_a_missing_file_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(InputError, match=r"none\.pt: cannot be read \(No such file"):
+        load(tmp_path / "none.pt", trainer())
+
+
+def test_a_failed_save_leaves_the_checkpoint_before_it(file, monkeypatch):
+    before = file.read_bytes()
+    one = trainer()
+    load(file, one)
+    monkeypatch.setattr(torch, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space left"):
+        save(file, one)
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_checkpoint_goes_only_into_a_trainer_that_has_not_begun(file):
+    one = trainer()
+    one.epoch(evaluate=False)
+    with pytest.raises(ValueError, match="has not begun"):
+        load(file, one)
+
+
+@pytest.mark.parametrize("model", ["resnet18", "transformer", "dqn"])
+def test_other_kinds_of_networks_resume_exactly_too(tmp_path, model):
+    def begin() -> Trainer:
+        data = {"data": "digits", "size": 8} if model == "resnet18" else {}
+        setup = Setup(model=model, threads=1, **data)
+        one = setup.trainer(NoClock(), seed=0, length=Length(steps=100))
+        one.set(batch_size=4, lr=1e-3)
+        return one
+
+    unstopped, first, second = begin(), begin(), begin()
+    unstopped.epoch(until_steps=4)
+    first.epoch(until_steps=2)
+    save(tmp_path / "c.pt", first)
+    load(tmp_path / "c.pt", second)
+    second.epoch(until_steps=4)
+    pairs = zip(unstopped.network.parameters(), second.network.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
