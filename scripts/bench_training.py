@@ -2,7 +2,8 @@
 
     bash scripts/bench.sh --training [--quick]
 
-Both sides of a ratio run in this process, in turns, on the same data; what is given is the median over the turns.
+Both sides of a ratio run in this process, in turns, on the same data; what is given is the median over the
+turns.
 """
 
 import argparse
@@ -28,7 +29,9 @@ BATCH = 64
 TURNS, STEPS = 9, 60
 
 
-def bare(network: nn.Module, images: torch.Tensor, labels: torch.Tensor, where: torch.device) -> Callable[[], None]:
+def bare(
+    network: nn.Module, images: torch.Tensor, labels: torch.Tensor, where: torch.device
+) -> Callable[[], None]:
     """What one would write: shuffled batches, normalised bytes, Adam, the loss watched, time looked at."""
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     pixels = images.float().div(255)

@@ -54,7 +54,9 @@ def test_a_failed_save_leaves_the_checkpoint_before_it(file, monkeypatch):
     before = file.read_bytes()
     one = trainer()
     load(file, one)
-    monkeypatch.setattr(torch, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        torch, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(OSError, match="No space left"):
         save(file, one)
     assert file.read_bytes() == before

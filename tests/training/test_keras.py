@@ -281,6 +281,7 @@ class Unusual(nn.Module):
         (Unusual(lambda x: (x, 3)), "Unusual: answers with 3, which is not a tensor"),
         (Unusual(lambda x: x + torch.ones(6)), "make it a buffer"),
         (nn.Bilinear(4, 4, 2), "takes 2 inputs"),
+        (nn.Linear(6, 2), "Linear: a layer by itself has no name"),
         (nn.Sequential(nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect")), "'0': .* this padding_mode"),
         (nn.Sequential(nn.BatchNorm2d(4, momentum=None)), "this momentum"),
         (nn.Sequential(nn.BatchNorm2d(4, track_running_stats=False)), "this track_running_stats"),
@@ -299,7 +300,7 @@ def test_what_has_no_counterpart_is_named(network: nn.Module, said: str) -> None
 @pytest.mark.parametrize("inputs", [torch.zeros(0, 4), torch.tensor(1.0), [1.0]])
 def test_example_inputs_that_are_none(inputs: Any) -> None:
     with pytest.raises(InputError, match="at least one example"):
-        to_keras(nn.Linear(4, 4), inputs)
+        to_keras(nn.Sequential(nn.Linear(4, 4)), inputs)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +366,7 @@ def test_files_that_are_not_models(tmp_path: Path) -> None:
 def test_without_tensorflow_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keras", None)
     with pytest.raises(InputError, match=r'pip install "rota\[tensorflow\]"'):
-        to_keras(nn.Linear(4, 4), torch.zeros(1, 4))
+        to_keras(nn.Sequential(nn.Linear(4, 4)), torch.zeros(1, 4))
 
 
 def _lived(network: nn.Module, seed: int = 0) -> nn.Module:

@@ -100,7 +100,9 @@ def test_another_run_in_the_folder_is_not_overwritten(tmp_path):
 
 
 def test_a_failed_epoch_ends_the_run_and_is_told(tmp_path):
-    setup = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd", hyper=Hyperparameters(lr=1e30))
+    setup = Setup(
+        model="feedforward1", data="digits", threads=1, optimizer="sgd", hyper=Hyperparameters(lr=1e30)
+    )
     epochs = list(Run(config(setup=setup, epochs=5), tmp_path, "").epochs())
     assert epochs[-1].ended == "failed"
     assert len(epochs) == 1

@@ -97,17 +97,19 @@ def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
 
 def table(trees: Iterable[Tree]) -> str:
     """A line per tree, and the noise of each model."""
-    lines = [f"{'model':<10} {'scenario':<13} seed   never  adapting (mean, best)   above never   best sequence"]
+    lines = [
+        f"{'model':<10} {'scenario':<13} seed   never  adapting (mean, best)   above never   best sequence"
+    ]
     for model, group in by_model(trees).items():
         for each in map(gain, group):
             lines.append(
-                f"{model:<10} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {each.mean:8.1%}  {each.top:6.1%}"
-                f"        {each.share_above:6.0%}          {', '.join(each.best)}"
+                f"{model:<10} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {each.mean:8.1%}"
+                f"  {each.top:6.1%}        {each.share_above:6.0%}          {', '.join(each.best)}"
             )
         found = noise(group)
         if found:
             lines.append(
-                f"{model:<10} another seed changes an accuracy by ±{found.whole:.1%}, of which ±{found.apart:.1%} "
-                "is not the same for all sequences of a tree"
+                f"{model:<10} another seed changes an accuracy by ±{found.whole:.1%}, of which "
+                f"±{found.apart:.1%} is not the same for all sequences of a tree"
             )
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from rota.training.blocks import conv_block, linear_block
 from rota.training.describe import describe
-from rota.training.net2net import blocks, deepen
+from rota.training.net2net import blocks, deepen, widen
 from rota.training.net2net.grown import Grown
 from rota.training.torchvision import torchvision
 
@@ -174,6 +174,16 @@ def test_the_new_layer_has_the_kernel_of_the_branch_not_of_the_short_cut():
     network = resnet()
     deepen(network, "layer2.0")
     assert network.layer2[0].new[0].kernel_size == (3, 3)
+
+
+def test_a_sum_behind_what_has_grown_deeper_and_wider_still_grows():
+    network, images = resnet(), torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    before, names = evaluated(network, images), blocks(network)
+    deepen(network, "conv1")
+    widen(network, "conv1", 70)
+    assert blocks(network) == names
+    deepen(network, "layer1.0")
+    assert difference(before, evaluated(network, images)) <= 1e-5
 
 
 def test_the_promise_behind_a_sum_adds_up():

@@ -54,6 +54,23 @@ def test_what_does_not_match_stays_as_it_is():
     torch.testing.assert_close(smaller.state_dict(), before, rtol=0, atol=0)
 
 
+class Numbered(nn.Sequential):
+    """A residual block whose parts have numbers for names."""
+
+    def forward(self, x):
+        return functional.relu(self[1](self[0](x)) + x)
+
+
+def test_new_layers_are_not_mistaken_for_parts_of_what_they_stand_behind():
+    convs = [nn.Conv2d(2, 2, 3, padding=1) for _ in range(2)]
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), Numbered(*convs), nn.Conv2d(2, 1, 3))
+    smaller, weight = copy.deepcopy(network), convs[1].weight.detach().clone()
+    deepen(network, "1")
+    nn.init.zeros_(smaller[1][1].weight)
+    shrink(network, smaller)
+    assert torch.equal(smaller[1][1].weight, weight)
+
+
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
 def test_the_optimiser_of_the_smaller_network_goes_on(learnt, digits, kind):
     network, smaller = copy.deepcopy(learnt), copy.deepcopy(learnt)

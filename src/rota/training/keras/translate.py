@@ -82,6 +82,8 @@ class Translator(fx.Interpreter):
 
 
 def _traced(network: nn.Module) -> fx.GraphModule:
+    if type(network) in TABLE:
+        raise InputError(f"{_title(network)}: a layer by itself has no name; put it into nn.Sequential")
     try:
         traced = fx.symbolic_trace(network)
     except Exception as error:  # the network's own code runs on stand-ins and may raise anything

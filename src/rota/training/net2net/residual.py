@@ -10,10 +10,10 @@ from torch import fx, nn
 
 from rota.training.net2net.activation import activation_of
 from rota.training.net2net.graph import View, owners
-from rota.training.net2net.grown import NotGrowable, before
+from rota.training.net2net.grown import NotGrowable, around, before
 from rota.training.net2net.identity import CONVOLUTIONS, LAYERS, NORMS
-from rota.training.net2net.moments import Moments, after, normalised
-from rota.training.net2net.site import Site, behind, neighbours
+from rota.training.net2net.moments import Moments, after, expected, normalised
+from rota.training.net2net.site import Site, behind, neighbours, newest
 
 _SUMS = (operator.add, operator.iadd, torch.add, "add", "add_")
 _KEEPING = nn.Dropout | nn.Dropout2d | nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d
@@ -41,8 +41,8 @@ def _place(view: View, applied: fx.Node) -> str | None:
     """The part to put new layers behind: the activation if it is not shared, or the block that it ends."""
     if applied.op == "call_module" and not view.shared(str(applied.target)):
         return str(applied.target)
-    around = owners(applied)
-    return around[-1] if around and _is_output(view, applied, around[-1]) else None
+    outer = owners(applied)
+    return outer[-1] if outer and _is_output(view, applied, outer[-1]) else None
 
 
 def _is_output(view: View, applied: fx.Node, block: str) -> bool:
@@ -81,7 +81,8 @@ def _kernel(layer: Any) -> int:
 
 
 def _channels(view: View, node: fx.Node) -> int | None:
-    part: Any = view.module(node)
+    grown = _grown(view, node)
+    part: Any = grown[0] if grown else view.module(node)
     if type(part) in NORMS:
         return int(part.num_features)
     if type(part) in LAYERS:
@@ -90,6 +91,12 @@ def _channels(view: View, node: fx.Node) -> int | None:
         return None
     widths = {_channels(view, each) for each in node.all_input_nodes}
     return widths.pop() if len(widths) == 1 else None
+
+
+def _grown(view: View, node: fx.Node) -> tuple[nn.Module, nn.Module | None] | None:
+    """The last layer, and its normalisation, of what has grown behind the layer of a node."""
+    place = around(view.network, str(node.target)) if node.op == "call_module" else None
+    return newest(view.network, place) if place is not None else None
 
 
 def _passes(view: View, node: fx.Node) -> bool:
@@ -104,13 +111,15 @@ def _expected(view: View, total: fx.Node, activation: nn.Module) -> Moments:
 
 
 def _promised(view: View, node: fx.Node) -> Moments | None:
-    part = view.module(node)
-    if type(part) in NORMS:
-        return normalised(part)
+    part, activation, grown = view.module(node), activation_of(view, node), _grown(view, node)
+    norm: Any = grown[1] if grown else part if type(part) in NORMS else None
+    if norm is not None and norm.running_mean is not None:
+        return normalised(norm) if activation is None else expected(norm, activation)
+    if grown:
+        return None
     sides = [_promised(view, each) for each in node.all_input_nodes] if _passes(view, node) else []
     if not any(sides):
         return None
-    activation = activation_of(view, node)
     return _added(sides) if activation is None else after(activation, _added(sides))
 
 

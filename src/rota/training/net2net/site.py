@@ -29,10 +29,15 @@ def behind(network: nn.Module, site: Site) -> Site:
     place = around(network, site.part)
     if place is None:
         return site
-    newest = list(network.get_submodule(place).children())[::-1]
-    layer = next(part for part in newest if type(part) in LAYERS)
-    norm = next((part for part in newest if type(part) in NORMS), None)
+    layer, norm = newest(network, place)
     return replace(site, part=place, like=replace(site.like, layer=layer, norm=norm), promise=None)
+
+
+def newest(network: nn.Module, place: str) -> tuple[nn.Module, nn.Module | None]:
+    """The last layer, and its normalisation, of what has grown in a place."""
+    parts = list(network.get_submodule(place).children())[::-1]
+    layer = next(part for part in parts if type(part) in LAYERS)
+    return layer, next((part for part in parts if type(part) in NORMS), None)
 
 
 def neighbours(name: str, layer: Any, norm: Any, activation: nn.Module) -> Neighbours:

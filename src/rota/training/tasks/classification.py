@@ -27,7 +27,7 @@ class Classification:
     def __init__(self, splits: Splits, *, device: torch.device, seed: int = 0, augment: bool = False) -> None:
         channels, height, width = splits.train.images.shape[1:]
         margin = height // 8 if augment else 0
-        self.inputs = (channels, height, width)
+        self.inputs: tuple[int, ...] = (channels, height, width)
         self.outputs = len(splits.classes)
         self.examples = len(splits.train)
         self._splits = {"train": splits.train, "validation": splits.validation, "test": splits.test}

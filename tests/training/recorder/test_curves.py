@@ -1,0 +1,99 @@
+"""Curves: every setting of the grid, interval by interval."""
+
+import numpy as np
+import pytest
+
+from rota.core.errors import ConfigError, InputError
+from rota.recordings.curve import read_curves
+from rota.training.recorder import curves as recorder_module
+from rota.training.recorder.curve_config import CurvesConfig
+from rota.training.recorder.curves import CurvesRecorder
+from rota.training.recorder.progress import Progress
+from rota.training.setup import Setup
+
+SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")
+CONFIG = CurvesConfig(
+    name="test",
+    setup=SETUP,
+    grid={"lr": (0.1, 1e30), "batch_size": (8.0, 16.0)},
+    intervals=3,
+    steps=4,
+)
+
+
+def record(out, config=CONFIG, workers=2):
+    with Progress(quiet=True) as progress:
+        return list(CurvesRecorder(out, config, workers, "rota record test").record(progress))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Recorded for real, in two processes."""
+    out = tmp_path_factory.mktemp("curves")
+    assert record(out) == [out / "curves" / "test"]
+    return out
+
+
+def test_settings_intervals_and_metrics_are_there(recorded):
+    curves = read_curves(recorded / "curves" / "test")
+    assert list(curves.settings) == ["lr=0.1,batch_size=8", "lr=0.1,batch_size=16"]
+    good = curves.settings["lr=0.1,batch_size=16"]
+    assert good.hyper == {"lr": 0.1, "batch_size": 16}
+    assert good.steps.tolist() == [4, 8, 12]
+    assert good.accuracy[-1] > 0.3
+    assert good.metrics["validation_loss"][-1] < good.metrics["validation_loss"][0]
+    assert np.allclose(good.seconds, good.seconds[0])
+    assert good.seconds[0] > 0
+
+
+def test_a_setting_that_fails_at_once_counts_as_missing(recorded):
+    curves = read_curves(recorded / "curves" / "test")
+    assert set(curves.missing()) == {"lr=1e+30,batch_size=8", "lr=1e+30,batch_size=16"}
+
+
+def test_what_is_recorded_is_not_recorded_again(recorded, monkeypatch):
+    monkeypatch.setattr(recorder_module, "carry_out", None)
+    assert record(recorded) == []
+    with pytest.raises(InputError, match="was recorded with other settings"):
+        record(recorded, CurvesConfig(name="test", setup=SETUP, intervals=4))
+
+
+def test_stopped_it_goes_on(recorded, tmp_path, monkeypatch):
+    def in_turn(limit):
+        def carry_out(work, ready, then, workers):
+            for number, piece in enumerate(ready):
+                if number == limit:
+                    raise KeyboardInterrupt
+                work(piece)
+                done.append(piece)
+                yield piece
+
+        return carry_out
+
+    done = []
+    monkeypatch.setattr(recorder_module, "carry_out", in_turn(1))
+    with pytest.raises(KeyboardInterrupt):
+        record(tmp_path)
+    monkeypatch.setattr(recorder_module, "carry_out", in_turn(None))
+    record(tmp_path)
+    assert sorted(done) == sorted(CONFIG.settings())  # each once
+    mine, theirs = (read_curves(out / "curves" / "test") for out in (tmp_path, recorded))
+    np.testing.assert_array_equal(mine.table(), theirs.table())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"grid": {"learning_rate": (0.1,)}}, "unknown hyper-parameter 'learning_rate'"),
+        ({"grid": {"momentun": (0.1,)}}, "Did you mean 'momentum'"),
+        ({"grid": {"lr": ()}}, "one or more values"),
+        ({"grid": {"lr": (0.1, 0.1)}}, "each of them once"),
+        ({"grid": {"lr": (0.1, -0.1)}}, "lr is -0.1"),
+        ({"grid": {"batch_size": (8.5,)}}, "whole numbers"),
+        ({"intervals": 0}, "intervals is 0"),
+        ({"name": "../x"}, "letters, digits"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        CurvesConfig(**{"name": "test", "setup": SETUP, **values})
