@@ -1,0 +1,92 @@
+"""`rota train`, as its user sees it."""
+
+import json
+
+import pytest
+
+from rota import cli
+
+SMALL = """
+epochs = 2
+[epoch]
+steps = 3
+[setup]
+model = "feedforward1"
+threads = 1
+"""
+
+
+@pytest.fixture
+def train(here, capsys):
+    """Gives a function that runs `rota train …` in the folder `here`; the code, stdout and stderr."""
+    (here / "small.toml").write_text(SMALL)
+
+    def run(*words):
+        return (cli.main(["train", *map(str, words)]), *capsys.readouterr())
+
+    return run
+
+
+def test_it_prints_a_line_per_epoch_and_the_end(train, here):
+    code, out, _ = train("small.toml")
+    lines = out.splitlines()
+    assert code == 0
+    assert [line.split()[:2] for line in lines[:2]] == [["epoch", "0"], ["epoch", "1"]]
+    assert lines[2].startswith("validation:  accuracy 0.")
+    assert lines[3].startswith("test:  accuracy 0.")
+    assert lines[4] == "results/train/small"
+    assert json.loads((here / lines[4] / "result.json").read_text())["steps"] == 6
+
+
+def test_a_second_call_says_the_same_without_training(train):
+    first = train("small.toml")
+    assert train("small.toml") == first
+
+
+def test_again_trains_anew_but_deletes_only_runs(train, here):
+    train("small.toml")
+    before = (here / "results/train/small/result.json").stat().st_mtime_ns
+    assert train("small.toml", "--again")[0] == 0
+    assert (here / "results/train/small/result.json").stat().st_mtime_ns > before
+    (here / "mine").mkdir()
+    (here / "mine" / "thesis.txt").write_text("years of work")
+    code, _, err = train("small.toml", "--again", "--out", "mine")
+    assert code == 2
+    assert "not the folder of a training run" in err
+    assert (here / "mine" / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "which configuration?"),
+        (["smal.toml"], "Did you mean 'small.toml'"),
+        (
+            ["small.toml", "--set", "setup.model=resnet19"],
+            "unknown model 'resnet19'. Did you mean 'resnet18'",
+        ),
+        (["small.toml", "--set", "setup.data=cifar11"], "unknown data set 'cifar11'. Did you mean 'cifar10'"),
+        (["small.toml", "--set", "setup.hyper.lrr=1"], "Did you mean 'lr'"),
+        (["small.toml", "--set", "setup.hyper.batch_size=0"], "batch_size is 0; it must be at least 1"),
+        (["small.toml", "--set", "budget_s=1e-9"], "shorter than"),
+        (["small.toml", "--set", "setup.device=gpu"], "device 'gpu': is not one"),
+        (["small.toml", "--set", "profile=nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_are_told_in_one_line_with_exit_code_2(train, words, message):
+    code, _, err = train(*words)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_run_that_fails_ends_with_exit_code_1(train):
+    code, out, _ = train("small.toml", "--set", "setup.hyper.lr=1e30", "--set", "setup.optimizer=sgd")
+    assert code == 1
+    assert "try a smaller lr" in out
+
+
+def test_the_keys_of_the_configuration_can_be_listed(train):
+    code, out, _ = train("--help-config")
+    assert code == 0
+    assert "setup.hyper.lr" in out
