@@ -150,3 +150,21 @@ def test_every_command_adds_a_parser_of_its_own_name():
 def test_the_module_runs_as_the_command_does():
     command = [sys.executable, "-m", "rota", "--version"]
     assert subprocess.check_output(command, text=True) == f"rota {rota.__version__}\n"
+
+
+def test_a_command_that_needs_an_extra_says_how_to_get_it(command, capsys):
+    def run(args):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    command(run)
+    assert cli.main(["act"]) == 2
+    assert "needs torch; install it with: bash scripts/setup.sh train" in capsys.readouterr().err
+
+
+def test_a_module_that_is_missing_by_mistake_is_a_bug(command):
+    def run(args):
+        import no_such_module  # noqa: F401
+
+    command(run)
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["act"])

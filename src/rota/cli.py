@@ -26,6 +26,8 @@ COMMANDS = {
     "train": "rota.commands.train",
     "record": "rota.commands.record",
 }
+EXTRAS = {"torch": "train", "torchvision": "train", "gymnasium": "train", "sklearn": "train"}
+"""What some commands need → the extra it comes with."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,6 +74,16 @@ def _run(argv: Sequence[str] | None) -> int:
     except RotaError as error:
         print("rota: error:", " ".join(str(error).splitlines()), file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        extra = EXTRAS[error.name]
+        print(
+            f"rota: error: needs {error.name}; install it with: bash scripts/setup.sh {extra}, or "
+            f'pip install "rota[{extra}]"',
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print("rota: interrupted", file=sys.stderr)
         return 130

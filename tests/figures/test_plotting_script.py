@@ -118,3 +118,15 @@ def test_a_folder_that_is_not_there_is_named(runs):
     result = run(runs / "plotting.py", "nowhere")
     assert result.returncode == 2
     assert "no runs in nowhere" in result.stderr
+
+
+def test_what_was_recorded_is_drawn_too_even_without_runs(checkout, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("scenario,action_1,left_1_s,total_s,accuracy\nearly,0,30,40,0.5\nearly,1,30,40,0.25\n")
+    recordings = checkout / "results" / "recordings"
+    words = ["recordings", "import-adaptation", str(table), "--model", "net", "--out", str(recordings)]
+    subprocess.run([sys.executable, "-m", "rota", *words], check=True, capture_output=True)
+    result = run(checkout / "plotting.py")
+    assert result.stdout.split() == ["plots/recordings/overview.png", "plots/recordings/adaptation.png"]
+    assert result.stderr == "note: no runs in results; make some: bash scripts/simulate.sh\n"
+    assert (checkout / "plots" / "recordings" / "adaptation.png").stat().st_size > 10_000

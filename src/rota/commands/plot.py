@@ -45,6 +45,10 @@ def run(args: argparse.Namespace) -> int:
     for name in names:
         figure(name)
     window_s = _window_s(args.window)
+    recorded = [] if args.runs or args.figure else list(_draw_recordings(RUNS / "recordings", args.out))
+    if recorded and not _any_runs():
+        print(f"note: no runs in {RUNS}; make some: {SIMULATE}", file=sys.stderr)
+        return 0
     runs = _read(_complete(args.runs))
 
     from rota.figures.groups import groups
@@ -57,6 +61,29 @@ def run(args: argparse.Namespace) -> int:
         for file in chain(files, traces):
             print(file)
     return 0
+
+
+def _any_runs() -> bool:
+    from rota.results.folder import run_folders
+
+    return next(iter(run_folders(RUNS)), None) is not None
+
+
+def _draw_recordings(folder: Path, out: Path) -> Iterator[Path]:
+    """The figures of what was recorded, if anything was; prints each file it writes."""
+    if not folder.is_dir():
+        return
+    from rota.core.atomic import written
+    from rota.figures.page import save
+    from rota.figures.recordings import figures
+    from rota.recordings.library import read_library
+
+    for name, verb, draw in figures(read_library(folder)):
+        file = out / "recordings" / f"{name}.png"
+        with written(file) as stream:
+            save(draw(f"rota recordings {verb} {folder} --figure {file}"), stream)
+        print(file)
+        yield file
 
 
 def command_of(args: argparse.Namespace) -> str:

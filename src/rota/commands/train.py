@@ -84,7 +84,7 @@ def _config(args: argparse.Namespace) -> "TrainConfig":
 
 def _clear(folder: Path) -> None:
     """Delete a run, and nothing that is not one."""
-    if not (folder / "config.toml").exists():
+    if not (folder / "train.toml").exists():
         raise ConfigError(f"--again: {folder} is not the folder of a training run; choose another with --out")
     shutil.rmtree(folder)
 

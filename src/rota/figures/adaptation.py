@@ -60,7 +60,7 @@ def adaptation_figure(trees: Sequence[Tree], drawn_by: str) -> Figure:
     widths = [max(PANEL_IN, 0.95 * len(panel.columns)) for panel in found]
     figure = new_page(
         "Does it pay to grow a network while it trains?",
-        "accuracy at the end of the budget, for every sequence of changes, by when there is room to grow",
+        "all sequences of changes, by when there is room to grow",
         (f"figure: {drawn_by}", *_origins(trees)),
         width_in=sum(widths),
         height_in=HEIGHT_IN,
@@ -86,7 +86,7 @@ def _draw(axes: Axes, panel: Panel, *, first: bool) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_title(_title(panel), loc="left", size=10, color=INK)
     if first:
-        axes.set_ylabel("validation accuracy")
+        axes.set_ylabel("validation accuracy at the end of the budget")
     plain(axes, grid="y")
     axes.tick_params(axis="x", labelsize=8)
     axes.legend(fontsize=8, frameon=False, labelcolor=FAINT)

@@ -1,6 +1,7 @@
 """What was recorded, on one page: trees as strips of accuracies, curves as lines, profiles as bars."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from matplotlib.axes import Axes
@@ -8,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
 from rota.core.errors import InputError
+from rota.figures.adaptation import adaptation_figure
 from rota.figures.page import new_page
 from rota.figures.recorded_curves import HEIGHT_IN as CURVES_IN
 from rota.figures.recorded_curves import bundle, draw_curves
@@ -31,6 +33,25 @@ class Part(NamedTuple):
 
     height_in: float
     across: list[Draw]
+
+
+class Drawing(NamedTuple):
+    """A figure that can be drawn of a library."""
+
+    name: str
+    verb: str
+    """Of `rota recordings`."""
+    figure: Callable[[str], Figure]
+    """Takes the command that draws it."""
+
+
+def figures(library: Library) -> list[Drawing]:
+    """All that there is something for."""
+    trees = [held.what for held in library.trees]
+    found = [Drawing("overview", "describe", partial(recordings_figure, library))] if len(library) else []
+    if any(not tree.missing() for tree in trees):
+        found.append(Drawing("adaptation", "adaptation", partial(adaptation_figure, trees)))
+    return found
 
 
 def parts(library: Library) -> list[Part]:

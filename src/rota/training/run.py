@@ -1,6 +1,6 @@
 """A whole training run: its budget, the allocation that goes up and down, its checkpoints, its folder.
 
-config.toml      the resolved configuration
+train.toml       the resolved configuration
 epochs.csv       one row per epoch
 checkpoint.pt    from which the same command goes on
 result.json      how well the network does in the end, and where that comes from; with it, a run is complete
@@ -142,7 +142,7 @@ class Run:
     # ── the folder ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _check_folder(self) -> None:
-        file, asked = self.folder / "config.toml", dump(self.config)
+        file, asked = self.folder / "train.toml", dump(self.config)
         if not file.exists():
             with written(file) as stream:
                 stream.write(asked.encode())
