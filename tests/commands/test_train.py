@@ -86,6 +86,24 @@ def test_a_run_that_fails_ends_with_exit_code_1(train):
     assert "try a smaller lr" in out
 
 
+def test_a_grid_trains_each_point_in_a_folder_of_its_own(train, here):
+    (here / "grid.toml").write_text(SMALL + "[grid]\nseed = [0, 1]\n")
+    code, out, _ = train("grid.toml")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.startswith(("seed", "results"))] == [
+        "seed=0",
+        "results/train/grid/seed=0",
+        "seed=1",
+        "results/train/grid/seed=1",
+    ]
+
+
+def test_a_profile_is_looked_for_beside_the_file_that_names_it(train, here):
+    (here / "below").mkdir()
+    (here / "below" / "some.toml").write_text('profile = "tree"\n' + SMALL)
+    assert "below/tree" in train("below/some.toml")[2]
+
+
 def test_the_keys_of_the_configuration_can_be_listed(train):
     code, out, _ = train("--help-config")
     assert code == 0

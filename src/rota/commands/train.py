@@ -49,8 +49,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.config is None:
         raise ConfigError("which configuration? Give a file, for example config/train/digits.toml")
-    config = _config(args)
-    folder = args.out or OUT / args.config.stem
+    points = _points(args)
+    whole = args.out or OUT / args.config.stem
+    return max(_train(name, config, whole / name, args) for name, config in points)
+
+
+def _train(name: str, config: "TrainConfig", folder: Path, args: argparse.Namespace) -> int:
     if args.download and config.setup.data:
         from rota.training.data import load
 
@@ -60,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
     from rota.training.run import Run
 
+    if name:
+        _say(name)
     training = Run(config, folder, command_of(args))
     with _bar(config) as on_step:
         for epoch in training.epochs(on_step):
@@ -74,12 +80,18 @@ def command_of(args: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _config(args: argparse.Namespace) -> "TrainConfig":
+def _points(args: argparse.Namespace) -> list[tuple[str, "TrainConfig"]]:
+    """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
     from rota.config.bind import bind
+    from rota.config.grid import expand
     from rota.config.load import override, read
     from rota.training.experiment import TrainConfig
 
-    return bind(TrainConfig, override(read(args.config), args.set), args.config)
+    table = read(args.config)
+    if isinstance(table.get("profile"), str):  # seen from the file, if the file says so
+        table["profile"] = str(args.config.parent / str(table["profile"]))
+    points = expand(override(table, args.set), args.config)
+    return [(point.name, bind(TrainConfig, point.table, args.config)) for point in points]
 
 
 def _clear(folder: Path) -> None:

@@ -27,11 +27,12 @@ def synchronise(where: torch.device) -> None:
         torch.cuda.synchronize(where)
 
 
-def description(where: torch.device) -> str:
+def description(where: torch.device, threads: int | None = None) -> str:
     """What the device is called by its maker, and for a CPU how many threads work on it."""
     if where.type == "cuda":
         return torch.cuda.get_device_name(where)
-    return f"{_processor()}, {torch.get_num_threads()} threads"
+    count = threads or torch.get_num_threads()
+    return f"{_processor()}, {count} thread{'s' if count > 1 else ''}"
 
 
 def _processor() -> str:

@@ -165,9 +165,14 @@ class Run:
         config = self.config
         if config.profile is None:
             return WallClock(device(config.setup.device))
-        details = read_tree(config.profile).details
-        size = config.setup.hyper.batch_size
-        return ProfiledClock({(name, size): s for name, s in details["seconds_per_step"].items()})
+        tree = read_tree(config.profile)
+        seconds = tree.details.get("seconds_per_step")
+        if seconds is None:
+            raise InputError(
+                f"{config.profile}: says nothing of seconds per step; give a tree that rota recorded"
+            )
+        size = tree.details["asked"]["setup"]["hyper"]["batch_size"]
+        return ProfiledClock({(name, size): s for name, s in seconds.items()})
 
     def _save(self, trainer: Trainer) -> None:
         turns = {name: getattr(self.turns, name) for name in Turns.__slots__}
@@ -177,7 +182,7 @@ class Run:
 
     def _finish(self, trainer: Trainer) -> None:
         config, task = self.config, trainer.task
-        where = description(device(config.setup.device))
+        where = description(device(config.setup.device), config.setup.threads)
         made = provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES)
         result = {
             "validation": task.evaluate(trainer.network),

@@ -87,7 +87,7 @@ class CurvesRecorder:
 
     def _write(self, asked: dict[str, Any]) -> None:
         config = self.config
-        where = description(device(config.setup.device))
+        where = description(device(config.setup.device), config.setup.threads)
         hyper = tuple(config.grid)
         settings = {}
         for name, values in config.settings().items():

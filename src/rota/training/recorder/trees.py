@@ -136,7 +136,7 @@ class TreesRecorder:
         for branch in self._branches(scenario, seed):
             points = tuple(Point(*point) for point in branch.read())
             curves[branch.actions] = curves.get(branch.actions, ()) + points
-        where = description(device(config.setup.device))
+        where = description(device(config.setup.device), config.setup.threads)
         tree = Tree(
             model=config.setup.model,
             data=config.setup.data or "digits",
