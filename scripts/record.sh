@@ -36,4 +36,6 @@ elif [[ ${#configs[@]} == 0 ]]; then
 fi
 
 "$python" -P -m rota record "${configs[@]}" --out "$out" ${arguments[@]+"${arguments[@]}"}
-exec "$python" -P -m rota recordings describe "$out" --figure "${here}plots/recordings/overview.png"
+figure="$out/overview.png" # beside the recordings, but for those that are shipped
+[[ $out != "${here}results/recordings" ]] || figure="${here}plots/recordings/overview.png"
+exec "$python" -P -m rota recordings describe "$out" --figure "$figure"

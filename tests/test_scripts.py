@@ -180,14 +180,16 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
         ),
         ("plot.sh", ["--quick"], ["python -P ROOT/plotting.py --quick"]),
         ("bench.sh", ["--jobs", "9"], ["python ROOT/scripts/bench.py --jobs 9"]),
+        ("bench.sh", ["--training", "--quick"], ["python ROOT/scripts/bench_training.py --quick"]),
+        ("record.sh", ["--help"], ["python -P -m rota record --help"]),
         ("test.sh", [], [f"{PYTEST} ROOT/tests"]),
         ("test.sh", ["-k", "grid"], [f"{PYTEST} ROOT/tests -k grid"]),
         ("test.sh", ["../elsewhere::a"], [f"{PYTEST} ../elsewhere::a"]),
     ],
 )
 def test_a_script_works_from_any_folder_and_passes_its_arguments_on(machine, script, arguments, asked):
-    machine.run("setup.sh")
-    machine.run("setup.sh", "dev")
+    for extras in [[], ["train"], ["dev", "train", "tensorflow"]]:
+        machine.run("setup.sh", *extras)
     machine.asked()
     run = machine.run(script, *arguments)
     assert (run.returncode, run.stderr, machine.asked()) == (0, "", asked)
@@ -238,3 +240,35 @@ def test_if_the_simulation_fails_nothing_is_drawn(ready):
     run = ready.run("simulate.sh")
     assert run.returncode == 1
     assert ready.asked() == ["python -P -m rota simulate --out ROOT/results/simulate"]
+
+
+RECORD = "python -P -m rota record"
+DESCRIBE = "python -P -m rota recordings describe"
+SHIPPED = " ".join(
+    f"ROOT/config/record/{name}.toml" for name in ("profiles", "curves", "trees-convnet2", "trees-convnet3")
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "configs", "out", "rest"),
+    [
+        ([], SHIPPED, "ROOT/results/recordings", ""),
+        (["--workers", "3"], SHIPPED, "ROOT/results/recordings", " --workers 3"),
+        (["--quick"], "ROOT/config/record/quick.toml", "ROOT/results/quick-recordings", ""),
+        (["--quick", "--out", "mine"], "ROOT/config/record/quick.toml", "mine", ""),
+        (["a.toml", "b.toml", "--out=mine"], "a.toml b.toml", "mine", ""),
+        (
+            ["a.toml", "--set", "x=b.toml", "--quiet"],
+            "a.toml",
+            "ROOT/results/recordings",
+            " --set x=b.toml --quiet",
+        ),
+    ],
+)
+def test_record_records_and_then_shows_what_there_is(machine, arguments, configs, out, rest):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    run = machine.run("record.sh", *arguments)
+    figure = "ROOT/plots/recordings/overview.png" if out.endswith("/recordings") else f"{out}/overview.png"
+    asked = [f"{RECORD} {configs} --out {out}{rest}", f"{DESCRIBE} {out} --figure {figure}"]
+    assert (run.returncode, run.stderr, machine.asked()) == (0, "", asked)

@@ -112,8 +112,8 @@ def test_what_is_being_recorded_is_told_apart(tmp_path):
     for name in ("0.json", "0.pt", "0-1.json"):
         (pieces / name).write_text("{}")
     library = read_library(tmp_path)
-    assert library.unfinished == {"ConvNet2-seed0/early": 2}
-    assert text(library).endswith("\n\nbeing recorded\n  ConvNet2-seed0/early: 2 pieces done")
+    assert library.unfinished == {"ConvNet2-seed0": 2}
+    assert text(library).endswith("\n\nbeing recorded\n  ConvNet2-seed0: 2 pieces done")
 
 
 def test_nothing_there(tmp_path):

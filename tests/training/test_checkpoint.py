@@ -2,16 +2,20 @@
 
 import pytest
 import torch
+from torch import nn
 
+from rota.core.change import Change
 from rota.core.errors import InputError
 from rota.training.checkpoint import load, save
-from rota.training.recorder.pace import NoClock
+from rota.training.clock import ProfiledClock, StoppedClock
 from rota.training.setup import Setup
 from rota.training.trainer import Length, Trainer
 
 
 def trainer(model: str = "convnet2") -> Trainer:
-    return Setup(model=model, data="digits", threads=1).trainer(NoClock(), seed=0, length=Length(steps=2))
+    return Setup(model=model, data="digits", threads=1).trainer(
+        StoppedClock(), seed=0, length=Length(steps=2)
+    )
 
 
 @pytest.fixture
@@ -75,7 +79,7 @@ def test_other_kinds_of_networks_resume_exactly_too(tmp_path, model):
     def begin() -> Trainer:
         data = {"data": "digits", "size": 8} if model == "resnet18" else {}
         setup = Setup(model=model, threads=1, **data)
-        one = setup.trainer(NoClock(), seed=0, length=Length(steps=100))
+        one = setup.trainer(StoppedClock(), seed=0, length=Length(steps=100))
         one.set(batch_size=4, lr=1e-3)
         return one
 
@@ -87,3 +91,51 @@ def test_other_kinds_of_networks_resume_exactly_too(tmp_path, model):
     second.epoch(until_steps=4)
     pairs = zip(unstopped.network.parameters(), second.network.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_dropout_and_changed_hyper_parameters_resume_exactly(tmp_path):
+    def begin() -> Trainer:
+        one = trainer("feedforward1")
+        network = nn.Sequential(one.network, nn.Dropout(0.5))
+        return Trainer(network, one.task, StoppedClock(), length=Length(steps=2))
+
+    unstopped = begin()
+    unstopped.set(lr=0.002, momentum=0.5, batch_size=16)
+    unstopped.epoch(evaluate=False)
+    save(tmp_path / "c.pt", unstopped)
+    unstopped.epoch(evaluate=False)
+
+    resumed = begin()
+    torch.manual_seed(99)
+    load(tmp_path / "c.pt", resumed)
+    assert resumed.hyper == unstopped.hyper
+    resumed.epoch(evaluate=False)
+    pairs = zip(unstopped.network.parameters(), resumed.network.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_network_that_grew_at_another_batch_size_resumes_on_a_profiled_clock(tmp_path):
+    small = trainer()
+    grown = trainer()
+    grown.change(Change.parse("deepen 0"))
+    seconds = {
+        (small.structure.fingerprint, 64): 0.1,
+        (grown.structure.fingerprint, 64): 0.2,
+        (grown.structure.fingerprint, 16): 0.3,
+    }
+    setup = Setup(model="convnet2", data="digits", threads=1)
+    first, second = (setup.trainer(ProfiledClock(seconds), seed=0, length=Length(steps=2)) for _ in range(2))
+    first.epoch(evaluate=False)
+    first.change(Change.parse("deepen 0"))
+    first.set(batch_size=16)
+    first.epoch(evaluate=False)
+    save(tmp_path / "c.pt", first)
+    load(tmp_path / "c.pt", second)
+    assert second.clock.now_s() == first.clock.now_s() == pytest.approx(2 * 0.1 + 2 * 0.3)
+    assert second.epoch(evaluate=False).at_s == pytest.approx(0.8 + 2 * 0.3)
+
+
+def test_the_checkpoint_of_another_optimiser_is_refused(file):
+    other = Setup(model="convnet2", data="digits", threads=1, optimizer="sgd").trainer(StoppedClock(), seed=0)
+    with pytest.raises(InputError, match="was trained with Adam, this is SGD"):
+        load(file, other)

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from rota.core.errors import ConfigError, InputError
+from rota.training.clock import ProfiledClock
 from rota.training.experiment import Allocation, TrainConfig
 from rota.training.hyper import Hyperparameters
 from rota.training.run import Run
@@ -67,23 +68,74 @@ def test_room_lets_the_network_grow_and_less_room_makes_it_shrink(tmp_path):
     assert made == [{"steps": 0, "change": "deepen 1"}, {"steps": 10, "change": "deepen 0"}]
 
 
-def test_when_room_is_taken_back_the_small_network_learns_from_the_large_one(tmp_path):
-    run = Run(
-        config(
-            budget_steps=60,
-            changes=("deepen 1", "deepen 0"),
-            allocation=(Allocation(0.0, "up"), Allocation(0.05, "down")),
-        ),
-        tmp_path,
-        "",
+@pytest.fixture
+def on_profile(monkeypatch):
+    """Every step takes 0.1 s."""
+
+    class Equal:
+        def __getitem__(self, pace):
+            return 0.1
+
+    monkeypatch.setattr(Run, "_clock", lambda self: ProfiledClock(Equal()))
+
+
+UP_AND_DOWN = (
+    Allocation(0.95, "up"),
+    Allocation(2.0, "down"),
+    Allocation(2.45, "up"),
+    Allocation(3.0, "down"),
+)
+
+
+@pytest.mark.usefixtures("on_profile")
+def test_when_room_is_taken_back_all_growth_is_and_the_small_network_learns_from_the_large_one(tmp_path):
+    run = Run(config(budget_s=4.0, changes=("deepen 1", "deepen 0"), allocation=UP_AND_DOWN), tmp_path, "")
+    seen = [
+        (e.steps, len(run.trainer.structure.layers), run.trainer.teacher is not None) for e in run.epochs()
+    ]
+    assert seen == [
+        (5, 11, False),
+        (10, 11, False),  # 0.95 s: room for more, which is used before the epochs that follow
+        (15, 14, False),
+        (20, 17, False),  # 2.0 s: all of it is taken back
+        (25, 11, True),  # 2.45 s: room again, but nothing more is asked for
+        (30, 11, True),
+        (35, 11, True),
+        (40, 11, True),
+    ]
+    made = json.loads((tmp_path / "result.json").read_text())["changes"]
+    assert [(each["steps"], each["change"]) for each in made] == [
+        (10, "deepen 1"),
+        (15, "deepen 0"),
+        (20, "shrink"),
+        (20, "shrink"),
+    ]
+
+
+@pytest.mark.usefixtures("on_profile")
+@pytest.mark.parametrize("stopped_after", [1, 2, 3, 4])
+def test_a_run_that_is_stopped_anywhere_on_the_way_up_and_down_ends_the_same(tmp_path, stopped_after):
+    asked = config(
+        budget_s=3.0, changes=("deepen 1", "shrink"), allocation=UP_AND_DOWN, checkpoint_every_s=0.0
     )
-    layers, taught = [], []
-    for _ in run.epochs():
-        layers.append(len(run.trainer.structure.layers))
-        taught.append(run.trainer.teacher is not None)
-    assert max(layers) > 11
-    assert layers[-1] == 11
-    assert any(taught)
+    whole = list(Run(asked, tmp_path / "a", "").epochs())
+    steps = 0
+
+    def count():
+        nonlocal steps
+        steps += 1
+
+    for number, _ in enumerate(Run(asked, tmp_path / "b", "").epochs(count), 1):
+        if number == stopped_after + 1:
+            break
+    first, steps = steps, 0
+    again = list(Run(asked, tmp_path / "b", "").epochs(count))
+    assert again == whole
+    assert 0 < steps < 30  # what was saved is not trained again
+    assert first + steps <= 30 + 5  # of what was stopped, at most the last epoch is
+    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in "ab"]
+    assert results[0]["test"] == results[1]["test"]
+    assert results[0]["test"] != results[0]["validation"]
 
 
 def test_a_budget_shorter_than_one_batch_is_an_error(tmp_path):

@@ -1,6 +1,7 @@
 """The trainer: budgets, learning rates, changes, failures; and that stopping changes nothing."""
 
 import math
+from copy import deepcopy
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from rota.training.checkpoint import load, save
 from rota.training.clock import ProfiledClock, WallClock
 from rota.training.describe import describe
 from rota.training.hyper import Decay, Hyperparameters
-from rota.training.net2net import NotGrowable
+from rota.training.net2net import NotGrowable, deepen
 from rota.training.setup import Setup
 from rota.training.trainer import Length, Trainer
 
@@ -95,10 +96,33 @@ def test_a_structure_without_a_recorded_time_is_an_error_that_says_what_is_missi
         SETUP.trainer(ProfiledClock({}), seed=0)
 
 
+def test_a_change_to_what_nobody_has_measured_leaves_everything_as_it_was():
+    base = trainer()
+    one = SETUP.trainer(
+        ProfiledClock({(base.structure.fingerprint, 32): 0.1}), seed=0, length=Length(steps=3)
+    )
+    unchanged = SETUP.trainer(
+        ProfiledClock({(base.structure.fingerprint, 32): 0.1}), seed=0, length=Length(steps=3)
+    )
+    for each in (one, unchanged):
+        each.epoch(evaluate=False)
+    with pytest.raises(InputError, match="no recorded time"):
+        one.change(Change.parse("deepen 0"))
+    with pytest.raises(InputError, match="no recorded time"):
+        one.set(batch_size=64, lr=1.0)
+    assert (one.structure, one.history, one.smaller, one.hyper) == (base.structure, [], [], SETUP.hyper)
+    for each in (one, unchanged):
+        each.epoch(evaluate=False)
+    assert same(one, unchanged)  # the optimiser has lost nothing either
+
+
 def test_the_wall_clock_stands_still_while_training_is_stopped():
     clock = WallClock(CPU)
     clock.load_state_dict({"now_s": 100.0})
     assert 100.0 <= clock.now_s() < 101.0
+    again = WallClock(CPU)
+    again.load_state_dict(clock.state_dict())
+    assert 100.0 <= again.now_s() < 102.0
 
 
 def test_a_change_of_the_allocation_ends_the_epoch_early():
@@ -200,6 +224,79 @@ def test_hyper_parameters_change_between_intervals():
     assert one.progress.position == position + 3 * 16
 
 
+def test_an_epoch_ends_even_if_a_larger_batch_size_makes_it_shorter_than_it_is():
+    one = trainer()
+    one.set(batch_size=16)
+    length = one.epoch_length
+    one.epoch(until_steps=length - 2)
+    one.set(batch_size=64)
+    assert one.epoch(until_steps=2 * length).ended == "whole"
+    assert one.progress.steps == length - 2
+
+
+def test_a_budget_of_steps_that_is_already_over_trains_nothing():
+    one = trainer(steps=10)
+    one.epoch(until_steps=5)
+    assert one.epoch(until_steps=3).ended == "steps"
+    assert one.progress.steps == 5
+
+
+def test_a_new_layer_is_calibrated_on_the_batch_that_comes_next():
+    one = trainer(steps=3)
+    one.epoch(evaluate=False)
+    twin = deepcopy(one.network)
+    deepen(twin, "conv2", calibration=one.task.batch(twin, one.progress.position, 32).inputs)
+    one.change(Change.parse("deepen 1"))
+    pairs = zip(one.network.state_dict().values(), twin.state_dict().values(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_shrinking_keeps_what_the_optimiser_knows_of_the_layers_that_stay():
+    one = trainer(steps=3)
+    one.change(Change.parse("deepen 1"))
+    one.epoch(evaluate=False)
+    before = {name: one.optimizer.state[p]["exp_avg"].clone() for name, p in one.network.named_parameters()}
+    one.change(SHRINK)
+    after = {name: one.optimizer.state[p]["exp_avg"] for name, p in one.network.named_parameters()}
+    assert len(after) < len(before)
+    assert all(torch.equal(before[name], value) for name, value in after.items())
+
+
+def test_the_loss_of_an_epoch_is_the_mean_of_its_steps():
+    one = trainer(steps=2)
+    losses = []
+    own = one.task.loss
+
+    def watched(outputs, batch):
+        losses.append(own(outputs, batch))
+        return losses[-1]
+
+    one.task = Watched(one.task, watched)
+    assert one.epoch(evaluate=False).loss == pytest.approx((losses[0].item() + losses[1].item()) / 2)
+
+
+class Watched:
+    """A task whose loss somebody looks at."""
+
+    def __init__(self, task, loss):
+        self._task, self.loss = task, loss
+
+    def __getattr__(self, name):
+        return getattr(self._task, name)
+
+
+def test_a_network_that_plays_is_grown_without_a_game_and_shrunk_without_a_teacher():
+    setup = Setup(model="a2c", threads=1, hyper=Hyperparameters(batch_size=16))
+    one = setup.trainer(ProfiledClock(EqualSteps(0.1)), seed=0, length=Length(steps=2))
+    one.epoch(evaluate=False)
+    before = str(one.task.state_dict())
+    one.change(Change.parse("deepen 0"))
+    assert str(one.task.state_dict()) == before
+    one.change(SHRINK)
+    assert one.teacher is None
+    assert one.epoch(evaluate=False).ended == "whole"
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("lr", 0.0), ("lr", math.nan), ("momentum", 1.0), ("batch_size", 0)]
 )
@@ -217,6 +314,18 @@ def test_a_loss_that_is_not_a_number_is_a_failed_epoch_and_keeps_the_weights():
     assert epoch.ended == "failed"
     assert "the loss is nan at step 3" in epoch.failure
     assert all(torch.equal(a, b) for a, b in zip(before, one.network.parameters(), strict=True))
+
+
+def test_a_failed_step_leaves_the_running_statistics_too():
+    one = trainer(steps=10)
+    one.epoch(until_steps=2)
+    before = weights(one)
+    good = one.task
+    one.task = Poisoned(good)
+    assert one.epoch().ended == "failed"
+    one.task = good
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(one), strict=True))
+    assert one.epoch().ended == "whole"
 
 
 class Poisoned:
@@ -242,11 +351,26 @@ def test_too_little_memory_is_a_failed_epoch():
     assert "out of memory at batch size 32" in epoch.failure
 
 
+def test_too_little_memory_to_evaluate_is_a_failed_epoch_too():
+    one = trainer(steps=1)
+    one.network.add_module("hungry", Hungry(only_in="evaluation"))
+    epoch = one.epoch()
+    assert (epoch.ended, epoch.number, epoch.metrics) == ("failed", 0, {})
+    one.network.hungry.only_in = "never"
+    assert one.epoch().number == 1
+
+
 class Hungry(nn.Module):
     """Asks for more memory than any machine has."""
 
+    def __init__(self, only_in="training"):
+        super().__init__()
+        self.only_in = only_in
+
     def forward(self, values):
-        return values + torch.empty(1 << 60).sum()
+        if self.only_in == ("training" if self.training else "evaluation"):
+            return values + torch.empty(1 << 60).sum()
+        return values
 
 
 def test_another_error_is_not_swallowed():

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,14 @@ def run(args: argparse.Namespace) -> int:
     from rota.training.setup import cores
 
     configs = [bind(RecordConfig, override(read(path), args.set), path) for path in args.config]
-    with Progress(quiet=args.quiet) as progress:
-        for config in configs:
-            for folder in record(config, args.out, args.workers or cores(), command_of(args), progress):
-                print(folder, flush=True)
+    try:
+        with Progress(quiet=args.quiet) as progress:
+            for config in configs:
+                for folder in record(config, args.out, args.workers or cores(), command_of(args), progress):
+                    print(folder, flush=True)
+    except KeyboardInterrupt:
+        print("note: what was recorded is kept; the same command goes on from there", file=sys.stderr)
+        raise
     return 0
 
 

@@ -72,9 +72,10 @@ def noise(trees: Sequence[Tree]) -> Noise | None:
     """From trees that differ in their seeds only; None if there are no two such trees."""
     whole, apart = [], []
     for first, second in combinations(trees, 2):
-        if _alike(first) == _alike(second):
+        if first.seed != second.seed and _alike(first) == _alike(second):
             one, other = first.accuracies(), second.accuracies()
             differences = np.array([one[each] - other[each] for each in one if each in other])
+            differences = differences[~np.isnan(differences)]
             whole.append(np.mean(differences**2) / 2)  # the variance of a difference is twice that of one run
             apart.append(np.var(differences) / 2)
     if not whole:
@@ -83,7 +84,8 @@ def noise(trees: Sequence[Tree]) -> Noise | None:
 
 
 def _alike(tree: Tree) -> tuple[object, ...]:
-    return tree.model, tree.data, tree.scenario, tree.budget_s, tree.actions, tree.decisions
+    asked = tree.details.get("asked")
+    return tree.model, tree.data, tree.start_s, tree.budget_s, tree.actions, tree.decisions, asked
 
 
 def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:

@@ -13,6 +13,8 @@ CONTENTS = {"points.csv": "tree", "curves.csv": "curves", "profile.csv": "profil
 
 PARTIAL = "partial"
 """The folder, beside those of recordings, in which a recorder keeps the pieces of unfinished ones."""
+NO_PIECES = {"asked.json", "seconds-per-step.json"}
+"""What else a recorder keeps there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,10 @@ def entries(path: Path) -> Iterator[Entry]:
 def unfinished(path: Path) -> dict[str, int]:
     """Of what is being recorded, or was when its recorder stopped, the number of pieces that are done."""
     pieces: dict[str, int] = {}
-    for file in sorted(path.glob(f"{PARTIAL}/*/*/*.json")):
-        name = file.parent.relative_to(path / PARTIAL).as_posix()
-        pieces[name] = pieces.get(name, 0) + 1
+    for file in sorted(path.glob(f"{PARTIAL}/[!.]*/**/*.json")):
+        if file.name not in NO_PIECES:
+            name = file.relative_to(path / PARTIAL).parts[0]
+            pieces[name] = pieces.get(name, 0) + 1
     return pieces
 
 

@@ -18,6 +18,7 @@ from torch import nn
 from rota.core.atomic import written
 from rota.core.change import Change
 from rota.core.errors import InputError
+from rota.training.clock import StoppedClock
 from rota.training.describe import describe
 from rota.training.trainer import Progress, Trainer
 
@@ -45,6 +46,11 @@ def load(path: Path, trainer: Trainer) -> dict[str, Any]:
             f"{path}: is the checkpoint of another network (structure {state['started_as']}, "
             f"this is {started}); give the model, data and size it was trained with"
         )
+    if state["optimizer_class"] != type(trainer.optimizer).__name__:
+        raise InputError(
+            f"{path}: was trained with {state['optimizer_class']}, this is "
+            f"{type(trainer.optimizer).__name__}; give the optimizer it was trained with"
+        )
     _restore(path, trainer, state)
     extra: dict[str, Any] = state["extra"]
     return extra
@@ -61,6 +67,7 @@ def _state(trainer: Trainer) -> dict[str, Any]:
         "teacher": None
         if teacher is None
         else {"network": teacher.network.state_dict(), **teacher.state_dict()},
+        "optimizer_class": type(trainer.optimizer).__name__,
         "optimizer": trainer.optimizer.state_dict(),
         "hyper": {name: getattr(trainer.hyper, name) for name in ("lr", "momentum", "batch_size")},
         "progress": {name: getattr(progress, name) for name in Progress.__slots__},
@@ -72,10 +79,12 @@ def _state(trainer: Trainer) -> dict[str, Any]:
 
 
 def _restore(path: Path, trainer: Trainer, state: dict[str, Any]) -> None:
-    trainer.set(**state["hyper"])
+    clock, trainer.clock = trainer.clock, StoppedClock()  # which knows no pace that would be asked of it
     for steps, change in state["history"]:
         trainer.progress.steps = steps
         trainer.change(Change.parse(change))
+    trainer.clock = clock
+    trainer.set(**state["hyper"])
     _fill(path, trainer.network, state["network"])
     for network, weights in zip(trainer.smaller, state["smaller"], strict=True):
         _fill(path, network, weights)

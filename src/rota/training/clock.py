@@ -111,3 +111,25 @@ class ProfiledClock:
 
     def fits(self, until_s: float) -> bool:
         return self._since_s + (self._steps + 1) * self._step_s <= until_s * (1 + 1e-12)
+
+
+class StoppedClock:
+    """Stands still: for steps that are timed from outside, or not at all."""
+
+    def now_s(self) -> float:
+        return 0.0
+
+    def state_dict(self) -> dict[str, float]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        pass
+
+    def pace(self, structure: Structure, batch_size: int) -> None:
+        pass
+
+    def step(self) -> None:
+        pass
+
+    def fits(self, until_s: float) -> bool:
+        return True

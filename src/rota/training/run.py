@@ -40,8 +40,8 @@ class Turns:
     changes: int = 0
     """Changes of the network that have been asked for."""
     room: bool = False
-    grown_for: int = 0
-    """Growths since there is room."""
+    growths: int = 0
+    """That the network had when there was room the last time."""
     rows: list[dict[str, Any]] = field(default_factory=list)
     """The epochs so far."""
 
@@ -109,7 +109,7 @@ class Run:
 
     def _check_budget(self, trainer: Trainer, epoch: Epoch) -> None:
         """A wall clock only shows afterwards that not even one batch fitted."""
-        if epoch.ended == "time" and trainer.progress.steps <= 1:
+        if epoch.ended == "time" and trainer.progress.steps <= 1 and epoch.at_s > self.config.until_s:
             raise InputError(
                 f"budget_s: {self.config.budget_s:g} s is shorter than the first batch, which took until "
                 f"{epoch.at_s:.2g} s; give more time, or a smaller batch_size"
@@ -127,17 +127,20 @@ class Run:
         if trainer.progress.epoch_steps:
             return  # an epoch is under way
         while self._interrupted(trainer.clock.now_s()):
-            turns.room = self.config.allocation[turns.allocation].to == "up"
+            self._move(trainer, up=self.config.allocation[turns.allocation].to == "up")
             turns.allocation += 1
-            if not turns.room:
-                for _ in range(turns.grown_for):
-                    trainer.change(SHRINK)
-                turns.grown_for = 0
         if turns.room and turns.changes < len(self.config.changes):
-            change = Change.parse(self.config.changes[turns.changes])
-            trainer.change(change)
+            trainer.change(Change.parse(self.config.changes[turns.changes]))
             turns.changes += 1
-            turns.grown_for += change.grows
+
+    def _move(self, trainer: Trainer, *, up: bool) -> None:
+        """Room is given, or what has grown in it is taken back."""
+        turns = self.turns
+        if up and not turns.room:
+            turns.growths = len(trainer.smaller)
+        while not up and len(trainer.smaller) > turns.growths:
+            trainer.change(SHRINK)
+        turns.room = up
 
     # ── the folder ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -171,8 +174,15 @@ class Run:
             raise InputError(
                 f"{config.profile}: says nothing of seconds per step; give a tree that rota recorded"
             )
-        size = tree.details["asked"]["setup"]["hyper"]["batch_size"]
-        return ProfiledClock({(name, size): s for name, s in seconds.items()})
+        asked = tree.details["asked"]["setup"]
+        for name in ("model", "data", "size"):
+            if asked[name] != getattr(config.setup, name):
+                raise InputError(
+                    f"profile: {config.profile} was recorded with {name} {asked[name]!r}, this is "
+                    f"{getattr(config.setup, name)!r}; give one that was recorded with the same"
+                )
+        size = asked["hyper"]["batch_size"]
+        return ProfiledClock({(structure, size): s for structure, s in seconds.items()})
 
     def _save(self, trainer: Trainer) -> None:
         turns = {name: getattr(self.turns, name) for name in Turns.__slots__}

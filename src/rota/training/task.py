@@ -28,6 +28,8 @@ class Task(Protocol):
     """How many numbers the network answers with."""
     metric: str
     """The entry of `evaluate` that says how well the network does; larger is better."""
+    scores: bool
+    """Whether the outputs are scores of classes, which a smaller network can learn from a larger one."""
     examples: int
     """How many examples one pass over the data has."""
 

@@ -95,6 +95,24 @@ class Progress:
     epoch_began_s: float = 0.0
 
 
+class Statistics:
+    """What a network gathers while it computes, and how to undo what one batch has done to it."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._now = list(network.buffers())
+        self._kept = [buffer.clone() for buffer in self._now]
+
+    def keep(self) -> None:
+        """Remember it as it is."""
+        for kept, now in zip(self._kept, self._now, strict=True):
+            kept.copy_(now)
+
+    def restore(self) -> None:
+        """Make it what it was."""
+        for kept, now in zip(self._kept, self._now, strict=True):
+            now.copy_(kept)
+
+
 class Trainer:
     """A network in training. `network`, `progress` and `history` are for reading."""
 
@@ -123,10 +141,11 @@ class Trainer:
         self.teacher: Teacher | None = None
         self.optimizer = optimizer(optimizer_name, network.parameters(), self.hyper)
         self._structure: Structure | None = None
+        self._statistics = Statistics(network)
         self.started_as = self.structure.fingerprint
         torch.manual_seed(seed)  # dropout draws from the global generator
         network.train()
-        self._set_pace()
+        self.clock.pace(self.structure, self.hyper.batch_size)
 
     @property
     def structure(self) -> Structure:
@@ -158,18 +177,22 @@ class Trainer:
         A step that makes the loss infinite or NaN, or does not fit into memory, ends the epoch as `failed`;
         the weights are those from before that step.
         """
+        ended: Ended = "failed"
+        metrics: dict[str, float] = {}
         failure = ""
         if self.progress.epoch_steps == 0:
             self.progress.epoch_began_s = self.clock.now_s()
         try:
             ended = self._train(until_s, until_steps, interrupted, on_step)
+            if evaluate and ended == "whole":
+                metrics = self.task.evaluate(self.network)
         except Diverged as error:
             ended, failure = "failed", str(error)
         except (MemoryError, RuntimeError) as error:
             if not _out_of_memory(error):
                 raise
             ended, failure = "failed", self._say_out_of_memory()
-        return self._close(ended, failure, evaluate)
+        return self._close(ended, failure, metrics)
 
     def _train(
         self,
@@ -180,8 +203,8 @@ class Trainer:
     ) -> Ended:
         progress, clock, whole = self.progress, self.clock, self.epoch_length
         whole_s = progress.epoch_began_s + (self.length.seconds or math.inf)
-        while progress.epoch_steps != whole:
-            if progress.steps == until_steps:
+        while whole is None or progress.epoch_steps < whole:
+            if until_steps is not None and progress.steps >= until_steps:
                 return "steps"
             if not clock.fits(until_s):
                 return "time"
@@ -197,9 +220,11 @@ class Trainer:
     def _step(self) -> None:
         progress, size = self.progress, self.hyper.batch_size
         batch = self.task.batch(self.network, progress.position, size)
+        self._statistics.keep()
         loss = self._loss(batch)
         value = loss.item()
         if not math.isfinite(value):
+            self._statistics.restore()
             raise Diverged(f"the loss is {value} at step {progress.steps + 1}; try a smaller lr")
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -215,10 +240,9 @@ class Trainer:
         loss = self.task.loss(outputs, batch)
         return loss if self.teacher is None else self.teacher.loss(outputs, batch, loss)
 
-    def _close(self, ended: Ended, failure: str, evaluate: bool) -> Epoch:
+    def _close(self, ended: Ended, failure: str, metrics: dict[str, float]) -> Epoch:
         progress = self.progress
         loss = progress.epoch_loss / progress.epoch_steps if progress.epoch_steps else math.nan
-        metrics = self.task.evaluate(self.network) if evaluate and ended == "whole" else {}
         lr, number = self.lr, progress.epochs
         if ended not in ("steps", "time"):  # a budget that is over leaves the epoch open
             progress.epochs += 1
@@ -261,8 +285,8 @@ class Trainer:
             self._shrink()
         self.history.append(Made(self.progress.steps, change))
         self._structure = None
+        self._statistics = Statistics(self.network)
         self._reset_lr()
-        self._set_pace()
 
     def _grow(self, change: Change) -> None:
         names = blocks(self.network)
@@ -274,6 +298,11 @@ class Trainer:
             deepen(self.network, name, optimizer=self.optimizer, calibration=self._calibration())
         else:
             widen(self.network, _layer_in(self.network, name), change.width, optimizer=self.optimizer)
+        try:
+            self.clock.pace(describe(self.network), self.hyper.batch_size)
+        except InputError:  # nobody has measured what it has become
+            self.network, self.optimizer = before, carry(self.optimizer, self.network, before)
+            raise
         self.smaller.append(before)
 
     def _calibration(self) -> torch.Tensor | None:
@@ -289,27 +318,26 @@ class Trainer:
         large, small = self.network, self.smaller.pop()
         shrink(large, small)
         self.optimizer = carry(self.optimizer, large, small)
-        if not self._just_shrunk():  # the largest teaches if several growths are taken back at once
+        if self.task.scores and not self._just_shrunk():  # the largest teaches if several shrink at once
             self.teacher = Teacher(large)
         self.network = small.train()
+        self.clock.pace(describe(small), self.hyper.batch_size)
 
     def _just_shrunk(self) -> bool:
         return bool(self.history) and self.history[-1] == (self.progress.steps, SHRINK)
 
     def set(self, **values: Any) -> None:
         """Change hyper-parameters: `lr`, `momentum`, `batch_size`. A new `lr` starts to fall anew."""
-        self.hyper = replace(self.hyper, **values)
+        wanted = replace(self.hyper, **values)
+        self.clock.pace(self.structure, wanted.batch_size)
+        self.hyper = wanted
         if "lr" in values:
             self.progress.since_change = 0
         tell(self.optimizer, self.lr, self.hyper.momentum)
-        self._set_pace()
 
     def _reset_lr(self) -> None:
         self.progress.since_change = 0
         tell(self.optimizer, self.lr, self.hyper.momentum)
-
-    def _set_pace(self) -> None:
-        self.clock.pace(self.structure, self.hyper.batch_size)
 
 
 def _layer_in(network: nn.Module, block: str) -> str:

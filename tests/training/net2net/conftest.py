@@ -1,7 +1,5 @@
 """Networks that have really learnt, and one thread for all these small ones."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from sklearn.datasets import load_digits
@@ -9,15 +7,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rota.training.blocks import conv_block, linear_block
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """More only get in each other's way."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

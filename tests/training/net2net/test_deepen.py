@@ -1,15 +1,16 @@
 """Deeper networks: what holds in evaluation mode, in training mode, and for the optimiser."""
 
 import copy
+import pickle
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rota.training.blocks import conv_block, linear_block
+from rota.training.blocks import Block, conv_block, linear_block
 from rota.training.describe import describe
-from rota.training.net2net import blocks, deepen, widen
+from rota.training.net2net import NotGrowable, blocks, deepen, widen
 from rota.training.net2net.grown import Grown
 from rota.training.torchvision import torchvision
 
@@ -231,6 +232,68 @@ def test_a_new_optimiser_for_the_grown_network_takes_the_old_ones_state(learnt):
     fresh.load_state_dict(optimizer.state_dict())
     for weight in network.parameters():
         assert torch.equal(fresh.state[weight]["exp_avg"], optimizer.state[weight]["exp_avg"])
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_new_weights_of_a_normalisation_without_any_join_those_of_the_layer(marked):
+    parts = [nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2, affine=False), nn.ReLU()]
+    block = Block(*parts) if marked else nn.Sequential(*parts)
+    network = nn.Sequential(block, nn.Conv2d(2, 1, 3))
+    groups = [{"params": network[1].parameters()}, {"params": network[0].parameters(), "lr": 0.5}]
+    optimizer = torch.optim.SGD(groups, lr=0.1)
+    deepen(network, "0" if marked else "0.0", optimizer=optimizer)
+    trained = [id(weight) for weight in optimizer.param_groups[1]["params"]]
+    assert trained == [id(weight) for weight in network[0].parameters()]
+    assert len(trained) == 6
+
+
+class Reading(nn.Module):
+    """Asks its layers for their sizes and weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.fc, self.head = nn.Conv2d(1, 3, 3), nn.Linear(12, 4), nn.Linear(4, 2)
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = functional.relu(self.norm(self.conv(x))) * self.norm.eps * 1e5
+        y = functional.relu(self.fc(x.reshape(-1, self.fc.in_features)))
+        return self.head(y) + self.fc.weight.sum()
+
+
+def test_a_network_that_asks_its_layers_for_what_they_have_goes_on_doing_so():
+    torch.manual_seed(0)
+    network, images = Reading(), torch.randn(5, 1, 4, 4)
+    before = evaluated(network, images)
+    for name in ("conv", "fc", "fc", "conv"):
+        deepen(network, name, calibration=images)
+    assert isinstance(network.fc, Grown)
+    assert isinstance(network.norm, Grown)
+    assert network.fc.weight is network.fc.part.weight
+    assert "track_running_stats" not in vars(network.norm)
+    for each in (network, copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
+        assert difference(before, evaluated(each, images)) <= 1e-6
+        assert list(each.state_dict()) == list(network.state_dict())
+        assert len(describe(each).layers) == len(describe(network).layers)
+    with pytest.raises(NotGrowable, match=r"fc\.original: its weights are also used elsewhere"):
+        widen(network, "fc", 9)
+    with pytest.raises(AttributeError, match="'Linear' object has no attribute 'missing'"):
+        _ = network.fc.missing
+
+
+class Copied(nn.ReLU):
+    """Says how it is to be copied."""
+
+    def __deepcopy__(self, memo: dict) -> "Copied":
+        return Copied()
+
+
+def test_what_has_grown_around_a_part_is_copied_whole():
+    grown = Grown(Copied())
+    grown.grow([nn.Linear(2, 2)])
+    again = copy.deepcopy(grown)
+    assert [type(each) for each in again] == [Copied, nn.Linear]
+    assert not hasattr(Grown.__new__(Grown), "anything")
 
 
 def test_what_is_frozen_and_not_trained_stays_so():

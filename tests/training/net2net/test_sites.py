@@ -1,11 +1,13 @@
 """Where networks can grow, where not and why; a refusal leaves everything as it was."""
 
 import copy
+import warnings
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import parametrizations, prune
 
 from rota.core.errors import InputError
 from rota.training.blocks import Block, conv_block, linear_block
@@ -104,6 +106,22 @@ UNWIDENABLE = {
 }
 
 
+def weight_norm(part: nn.Module) -> nn.Module:
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):
+        return nn.utils.weight_norm(part)
+
+
+COMPUTED = {
+    "weight_norm": weight_norm,
+    "spectral_norm": nn.utils.spectral_norm,
+    "pruning": lambda part: prune.random_unstructured(part, "weight", 0.3),
+    "pruned bias": lambda part: prune.random_unstructured(part, "bias", 0.3),
+    "parametrised": parametrizations.weight_norm,
+    "orthogonal": parametrizations.orthogonal,
+}
+"""Ways to compute a layer's weights from others whenever it runs."""
+
+
 def untouched(network: nn.Module, grow, error: str) -> None:
     """The error comes, and network and optimiser are as they were."""
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
@@ -130,6 +148,81 @@ def test_what_cannot_grow_wider_says_why_and_stays(case):
     network, name, width, error = UNWIDENABLE[case]
     assert name not in layers(network) or case == "narrower"
     untouched(network, lambda net, optimizer: widen(net, name, width, optimizer=optimizer), error)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("at", ["1", "4"])
+def test_weights_that_are_computed_from_others_do_not_become_wider(way, at):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+    COMPUTED[way](network.get_submodule(at))
+    with torch.no_grad():
+        network(torch.ones(2, 3))
+    assert layers(network) == []
+    computed = f"^{at}: its weights are computed from others"
+    error = computed if type(network[4]) is nn.Linear else r"goes into 4 \(ParametrizedLinear\)"
+    with pytest.raises(NotGrowable, match=error):
+        widen(network, "1", 5)
+    assert network(torch.ones(2, 3)).shape == (2, 2)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+@pytest.mark.parametrize("marked", [False, True])
+def test_weights_that_are_computed_from_others_are_not_imitated(way, marked):
+    network = nn.Sequential((Block if marked else nn.Sequential)(nn.Linear(3, 3), nn.ReLU()))
+    COMPUTED[way](network[0][0])
+    name = "0" if marked else "0.0"
+    assert blocks(network) == []
+    with pytest.raises(NotGrowable, match=f"^{name}: its weights are computed from others"):
+        deepen(network, name)
+
+
+@pytest.mark.parametrize("way", ["pruning", "parametrised"])
+def test_nor_are_those_of_what_has_grown(way):
+    network = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    deepen(network, "0")
+    COMPUTED[way](network[1].new[0])
+    assert blocks(network) == []
+    with pytest.raises(NotGrowable, match=r"^1: its weights are computed from others"):
+        deepen(network, "0")
+
+
+def test_a_normalisation_whose_weights_are_computed_stays():
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Conv2d(2, 1, 3))
+    prune.random_unstructured(network[1], "weight", 0.5)
+    assert layers(network) == blocks(network) == []
+    with pytest.raises(NotGrowable, match=r"^1: its weights are computed from others"):
+        widen(network, "0", 5)
+    with pytest.raises(NotGrowable, match=r"^0: its weights are computed from others"):
+        deepen(network, "0")
+
+
+POSITIONS = {
+    "positions": (
+        lambda: nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)),
+        *((5, 4, 2), r"goes into 1 \(BatchNorm1d\), and .*; if not, put nn.Flatten"),
+    ),
+    "planes": (
+        lambda: nn.Sequential(nn.Linear(2, 4), nn.BatchNorm2d(4), nn.ReLU(), nn.Linear(4, 3)),
+        *((5, 4, 3, 2), r"goes into 1 \(BatchNorm2d\)"),
+    ),
+    "one mean of three": (
+        lambda: Calls(
+            lambda own, x: own.b(own.a(x).mean([2, 3])), **{"a": nn.Conv3d(1, 4, 1), "b": nn.Linear(8, 3)}
+        ),
+        *((5, 1, 2, 2, 8), "goes into mean"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", POSITIONS)
+def test_what_might_be_about_positions_does_not_become_wider(case):
+    build, shape, error = POSITIONS[case]
+    network, name = build(), "a" if case == "one mean of three" else "0"
+    network(torch.randn(shape))
+    assert layers(network) == []
+    with pytest.raises(NotGrowable, match=error):
+        widen(network, name, 6)
+    network(torch.randn(shape))
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,34 @@ def test_ways_to_lay_places_in_a_row(flatten):
     assert difference(before, evaluated(network, images)) <= 1e-6
 
 
+def test_normalisation_of_rows_is_followed_through_several_layers():
+    torch.manual_seed(0)
+    hidden = [nn.Linear(8, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 4), nn.BatchNorm1d(4)]
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.BatchNorm1d(8), *hidden, nn.Linear(4, 2))
+    images = torch.randn(3, 1, 4, 4)
+    before = evaluated(network, images)
+    assert layers(network) == ["0", "3", "7"]
+    for name in layers(network):
+        widen(network, name, 7)
+    assert difference(before, evaluated(network, images)) <= 1e-6
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_the_order_of_numbers_in_memory_stays(kernel):
+    network = nn.Sequential(nn.Conv2d(3, 4, kernel), nn.ReLU(), nn.Conv2d(4, 2, kernel))
+    network = network.to(memory_format=torch.channels_last)
+    optimizer = torch.optim.Adam(network.parameters())
+    network(torch.randn(2, 3, 6, 6)).sum().backward()
+    optimizer.step()
+    widen(network, "0", 6, optimizer=optimizer)
+    for weight in (network[0].weight, network[2].weight):
+        assert weight.dim_order() == optimizer.state[weight]["exp_avg"].dim_order() == (0, 2, 3, 1)
+        assert weight.is_contiguous(memory_format=torch.channels_last)
+    plain = nn.Sequential(nn.Conv2d(3, 4, kernel), nn.ReLU(), nn.Conv2d(4, 2, kernel))
+    widen(plain, "0", 6)
+    assert all(weight.is_contiguous() for weight in plain.parameters())
+
+
 def test_training_mode_is_kept_too(learnt, digits):
     network, images = copy.deepcopy(learnt), digits[0][:64]
     widen(network, "0.0", 25, generator=torch.Generator().manual_seed(0))
@@ -144,17 +172,18 @@ def test_gradients_go_on_as_the_optimiser_expects(digits):
     """A wide network's optimiser has just what it would have had if the network had been wide before."""
     images, labels = digits[0][:64].flatten(1), digits[1][:64]
     torch.manual_seed(0)
-    early = nn.Sequential(nn.Linear(64, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 10))
+    layer = nn.Linear(64, 6)
+    early = nn.Sequential(nn.Flatten(), layer, nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 10))
     late = copy.deepcopy(early)
     states = []
     for network, first in ((early, True), (late, False)):
         optimizer = torch.optim.Adam(network.parameters(), lr=1e-12, eps=1e-30)
         if first:
-            widen(network, "0", 10, optimizer=optimizer)
+            widen(network, "1", 10, optimizer=optimizer)
         functional.cross_entropy(network(images), labels).backward()
         optimizer.step()
         if not first:
-            widen(network, "0", 10, optimizer=optimizer)
+            widen(network, "1", 10, optimizer=optimizer)
         states.append([dict(optimizer.state[weight]) for weight in network.parameters()])
     torch.testing.assert_close(states[0], states[1], rtol=1e-3, atol=1e-9)
 

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from threading import Thread
 
 import pytest
 
@@ -112,6 +113,91 @@ def test_a_sequence_equals_the_same_training_in_one_go(recorded):
         pass
     assert one.progress.steps == tree.curves[(0, 1)][-1].steps
     assert one.task.evaluate(one.network)["accuracy"] == tree.accuracy((0, 1))
+
+
+def test_the_end_of_a_sequence_is_measured_on_validation_and_on_test_images(recorded):
+    tree = trees_in(recorded)["convnet2-digits-late-seed1"]
+    clock = ProfiledClock({(name, 16): s for name, s in tree.details["seconds_per_step"].items()})
+    one = SETUP.trainer(clock, seed=1, length=Length(seconds=0.1))
+    while one.epoch(until_s=0.65, evaluate=False).ended == "whole":
+        pass
+    one.epoch(interrupted=lambda _: True)
+    while one.epoch(until_s=1.0, evaluate=False).ended == "whole":
+        pass
+    end = tree.curves[tree.never][-1]
+    assert end.accuracy == one.task.evaluate(one.network, "validation")["accuracy"]
+    assert end.test_accuracy == one.task.evaluate(one.network, "test")["accuracy"]
+    assert end.accuracy != end.test_accuracy
+    assert len(tree.curves[tree.never]) == 2  # 0.25 s are left: after two epochs, and at the end
+    assert (tree.provenance.seed, tree.provenance.command) == (1, "rota record test")
+    assert tree.provenance.device.endswith("1 thread")
+
+
+def test_a_training_that_fails_leaves_no_accuracy(tmp_path):
+    wild = Setup(
+        model="feedforward1",
+        data="digits",
+        threads=1,
+        optimizer="sgd",
+        hyper=Hyperparameters(lr=1e30, batch_size=16),
+    )
+    values = {name: getattr(CONFIG, name) for name in TreesConfig.__slots__}
+    config = TreesConfig(**{**values, "setup": wild, "actions": ("deepen 0", "nothing"), "more_seeds": {}})
+    record(tmp_path, config)
+    tree = read_tree(tmp_path / "trees" / "feedforward1-digits-early-seed0")
+    assert all(math.isnan(tree.accuracy(each)) for each in tree.sequences())
+
+
+def test_a_second_recorder_waits_and_finds_everything_done(recorded, tmp_path):
+    trees_in(recorded)
+    recorder = TreesRecorder(tmp_path, CONFIG, 1, "rota record test")
+    found = []
+
+    def second():
+        with Progress(quiet=True) as progress:
+            found.append(list(recorder.record(progress)))
+
+    with recorder.common.alone():
+        other = Thread(target=second)
+        other.start()
+        other.join(0.3)
+        assert other.is_alive()
+        shutil.copytree(recorded / "trees", tmp_path / "trees")  # the first one is done
+    other.join()
+    assert found == [[]]
+
+
+def test_nothing_of_other_settings_is_left_after_a_stop_and_a_resumption(recorded, tmp_path, monkeypatch):
+    """Stopped while the second seed is recorded: the pieces of the first go in the end, too."""
+
+    def stopping(branch: Branch, paces):
+        if branch.seed == 1 and branch.actions:
+            raise KeyboardInterrupt
+        grow(branch, paces)
+
+    monkeypatch.setattr(recorder_module, "grow", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        record(tmp_path)
+    monkeypatch.setattr(recorder_module, "grow", grow)
+    record(tmp_path)
+    assert [path for path in (tmp_path / "partial").rglob("*") if path.is_file()] == []
+
+
+def test_a_scenario_added_to_something_unfinished_is_recorded(recorded, tmp_path, monkeypatch):
+    def stopping(branch: Branch, paces):
+        if branch.actions:
+            raise KeyboardInterrupt
+        grow(branch, paces)
+
+    monkeypatch.setattr(recorder_module, "grow", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        record(tmp_path)
+    monkeypatch.setattr(recorder_module, "grow", grow)
+    values = {name: getattr(CONFIG, name) for name in TreesConfig.__slots__}
+    more = TreesConfig(**{**values, "scenarios": {**CONFIG.scenarios, "middle": 0.5}, "more_seeds": {}})
+    assert len(record(tmp_path, more)) == 3
+    late = read_tree(tmp_path / "trees" / "convnet2-digits-late-seed0")
+    assert late.accuracies() == trees_in(recorded)["convnet2-digits-late-seed0"].accuracies()
 
 
 def test_what_is_recorded_is_not_recorded_again(recorded, monkeypatch):

@@ -19,15 +19,6 @@ NOBODY = nn.Identity()
 TASK = Language(device=CPU, context=32)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Small networks are faster on one thread, and much so where others work too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class Repeats(nn.Module):
     """Expects each byte to come again."""
 

@@ -16,15 +16,6 @@ CPU = torch.device("cpu")
 KINDS = {"a2c": A2C, "dqn": DQN}
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Small networks are faster on one thread, and much so where others work too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class Run:
     """A network in training, as a trainer would train it."""
 

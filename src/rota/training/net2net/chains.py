@@ -8,7 +8,7 @@ from rota.training.blocks import Block
 from rota.training.net2net.activation import activation_of, is_idempotent
 from rota.training.net2net.graph import View
 from rota.training.net2net.grown import Grown, NotGrowable, before, original, present
-from rota.training.net2net.identity import LAYERS, NORMS
+from rota.training.net2net.identity import NORMS, is_layer
 from rota.training.net2net.site import Site, behind, neighbours
 
 _TWICE = "ReLU, ReLU6, Hardtanh or Identity, for which twice is once"
@@ -39,7 +39,7 @@ def _steps(block: nn.Module) -> Iterator[nn.Module]:
 
 def layer_name(view: View, node: fx.Node) -> str | None:
     """The name of the layer that a node runs if it is a convolution or linear layer."""
-    return before(view.network, str(node.target)) if type(view.module(node)) in LAYERS else None
+    return before(view.network, str(node.target)) if is_layer(view.module(node)) else None
 
 
 def chain(view: View, name: str) -> Site:
@@ -72,7 +72,7 @@ def in_sequences(network: nn.Module) -> Iterator[str]:
     for name, part in network.named_modules():
         if type(part) is nn.Sequential:
             inner = (f"{name}.{step}" if name else step for step, _ in part.named_children())
-            yield from (before(network, each) for each in inner if type(_built(network, each)) in LAYERS)
+            yield from (before(network, each) for each in inner if is_layer(_built(network, each)))
 
 
 def listed(view: View, name: str) -> Site:

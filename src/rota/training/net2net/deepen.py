@@ -37,10 +37,11 @@ def deepen(
 
 
 def _layers(like: Neighbours, moments: Moments | None) -> list[tuple[nn.Module, nn.Module]]:
-    """Each new layer with the one it imitates."""
+    """Each new layer with the one beside whose weights its own are trained."""
     new = [(identity_layer(like.layer), like.layer)]
     if like.norm is not None and moments is not None:
-        new.append((identity_norm(like.norm, moments), like.norm))
+        affine = any(True for _ in like.norm.parameters())
+        new.append((identity_norm(like.norm, moments), like.norm if affine else like.layer))
     return [*new, (another(like.activation), like.activation)]
 
 

@@ -12,6 +12,16 @@ from rota.training.net2net.graph import View
 from rota.training.net2net.grown import NotGrowable
 from rota.training.net2net.identity import CONVOLUTIONS, NORMS
 
+_UNKNOWN = -1
+"""Axes of places: the units are on the last of nobody knows how many axes."""
+_NORMALISES: dict[int, type[nn.Module]] = {
+    0: nn.BatchNorm1d,
+    1: nn.BatchNorm1d,
+    2: nn.BatchNorm2d,
+    3: nn.BatchNorm3d,
+}
+"""By the axes of places behind the units: what then normalises units, and not their places."""
+
 _UNITWISE = (
     *(
         nn.ReLU,
@@ -52,44 +62,67 @@ class Reach:
 def follow(view: View, layer: fx.Node, name: str) -> Reach:
     """Everything that a layer's units reach until they are taken in."""
     reach = Reach([], [])
-    waiting = [(layer, isinstance(view.module(layer), nn.Linear))]
+    waiting = [(layer, _places(view, layer))]
     while waiting:
-        node, flat = waiting.pop()
+        node, places = waiting.pop()
         for user in node.users:
-            goes_on = _step(view, user, flat, reach)
+            goes_on = _step(view, user, places, reach)
             if goes_on is not None:
                 waiting.append((user, goes_on))
-            elif not _taken_in(view, user, flat, reach) and not _asks(user):
-                raise NotGrowable(f"{name}: its output goes into {_called(view, user)}, and {_why(user)}")
+            elif not _taken_in(view, user, places, reach) and not _asks(user):
+                why = _why(view, user, places)
+                raise NotGrowable(f"{name}: its output goes into {_called(view, user)}, and {why}")
     if not reach.consumers:
         raise NotGrowable(f"{name}: no layer takes in its output")
     return reach
 
 
-def _step(view: View, user: fx.Node, flat: bool, reach: Reach) -> bool | None:
-    """Whether units are flat behind a node that leaves them apart; `None` if it is none."""
+def _places(view: View, layer: fx.Node) -> int:
+    """How many axes of places come behind a layer's units."""
+    part: Any = view.module(layer)
+    if isinstance(part, nn.Linear):
+        return 0 if _in_rows(view, layer) else _UNKNOWN
+    return len(part.kernel_size)
+
+
+def _in_rows(view: View, node: fx.Node) -> bool:
+    """Whether a node surely puts out one row of numbers for each example: since it was laid in a row."""
+    while node.all_input_nodes:
+        kind = _kind(view, node)
+        if kind in _ROWS:
+            return _ROWS[kind](node, view.module(node))
+        if kind is not nn.Linear and kind not in NORMS and kind not in _UNITWISE:
+            return False
+        node = node.all_input_nodes[0]
+    return False
+
+
+def _step(view: View, user: fx.Node, places: int, reach: Reach) -> int | None:
+    """The axes of places behind a node that leaves units apart; `None` if it is none."""
     kind = _kind(view, user)
-    if kind in NORMS:
+    if kind in NORMS and kind is _NORMALISES.get(places):
         reach.norms.append(str(user.target))
-        return flat
-    if kind in _UNITWISE or (kind in _SPATIAL and not flat):
-        return flat
-    flattens = _FLATTENS.get(kind)
-    return True if flattens is not None and flattens(user, view.module(user)) else None
+        return places
+    if kind in _UNITWISE or (kind in _SPATIAL and places > 0):
+        return places
+    flattens = (_ROWS | _MEANS if places == 2 else _ROWS).get(kind)
+    return 0 if flattens is not None and flattens(user, view.module(user)) else None
 
 
-def _taken_in(view: View, user: fx.Node, flat: bool, reach: Reach) -> bool:
+def _taken_in(view: View, user: fx.Node, places: int, reach: Reach) -> bool:
     """Whether a node takes units in: a convolution those with places, a linear layer those without."""
     part: Any = view.module(user)
-    convolves = type(part) in CONVOLUTIONS and part.groups == 1 and not flat
-    if convolves or (type(part) is nn.Linear and flat):
+    convolves = type(part) in CONVOLUTIONS and part.groups == 1 and places > 0
+    if convolves or (type(part) is nn.Linear and places <= 0):
         reach.consumers.append(str(user.target))
         return True
     return False
 
 
 def _kind(view: View, node: fx.Node) -> Any:
-    return type(view.module(node)) if node.op == "call_module" else node.target
+    if node.op == "call_module":
+        return type(view.module(node))
+    return node.target if node.op in ("call_function", "call_method") else None
 
 
 def _asks(node: fx.Node) -> bool:
@@ -105,9 +138,11 @@ def _called(view: View, user: fx.Node) -> str:
     return f"{user.target} ({type(part).__name__})" if part is not None else user.name
 
 
-def _why(user: fx.Node) -> str:
+def _why(view: View, user: fx.Node, places: int) -> str:
     if user.op == "output":
         return "how wide that is, is not the network's to choose"
+    if _kind(view, user) is nn.BatchNorm1d and places == _UNKNOWN:
+        return "if there are positions, that normalises these and not units; if not, put nn.Flatten() first"
     return "what that does to units that are there twice is not known"
 
 
@@ -126,14 +161,14 @@ def _over_places(node: fx.Node, _: Any) -> bool:
     return len(axes) == 1 and isinstance(axes[0], list | tuple) and {axis % 4 for axis in axes[0]} == {2, 3}
 
 
-_FLATTENS: dict[Any, Callable[[fx.Node, Any], bool]] = {
+_ROWS: dict[Any, Callable[[fx.Node, Any], bool]] = {
     nn.Flatten: lambda _, part: part.start_dim == 1 and part.end_dim == -1,
     torch.flatten: _from_one,
     "flatten": _from_one,
     "view": _keeps_examples,
     "reshape": _keeps_examples,
     torch.reshape: _keeps_examples,
-    "mean": _over_places,
-    torch.mean: _over_places,
 }
-"""What lays the places of each channel one after the other, or averages them: when it does."""
+"""What lays the places of each channel one after the other: when it does."""
+_MEANS: dict[Any, Callable[[fx.Node, Any], bool]] = {"mean": _over_places, torch.mean: _over_places}
+"""What averages the places of each channel on two axes: when it does."""

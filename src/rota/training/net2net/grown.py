@@ -32,6 +32,19 @@ class Grown(nn.Sequential):
         """The layers behind it."""
         return list(self)[1:]
 
+    def __getattr__(self, name: str) -> Any:
+        """What only the part has, such as its weight, for code that asks for it in this place.
+
+        Not what Python itself asks for: if the part says how it is to be copied, only the part is.
+        """
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            part = self.__dict__.get("_modules", {}).get(_ORIGINAL)
+            if part is None or name.startswith("__"):
+                raise
+        return getattr(part, name)
+
     def grow(self, layers: Iterable[nn.Module]) -> None:
         """Put layers behind all there are; their names cannot be mistaken for those of parts of the part."""
         for layer in layers:

@@ -5,7 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
+from rota.training.net2net.grown import NotGrowable
 from rota.training.net2net.moments import Moments
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -20,6 +22,18 @@ class Neighbours:
     layer: nn.Module
     norm: nn.Module | None
     activation: nn.Module
+
+
+def is_layer(part: nn.Module | None) -> bool:
+    """Whether a part is a convolution or linear layer, if only with weights that are computed from others."""
+    return type(part) in LAYERS or (isinstance(part, LAYERS) and is_parametrized(part))
+
+
+def refuse_computed(name: str, part: nn.Module) -> None:
+    """Weights that are computed from others whenever the part runs are not its own to change or imitate."""
+    if is_parametrized(part) or not {"weight", "bias"} <= part._parameters.keys():
+        ways = "as with weight_norm, spectral_norm or pruning"
+        raise NotGrowable(f"{name}: its weights are computed from others, {ways}; remove that first")
 
 
 def identity_layer(like: Any) -> nn.Module:

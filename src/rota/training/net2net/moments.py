@@ -110,7 +110,7 @@ def _moments(seen: list[Tensor]) -> Moments:
 def _on_trial(network: nn.Module) -> Iterator[None]:
     """Batch normalisation uses the batch and keeps nothing of it; nothing is dropped at random."""
     modes = {module: module.training for module in network.modules()}
-    tracking: list[Any] = [module for module in modes if getattr(module, "track_running_stats", False)]
+    tracking: list[Any] = [module for module in modes if vars(module).get("track_running_stats")]
     try:
         for module in modes:
             module.training = module in tracking

@@ -17,7 +17,7 @@ def refuse_foreign(optimizer: Optimizer, network: nn.Module) -> None:
 
 
 def adopt(optimizer: Optimizer, network: nn.Module, new: Iterable[tuple[nn.Module, nn.Module]]) -> None:
-    """Put the weights of new layers beside those of the layers they imitate, in the order of the network."""
+    """Put the weights of new layers beside those of the layers given with them, in the network's order."""
     for layer, like in new:
         for name, weight in layer.named_parameters():
             group = _group(optimizer, getattr(like, name, None), like)

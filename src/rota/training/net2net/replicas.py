@@ -33,10 +33,11 @@ class Replicas:
 
 
 def spread(values: Tensor, axis: int, replicas: Replicas, power: int = 0) -> Tensor:
-    """The tensor with an axis made wider, each entry times its share to a power."""
+    """The tensor with an axis made wider, each entry times its share to a power; laid out as it was."""
     narrow, units = values.detach(), values.shape[axis]
     copies = narrow.index_select(axis, replicas.source[units:].to(values.device))
-    wider = narrow.new_empty([*narrow.shape[:axis], len(replicas.source), *narrow.shape[axis + 1 :]])
+    shape = [*narrow.shape[:axis], len(replicas.source), *narrow.shape[axis + 1 :]]
+    wider = torch.empty_permuted(shape, narrow.dim_order(), dtype=narrow.dtype, device=narrow.device)
     share = replicas.share**power
     # Each number is written once: most of the time goes into touching new memory.
     _scale(narrow, share[:units], axis, wider.narrow(axis, 0, units))

@@ -11,7 +11,7 @@ from torch import fx, nn
 from rota.training.net2net.activation import activation_of
 from rota.training.net2net.graph import View, owners
 from rota.training.net2net.grown import NotGrowable, around, before
-from rota.training.net2net.identity import CONVOLUTIONS, LAYERS, NORMS
+from rota.training.net2net.identity import CONVOLUTIONS, LAYERS, NORMS, is_layer
 from rota.training.net2net.moments import Moments, after, expected, normalised
 from rota.training.net2net.site import Site, behind, neighbours, newest
 
@@ -85,7 +85,7 @@ def _channels(view: View, node: fx.Node) -> int | None:
     part: Any = grown[0] if grown else view.module(node)
     if type(part) in NORMS:
         return int(part.num_features)
-    if type(part) in LAYERS:
+    if is_layer(part):
         return int(part.out_features if isinstance(part, nn.Linear) else part.out_channels)
     if not _passes(view, node):
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from rota.training.net2net.grown import NotGrowable, around
-from rota.training.net2net.identity import CONVOLUTIONS, LAYERS, NORMS, Neighbours
+from rota.training.net2net.identity import CONVOLUTIONS, NORMS, Neighbours, is_layer, refuse_computed
 from rota.training.net2net.moments import Moments
 
 
@@ -30,21 +30,25 @@ def behind(network: nn.Module, site: Site) -> Site:
     if place is None:
         return site
     layer, norm = newest(network, place)
+    for part in filter(None, (layer, norm)):
+        refuse_computed(place, part)
     return replace(site, part=place, like=replace(site.like, layer=layer, norm=norm), promise=None)
 
 
 def newest(network: nn.Module, place: str) -> tuple[nn.Module, nn.Module | None]:
     """The last layer, and its normalisation, of what has grown in a place."""
     parts = list(network.get_submodule(place).children())[::-1]
-    layer = next(part for part in parts if type(part) in LAYERS)
+    layer = next(part for part in parts if is_layer(part))
     return layer, next((part for part in parts if type(part) in NORMS), None)
 
 
 def neighbours(name: str, layer: Any, norm: Any, activation: nn.Module) -> Neighbours:
     """The three, unless no layer behind them could pass on what it is given."""
-    if type(layer) not in LAYERS:
+    if not is_layer(layer):
         what = type(layer).__name__
         raise NotGrowable(f"{name}: {what} is before its activation, not a convolution or linear layer")
+    for part in filter(None, (layer, norm)):
+        refuse_computed(name, part)
     if isinstance(layer, CONVOLUTIONS) and any(size % 2 == 0 for size in layer.kernel_size):
         sizes = "×".join(map(str, layer.kernel_size))
         raise NotGrowable(f"{name}: its kernel is {sizes}; only an odd kernel can pass on what it is given")

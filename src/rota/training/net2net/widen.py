@@ -25,6 +25,9 @@ def widen(
     copy by itself. `noise` tells copies apart: it is added to their incoming weights, in deviations of the
     layer's weights, and what the network computes then changes accordingly.
 
+    Inputs are batches. A linear layer with batch normalisation behind it must have a flattening before it:
+    otherwise its output might have positions, and these be what is normalised.
+
     The optimiser goes on with what the copies' gradients would have left in it. Either all of this is done,
     or there is an error and the network and the optimiser are as they were.
     """

@@ -11,7 +11,7 @@ from rota.core.errors import unknown
 from rota.training.net2net.flow import Reach, follow
 from rota.training.net2net.graph import View, whole
 from rota.training.net2net.grown import NotGrowable, before
-from rota.training.net2net.identity import LAYERS
+from rota.training.net2net.identity import LAYERS, is_layer, refuse_computed
 from rota.training.net2net.optimizer import converted, exchange
 from rota.training.net2net.replicas import Replicas, remember, spread
 
@@ -78,9 +78,12 @@ class Widening:
     @classmethod
     def _at(cls, view: View, name: str, node: fx.Node) -> "Widening":
         layer: Any = view.module(node)
+        refuse_computed(name, layer)
         if getattr(layer, "groups", 1) != 1:
             raise NotGrowable(f"{name}: is a convolution in {layer.groups} groups, whose units are not alike")
         reach = follow(view, node, name)
+        for each in (*reach.norms, *reach.consumers):
+            refuse_computed(each, view.network.get_submodule(each))
         _refuse_tied(view, [str(node.target), *reach.norms, *reach.consumers])
         widening = cls(view, layer, layer.weight.shape[0], reach)
         _refuse_odd(widening, name)
@@ -134,7 +137,7 @@ def apply(changes: list[Change], wider: list[Tensor], optimizer: Optimizer | Non
 
 
 def _named(view: View) -> dict[str, fx.Node]:
-    nodes = [node for node in view.nodes if type(view.module(node)) in LAYERS]
+    nodes = [node for node in view.nodes if is_layer(view.module(node))]
     return {before(view.network, str(node.target)): node for node in nodes}
 
 

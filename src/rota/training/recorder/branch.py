@@ -45,8 +45,13 @@ class Branch:
         The trunk is shared by scenarios, so its name does not depend on which are asked for.
         """
         if not self.actions:
-            return self.folder / f"trunk-{self.config.start_s(self.scenario):g}s"
+            return self.folder / f"trunk-{self.began_s:g}-{self.config.start_s(self.scenario):g}s"
         return self.folder / self.scenario / "-".join(map(str, self.actions))
+
+    @property
+    def began_s(self) -> float:
+        """Of a piece of the trunk."""
+        return self.config.start_s(self.after) if self.after else 0.0
 
     @property
     def found(self) -> Path:
@@ -80,7 +85,7 @@ class Branch:
         config = self.config
         start_s = config.start_s(self.scenario)
         if not self.actions:
-            return start_s - (config.start_s(self.after) if self.after else 0.0)
+            return start_s - self.began_s
         decided_s = start_s + (len(self.actions) - 1) * config.epoch_s
         return config.budget_s - decided_s if self.is_last else config.epoch_s
 
@@ -145,12 +150,22 @@ def _to_the_end(config: TreesConfig, trainer: Trainer) -> Found:
             break
         if epoch.metrics:
             points.append(_point(trainer, epoch))
-    test = trainer.task.evaluate(trainer.network, "test")
-    points.append((*_point(trainer, epoch)[:5], test[trainer.task.metric]))
+    points.append((*_point(trainer, epoch)[:5], _test(trainer, epoch)))
     return points
 
 
+def _test(trainer: Trainer, epoch: Epoch) -> float:
+    """The accuracy on the test images; none if the last epoch failed."""
+    if epoch.ended == "failed":
+        return math.nan
+    found = trainer.task.evaluate(trainer.network, "test")
+    return found[trainer.task.metric]
+
+
 def _point(trainer: Trainer, epoch: Epoch) -> tuple[int, float, int, float, float, float]:
-    metrics: dict[str, Any] = epoch.metrics or trainer.task.evaluate(trainer.network)
-    loss = epoch.loss if math.isfinite(epoch.loss) else math.nan
-    return epoch.number, epoch.at_s, epoch.steps, loss, metrics[trainer.task.metric], math.nan
+    """What an epoch led to; of one that failed, no accuracy."""
+    accuracy = math.nan
+    if epoch.ended != "failed":
+        metrics: dict[str, Any] = epoch.metrics or trainer.task.evaluate(trainer.network)
+        accuracy = metrics[trainer.task.metric]
+    return epoch.number, epoch.at_s, epoch.steps, epoch.loss, accuracy, math.nan

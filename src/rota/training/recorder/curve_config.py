@@ -46,7 +46,7 @@ class CurvesConfig:
             given = dict(zip(self.grid, values, strict=True))
             if "batch_size" in given:
                 given["batch_size"] = int(given["batch_size"])
-            name = ",".join(f"{key}={value:g}" for key, value in given.items()) or "only"
+            name = ",".join(f"{key}={value:.12g}" for key, value in given.items()) or "only"
             found[name] = Hyperparameters(**{**_own(self.setup.hyper), **given})  # type: ignore[arg-type]
         return found
 

@@ -10,15 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rota.core.atomic import alone_in
 from rota.recordings.curve import Curves, Interval, Setting, read_curves, write_curves
 from rota.recordings.folder import complete
 from rota.recordings.provenance import provenance
-from rota.training.clock import Pace, ProfiledClock
+from rota.training.clock import Pace, ProfiledClock, StoppedClock
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder.curve_config import CurvesConfig
-from rota.training.recorder.pace import NoClock, measure
+from rota.training.recorder.pace import measure
 from rota.training.recorder.partial import Partial, plain, refuse_other
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.workers import carry_out
@@ -42,30 +41,36 @@ class CurvesRecorder:
 
     @property
     def partial(self) -> Partial:
-        return Partial(self.out / "partial" / f"curves-{self.config.name}")
+        return Partial(self.out, f"curves-{self.config.name}")
 
     def record(self, progress: Progress) -> Iterator[Path]:
         """Record what is missing; gives the folder when all of it is there."""
         asked = plain(asdict(self.config))
-        if complete(self.folder):
-            if read_curves(self.folder).details.get("asked") != asked:
-                raise refuse_other(self.folder)
-            return
-        with alone_in(self.partial.folder):
-            self.partial.claim(asked)
-            progress.say(f"{self.config.name}: seconds per step")
-            paces = self._paces()
-            self._train(paces, progress)
-            self._write(asked)
+        progress.say(f"{self.config.name}: waits for another recorder of the same")
+        with self.partial.alone():
+            if not self._there(asked):
+                self.partial.claim(asked)
+                progress.say(f"{self.config.name}: seconds per step")
+                paces = self._paces()
+                self._train(paces, progress)
+                self._write(asked)
+                yield self.folder
             self.partial.remove()
-        yield self.folder
+
+    def _there(self, asked: dict[str, Any]) -> bool:
+        """Whether these very curves are recorded; others of the same name are an error."""
+        if not complete(self.folder):
+            return False
+        if read_curves(self.folder).details.get("asked") != asked:
+            raise refuse_other(self.folder)
+        return True
 
     def _paces(self) -> dict[Pace, float]:
         known = self.partial.get("seconds-per-step")
         if known is None:
             sizes = sorted({hyper.batch_size for hyper in self.config.settings().values()})
             setups = [replace(self.config.setup, hyper=Hyperparameters(batch_size=size)) for size in sizes]
-            trainers = [setup.trainer(NoClock(), seed=self.config.seed) for setup in setups]
+            trainers = [setup.trainer(StoppedClock(), seed=self.config.seed) for setup in setups]
             measured = measure(trainers, device(self.config.setup.device))
             known = [[name, size, seconds] for (name, size), seconds in measured.items()]
             self.partial.put("seconds-per-step", known)

@@ -13,8 +13,7 @@ from statistics import median
 import torch
 
 from rota.core.change import Change
-from rota.core.structure import Structure
-from rota.training.clock import Pace
+from rota.training.clock import Pace, StoppedClock
 from rota.training.device import device, synchronise
 from rota.training.setup import Setup
 from rota.training.trainer import Trainer
@@ -24,33 +23,11 @@ STEPS_PER_ROUND = 4
 WARM_STEPS = 2
 
 
-class NoClock:
-    """Stands still, for steps that are timed from outside."""
-
-    def now_s(self) -> float:
-        return 0.0
-
-    def state_dict(self) -> dict[str, float]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        pass
-
-    def pace(self, structure: Structure, batch_size: int) -> None:
-        pass
-
-    def step(self) -> None:
-        pass
-
-    def fits(self, until_s: float) -> bool:
-        return True
-
-
 def grown(setup: Setup, actions: Iterable[Change], decisions: int, seed: int) -> Iterator[Trainer]:
     """A trainer for each structure that so many decisions can lead to, the one without changes first."""
     seen = set()
     for changes in product(sorted(actions, key=lambda change: change.grows), repeat=decisions):
-        trainer = setup.trainer(NoClock(), seed=seed)
+        trainer = setup.trainer(StoppedClock(), seed=seed)
         for change in changes:
             trainer.change(change)
         if trainer.structure.fingerprint not in seen:

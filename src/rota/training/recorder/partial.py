@@ -2,19 +2,34 @@
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rota.core.atomic import written
+from rota.core.atomic import alone_in, written
 from rota.core.errors import InputError
+from rota.recordings.store import PARTIAL
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
     """Pieces of a recording. Each is a file that is either whole or not there."""
 
-    folder: Path
+    out: Path
+    """Of the recordings."""
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        return self.out / PARTIAL / self.name
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One recorder at a time; others wait. The lock is not in the folder, which comes and goes."""
+        with alone_in(self.out / PARTIAL / ".locks" / self.name):
+            yield
 
     def claim(self, asked: dict[str, Any]) -> None:
         """Make sure that what is there was begun with the same settings."""
@@ -25,7 +40,7 @@ class Partial:
         elif file.read_text("utf-8") != text:
             raise InputError(
                 f"{self.folder}: something unfinished with other settings is there; finish that, record into "
-                f"another folder (--out), or delete {self.folder}*"
+                f"another folder (--out), or delete {self.folder}"
             )
 
     def put(self, name: str, value: Any) -> None:

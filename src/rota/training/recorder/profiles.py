@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from rota.core.atomic import alone_in
 from rota.core.errors import InputError
 from rota.recordings.folder import complete
 from rota.recordings.profile import Profile, Profiles, read_profiles, write_profiles
@@ -42,22 +41,28 @@ class ProfilesRecorder:
 
     @property
     def partial(self) -> Partial:
-        return Partial(self.out / "partial" / f"profiles-{self.config.name}")
+        return Partial(self.out, f"profiles-{self.config.name}")
 
     def record(self, progress: Progress) -> Iterator[Path]:
         """Measure what is missing; gives the folder when all of it is there."""
         asked = plain(asdict(self.config))
-        if complete(self.folder):
-            if read_profiles(self.folder).details.get("asked") != asked:
-                raise refuse_other(self.folder)
-            return
-        self._check_data()
-        with alone_in(self.partial.folder), threads(self.config.threads):
-            self.partial.claim(asked)
-            self._measure(progress)
-            self._write(asked)
+        progress.say(f"{self.config.name}: waits for another recorder of the same")
+        with self.partial.alone(), threads(self.config.threads):
+            if not self._there(asked):
+                self._check_data()
+                self.partial.claim(asked)
+                self._measure(progress)
+                self._write(asked)
+                yield self.folder
             self.partial.remove()
-        yield self.folder
+
+    def _there(self, asked: dict[str, Any]) -> bool:
+        """Whether these very profiles are recorded; others of the same name are an error."""
+        if not complete(self.folder):
+            return False
+        if read_profiles(self.folder).details.get("asked") != asked:
+            raise refuse_other(self.folder)
+        return True
 
     def _check_data(self) -> None:
         """What the models learn from must be there, before anything is begun."""
@@ -87,7 +92,7 @@ class ProfilesRecorder:
                 f"{config.name}: nothing could be measured ({first}); ask for something else, and delete "
                 f"{self.partial.folder}"
             )
-        where = description(device(config.device))
+        where = description(device(config.device), config.threads)
         rows = [row(cell, where, each["stages"]) for cell, each in found.items() if "stages" in each]
         origin = provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES)
         write_profiles(self.folder, Profiles(tuple(rows), origin, {"asked": asked, "failed": failed}))

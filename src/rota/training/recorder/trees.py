@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from rota.core.atomic import alone_in
 from rota.recordings.folder import complete
 from rota.recordings.provenance import provenance
 from rota.recordings.store import recording_folders
@@ -42,30 +41,31 @@ class TreesRecorder:
 
     @property
     def common(self) -> Partial:
-        """What unfinished trees of all seeds share."""
-        return Partial(self.out / "partial" / self.name)
+        """All that is unfinished, of all seeds."""
+        return Partial(self.out, self.name)
 
-    def partial(self, seed: int) -> Path:
+    def pieces(self, seed: int) -> Path:
         """The pieces of unfinished trees of one seed."""
-        return self.out / "partial" / f"{self.name}-seed{seed}"
+        return self.common.folder / f"seed{seed}"
 
     def record(self, progress: Progress) -> Iterator[Path]:
         """Record what is missing; gives the folder of each tree when it is there."""
-        asked = [pair for pair in self.config.asked() if not self._there(*pair)]
-        if not asked:
-            return
-        with alone_in(self.common.folder):
-            self.common.claim(self._asked())
-            progress.say(f"{self.name}: seconds per step")
-            seconds = self._paces()
-            unfinished = {branch.file: branch for pair in asked for branch in self._open(*pair)}
-            progress.expect(sum(branch.seconds for branch in unfinished.values()))
-            for scenario, seed in asked:
-                self._grow(scenario, seed, seconds, progress)
-                yield self._write(scenario, seed, seconds)
-            for seed in {seed for _, seed in asked}:
-                shutil.rmtree(self.partial(seed))
+        progress.say(f"{self.name}: waits for another recorder of the same")
+        with self.common.alone():
+            asked = [pair for pair in self.config.asked() if not self._there(*pair)]
+            if asked:
+                yield from self._record(asked, progress)
             self.common.remove()
+
+    def _record(self, asked: list[tuple[str, int]], progress: Progress) -> Iterator[Path]:
+        self.common.claim(self._asked())
+        progress.say(f"{self.name}: seconds per step")
+        seconds = self._paces()
+        unfinished = {branch.file: branch for pair in asked for branch in self._open(*pair)}
+        progress.expect(sum(branch.seconds for branch in unfinished.values()))
+        for scenario, seed in asked:
+            self._grow(scenario, seed, seconds, progress)
+            yield self._write(scenario, seed, seconds)
 
     def _there(self, scenario: str, seed: int) -> bool:
         """Whether this very tree is recorded; one of the same name with other settings is an error."""
@@ -95,7 +95,7 @@ class TreesRecorder:
 
     def _branches(self, scenario: str, seed: int) -> list[Branch]:
         """Every piece of a tree, each after its parent."""
-        branch = partial(Branch, self.config, seed, folder=self.partial(seed))
+        branch = partial(Branch, self.config, seed, folder=self.pieces(seed))
         trunk, name = [], scenario
         while True:
             before = previous(self.config, name)
@@ -151,7 +151,7 @@ class TreesRecorder:
             details={"asked": self._asked(), "seconds_per_step": _plain(seconds)},
         )
         write_tree(folder, tree)
-        shutil.rmtree(self.partial(seed) / scenario)
+        shutil.rmtree(self.pieces(seed) / scenario)
         return folder
 
     # ── seconds per step ────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from threading import Thread
 from typing import TypeVar
 
 from rota.core.errors import RotaError
@@ -28,6 +29,7 @@ def carry_out(
     What comes after a piece goes before what was ready earlier, so that branches end one by one.
     """
     waiting = list(reversed(list(ready)))
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
         running: dict[Future[None], Piece] = {}
@@ -48,10 +50,18 @@ def carry_out(
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                process.terminate()
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()  # whoever waits for the end of a long piece would wait for nothing
 
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose recorder was killed would train beside the next one, and never end."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

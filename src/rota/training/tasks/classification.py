@@ -23,6 +23,7 @@ class Classification:
     """Images in, a score for each class out. It has no state: a position in the stream says it all."""
 
     metric = "accuracy"
+    scores = True
 
     def __init__(self, splits: Splits, *, device: torch.device, seed: int = 0, augment: bool = False) -> None:
         channels, height, width = splits.train.images.shape[1:]

@@ -34,6 +34,7 @@ class Language:
 
     outputs = VOCABULARY
     metric = "accuracy"
+    scores = True
 
     def __init__(self, *, device: torch.device, seed: int = 0, context: int = 64) -> None:
         if context < 1:

@@ -38,6 +38,7 @@ class A2C:
     """A batch is what the network did just now, in a few games side by side. Implements `Task`."""
 
     inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
+    scores = False
     trace = 0.95
     """λ of the generalised advantage estimate."""
     value_weight = 0.5
@@ -109,6 +110,7 @@ class DQN:
     """
 
     inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
+    scores = False
     capacity = 20_000
     warm_up = 64
     """Rounds of all games that are played at random first."""
