@@ -22,10 +22,17 @@ for argument in "$@"; do
         --out) next=out && continue ;;
         --out=*) out="${argument#--out=}" && continue ;;
         --workers | --set) next=argument ;;
-        -h | --help) exec "$python" -P -m rota record --help ;;
+        -h | --help)
+            sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+            exec "$python" -P -m rota record --help
+            ;;
     esac
-    if [[ $argument == *.toml ]]; then configs+=("$argument"); else arguments+=("$argument"); fi
+    if [[ $argument == -* ]]; then arguments+=("$argument"); else configs+=("$argument"); fi
 done
+if [[ -n $next ]]; then
+    echo "record.sh: ${*: -1}: what? Give it a value" >&2
+    exit 2
+fi
 if [[ -n $quick && ${#configs[@]} == 0 ]]; then
     configs=("${here}config/record/quick.toml")
     [[ $out != "${here}results/recordings" ]] || out="${here}results/quick-recordings"

@@ -76,6 +76,10 @@ def test_killed_at_any_moment_it_goes_on_and_all_of_it_is_there(record, here):
         (["curves.toml"], "curves[0]: grid: unknown hyper-parameter 'learning_rate'. Known: lr, momentum"),
         (["trees.toml", "--workers", "0"], "--workers 0: give 1 or more"),
         (["trees.toml", "--set", "trees=[]"], "nothing to record"),
+        ([], "which configuration?"),
+        (["trees.toml", "--set", "trees.epoch_s=1e-9"], "a step of the slowest structure takes"),
+        (["trees.toml", "--set", 'trees.actions=["deepen 7", "nothing"]'], "has 1 blocks, counted from 0"),
+        (["trees.toml", "--set", "trees.budgets=1"], "Did you mean 'budget_s'"),
     ],
 )
 def test_mistakes_are_told_in_one_line_with_exit_code_2(record, words, message):
@@ -83,3 +87,15 @@ def test_mistakes_are_told_in_one_line_with_exit_code_2(record, words, message):
     assert code == 2
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_a_start_that_failed_does_not_stand_in_the_way_of_the_next(record, here):
+    assert record("trees.toml", "--set", 'trees.actions=["deepen 7", "nothing"]')[0] == 2
+    assert record("trees.toml", "--set", "trees.epoch_s=1e-9")[0] == 2
+    assert not [path for path in (here / "results").rglob("*") if path.is_file()]
+
+
+def test_the_keys_of_the_configuration_can_be_listed(record):
+    code, out, _ = record("--help-config")
+    assert code == 0
+    assert "trees" in out

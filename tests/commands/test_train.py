@@ -1,6 +1,10 @@
 """`rota train`, as its user sees it."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -40,7 +44,8 @@ def test_it_prints_a_line_per_epoch_and_the_end(train, here):
 
 def test_a_second_call_says_the_same_without_training(train):
     first = train("small.toml")
-    assert train("small.toml") == first
+    note = "note: results/train/small is trained already; --again trains it anew\n"
+    assert train("small.toml") == (0, first[1], note)
 
 
 def test_again_trains_anew_but_deletes_only_runs(train, here):
@@ -84,6 +89,47 @@ def test_a_run_that_fails_ends_with_exit_code_1(train):
     code, out, _ = train("small.toml", "--set", "setup.hyper.lr=1e30", "--set", "setup.optimizer=sgd")
     assert code == 1
     assert "try a smaller lr" in out
+
+
+def test_changes_of_the_network_are_told(train, here):
+    (here / "grow.toml").write_text(
+        'changes = ["deepen 0", "shrink"]\nallocation = [{ at_s = 0, to = "up" }]\n' + SMALL
+    )
+    _, out, _ = train("grow.toml")
+    assert [line.split()[-2:] for line in out.splitlines() if line.startswith(" ")] == [
+        ["deepen", "0"],
+        ["3", "shrink"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["setup.data=cifar11", "setup.model=resnet19", 'changes=["deepen 9"]', "budget_s=1e-9"]
+)
+def test_a_start_that_failed_does_not_stand_in_the_way_of_the_next(train, wrong):
+    up = ["--set", 'allocation=[{at_s = 1, to = "up"}]']
+    assert train("small.toml", *up, "--set", wrong)[0] == 2
+    assert train("small.toml")[0] == 0
+
+
+def test_interrupted_it_saves_what_was_trained_and_goes_on_from_there(here):
+    (here / "long.toml").write_text(
+        SMALL.replace("epochs = 2", "budget_steps = 4000").replace("= 3", "= 3000")
+    )
+    command = [sys.executable, "-m", "rota", "train", "long.toml", "--set", "setup.hyper.batch_size=4"]
+    running = subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True)
+    while not (here / "results/train/long/train.toml").exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
+    running.send_signal(signal.SIGINT)
+    assert "interrupted" in running.communicate()[1]
+    assert running.returncode == 130
+    assert (here / "results/train/long/checkpoint.pt").exists()
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
+    assert done.stdout.count("epoch") == 1
+    straight = subprocess.run(
+        [*command, "--out", "other"], cwd=here, capture_output=True, text=True, check=True
+    )
+    assert straight.stdout.splitlines()[-3:-1] == done.stdout.splitlines()[-3:-1]  # to the last digit shown
 
 
 def test_a_grid_trains_each_point_in_a_folder_of_its_own(train, here):

@@ -40,3 +40,16 @@ def test_putting_leaves_the_original_alone_and_makes_tables_on_the_way():
 def test_values_are_shown_as_toml_writes_them():
     value = {"a": True, "b": [1, 2.5, "x"], "c": {"d": Path("e/f")}}
     assert show(value) == "{a = true, b = [1, 2.5, 'x'], c = {d = 'e/f'}}"
+
+
+def test_a_key_in_a_list_of_tables_is_set_in_each():
+    table = {"trees": [{"budget_s": 1, "setup": {}}, {"budget_s": 2}]}
+    assert put(table, ("trees", "setup", "model"), "a") == {
+        "trees": [{"budget_s": 1, "setup": {"model": "a"}}, {"budget_s": 2, "setup": {"model": "a"}}]
+    }
+
+
+@pytest.mark.parametrize("value", [[], [1, 2], "text", 3])
+def test_a_key_below_what_is_not_a_table_is_refused(value):
+    with pytest.raises(ConfigError, match="is not a table"):
+        put({"trees": value}, ("trees", "budget_s"), 1)

@@ -21,11 +21,12 @@ def add_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add(
-        "config", type=Path, nargs="+", metavar="CONFIG", help="what to record, e.g. config/record/trees.toml"
+        "config", type=Path, nargs="*", metavar="CONFIG", help="what to record, e.g. config/record/quick.toml"
     )
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where recordings go ({OUT})")
     add("--workers", type=int, metavar="N", help="processes side by side (one per core)")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting")
+    add("--help-config", action="store_true", help="list the keys of the configuration")
     add("--quiet", action="store_true", help="no progress bar")
 
 
@@ -37,6 +38,15 @@ def run(args: argparse.Namespace) -> int:
     from rota.config.bind import bind
     from rota.config.load import override, read
     from rota.training.recorder.experiment import RecordConfig
+
+    if args.help_config:
+        from rota.config.describe import help_text
+
+        print(help_text(RecordConfig))
+        return 0
+    if not args.config:
+        raise ConfigError("which configuration? Give a file, for example config/record/quick.toml")
+
     from rota.training.recorder.progress import Progress
     from rota.training.recorder.record import record
     from rota.training.setup import cores

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.core.errors import InputError
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -78,6 +80,8 @@ def _adaptation(args: argparse.Namespace) -> None:
     from rota.recordings.library import read_library
 
     trees = [held.what for held in read_library(args.folder).trees]
+    if all(tree.missing() for tree in trees):
+        raise InputError(f"{args.folder}: no complete tree; record one first: bash scripts/record.sh")
     print(table(trees))
     if args.figure is not None:
         from rota.figures.adaptation import adaptation_figure
@@ -155,7 +159,6 @@ def _provenance(device: str, command: str, *sources: Path) -> "Provenance":
 
 def _check_free(*folders: Path) -> None:
     """Nothing that was recorded is written over."""
-    from rota.core.errors import InputError
     from rota.recordings.store import recording_folders
 
     for folder in folders:

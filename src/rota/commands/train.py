@@ -1,6 +1,7 @@
 """`rota train`: train one network, changing it on the way if asked to."""
 
 import argparse
+import math
 import shlex
 import shutil
 import sys
@@ -67,8 +68,14 @@ def _train(name: str, config: "TrainConfig", folder: Path, args: argparse.Namesp
     if name:
         _say(name)
     training = Run(config, folder, command_of(args))
+    if training.result.exists():
+        print(f"note: {folder} is trained already; --again trains it anew", file=sys.stderr)
+    told = 0
     with _bar(config) as on_step:
         for epoch in training.epochs(on_step):
+            for made in training.changes_until(epoch)[told:]:
+                _say(f"           step {made.steps:6}  {made.change}")
+                told += 1
             _say(_line(epoch))
     return _report(training)
 
@@ -117,7 +124,7 @@ def _say(line: str) -> None:
 
 
 def _line(epoch: "Epoch") -> str:
-    metrics = "  ".join(f"{name} {value:.4f}" for name, value in epoch.metrics.items())
+    metrics = "  ".join(f"validation {name} {value:.4f}" for name, value in epoch.metrics.items())
     why = "" if epoch.ended == "whole" else f"  ({epoch.failure or epoch.ended})"
     return (
         f"epoch {epoch.number:3}  {epoch.at_s:8.1f} s  step {epoch.steps:6}  lr {epoch.lr:.2g}  "
@@ -126,10 +133,11 @@ def _line(epoch: "Epoch") -> str:
 
 
 def _report(training: "Run") -> int:
-    import json
+    from rota.training.run import read_result
 
-    result = json.loads(training.result.read_text("utf-8"))
+    result = read_result(training.result)
     for split in ("validation", "test"):
-        print(f"{split}: ", "  ".join(f"{name} {value:.4f}" for name, value in result[split].items()))
+        values = ((name, math.nan if value is None else value) for name, value in result[split].items())
+        print(f"{split}: ", "  ".join(f"{name} {value:.4f}" for name, value in values))
     print(training.folder)
     return 1 if result["failure"] else 0

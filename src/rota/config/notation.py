@@ -23,13 +23,19 @@ def parse_key(text: str) -> tuple[str, ...]:
 
 
 def put(table: Table, path: tuple[str, ...], value: object) -> dict[str, object]:
-    """A copy of a table with the key at `path` set; tables on the way are made as needed."""
+    """A copy of a table with the key at `path` set; tables on the way are made as needed.
+
+    On the way through a list of tables, the key is set in each of them.
+    """
     name, rest = path[0], path[1:]
     if rest:
         inner = table.get(name, {})
-        if not isinstance(inner, Mapping):
+        if isinstance(inner, list) and inner and all(isinstance(each, Mapping) for each in inner):
+            value = [put(each, rest, value) for each in inner]
+        elif isinstance(inner, Mapping):
+            value = put(inner, rest, value)
+        else:
             raise ConfigError(f"{name!r} is not a table: it is {show(inner)}")
-        value = put(inner, rest, value)
     return {**table, name: value}
 
 

@@ -1,6 +1,7 @@
 """Files that appear under their name only when all of them has been written."""
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import IO
 
 from rota.core.errors import InputError
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -43,7 +46,11 @@ def alone_in(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warning("%s: in use; waits until it is free", folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
         os.close(lock)

@@ -23,7 +23,7 @@ from rota.training.describe import describe
 from rota.training.trainer import Progress, Trainer
 
 MAGIC = b"rota checkpoint 1\n"
-AGAIN = "start again without it, or give the one before it"
+AGAIN = "delete it, and what it was the checkpoint of begins again"
 
 
 def save(path: Path, trainer: Trainer, **extra: Any) -> None:

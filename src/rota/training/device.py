@@ -16,6 +16,8 @@ def device(name: str = "auto") -> torch.device:
         found = torch.device(name)
     except RuntimeError:
         raise ConfigError(f"device {name!r}: is not one; give auto, cpu, cuda or cuda:1") from None
+    if found.type not in ("cpu", "cuda"):
+        raise ConfigError(f"device {name!r}: rota trains on the CPU and on CUDA; give auto, cpu or cuda")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device {name!r}: PyTorch sees no GPU here; give cpu or auto")
     return found

@@ -47,7 +47,7 @@ class TrainConfig:
     changes: tuple[str, ...] = ()
     """What is done before each epoch from the first `up` on, one after the other: `deepen 1`, `nothing` …"""
     checkpoint_every_s: float = 30.0
-    """Save at the end of an epoch if so long has passed since; always at the end."""
+    """Save after a step if so long has passed since; always at the end."""
 
     def __post_init__(self) -> None:
         if self.budget_s is None and self.budget_steps is None and self.epochs is None:

@@ -1,5 +1,6 @@
 """Hyper-parameters, and the rule by which the learning rate falls."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,8 +23,8 @@ class Hyperparameters:
     batch_size: int = 64
 
     def __post_init__(self) -> None:
-        if not self.lr > 0:
-            raise ConfigError(f"lr is {self.lr:g}; it must be above 0")
+        if not 0 < self.lr < math.inf:
+            raise ConfigError(f"lr is {self.lr:g}; it must be above 0 and finite")
         if not 0 <= self.momentum < 1:
             raise ConfigError(f"momentum is {self.momentum:g}; it must be at least 0 and below 1")
         if self.batch_size < 1:

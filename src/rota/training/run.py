@@ -26,7 +26,9 @@ from rota.training.checkpoint import load, save
 from rota.training.clock import Clock, ProfiledClock, WallClock
 from rota.training.device import description, device
 from rota.training.experiment import TrainConfig
-from rota.training.trainer import Epoch, Trainer
+from rota.training.setup import check_changes
+from rota.training.stopping import Stop, stopping
+from rota.training.trainer import Epoch, Made, Trainer
 
 LIBRARIES = ("torch", "torchvision", "numpy")
 
@@ -65,36 +67,47 @@ class Run:
         return self.folder / "checkpoint.pt"
 
     def epochs(self, on_step: Callable[[], None] | None = None) -> Iterator[Epoch]:
-        """Train to the end of the budget; gives each epoch when it is over, those of before first."""
-        with alone_in(self.folder):
-            self._check_folder()
+        """Train to the end of the budget; gives each epoch when it is over, those of before first.
+
+        Ctrl-C and SIGTERM stop it after the step that is being made, and what was trained is saved.
+        """
+        with alone_in(self.folder), stopping() as stop:
+            self._refuse_another()
             trainer = self.trainer = self._begin()
+            self._claim()
             yield from (Epoch(**row) for row in self.turns.rows)
             if not self.result.exists():
-                yield from self._train(trainer, on_step)
+                yield from self._train(trainer, Watch(self, stop, on_step))
                 self._finish(trainer)
 
-    def _train(self, trainer: Trainer, on_step: Callable[[], None] | None) -> Iterator[Epoch]:
-        saved_s = time.monotonic()
-        while not self._over(trainer):
-            self._turn(trainer)
-            epoch = trainer.epoch(
-                until_s=self.config.until_s,
-                until_steps=self.config.budget_steps,
-                interrupted=self._interrupted if self.config.allocation else None,
-                on_step=on_step,
-            )
-            self._check_budget(trainer, epoch)
-            if epoch.ended in ("time", "steps"):
-                break
-            self.turns.rows.append(_row(epoch))
-            yield epoch
-            if epoch.ended == "failed":
-                break
-            if time.monotonic() - saved_s > self.config.checkpoint_every_s:
-                self._save(trainer)
-                saved_s = time.monotonic()
-        self._save(trainer)
+    def _train(self, trainer: Trainer, watch: "Watch") -> Iterator[Epoch]:
+        try:
+            while not self._over(trainer):
+                self._turn(trainer)
+                epoch = trainer.epoch(
+                    until_s=self.config.until_s,
+                    until_steps=self.config.budget_steps,
+                    interrupted=self._interrupted if self.config.allocation else None,
+                    on_step=watch,
+                )
+                self._check_budget(trainer, epoch)
+                if epoch.ended in ("time", "steps"):
+                    break
+                self.turns.rows.append(_row(epoch))
+                watch.save_if_due()
+                yield epoch
+                if epoch.ended == "failed":
+                    break
+        except KeyboardInterrupt:
+            if watch.between_steps:
+                self.save()
+            raise
+        self.save()
+
+    def changes_until(self, epoch: Epoch) -> list[Made]:
+        """What the network was changed by, up to an epoch."""
+        history = self.trainer.history if self.trainer is not None else []
+        return [made for made in history if made.steps < epoch.steps]
 
     def _over(self, trainer: Trainer) -> bool:
         progress, config = trainer.progress, self.config
@@ -144,16 +157,27 @@ class Run:
 
     # ── the folder ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_folder(self) -> None:
-        file, asked = self.folder / "train.toml", dump(self.config)
-        if not file.exists():
-            with written(file) as stream:
-                stream.write(asked.encode())
-        elif file.read_text("utf-8") != asked:
+    @property
+    def _file(self) -> Path:
+        return self.folder / "train.toml"
+
+    def _refuse_another(self) -> None:
+        """What was trained here must have been asked for in the same way."""
+        if not (self.checkpoint.exists() or self.result.exists()):
+            return
+        try:
+            there = self._file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            there = ""
+        if there != dump(self.config):
             raise InputError(
-                f"{self.folder}: another run is there ({file} differs); give another folder with --out, or "
-                "--again to train anew"
+                f"{self.folder}: another run is there ({self._file} differs); give another folder with "
+                "--out, or --again to train anew"
             )
+
+    def _claim(self) -> None:
+        with written(self._file) as stream:
+            stream.write(dump(self.config).encode())
 
     def _begin(self) -> Trainer:
         config = self.config
@@ -162,6 +186,8 @@ class Run:
             raise InputError(f"budget_s: {config.budget_s:g} s is shorter than one batch; give more time")
         if self.checkpoint.exists():
             self.turns = Turns(**load(self.checkpoint, trainer)["turns"])
+        elif config.changes:
+            check_changes(config.setup, [map(Change.parse, config.changes)])
         return trainer
 
     def _clock(self) -> Clock:
@@ -184,9 +210,12 @@ class Run:
         size = asked["hyper"]["batch_size"]
         return ProfiledClock({(structure, size): s for structure, s in seconds.items()})
 
-    def _save(self, trainer: Trainer) -> None:
+    def save(self) -> None:
+        """Write from what the same command goes on."""
+        if self.trainer is None:
+            return
         turns = {name: getattr(self.turns, name) for name in Turns.__slots__}
-        save(self.checkpoint, trainer, turns=turns)
+        save(self.checkpoint, self.trainer, turns=turns)
         with written(self.folder / "epochs.csv") as stream:
             stream.write(_csv(self.turns.rows))
 
@@ -206,7 +235,49 @@ class Run:
             "provenance": made.to_json(),
         }
         with written(self.result) as stream:
-            stream.write((json.dumps(result, indent=2) + "\n").encode())
+            stream.write((json.dumps(_plain(result), indent=2, allow_nan=False) + "\n").encode())
+
+
+class Watch:
+    """What is done after every step: it is counted, saved now and then, and stopped if that is asked for."""
+
+    def __init__(self, run: Run, stop: Stop, on_step: Callable[[], None] | None) -> None:
+        self._run, self._stop, self._on_step = run, stop, on_step
+        self._saved_s = time.monotonic()
+        self.between_steps = False
+        """Whether what interrupted it did so when no step was being made."""
+
+    def __call__(self) -> None:
+        if self._on_step is not None:
+            self._on_step()
+        self.save_if_due()
+        if self._stop.asked:
+            self.between_steps = True
+            raise KeyboardInterrupt
+
+    def save_if_due(self) -> None:
+        if time.monotonic() - self._saved_s > self._run.config.checkpoint_every_s:
+            self._run.save()
+            self._saved_s = time.monotonic()
+
+
+def read_result(file: Path) -> dict[str, Any]:
+    """What a run has come to."""
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        if not {"validation", "test", "failure"} <= set(found):
+            raise ValueError("not a result")
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{file}: cannot be read ({error}); train anew with --again") from None
+    result: dict[str, Any] = found
+    return result
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _row(epoch: Epoch) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """Which network learns what, and how: the settings that training and recording share."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import torch
 
+from rota.core.change import Change
 from rota.core.errors import ConfigError
-from rota.training.clock import Clock
+from rota.training.clock import Clock, StoppedClock
 from rota.training.device import device
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName
 from rota.training.models.registry import build, model
@@ -64,6 +66,14 @@ class Setup:
             length=length,
             seed=seed,
         )
+
+
+def check_changes(setup: Setup, sequences: Iterable[Iterable[Change]]) -> None:
+    """Make sure, before anything is begun, that a network can be changed in each of these ways."""
+    for changes in sequences:
+        trainer = setup.trainer(StoppedClock(), seed=0)
+        for change in changes:
+            trainer.change(change)
 
 
 def cores() -> int:

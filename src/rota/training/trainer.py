@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from rota.core.change import SHRINK, Change
-from rota.core.errors import InputError
+from rota.core.errors import InputError, unknown
 from rota.core.structure import Structure
 from rota.training.clock import Clock
 from rota.training.describe import describe
@@ -28,6 +28,7 @@ from rota.training.distil import Teacher
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
 from rota.training.net2net import NotGrowable, blocks, carry, deepen, layers, shrink, widen
 from rota.training.task import Batch, Task
+from rota.training.tasks.evaluation import evaluating
 
 Ended = Literal["whole", "steps", "time", "allocation", "failed"]
 
@@ -306,11 +307,13 @@ class Trainer:
         self.smaller.append(before)
 
     def _calibration(self) -> torch.Tensor | None:
-        """The inputs of the next step, if looking at them does not change them."""
+        """The inputs of the next step, if looking at them does not change them and the network bears them."""
         if self.task.state_dict():
             return None
         inputs = self.task.batch(self.network, self.progress.position, self.hyper.batch_size).inputs
-        return inputs if isinstance(inputs, torch.Tensor) else None
+        with torch.no_grad(), evaluating(self.network):
+            sound = bool(torch.isfinite(self.network(inputs)).all())
+        return inputs if sound else None
 
     def _shrink(self) -> None:
         if not self.smaller:
@@ -328,6 +331,9 @@ class Trainer:
 
     def set(self, **values: Any) -> None:
         """Change hyper-parameters: `lr`, `momentum`, `batch_size`. A new `lr` starts to fall anew."""
+        for name in values:
+            if name not in Hyperparameters.__slots__:
+                raise InputError(unknown("hyper-parameter", name, Hyperparameters.__slots__))
         wanted = replace(self.hyper, **values)
         self.clock.pace(self.structure, wanted.batch_size)
         self.hyper = wanted

@@ -63,7 +63,8 @@ class Branch:
 
     @property
     def done(self) -> bool:
-        return self.found.is_file()
+        """Whether it is there, with what the pieces after it start from."""
+        return self.found.is_file() and (self.is_last or self.checkpoint.is_file())
 
     @property
     def is_last(self) -> bool:

@@ -46,7 +46,6 @@ class CurvesRecorder:
     def record(self, progress: Progress) -> Iterator[Path]:
         """Record what is missing; gives the folder when all of it is there."""
         asked = plain(asdict(self.config))
-        progress.say(f"{self.config.name}: waits for another recorder of the same")
         with self.partial.alone():
             if not self._there(asked):
                 self.partial.claim(asked)

@@ -46,7 +46,6 @@ class ProfilesRecorder:
     def record(self, progress: Progress) -> Iterator[Path]:
         """Measure what is missing; gives the folder when all of it is there."""
         asked = plain(asdict(self.config))
-        progress.say(f"{self.config.name}: waits for another recorder of the same")
         with self.partial.alone(), threads(self.config.threads):
             if not self._there(asked):
                 self._check_data()

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from rota.core.errors import InputError
 from rota.recordings.folder import complete
 from rota.recordings.provenance import provenance
 from rota.recordings.store import recording_folders
@@ -18,6 +19,7 @@ from rota.training.recorder.partial import Partial, plain, refuse_other
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.tree_config import TreesConfig
 from rota.training.recorder.workers import carry_out
+from rota.training.setup import check_changes
 
 LIBRARIES = ("torch", "torchvision", "numpy")
 
@@ -50,7 +52,6 @@ class TreesRecorder:
 
     def record(self, progress: Progress) -> Iterator[Path]:
         """Record what is missing; gives the folder of each tree when it is there."""
-        progress.say(f"{self.name}: waits for another recorder of the same")
         with self.common.alone():
             asked = [pair for pair in self.config.asked() if not self._there(*pair)]
             if asked:
@@ -58,14 +59,25 @@ class TreesRecorder:
             self.common.remove()
 
     def _record(self, asked: list[tuple[str, int]], progress: Progress) -> Iterator[Path]:
+        check_changes(self.config.setup, ((change,) for change in self.config.changes))
         self.common.claim(self._asked())
         progress.say(f"{self.name}: seconds per step")
         seconds = self._paces()
+        self._check_times(seconds)
         unfinished = {branch.file: branch for pair in asked for branch in self._open(*pair)}
         progress.expect(sum(branch.seconds for branch in unfinished.values()))
         for scenario, seed in asked:
             self._grow(scenario, seed, seconds, progress)
             yield self._write(scenario, seed, seconds)
+
+    def _check_times(self, seconds: dict[Pace, float]) -> None:
+        slowest_s = max(seconds.values())
+        if slowest_s > self.config.epoch_s:
+            self.common.remove()
+            raise InputError(
+                f"{self.name}: epoch_s is {self.config.epoch_s:g}, but a step of the slowest structure takes "
+                f"{slowest_s:.2g} s; give an epoch_s above that, and a budget_s to match"
+            )
 
     def _there(self, scenario: str, seed: int) -> bool:
         """Whether this very tree is recorded; one of the same name with other settings is an error."""

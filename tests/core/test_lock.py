@@ -1,0 +1,24 @@
+"""One at a time in a folder."""
+
+import time
+from threading import Thread
+
+from rota.core.atomic import alone_in
+
+
+def test_who_has_to_wait_is_told(tmp_path, caplog):
+    done = []
+
+    def second():
+        with alone_in(tmp_path):
+            done.append("second")
+
+    with alone_in(tmp_path):
+        other = Thread(target=second)
+        other.start()
+        while not caplog.records:
+            time.sleep(0.01)
+        done.append("first")
+    other.join()
+    assert done == ["first", "second"]
+    assert caplog.messages == [f"{tmp_path}: in use; waits until it is free"]
