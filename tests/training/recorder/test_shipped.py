@@ -1,0 +1,52 @@
+"""The recordings that are shipped: whole, as documented, and of networks that are still built the same."""
+
+from pathlib import Path
+
+import pytest
+
+from rota.core.change import Change
+from rota.recordings.library import read_library
+from rota.recordings.store import recording_folders
+from rota.recordings.tree import read_tree
+from rota.training.describe import describe
+from rota.training.hyper import Hyperparameters
+from rota.training.models.registry import MODELS, build
+from rota.training.recorder.pace import grown
+from rota.training.setup import Setup
+
+SHIPPED = Path(__file__).parents[3] / "results" / "recordings"
+TREES = sorted(recording_folders(SHIPPED / "trees"))
+
+
+def test_they_can_be_read_and_nothing_is_missing():
+    library = read_library(SHIPPED)
+    assert library.problems == []
+    assert library.trees
+    assert all(not held.what.missing() for held in library.trees)
+    assert all(len(held.what.sequences()) == 64 for held in library.trees)
+    assert all(0.2 < accuracy < 0.9 for held in library.trees for accuracy in held.what.accuracies().values())
+
+
+def test_every_model_has_profiles_at_four_batch_sizes_alone_and_in_a_gang():
+    (held,) = read_library(SHIPPED).profiles
+    for model in MODELS:
+        for gang in (1, 2):
+            rows = [row for row in held.what.rows if (row.model, row.gang) == (model, gang)]
+            assert len({row.batch_size for row in rows}) == 4
+            assert all(row.iteration_s > 0 for row in rows)
+            assert all((row.synchronise_s > 0) == (gang > 1) for row in rows)
+
+
+@pytest.mark.parametrize("folder", TREES, ids=lambda folder: folder.name)
+def test_the_seconds_per_step_are_those_of_the_structures_that_growing_leads_to_now(folder):
+    """A fingerprint that no longer fits would make the profiled clock useless."""
+    tree = read_tree(folder)
+    asked = tree.details["asked"]["setup"]
+    network = build(asked["model"], (3, asked["size"], asked["size"]), 10)
+    assert describe(network).fingerprint in tree.details["seconds_per_step"]
+    size = Hyperparameters(batch_size=8)  # alike but for the channels of an image
+    alike = Setup(
+        model=asked["model"], data="digits", size=8, threads=1, hyper=size
+    )  # but for its one channel
+    changes = [Change.parse(action) for action in tree.actions]
+    assert len(list(grown(alike, changes, tree.decisions, 0))) == len(tree.details["seconds_per_step"])
