@@ -116,7 +116,7 @@ def test_without_stages_devices_are_compared():
         profile(device="k80", beside="VGG"),
     ]
     (panel,) = panels({"gavel": Profiles(tuple(rows), ORIGIN)})
-    assert panel.title == "Profiles gavel: 2 alone, 1 in pairs; drawn: one device, alone"
+    assert panel.title == "Profiles gavel: 2 alone, packed, 1 in pairs; drawn: one device, alone"
     assert panel.dots[0].iteration_s == {"v100": 0.5, "k80": 2.0}
 
 

@@ -129,3 +129,9 @@ def test_what_is_written_reads_back_exactly(found, seed):
     with tempfile.TemporaryDirectory() as folder:
         write_tree(Path(folder), tree)
         assert repr(read_tree(Path(folder))) == repr(tree)  # NaN is unequal to itself, but not its repr
+
+
+@pytest.mark.parametrize("model", ["../elsewhere", "a/b", ".hidden"])
+def test_a_model_whose_name_cannot_be_that_of_a_folder_is_refused(make_tree, model):
+    with pytest.raises(InputError, match="cannot be the name of a folder"):
+        folder_name(replace(make_tree(), model=model))

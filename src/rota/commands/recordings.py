@@ -68,11 +68,11 @@ def _describe(args: argparse.Namespace) -> None:
     from rota.recordings.library import read_library
 
     library = read_library(args.folder)
-    print(text(library))
     if args.figure is not None:
         from rota.figures.recordings import recordings_figure
 
         _draw(args, recordings_figure(library, _command(args)))
+    print(text(library))
 
 
 def _adaptation(args: argparse.Namespace) -> None:
@@ -82,11 +82,11 @@ def _adaptation(args: argparse.Namespace) -> None:
     trees = [held.what for held in read_library(args.folder).trees]
     if all(tree.missing() for tree in trees):
         raise InputError(f"{args.folder}: no complete tree; record one first: bash scripts/record.sh")
-    print(table(trees))
     if args.figure is not None:
         from rota.figures.adaptation import adaptation_figure
 
         _draw(args, adaptation_figure(trees, _command(args)))
+    print(table(trees))
 
 
 def _command(args: argparse.Namespace) -> str:

@@ -83,7 +83,7 @@ def _draw(axes: Axes, panel: Panel, *, first: bool) -> None:
     axes.plot([], [], color=ADAPTING, linewidth=2, label="their mean")
     axes.plot([], [], "D", color=NEVER, label="changes nothing" + (", ± another seed" if panel.noise else ""))
     axes.set_xticks(range(len(panel.columns)), [column.label for column in panel.columns])
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_title(_title(panel), loc="left", size=10, color=INK)
     if first:
         axes.set_ylabel("validation accuracy at the end of the budget")

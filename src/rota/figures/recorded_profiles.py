@@ -64,7 +64,7 @@ def panels(recordings: Mapping[str, Profiles]) -> list[Panel]:
         else:
             pairs = sum(bool(row.beside) for row in profiles.rows)
             more = f", {pairs:,} in pairs" if pairs else ""
-            title = f"Profiles {name}: {len(alone):,} alone{more}; drawn: one device, alone"
+            title = f"Profiles {name}: {len(alone):,} alone, packed{more}; drawn: one device, alone"
             dotted.append(Panel(title, [], _dots([row for row in alone if row.gang == 1])))
     return [Panel(_title(rows, device), _bars(rows), []) for device, rows in staged.items()] + dotted
 

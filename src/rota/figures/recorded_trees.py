@@ -99,7 +99,7 @@ def _strip(tree: Tree) -> Strip:
     if tree.never in found:
         parts.append(f"never {found[tree.never]:.1%} (rank {tree.ranks[tree.never]})")
     parts += [f"{missing} missing"] if missing else []
-    label = f"{tree.scenario} ({tree.start_s:.0f} s), seed {tree.seed}"
+    label = f"{tree.scenario} ({tree.start_s:.3g} s), seed {tree.seed}"
     return Strip(label, " · ".join(parts), accuracies, best)
 
 

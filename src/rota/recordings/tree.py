@@ -154,7 +154,10 @@ def written_as(prefix: Sequence[int]) -> str:
 
 def folder_name(tree: Tree) -> str:
     """`ConvNet2-early-seed0`: trees of other seeds lie beside it."""
-    return f"{tree.model}-{tree.scenario}-seed{tree.seed}"
+    name = f"{tree.model}-{tree.scenario}-seed{tree.seed}"
+    if "/" in name or name.startswith("."):
+        raise InputError(f"{name!r} cannot be the name of a folder; name the model differently")
+    return name
 
 
 def write_tree(folder: Path, tree: Tree) -> None:

@@ -91,12 +91,12 @@ class Run:
                     on_step=watch,
                 )
                 self._check_budget(trainer, epoch)
-                if epoch.ended in ("time", "steps"):
-                    break
-                self.turns.rows.append(_row(epoch))
-                watch.save_if_due()
-                yield epoch
-                if epoch.ended == "failed":
+                over = epoch.ended in ("time", "steps", "failed")
+                if trainer.progress.epoch_steps or epoch.ended not in ("time", "steps"):
+                    self.turns.rows.append(_row(epoch))
+                    watch.save_if_due()
+                    yield epoch
+                if over:
                     break
         except KeyboardInterrupt:
             if watch.between_steps:
