@@ -43,7 +43,16 @@ def test_counted_pairs_are_as_heavy_as_the_graphs(problem):
 def test_five_of_a_kind_make_two_pairs_and_one_stays_alone():
     pairs = matching.best_pairs(np.array([5]), np.array([[7]]))
     assert pairs.tolist() == [[2]]
-    assert matching.assign(np.zeros(5, np.int64), pairs).tolist() == [1, 0, 3, 2, -1]
+    nowhere = np.full(5, -1)
+    assert matching.assign(np.zeros(5, np.int64), pairs, nowhere).tolist() == [1, 0, 3, 2, -1]
+
+
+def test_those_who_are_together_already_are_paired_first():
+    pairs = np.array([[1, 1], [1, 0]])  # one pair of type 0 with itself, one of 0 with 1
+    types = np.array([0, 0, 0, 1])
+    assert matching.assign(types, pairs, np.full(4, -1)).tolist() == [1, 0, 3, 2]
+    assert matching.assign(types, pairs, np.array([7, 5, 5, 7])).tolist() == [3, 2, 1, 0]
+    assert matching.assign(types, pairs, np.array([-1, 5, -1, 5])).tolist() == [2, 3, 0, 1]
 
 
 def test_a_triangle_of_types_is_not_halved():

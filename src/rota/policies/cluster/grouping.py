@@ -15,11 +15,16 @@ WEIGHT_UNIT = 1e9  # efficiencies become whole numbers of this many parts, so th
 
 @dataclass(slots=True)
 class Bucket:
-    """The groups of one gang size, in order of urgency, and the kind of each."""
+    """The groups of one gang size, in order of urgency, the kind of each, and where it is at home."""
 
     gpus: int
     groups: list[tuple[int, ...]]
     kinds: list[int] = field(default_factory=list)
+    homes: list[int] = field(default_factory=list)
+    """What a group shares with those it would rather be with; -1 for nothing, as if not said."""
+
+    def __post_init__(self) -> None:
+        self.homes = self.homes or [-1] * len(self.groups)
 
 
 def group_by_matching(
@@ -56,7 +61,8 @@ def match_bucket(
         pairs = best_pairs(np.array([counts[kind] for kind in present]), weight)
         catalogue.pairings[key] = pairs
     types = {kind: number for number, kind in enumerate(present)}
-    mates: list[int] = assign(np.array([types[kind] for kind in bucket.kinds]), pairs).tolist()
+    numbers = np.array([types[kind] for kind in bucket.kinds])
+    mates: list[int] = assign(numbers, pairs, np.array(bucket.homes)).tolist()
     return mates
 
 
@@ -86,7 +92,7 @@ def _worth(a: int, b: int, largest: int, least: Callable[[int], float], catalogu
 
 def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue: Catalogue) -> int:
     """Go through the groups in order; a pair stands where its later half stood. Returns the need."""
-    groups, kinds = [], []
+    groups, kinds, homes = [], [], []
     for later, earlier in enumerate(mates):
         if earlier > later:
             continue
@@ -95,11 +101,13 @@ def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue
             need -= bucket.gpus
             groups.append(bucket.groups[earlier] + bucket.groups[later])
             kinds.append(catalogue.pair(bucket.kinds[earlier], bucket.kinds[later]))
+            homes.append(bucket.homes[earlier] if bucket.homes[earlier] >= 0 else bucket.homes[later])
             continue
         for i in (*ahead, later):
             groups.append(bucket.groups[i])
             kinds.append(bucket.kinds[i])
-    bucket.groups, bucket.kinds = groups, kinds
+            homes.append(bucket.homes[i])
+    bucket.groups, bucket.kinds, bucket.homes = groups, kinds, homes
     return need
 
 

@@ -48,16 +48,21 @@ def _pairs_by_graph(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDA
 
 
 @kernel
-def assign(types, pairs):
-    """The partner of each thing, or -1: the pairs are given out to things in ascending order."""
+def assign(types, pairs, homes):
+    """The partner of each thing, or -1: the pairs are given out to things in ascending order.
+
+    Those with the same home (not -1) come first: of equally good pairings, one that moves fewer.
+    """
     n = types.shape[0]
     left = pairs.copy()
     mates = np.full(n, -1)
-    for i in range(n):
-        if mates[i] >= 0:
-            continue
-        for j in range(i + 1, n):
-            if mates[j] < 0 and left[types[i], types[j]] > 0:
+    for together in (True, False):
+        for i in range(n):
+            if mates[i] >= 0 or (together and homes[i] < 0):
+                continue
+            for j in range(i + 1, n):
+                if mates[j] >= 0 or left[types[i], types[j]] == 0 or (together and homes[i] != homes[j]):
+                    continue
                 left[types[i], types[j]] -= 1
                 if types[i] != types[j]:
                     left[types[j], types[i]] -= 1
