@@ -125,7 +125,9 @@ class Muri:
         urgency = [min(key[row] for row in rows) if len(rows) > 1 else key[rows[0]] for rows, _ in groups]
         ranked = [groups[i] for i in np.argsort(urgency, kind="stable").tolist()]
         leaders = np.array([rows[0] for rows, _ in ranked], np.int32)
-        anchors = np.array([_anchor(view, rows) for rows, _ in ranked], np.int32)
+        anchors = np.array(
+            [next((row for row in rows if view.place[row] >= 0.0), rows[0]) for rows, _ in ranked], np.int32
+        )
         plan = first_fit(view, leaders, anchors=anchors)
         by_leader = {rows[0]: (rows, pace_s) for rows, pace_s in ranked}
         _share(plan, [by_leader[row] for row in plan.rows.tolist()])
@@ -138,14 +140,6 @@ def _home(view: View, row: int) -> int:
         return -1
     place = int(view.place[row])
     return int(view.current.index[UNIT, place]) if place >= 0 else -1
-
-
-def _anchor(view: View, rows: tuple[int, ...]) -> int:
-    """The member whose slots the group takes if it can: one of those who are most on the same ones."""
-    if len(rows) == 1:
-        return rows[0]
-    homes = [_home(view, row) for row in rows]
-    return max(rows, key=lambda row: (home := homes[rows.index(row)]) >= 0 and homes.count(home))
 
 
 def _buckets(view: View, taken: NDArray[np.int32], ends: NDArray[np.int32]) -> list[Bucket]:
