@@ -8,8 +8,9 @@ from rota.core.change import Change
 from rota.core.errors import InputError
 from rota.training.checkpoint import load, save
 from rota.training.clock import ProfiledClock, StoppedClock
+from rota.training.epoch import Length
 from rota.training.setup import Setup
-from rota.training.trainer import Length, Trainer
+from rota.training.trainer import Trainer
 
 
 def trainer(model: str = "convnet2") -> Trainer:

@@ -7,11 +7,11 @@ import pytest
 
 from rota.core.errors import ConfigError, InputError
 from rota.training.clock import ProfiledClock
+from rota.training.epoch import Length
 from rota.training.experiment import Allocation, TrainConfig
 from rota.training.hyper import Hyperparameters
 from rota.training.run import Run
 from rota.training.setup import Setup
-from rota.training.trainer import Length
 
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(lr=0.003))
 

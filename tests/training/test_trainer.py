@@ -13,10 +13,11 @@ from rota.core.structure import Structure
 from rota.training.checkpoint import load, save
 from rota.training.clock import ProfiledClock, WallClock
 from rota.training.describe import describe
+from rota.training.epoch import Length
 from rota.training.hyper import Decay, Hyperparameters
 from rota.training.net2net import NotGrowable, deepen
 from rota.training.setup import Setup
-from rota.training.trainer import Length, Trainer
+from rota.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(batch_size=32))

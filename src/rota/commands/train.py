@@ -15,9 +15,9 @@ from rota.core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rota.training.epoch import Epoch
     from rota.training.experiment import TrainConfig
     from rota.training.run import Run
-    from rota.training.trainer import Epoch
 
 OUT = Path("results/train")
 

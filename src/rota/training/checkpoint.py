@@ -20,7 +20,8 @@ from rota.core.change import Change
 from rota.core.errors import InputError
 from rota.training.clock import StoppedClock
 from rota.training.describe import describe
-from rota.training.trainer import Progress, Trainer
+from rota.training.epoch import Progress
+from rota.training.trainer import Trainer
 
 MAGIC = b"rota checkpoint 1\n"
 AGAIN = "delete it, and what it was the checkpoint of begins again"

@@ -7,8 +7,8 @@ from typing import Literal
 
 from rota.core.change import Change
 from rota.core.errors import ConfigError
+from rota.training.epoch import Length
 from rota.training.setup import Setup
-from rota.training.trainer import Length
 
 
 @dataclass(frozen=True, slots=True)

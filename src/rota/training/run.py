@@ -25,10 +25,11 @@ from rota.recordings.tree import read_tree
 from rota.training.checkpoint import load, save
 from rota.training.clock import Clock, ProfiledClock, WallClock
 from rota.training.device import description, device
+from rota.training.epoch import Epoch, Made
 from rota.training.experiment import TrainConfig
 from rota.training.setup import check_changes
 from rota.training.stopping import Stop, stopping
-from rota.training.trainer import Epoch, Made, Trainer
+from rota.training.trainer import Trainer
 
 LIBRARIES = ("torch", "torchvision", "numpy")
 

@@ -11,11 +11,12 @@ from rota.core.change import Change
 from rota.core.errors import ConfigError
 from rota.training.clock import Clock, StoppedClock
 from rota.training.device import device
+from rota.training.epoch import Length
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName
 from rota.training.models.registry import build, model
 from rota.training.task import Task
 from rota.training.tasks import task_of
-from rota.training.trainer import Length, Trainer
+from rota.training.trainer import Trainer
 
 
 @dataclass(frozen=True, slots=True)

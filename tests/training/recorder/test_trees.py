@@ -9,6 +9,7 @@ import pytest
 from rota.core.errors import ConfigError, InputError
 from rota.recordings.tree import read_tree
 from rota.training.clock import ProfiledClock
+from rota.training.epoch import Length
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder import trees as recorder_module
 from rota.training.recorder.branch import Branch, grow
@@ -16,7 +17,6 @@ from rota.training.recorder.progress import Progress
 from rota.training.recorder.tree_config import TreesConfig
 from rota.training.recorder.trees import TreesRecorder
 from rota.training.setup import Setup
-from rota.training.trainer import Length
 
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(lr=0.003, batch_size=16))
 CONFIG = TreesConfig(

@@ -15,8 +15,9 @@ from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.training.checkpoint import load, save
 from rota.training.clock import Pace, ProfiledClock
+from rota.training.epoch import Epoch, Length
 from rota.training.recorder.tree_config import TreesConfig
-from rota.training.trainer import Epoch, Length, Trainer
+from rota.training.trainer import Trainer
 
 Prefix = tuple[int, ...]
 Found = list[tuple[int, float, int, float, float, float]]

@@ -15,13 +15,13 @@ from rota.recordings.folder import complete
 from rota.recordings.provenance import provenance
 from rota.training.clock import Pace, ProfiledClock, StoppedClock
 from rota.training.device import description, device
+from rota.training.epoch import Length
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.pace import measure
 from rota.training.recorder.partial import Partial, plain, refuse_other
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.workers import carry_out
-from rota.training.trainer import Length
 
 LIBRARIES = ("torch", "torchvision", "numpy")
 

@@ -1,0 +1,21 @@
+"""Running statistics of a network, and how to undo what one batch has done to them."""
+
+from torch import nn
+
+
+class Statistics:
+    """What a network gathers while it computes, and how to undo what one batch has done to it."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._now = list(network.buffers())
+        self._kept = [buffer.clone() for buffer in self._now]
+
+    def keep(self) -> None:
+        """Remember it as it is."""
+        for kept, now in zip(self._kept, self._now, strict=True):
+            kept.copy_(now)
+
+    def restore(self) -> None:
+        """Make it what it was."""
+        for kept, now in zip(self._kept, self._now, strict=True):
+            now.copy_(kept)
