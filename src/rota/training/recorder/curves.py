@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rota.recordings.curve import Curves, Interval, Setting, read_curves, write_curves
-from rota.recordings.folder import complete
+from rota.recordings.curve import Curves, Interval, Setting, write_curves
 from rota.recordings.provenance import provenance
 from rota.training.clock import Pace, ProfiledClock, StoppedClock
 from rota.training.device import description, device
@@ -19,7 +18,7 @@ from rota.training.epoch import Length
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.pace import measure
-from rota.training.recorder.partial import Partial, plain, refuse_other
+from rota.training.recorder.partial import Partial, plain, recorded
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.workers import carry_out
 
@@ -47,7 +46,7 @@ class CurvesRecorder:
         """Record what is missing; gives the folder when all of it is there."""
         asked = plain(asdict(self.config))
         with self.partial.alone():
-            if not self._there(asked):
+            if not recorded(self.folder, asked):
                 self.partial.claim(asked)
                 progress.say(f"{self.config.name}: seconds per step")
                 paces = self._paces()
@@ -55,14 +54,6 @@ class CurvesRecorder:
                 self._write(asked)
                 yield self.folder
             self.partial.remove()
-
-    def _there(self, asked: dict[str, Any]) -> bool:
-        """Whether these very curves are recorded; others of the same name are an error."""
-        if not complete(self.folder):
-            return False
-        if read_curves(self.folder).details.get("asked") != asked:
-            raise refuse_other(self.folder)
-        return True
 
     def _paces(self) -> dict[Pace, float]:
         known = self.partial.get("seconds-per-step")

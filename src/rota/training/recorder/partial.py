@@ -10,6 +10,7 @@ from typing import Any
 
 from rota.core.atomic import alone_in, written
 from rota.core.errors import InputError
+from rota.recordings.folder import complete, read_about
 from rota.recordings.store import PARTIAL
 
 
@@ -66,6 +67,18 @@ class Partial:
 def plain(value: Any) -> Any:
     """As it comes back from JSON."""
     return json.loads(json.dumps(value))
+
+
+def recorded(folder: Path, asked: dict[str, Any]) -> bool:
+    """Whether this very recording is there, whole; another of the same name is an error."""
+    if not complete(folder):
+        return False
+    about = read_about(folder)
+    for name in about.files:
+        about.table(name)
+    if about.what["details"].get("asked") != asked:
+        raise refuse_other(folder)
+    return True
 
 
 def refuse_other(folder: Path) -> InputError:

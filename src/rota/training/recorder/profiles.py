@@ -13,13 +13,12 @@ import numpy as np
 import torch
 
 from rota.core.errors import InputError
-from rota.recordings.folder import complete
-from rota.recordings.profile import Profile, Profiles, read_profiles, write_profiles
+from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.recordings.provenance import provenance
 from rota.training.device import description, device
 from rota.training.models.registry import model
 from rota.training.recorder.gang import FAILURES, CellFailed, Gang, place, reason
-from rota.training.recorder.partial import Partial, plain, refuse_other
+from rota.training.recorder.partial import Partial, plain, recorded
 from rota.training.recorder.profile_config import Cell, ProfilesConfig
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.stages import Iterations, Stages
@@ -47,21 +46,13 @@ class ProfilesRecorder:
         """Measure what is missing; gives the folder when all of it is there."""
         asked = plain(asdict(self.config))
         with self.partial.alone(), threads(self.config.threads):
-            if not self._there(asked):
+            if not recorded(self.folder, asked):
                 self._check_data()
                 self.partial.claim(asked)
                 self._measure(progress)
                 self._write(asked)
                 yield self.folder
             self.partial.remove()
-
-    def _there(self, asked: dict[str, Any]) -> bool:
-        """Whether these very profiles are recorded; others of the same name are an error."""
-        if not complete(self.folder):
-            return False
-        if read_profiles(self.folder).details.get("asked") != asked:
-            raise refuse_other(self.folder)
-        return True
 
     def _check_data(self) -> None:
         """What the models learn from must be there, before anything is begun."""
