@@ -11,8 +11,8 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "rota"
 
 EVERYTHING = {
-    "core", "config", "policies", "workload", "recordings", "replay", "results", "training", "figures",
-    "commands", "cli",
+    "core", "config", "policies", "workload", "recordings", "replay", "results", "training", "learning",
+    "figures", "commands", "cli",
 }  # fmt: skip
 MAY_IMPORT = {  # part of the package → parts it may import
     "core": {"core"},
@@ -23,6 +23,7 @@ MAY_IMPORT = {  # part of the package → parts it may import
     "replay": {"core", "policies", "workload", "replay"},
     "results": {"core", "workload", "results"},
     "training": {"core", "config", "recordings", "training"},
+    "learning": {"core", "config", "policies", "recordings", "training", "learning"},
     "figures": {"core", "workload", "recordings", "results", "figures"},
     "commands": EVERYTHING,
     "cli": EVERYTHING,

@@ -6,7 +6,7 @@ from typing import Any
 from torch import fx, nn
 
 from rota.core.structure import Layer, Structure
-from rota.training.net2net.graph import whole
+from rota.training.net2net.graph import owners, whole
 
 _Conv = nn.modules.conv._ConvNd
 _BatchNorm = nn.modules.batchnorm._BatchNorm
@@ -18,16 +18,23 @@ def describe(network: nn.Module) -> Structure:
 
     Where what runs depends on the input, it is the layers as they are defined, one behind the other.
     """
+    return located(network)[0]
+
+
+def located(network: nn.Module) -> tuple[Structure, list[tuple[str, ...]]]:
+    """The structure, and of each of its layers the dotted names of the modules it runs in, its own last."""
     graph = whole(network)
     if graph is None:
-        layers = tuple(_layer(module) for module in network.modules() if not any(module.children()))
-        return Structure(layers, tuple((i, i + 1) for i in range(len(layers) - 1)))
-    return _structure(network, graph)
+        leaves = {name: part for name, part in network.named_modules() if not any(part.children())}
+        chain = tuple((i, i + 1) for i in range(len(leaves) - 1))
+        return Structure(tuple(map(_layer, leaves.values())), chain), [(name,) for name in leaves]
+    return _located(network, graph)
 
 
-def _structure(network: nn.Module, graph: fx.Graph) -> Structure:
+def _located(network: nn.Module, graph: fx.Graph) -> tuple[Structure, list[tuple[str, ...]]]:
     layers: list[Layer] = []
     edges: list[tuple[int, int]] = []
+    names: list[tuple[str, ...]] = []
     carries: dict[fx.Node, int | None] = {}
     """Nodes that carry data, with the layer these come from; `None` for the network's input and weights."""
     for node in graph.nodes:
@@ -39,7 +46,9 @@ def _structure(network: nn.Module, graph: fx.Graph) -> Structure:
             edges += sorted({(source, len(layers)) for source in sources if source is not None})
             carries[node] = len(layers)
             layers.append(_step(network, node))
-    return Structure(tuple(layers), tuple(edges))
+            own = [str(node.target)] if node.op == "call_module" else []
+            names.append((*owners(node), *own))
+    return Structure(tuple(layers), tuple(edges)), names
 
 
 def _asks(node: fx.Node) -> bool:

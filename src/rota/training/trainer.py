@@ -27,7 +27,7 @@ from rota.training.describe import describe
 from rota.training.distil import Teacher
 from rota.training.epoch import Ended, Epoch, Length, Made, Progress
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
-from rota.training.net2net import NotGrowable, blocks, carry, deepen, layers, shrink, widen
+from rota.training.net2net import NotGrowable, blocks, carry, deepen, layer_in, shrink, widen
 from rota.training.statistics import Statistics
 from rota.training.task import Batch, Task
 from rota.training.tasks.evaluation import evaluating
@@ -221,7 +221,7 @@ class Trainer:
         if change.kind == "deepen":
             deepen(self.network, name, optimizer=self.optimizer, calibration=self._calibration())
         else:
-            widen(self.network, _layer_in(self.network, name), change.width, optimizer=self.optimizer)
+            widen(self.network, layer_in(self.network, name), change.width, optimizer=self.optimizer)
         try:
             self.clock.pace(describe(self.network), self.hyper.batch_size)
         except InputError:  # nobody has measured what it has become
@@ -267,16 +267,6 @@ class Trainer:
     def _reset_lr(self) -> None:
         self.progress.since_change = 0
         tell(self.optimizer, self.lr, self.hyper.momentum)
-
-
-def _layer_in(network: nn.Module, block: str) -> str:
-    """The layer of a block that can be made wider."""
-    names = [name for name in layers(network) if name == block or name.startswith(f"{block}.")]
-    if not names:
-        raise NotGrowable(
-            f"{block}: cannot be made wider; of this network can be: {', '.join(layers(network))}"
-        )
-    return names[0]
 
 
 def _out_of_memory(error: BaseException) -> bool:

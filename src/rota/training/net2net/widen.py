@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from rota.training.net2net.grown import NotGrowable
 from rota.training.net2net.optimizer import refuse_foreign
 from rota.training.net2net.replicas import Replicas
 from rota.training.net2net.wider import Widening, apply
@@ -52,3 +53,13 @@ def _disturb(copies: Tensor, deviation: float, generator: torch.Generator | None
     source = generator if generator is not None else torch.Generator().manual_seed(0)
     drawn = torch.randn(copies.shape, generator=source, device=source.device)
     copies += deviation * drawn.to(copies)
+
+
+def layer_in(network: nn.Module, block: str) -> str:
+    """The layer of a block that can be made wider."""
+    names = [name for name in layers(network) if name == block or name.startswith(f"{block}.")]
+    if not names:
+        raise NotGrowable(
+            f"{block}: cannot be made wider; of this network can be: {', '.join(layers(network))}"
+        )
+    return names[0]

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rota.core.workers import carry_out
 from rota.recordings.curve import Curves, Interval, Setting, write_curves
 from rota.recordings.provenance import provenance
 from rota.training.clock import Pace, ProfiledClock, StoppedClock
@@ -20,7 +21,6 @@ from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.pace import measure
 from rota.training.recorder.partial import Partial, plain, recorded
 from rota.training.recorder.progress import Progress
-from rota.training.recorder.workers import carry_out
 
 LIBRARIES = ("torch", "torchvision", "numpy")
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from rota.core.errors import InputError
+from rota.core.workers import carry_out
 from rota.recordings.folder import complete
 from rota.recordings.provenance import provenance
 from rota.recordings.store import recording_folders
@@ -18,7 +19,6 @@ from rota.training.recorder.pace import paces
 from rota.training.recorder.partial import Partial, plain, refuse_other
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.tree_config import TreesConfig
-from rota.training.recorder.workers import carry_out
 from rota.training.setup import check_changes
 
 LIBRARIES = ("torch", "torchvision", "numpy")

@@ -60,7 +60,7 @@ def _begin() -> None:
 
 
 def _end_with_parent() -> None:
-    """A worker whose recorder was killed would train beside the next one, and never end."""
+    """A worker whose parent was killed would go on beside that of the next one, and never end."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

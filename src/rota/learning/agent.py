@@ -1,0 +1,138 @@
+"""A learned agent, and its files: plain arrays, never a pickle.
+
+agent.json      what it is, what it has learned from, how; with it, an agent is complete
+weights.npz     its weights
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from rota.core.atomic import written
+from rota.core.errors import InputError
+from rota.core.sight import Sight
+from rota.learning.networks.registry import build
+from rota.recordings.provenance import Provenance
+
+FORMAT = "rota agent"
+VERSION = 1
+FACTS, WEIGHTS = "agent.json", "weights.npz"
+AGAIN = "learn it again"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An adaptation policy that was learned: the same object in evaluation and in real training."""
+
+    name: str
+    """Of its network."""
+    options: Mapping[str, Any]
+    """That its network was built with."""
+    network: nn.Module
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What it was learned from and how: plain values."""
+
+    @classmethod
+    def new(cls, name: str, options: Mapping[str, Any], seed: int) -> "Agent":
+        """With fresh weights, which depend on the seed only."""
+        with torch.random.fork_rng(devices=()):
+            torch.default_generator.manual_seed(seed)
+            return cls(name, dict(options), build(name, dict(options)))
+
+    def probabilities(self, sight: Sight) -> list[float]:
+        return self.all_probabilities([sight])[0]
+
+    def all_probabilities(self, sights: Sequence[Sight]) -> list[list[float]]:
+        """How likely each action of each sight is."""
+        with torch.no_grad():
+            chances = self.network(self.network.encode(sights)).softmax(-1)  # type: ignore[operator]
+        return [row[: len(sight.actions)].tolist() for row, sight in zip(chances, sights, strict=True)]
+
+
+def write_agent(folder: Path, agent: Agent, provenance: Provenance) -> None:
+    """Write an agent; `agent.json` comes last."""
+    weights = arrays(agent.network)
+    facts = {
+        "format": FORMAT,
+        "version": VERSION,
+        "network": agent.name,
+        "options": dict(agent.options),
+        "about": dict(agent.about),
+        "provenance": provenance.to_json(),
+        "sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    with written(folder / WEIGHTS) as stream:
+        stream.write(weights)
+    with written(folder / FACTS) as stream:
+        stream.write((json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+
+
+def read_agent(folder: Path) -> Agent:
+    """What was written."""
+    facts = _facts(folder / FACTS)
+    path = folder / WEIGHTS
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
+    if hashlib.sha256(content).hexdigest() != facts["sha256"]:
+        raise InputError(f"{path}: damaged or cut short (checksum differs from {FACTS}); {AGAIN}")
+    try:
+        agent = Agent.new(facts["network"], facts["options"], 0)
+    except TypeError as error:
+        raise InputError(f"{folder / FACTS}: of another version of rota ({error}); {AGAIN}") from None
+    fill(agent.network, content, path)
+    return Agent(agent.name, agent.options, agent.network, facts["about"])
+
+
+def is_agent(folder: Path) -> bool:
+    """Whether a complete agent is there."""
+    return (folder / FACTS).is_file()
+
+
+def arrays(network: nn.Module) -> bytes:
+    """The weights of a network as an .npz file."""
+    stream = io.BytesIO()
+    np.savez(stream, **{name: values.numpy() for name, values in network.state_dict().items()})
+    return stream.getvalue()
+
+
+def fill(network: nn.Module, content: bytes, path: Path) -> None:
+    """Put weights into the network that they are of."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as found:
+            state = {name: torch.from_numpy(found[name]) for name in found.files}
+        network.load_state_dict(state)
+    except (ValueError, OSError, zipfile.BadZipFile, RuntimeError, TypeError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"{path}: not the weights of this agent ({reason}); {AGAIN}") from None
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{path.parent}: no agent in it ({path.name} is missing); give the folder that rota learn wrote"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"{path}: not the facts of an agent; give the folder that rota learn wrote")
+    if found.get("version") != VERSION:
+        raise InputError(
+            f"{path}: an agent of version {found.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
+        )
+    missing = {"network", "options", "about", "sha256"} - set(found)
+    if missing:
+        raise InputError(f"{path}: does not say {', '.join(sorted(missing))}; {AGAIN}")
+    return found

@@ -1,0 +1,83 @@
+"""What a file in `config/learn` may say."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from rota.core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How an agent learns: REINFORCE, with what makes it steady."""
+
+    network: Literal["structural", "original"] = "structural"
+    """What reads the network that trains."""
+    reward: Literal["standard", "tan"] = "standard"
+    """Accuracy in deviations from the mean of its tree, or the original's 100·tan(accuracy·π/2)."""
+    baseline: bool = True
+    """Reward counts as far as it is above the mean of the other episodes of its scenario and update."""
+    entropy: float = 0.6
+    """What it is worth not to be sure, at first; it falls to nothing over two thirds of a stage."""
+    episodes_per_update: int = 64
+    """Of each scenario."""
+    lr: float = 0.01
+    lr_falls: Literal["linear", "steps"] = "linear"
+    """To nothing at the end of the stage, or by `lr_decay` once in `decay_every` episodes."""
+    lr_decay: float = 0.99
+    temperature_decay: float = 0.9
+    """Of the temperature of a transfer, once in `decay_every` episodes, until it is 1."""
+    decay_every: int = 500
+    """Episodes."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes_per_update", "lr", "decay_every", "lr_decay", "temperature_decay"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if self.lr_decay > 1 or self.temperature_decay > 1:
+            raise ConfigError("lr_decay and temperature_decay must be at most 1")
+        if self.baseline and self.episodes_per_update < 2:
+            raise ConfigError(
+                "a baseline needs other episodes; give 2 or more episodes_per_update, or no baseline"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LearnConfig:
+    """An agent to learn from recordings; or several, one for each seed."""
+
+    recordings: tuple[Path, ...] = ()
+    """Tree recordings, or folders of them."""
+    models: tuple[str, ...] = ()
+    """Only the trees of these; of all if not said."""
+    stages: tuple[str, ...] = ("*",)
+    """What is learned from, one after the other.
+
+    A scenario (`early`), one of a model (`convnet2/early`), several (`early+late`) or all (`*`).
+    """
+    episodes: int = 256_000
+    """Of each scenario, in the first stage."""
+    transfer_episodes: int | None = None
+    """The same in later stages, and in the first if it starts from an agent; `episodes` if not said."""
+    temperature: float = 1.0
+    """Of the first draws in a stage that starts from what was learned before."""
+    start: Path | None = None
+    """The folder of an agent to start from."""
+    seeds: tuple[int, ...] = (0,)
+    method: Method = field(default_factory=Method)
+
+    def __post_init__(self) -> None:
+        if not self.recordings:
+            raise ConfigError("recordings: which? Give folders of tree recordings")
+        if not self.stages:
+            raise ConfigError("stages: none; give scenarios, or '*' for all at once")
+        if not self.seeds:
+            raise ConfigError("seeds: none; give one or more")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ConfigError("seeds: some are there twice")
+        for name in ("episodes", "transfer_episodes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} is {value}; it must be at least 1")
+        if not self.temperature >= 1:
+            raise ConfigError(f"temperature is {self.temperature:g}; it must be at least 1")

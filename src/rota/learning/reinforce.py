@@ -1,0 +1,146 @@
+"""REINFORCE on tables: what an update of an agent is.
+
+An update draws episodes of each scenario, and makes those that ended better than others of their scenario
+more likely. All scores that there can be are computed at once, so an episode is a look-up:
+
+    log p(sequence) = Σ log p(action | state)      summed over its decisions
+
+The original agent is the special case of one episode per update, no baseline and no entropy.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rota.core.table import Floats
+from rota.learning.config import Method
+from rota.learning.problem import Problem
+
+ENTROPY_UNTIL = 0.7
+"""The share of a stage after which not being sure is worth nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Some problems in one: row per problem, column per sequence. Shorter ones are filled up."""
+
+    seen: Any
+    """What the network makes of all sights."""
+    states: Tensor
+    """Problem, sequence, decision → row of the scores."""
+    steps: Tensor
+    """Problem, sequence, decision → action."""
+    counts: Tensor
+    """Problem, sequence, decision → 1, or 0 behind the last decision."""
+    there: Tensor
+    """Problem, sequence → whether there is one."""
+    accuracies: Tensor
+    rewards: Tensor
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem], network: Any, method: Method) -> "Tables":
+        """What an agent with this network learns from."""
+        first = np.cumsum([0, *(len(problem.sights) for problem in problems)])
+        states = [problem.states + at for problem, at in zip(problems, first, strict=False)]
+        rewards = [_rewards(problem.accuracies, method) for problem in problems]
+        return cls(
+            network.encode([sight for problem in problems for sight in problem.sights]),
+            torch.from_numpy(_filled(states)),
+            torch.from_numpy(_filled([problem.steps for problem in problems])),
+            torch.from_numpy(_filled([np.ones(problem.steps.shape) for problem in problems])).float(),
+            torch.from_numpy(_filled([np.ones(len(problem.sequences), bool) for problem in problems])),
+            torch.from_numpy(_filled([problem.accuracies for problem in problems])),
+            torch.from_numpy(_filled(rewards)).float(),
+        )
+
+    def log_probabilities(self, scores: Tensor) -> Tensor:
+        """Problem, sequence → logarithm of its probability."""
+        steps = scores.log_softmax(-1)[self.states, self.steps]
+        return (steps * self.counts).sum(-1).masked_fill(~self.there, -torch.inf)
+
+
+class Made(NamedTuple):
+    """What an update came to; means over all episodes."""
+
+    objective: float
+    reward: float
+    accuracy: float
+    entropy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """What changes from update to update."""
+
+    lr: float
+    entropy: float
+    temperature: float
+
+    @classmethod
+    def at(cls, method: Method, update: int, updates: int, temperature: float) -> "Pressure":
+        """In an update of a stage of so many, which began with that temperature."""
+        share = update / updates
+        decays = update * method.episodes_per_update // method.decay_every
+        lr = method.lr * (1 - share if method.lr_falls == "linear" else method.lr_decay**decays)
+        entropy = method.entropy * max(0.0, 1 - share / ENTROPY_UNTIL)
+        return cls(lr, entropy, max(1.0, temperature * method.temperature_decay**decays))
+
+
+def update(
+    network: nn.Module,
+    tables: Tables,
+    optimizer: torch.optim.Optimizer,
+    method: Method,
+    pressure: Pressure,
+    generator: torch.Generator,
+) -> Made:
+    """Draw episodes and learn from them."""
+    for group in optimizer.param_groups:
+        group["lr"] = pressure.lr
+    scores = network(tables.seen) / pressure.temperature
+    logs = tables.log_probabilities(scores)
+    chances = logs.exp()
+    drawn = torch.multinomial(
+        chances.detach(), method.episodes_per_update, replacement=True, generator=generator
+    )
+    rewards = tables.rewards.gather(1, drawn)
+    decisions = tables.counts.sum(-1).gather(1, drawn)
+    per_step = logs.gather(1, drawn) / decisions
+    objective = -(_advantages(rewards, method) * per_step).mean()
+    entropy = -(chances * logs.masked_fill(~tables.there, 0.0)).sum(-1).mean()
+    optimizer.zero_grad()
+    loss = objective - pressure.entropy * entropy / decisions.mean()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    reached = tables.accuracies.gather(1, drawn).mean()
+    return Made(objective.item(), rewards.mean().item(), reached.item(), entropy.item())
+
+
+def _advantages(rewards: Tensor, method: Method) -> Tensor:
+    """Reward above the mean of the *other* episodes, so that an episode does not weaken itself."""
+    if not method.baseline:
+        return rewards
+    count = rewards.shape[1]
+    return (rewards - rewards.mean(1, keepdim=True)) * (count / (count - 1))
+
+
+def _rewards(accuracies: Floats, method: Method) -> Floats:
+    if method.reward == "tan":
+        return 100 * np.tan(np.minimum(accuracies, 1 - 1e-6) * math.pi / 2)
+    spread = accuracies.std()
+    deviations: Floats = (accuracies - accuracies.mean()) / (spread if spread > 0 else 1.0)
+    return deviations
+
+
+def _filled(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """One array of all, with zeros where some are smaller than others."""
+    shape = [max(array.shape[axis] for array in arrays) for axis in range(arrays[0].ndim)]
+    whole = np.zeros((len(arrays), *shape), arrays[0].dtype)
+    for row, array in zip(whole, arrays, strict=True):
+        row[tuple(slice(size) for size in array.shape)] = array
+    return whole

@@ -1,0 +1,17 @@
+"""One sequence, whatever is seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rota.core.sight import Sight
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same sequence each time, as positions in the actions; the last action again where it is over."""
+
+    sequence: Sequence[int]
+
+    def probabilities(self, sight: Sight) -> list[float]:
+        step = self.sequence[min(len(sight.made), len(self.sequence) - 1)]
+        return [float(action == step) for action in range(len(sight.actions))]
