@@ -9,6 +9,8 @@ import time
 import pytest
 
 from rota import cli
+from rota.learning.agent import Agent, write_agent
+from rota.recordings.provenance import provenance
 
 SMALL = """
 epochs = 2
@@ -16,6 +18,16 @@ epochs = 2
 steps = 3
 [setup]
 model = "feedforward1"
+threads = 1
+"""
+
+UP = """
+budget_s = 1.0
+allocation = [{ at_s = 0.1, to = "up" }]
+[epoch]
+steps = 2
+[setup]
+model = "feedforward3"
 threads = 1
 """
 
@@ -154,3 +166,78 @@ def test_the_keys_of_the_configuration_can_be_listed(train):
     code, out, _ = train("--help-config")
     assert code == 0
     assert "setup.hyper.lr" in out
+
+
+@pytest.fixture
+def agents(here):
+    """Agents with fresh weights in the folders `agent0` and `agent1`, and a run for them to decide in."""
+    (here / "up.toml").write_text(UP)
+    made = provenance(device="cpu", seed=0, command="rota learn")
+    for seed in (0, 1):
+        write_agent(here / f"agent{seed}", Agent.new("structural", {}, seed=seed), made)
+
+
+@pytest.mark.usefixtures("agents")
+def test_an_agent_decides_and_its_decisions_are_told(train, here):
+    code, out, _ = train("up.toml", "--agent", "agent0")
+    assert code == 0
+    found = json.loads((here / "results/train/up/result.json").read_text())
+    assert found["provenance"]["command"] == "rota train up.toml --agent agent0"
+    assert found["seconds"] >= 1.0
+    decisions = found["decisions"]
+    assert len(decisions) == 3
+    assert all(each["at_s"] >= 0.1 for each in decisions)
+    told = [line.split(None, 2) for line in out.splitlines() if line.startswith(" ")]
+    assert [(word, int(steps)) for word, steps, _ in told] == [("step", each["steps"]) for each in decisions]
+    for (_, _, text), each in zip(told, decisions, strict=True):
+        chances = each["probabilities"]
+        assert each["chosen"] == max(chances, key=chances.get)
+        assert text.startswith(f"{each['chosen']} (p {chances[each['chosen']]:.2f})  ")
+        assert text.count(", ") == 2  # three blocks and nothing: three others
+    assert (here / "results/train/up/decisions.csv").read_text().count("\n") == 4
+
+
+@pytest.mark.usefixtures("agents")
+def test_decisions_are_told_again_but_another_agent_does_not_take_them_for_its_own(train):
+    first = train("up.toml", "--agent", "agent0")
+    assert train("up.toml", "--agent", "agent0")[:2] == first[:2]
+    for words in ([], ["--agent", "agent1"]):
+        code, _, err = train("up.toml", *words)
+        assert code == 2
+        assert "another run is there" in err
+
+
+@pytest.mark.usefixtures("agents")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--agent", "nowhere"], "nowhere: no agent in it (agent.json is missing)"),
+        (["--agent", "."], "give the folder that rota learn wrote"),
+        (["--agent", "agent0", "--set", 'changes=["deepen 0"]'], "leave out one of both"),
+        (["--agent", "agent0", "--set", "allocation=[]"], "allocation: an agent is asked once it goes up"),
+        (["--agent", "agent0", "--set", 'actions=["deepen 0"]'], "one of them 'nothing'"),
+    ],
+)
+def test_an_agent_that_cannot_decide_is_told_in_one_line_with_exit_code_2(train, here, words, message):
+    code, _, err = train("up.toml", *words)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (here / "results/train/up/train.toml").exists()
+
+
+@pytest.mark.usefixtures("agents")
+def test_an_agent_for_another_number_of_actions_is_told_before_training(train, here):
+    made = provenance(device="cpu", seed=0, command="rota learn")
+    write_agent(here / "five", Agent.new("original", {"actions": 5}, seed=0), made)
+    code, out, err = train("up.toml", "--agent", "five")
+    assert (code, out) == (2, "")
+    assert "decides between 5 actions, not 4" in err
+
+
+@pytest.mark.usefixtures("agents")
+def test_again_with_what_cannot_be_trained_deletes_nothing(train, here):
+    assert train("up.toml")[0] == 0
+    words = ("--agent", "agent0", "--set", "allocation=[]", "--again")
+    assert train("up.toml", *words)[0] == 2
+    assert (here / "results/train/up/result.json").exists()

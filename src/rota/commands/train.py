@@ -15,6 +15,7 @@ from rota.core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rota.training.decisions import Decision
     from rota.training.epoch import Epoch
     from rota.training.experiment import TrainConfig
     from rota.training.run import Run
@@ -34,13 +35,14 @@ def add_parser(subparsers: Any) -> None:
     add("config", type=Path, nargs="?", metavar="CONFIG", help="a TOML file, as in config/train")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")
     add("--out", type=Path, metavar="FOLDER", help=f"where the run is kept ({OUT}/NAME)")
+    add("--agent", type=Path, metavar="DIR", help="an agent that rota learn wrote; it decides on changes")
     add("--again", action="store_true", help="delete what is in that folder and train anew")
     add("--download", action="store_true", help="fetch the data set over the network if it is not there")
     add("--help-config", action="store_true", help="list the keys of the configuration")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; prints a line per epoch and how well the network does in the end."""
+    """Train; prints a line per epoch and change, and how well the network does in the end."""
     from rota.training.experiment import TrainConfig
 
     if args.help_config:
@@ -51,39 +53,77 @@ def run(args: argparse.Namespace) -> int:
     if args.config is None:
         raise ConfigError("which configuration? Give a file, for example config/train/digits.toml")
     points = _points(args)
+    deciding = _deciding(args.agent)
     whole = args.out or OUT / args.config.stem
-    return max(_train(name, config, whole / name, args) for name, config in points)
+    return max(_train(name, config, whole / name, args, deciding) for name, config in points)
 
 
-def _train(name: str, config: "TrainConfig", folder: Path, args: argparse.Namespace) -> int:
+def _train(
+    name: str, config: "TrainConfig", folder: Path, args: argparse.Namespace, deciding: dict[str, Any]
+) -> int:
     if args.download and config.setup.data:
         from rota.training.data import load
 
         load(config.setup.data, download=True)
-    if args.again and folder.exists():
-        _clear(folder)
 
     from rota.training.run import Run
 
+    training = Run(config, folder, command_of(args), **deciding)
+    if args.again and folder.exists():
+        _clear(folder)
     if name:
         _say(name)
-    training = Run(config, folder, command_of(args))
     if training.result.exists():
         print(f"note: {folder} is trained already; --again trains it anew", file=sys.stderr)
+    _tell(training)
+    return _report(training)
+
+
+def _deciding(folder: Path | None) -> dict[str, Any]:
+    """Who decides in a run: the agent in a folder, if one is given."""
+    if folder is None:
+        return {}
+    from rota.learning.agent import read_agent, weights_sha256
+
+    return {"adaptation": read_agent(folder), "decided_by": f"agent {weights_sha256(folder)}"}
+
+
+def _tell(training: "Run") -> None:
+    """Train; says each epoch when it is over, after what was changed before it."""
     told = 0
-    with _bar(config) as on_step:
+    with _bar(training.config) as on_step:
         for epoch in training.epochs(on_step):
-            for made in training.changes_until(epoch)[told:]:
-                _say(f"           step {made.steps:6}  {made.change}")
+            for line in _changes(training, epoch.steps)[told:]:
+                _say(line)
                 told += 1
             _say(_line(epoch))
-    return _report(training)
+    for line in _changes(training, math.inf)[told:]:
+        _say(line)
+
+
+def _changes(training: "Run", until: float) -> list[str]:
+    """A line for each decision, and each change that was not decided on, before so many steps."""
+    lines = [(each.steps, _decision(each)) for each in training.decisions]
+    decided = {(each.steps, each.chosen) for each in training.decisions}
+    others = [made for made in training.changes if (made.steps, str(made.change)) not in decided]
+    lines = [*((made.steps, str(made.change)) for made in others), *lines]
+    ordered = sorted(lines, key=lambda line: line[0])
+    return [f"           step {steps:6}  {text}" for steps, text in ordered if steps < until]
+
+
+def _decision(decision: "Decision") -> str:
+    """`deepen 1 (p 0.83)  deepen 0 0.05, nothing 0.12`."""
+    rest = {name: p for name, p in decision.probabilities.items() if name != decision.chosen}
+    others = ", ".join(f"{name} {p:.2f}" for name, p in rest.items())
+    why = f"  (cannot be done: {', '.join(decision.refused)})" if decision.refused else ""
+    return f"{decision.chosen} (p {decision.probabilities[decision.chosen]:.2f})  {others}{why}"
 
 
 def command_of(args: argparse.Namespace) -> str:
     """The command line that says the same, for the provenance."""
     words = ["rota", "train", str(args.config)]
     words += [word for text in args.set for word in ("--set", text)]
+    words += [] if args.agent is None else ["--agent", str(args.agent)]
     return shlex.join(words)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from rota.core.change import Change
+from rota.core.change import NOTHING, Change
 from rota.core.errors import ConfigError
 from rota.training.epoch import Length
 from rota.training.setup import Setup
@@ -46,23 +46,44 @@ class TrainConfig:
     """
     changes: tuple[str, ...] = ()
     """What is done before each epoch from the first `up` on, one after the other: `deepen 1`, `nothing` …"""
+    actions: tuple[str, ...] = ()
+    """What an agent may do (`--agent`), `nothing` among it; to deepen any block, or nothing, if not said."""
+    decisions: int = 3
+    """How many an agent makes: one before each epoch from the first `up` on."""
     checkpoint_every_s: float = 30.0
     """Save after a step if so long has passed since; always at the end."""
 
     def __post_init__(self) -> None:
         if self.budget_s is None and self.budget_steps is None and self.epochs is None:
             raise ConfigError("how long? Give budget_s, budget_steps or epochs")
-        for name in ("budget_s", "budget_steps", "epochs"):
+        for name in ("budget_s", "budget_steps", "epochs", "decisions"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"{name} is {value}; it must be above 0")
         for text in self.changes:
             Change.parse(text)
+        actions = [Change.parse(text) for text in self.actions]
+        if actions and (NOTHING not in actions or len(set(actions)) < len(actions)):
+            raise ConfigError("actions must be different from each other, and one of them 'nothing'")
         times = [each.at_s for each in self.allocation]
         if times != sorted(times):
             raise ConfigError("allocation: give the changes in the order of time")
         if self.changes and not any(each.to == "up" for each in self.allocation):
             raise ConfigError("changes: are only made once the allocation goes up; give an allocation too")
+
+    def check_decidable(self) -> None:
+        """Whether there is anything for an agent to decide, and all that it looks at."""
+        if self.changes:
+            raise ConfigError(
+                "changes: they are made as listed, so an agent has no say; leave out one of both"
+            )
+        if self.budget_s is None:
+            raise ConfigError("budget_s: an agent decides by the time that is left; give a budget of time")
+        if not any(each.to == "up" and each.at_s < self.budget_s for each in self.allocation):
+            raise ConfigError(
+                "allocation: an agent is asked once it goes up, and within the budget it never does; give "
+                'one, such as [{ at_s = 3, to = "up" }]'
+            )
 
     @property
     def until_s(self) -> float:

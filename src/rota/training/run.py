@@ -1,62 +1,58 @@
 """A whole training run: its budget, the allocation that goes up and down, its checkpoints, its folder.
 
-train.toml       the resolved configuration
+train.toml       the resolved configuration, and who decides if a policy does
 epochs.csv       one row per epoch
+decisions.csv    one row per decision of a policy
 checkpoint.pt    from which the same command goes on
 result.json      how well the network does in the end, and where that comes from; with it, a run is complete
 """
 
-import csv
-import io
 import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rota.config.dump import dump
 from rota.core.atomic import alone_in, written
-from rota.core.change import SHRINK, Change
 from rota.core.errors import InputError
+from rota.core.sight import Adaptation
 from rota.recordings.provenance import provenance
 from rota.recordings.tree import read_tree
 from rota.training.checkpoint import load, save
 from rota.training.clock import Clock, ProfiledClock, WallClock
+from rota.training.decisions import Decider, Decision
 from rota.training.device import description, device
 from rota.training.epoch import Epoch, Made
 from rota.training.experiment import TrainConfig
-from rota.training.setup import check_changes
 from rota.training.stopping import Stop, stopping
+from rota.training.tables import decisions_csv, epochs_csv
 from rota.training.trainer import Trainer
+from rota.training.turns import Course, Turns
 
 LIBRARIES = ("torch", "torchvision", "numpy")
-
-
-@dataclass(slots=True)
-class Turns:
-    """How far the run is through its allocation and its changes; plain numbers, saved with the checkpoint."""
-
-    allocation: int = 0
-    """Changes of the allocation that have been seen."""
-    changes: int = 0
-    """Changes of the network that have been asked for."""
-    room: bool = False
-    growths: int = 0
-    """That the network had when there was room the last time."""
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    """The epochs so far."""
 
 
 class Run:
     """A training run in a folder; one that was stopped there goes on."""
 
-    def __init__(self, config: TrainConfig, folder: Path, command: str) -> None:
+    def __init__(
+        self,
+        config: TrainConfig,
+        folder: Path,
+        command: str,
+        adaptation: Adaptation | None = None,
+        decided_by: str = "",
+    ) -> None:
+        """`adaptation`, if given, is asked how the network changes; `decided_by` tells it from others."""
         self.config = config
         self.folder = folder
         self.command = command
-        self.turns = Turns()
+        self.adaptation = adaptation
+        self.decided_by = decided_by or ("" if adaptation is None else type(adaptation).__name__)
+        self.course = Course(config, Decider(config, adaptation))
         self.trainer: Trainer | None = None
 
     @property
@@ -76,7 +72,7 @@ class Run:
             self._refuse_another()
             trainer = self.trainer = self._begin()
             self._claim()
-            yield from (Epoch(**row) for row in self.turns.rows)
+            yield from (Epoch(**row) for row in self.course.turns.rows)
             if not self.result.exists():
                 yield from self._train(trainer, Watch(self, stop, on_step))
                 self._finish(trainer)
@@ -84,17 +80,17 @@ class Run:
     def _train(self, trainer: Trainer, watch: "Watch") -> Iterator[Epoch]:
         try:
             while not self._over(trainer):
-                self._turn(trainer)
+                self.course.before_epoch(trainer)
                 epoch = trainer.epoch(
                     until_s=self.config.until_s,
                     until_steps=self.config.budget_steps,
-                    interrupted=self._interrupted if self.config.allocation else None,
+                    interrupted=self.course.interrupted if self.config.allocation else None,
                     on_step=watch,
                 )
                 self._check_budget(trainer, epoch)
                 over = epoch.ended in ("time", "steps", "failed")
                 if trainer.progress.epoch_steps or epoch.ended not in ("time", "steps"):
-                    self.turns.rows.append(_row(epoch))
+                    self.course.turns.rows.append(_row(epoch))
                     watch.save_if_due()
                     yield epoch
                 if over:
@@ -105,15 +101,20 @@ class Run:
             raise
         self.save()
 
-    def changes_until(self, epoch: Epoch) -> list[Made]:
-        """What the network was changed by, up to an epoch."""
-        history = self.trainer.history if self.trainer is not None else []
-        return [made for made in history if made.steps < epoch.steps]
+    @property
+    def changes(self) -> list[Made]:
+        """What the network was changed by so far."""
+        return self.trainer.history if self.trainer is not None else []
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What a policy has decided so far."""
+        return self.course.turns.decided if self.adaptation is not None else []
 
     def _over(self, trainer: Trainer) -> bool:
         progress, config = trainer.progress, self.config
         enough = config.epochs is not None and progress.epochs >= config.epochs
-        failed = bool(self.turns.rows) and self.turns.rows[-1]["ended"] == "failed"
+        failed = bool(self.course.turns.rows) and self.course.turns.rows[-1]["ended"] == "failed"
         return (
             enough
             or failed
@@ -129,33 +130,6 @@ class Run:
                 f"{epoch.at_s:.2g} s; give more time, or a smaller batch_size"
             )
 
-    # ── allocation and changes ──────────────────────────────────────────────────────────────────────────────
-
-    def _interrupted(self, now_s: float) -> bool:
-        coming = self.config.allocation[self.turns.allocation :]
-        return bool(coming) and now_s >= coming[0].at_s
-
-    def _turn(self, trainer: Trainer) -> None:
-        """Before an epoch: see whether the allocation has changed, and change the network."""
-        turns = self.turns
-        if trainer.progress.epoch_steps:
-            return  # an epoch is under way
-        while self._interrupted(trainer.clock.now_s()):
-            self._move(trainer, up=self.config.allocation[turns.allocation].to == "up")
-            turns.allocation += 1
-        if turns.room and turns.changes < len(self.config.changes):
-            trainer.change(Change.parse(self.config.changes[turns.changes]))
-            turns.changes += 1
-
-    def _move(self, trainer: Trainer, *, up: bool) -> None:
-        """Room is given, or what has grown in it is taken back."""
-        turns = self.turns
-        if up and not turns.room:
-            turns.growths = len(trainer.smaller)
-        while not up and len(trainer.smaller) > turns.growths:
-            trainer.change(SHRINK)
-        turns.room = up
-
     # ── the folder ──────────────────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -170,7 +144,7 @@ class Run:
             there = self._file.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             there = ""
-        if there != dump(self.config):
+        if there != self._asked():
             raise InputError(
                 f"{self.folder}: another run is there ({self._file} differs); give another folder with "
                 "--out, or --again to train anew"
@@ -178,7 +152,12 @@ class Run:
 
     def _claim(self) -> None:
         with written(self._file) as stream:
-            stream.write(dump(self.config).encode())
+            stream.write(self._asked().encode())
+
+    def _asked(self) -> str:
+        """All that a run depends on."""
+        who = f"\n# decided by {self.decided_by}\n" if self.decided_by else ""
+        return dump(self.config) + who
 
     def _begin(self) -> Trainer:
         config = self.config
@@ -186,9 +165,9 @@ class Run:
         if not trainer.clock.fits(config.until_s):
             raise InputError(f"budget_s: {config.budget_s:g} s is shorter than one batch; give more time")
         if self.checkpoint.exists():
-            self.turns = Turns(**load(self.checkpoint, trainer)["turns"])
-        elif config.changes:
-            check_changes(config.setup, [map(Change.parse, config.changes)])
+            self.course.turns = Turns(**load(self.checkpoint, trainer)["turns"])
+        else:
+            self.course.decider.check(trainer)
         return trainer
 
     def _clock(self) -> Clock:
@@ -215,10 +194,13 @@ class Run:
         """Write from what the same command goes on."""
         if self.trainer is None:
             return
-        turns = {name: getattr(self.turns, name) for name in Turns.__slots__}
+        turns = {name: getattr(self.course.turns, name) for name in Turns.__slots__}
         save(self.checkpoint, self.trainer, turns=turns)
         with written(self.folder / "epochs.csv") as stream:
-            stream.write(_csv(self.turns.rows))
+            stream.write(epochs_csv(self.course.turns.rows))
+        if self.adaptation is not None:
+            with written(self.folder / "decisions.csv") as stream:
+                stream.write(decisions_csv(self.decisions))
 
     def _finish(self, trainer: Trainer) -> None:
         config, task = self.config, trainer.task
@@ -231,7 +213,9 @@ class Run:
             "steps": trainer.progress.steps,
             "seconds": trainer.clock.now_s(),
             "changes": [{"steps": steps, "change": str(change)} for steps, change in trainer.history],
-            "failure": self.turns.rows[-1]["failure"] if self.turns.rows else "",
+            "decided_by": self.decided_by,
+            "decisions": [asdict(each) for each in self.decisions],
+            "failure": self.course.turns.rows[-1]["failure"] if self.course.turns.rows else "",
             "structure": trainer.structure.as_json(),
             "provenance": made.to_json(),
         }
@@ -283,15 +267,3 @@ def _plain(value: Any) -> Any:
 
 def _row(epoch: Epoch) -> dict[str, Any]:
     return {name: getattr(epoch, name) for name in Epoch.__slots__}
-
-
-def _csv(rows: list[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    metrics = sorted({name for row in rows for name in row["metrics"]})
-    plain = ["number", "ended", "steps", "at_s", "lr", "loss"]
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["epoch", *plain[1:], *(f"validation_{name}" for name in metrics), "failure"])
-    for row in rows:
-        measured = [row["metrics"].get(name, math.nan) for name in metrics]
-        writer.writerow([*(row[name] for name in plain), *measured, row["failure"]])
-    return text.getvalue().encode()
