@@ -1,0 +1,149 @@
+"""The adaptation problem as a Gymnasium environment, for agents that are not rota's.
+
+    gymnasium.make("rota.learning.environment:rota/Adapt-v0", recordings=["results/recordings/trees"])
+
+An episode is a walk through a recorded tree, from its first decision to the end of a sequence. Each step is
+a decision. Only the last one is rewarded: by the accuracy that the sequence led to.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction, ResetNeeded
+from numpy.typing import NDArray
+
+from rota.core.errors import InputError, unknown
+from rota.learning.ground import LIMIT, Ground, Observation, Reward, size
+from rota.learning.problem import Problem, problem_of, read_trees
+from rota.recordings.tree import Prefix
+
+ID = "rota/Adapt-v0"
+Masked = Literal["refuse", "nothing"]
+
+
+class Adapt(gymnasium.Env[Observation, np.int64]):
+    """Walks through recorded trees. An observation is one row of numbers, with n actions at most:
+
+        [0 : 8]                    the time that is left (`features.time`)
+        [8 : 10]                   the network as a whole (`features.network`)
+        [10 + 12·i : 22 + 12·i]    action i, from 0 to n − 1 (`features.actions`)
+
+    It is 0 where a tree has no such action, and everywhere after the last decision. `info` always has the
+    `tree` and an `action_mask`; in the end also the `sequence`, its `accuracy`, its `rank` (1 is best) and
+    its `headroom`: 0 is as good as the mean of all sequences of this tree, 1 as good as the best.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012  # Gymnasium declares it for instances
+
+    def __init__(
+        self,
+        recordings: str | Path | Sequence[str | Path | Problem],
+        *,
+        reward: Reward = "accuracy",
+        masked: Masked = "refuse",
+    ) -> None:
+        """Of tree recordings, folders of them, or problems that were made of some.
+
+        `reward` is the accuracy itself, or "standard": in deviations from the mean of its tree, so that easy
+        and hard trees weigh the same. `masked` says what becomes of an action that the present tree does not
+        have: it is an error, or "nothing": it changes nothing, for agents that know no masks.
+        """
+        _check("reward", reward, get_args(Reward))
+        _check("masked", masked, get_args(Masked))
+        problems = _problems([recordings] if isinstance(recordings, str | Path) else list(recordings))
+        self._width = max(len(problem.tree.actions) for problem in problems)
+        self._grounds = [Ground.of(problem, self._width, reward) for problem in problems]
+        self._ground = self._grounds[0]
+        self._made: Prefix | None = None
+        self._refuses = masked == "refuse"
+        self.action_space = spaces.Discrete(self._width)
+        self.observation_space = spaces.Box(-LIMIT, LIMIT, (size(self._width),), np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode in a tree drawn at random, or in one of those that the option `tree` names.
+
+        Several seeds of a tree have the same name (`convnet2/early`); `convnet2/early seed 1` is one of them.
+        """
+        super().reset(seed=seed)
+        grounds = self._named(options or {})
+        self._ground = grounds[self.np_random.integers(len(grounds))]
+        self._made = ()
+        return self._observation(), self._info()
+
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Make a decision."""
+        if self._over or self._made is None:
+            raise ResetNeeded("no decision is due: begin an episode with reset() first")
+        self._made = (*self._made, self._meant(action))
+        if not self._over:
+            return self._observation(), 0.0, False, False, self._info()
+        info = {**self._info(), **self._ground.told(self._made)}
+        return self._observation(), self._ground.rewards[self._made], True, False, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions there are now, by the name that sb3-contrib asks for."""
+        return self._mask().astype(bool)
+
+    @property
+    def _over(self) -> bool:
+        return self._made in self._ground.rewards
+
+    def _observation(self) -> Observation:
+        if self._over or self._made is None:
+            return np.zeros(size(self._width), np.float32)
+        return self._ground.seen[self._made].copy()
+
+    def _info(self) -> dict[str, Any]:
+        return {"tree": self._ground.problem.label, "action_mask": self._mask()}
+
+    def _mask(self) -> NDArray[np.int8]:
+        mask = np.zeros(self._width, np.int8)
+        mask[: 0 if self._over else self._ground.actions] = 1
+        return mask
+
+    def _meant(self, action: np.int64 | int) -> int:
+        """The position of an action in the tree's."""
+        if action in self.action_space:
+            if action < self._ground.actions:
+                return int(action)
+            if not self._refuses:
+                return self._ground.nothing
+        raise InvalidAction(
+            f"action {action}: {self._ground.problem.label} has {self._ground.actions}, counted from 0; "
+            'choose one that info["action_mask"] allows, or make the environment with masked="nothing"'
+        )
+
+    def _named(self, options: Mapping[str, Any]) -> list[Ground]:
+        for option in options:
+            _check("option", option, ["tree"])
+        if "tree" not in options:
+            return self._grounds
+        name = options["tree"]
+        found = [ground for ground in self._grounds if name in ground.names]
+        if not found:
+            known = dict.fromkeys(ground.problem.name for ground in self._grounds)
+            raise InputError(unknown("tree", str(name), known))
+        return found
+
+
+def _problems(given: Sequence[str | Path | Problem]) -> list[Problem]:
+    ready = [each for each in given if isinstance(each, Problem)]
+    trees = read_trees(Path(each) for each in given if not isinstance(each, Problem))
+    if not ready and not trees:
+        raise InputError("recordings: none; give tree recordings, or folders of them")
+    return [*ready, *map(problem_of, trees)]
+
+
+def _check(what: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise InputError(unknown(what, given, known))
+
+
+if ID not in gymnasium.registry:  # registering twice, as a reload would, is a warning
+    gymnasium.register(ID, entry_point=f"{__name__}:{Adapt.__name__}")
