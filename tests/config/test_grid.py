@@ -26,9 +26,8 @@ def test_a_grid_is_the_product_of_its_axes_in_the_order_written():
     ]
 
 
-@pytest.mark.parametrize("table", [{"seed": 1}, {"seed": 1, "grid": {}}])
-def test_without_a_grid_there_is_one_point_with_no_name(table):
-    assert expand(table) == [Point("", {"seed": 1})]
+def test_without_a_grid_there_is_one_point_with_no_name():
+    assert expand({"seed": 1}) == [Point("", {"seed": 1})]
 
 
 def test_a_quoted_and_a_dotted_key_are_the_same_axis():
@@ -62,6 +61,7 @@ def test_values_that_would_read_the_same_are_numbered():
     ("grid", "message"),
     [
         (3, "3 is not a table of lists"),
+        ({}, "is empty; give lists of values, or leave it out"),
         ({"seed": 3}, "seed: 3 is not a list. Did you mean [3]?"),
         ({"cluster": {"nodes": "8"}}, "cluster.nodes: '8' is not a list. Did you mean ['8']?"),
         ({"seed": []}, "seed: the list of values is empty"),
@@ -87,7 +87,7 @@ texts = st.text("a1é-=_,.#/ \n", max_size=6)
 scalars = st.booleans() | st.integers() | st.floats(allow_nan=False) | texts
 values = st.lists(scalars | st.lists(scalars, max_size=2), min_size=1, max_size=4, unique_by=repr)
 keys = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(".".join)
-axes = st.dictionaries(keys, values, max_size=3)
+axes = st.dictionaries(keys, values, min_size=1, max_size=3)
 grids = axes.filter(lambda grid: not any(a != b and b.startswith(f"{a}.") for a in grid for b in grid))
 
 

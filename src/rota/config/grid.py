@@ -39,12 +39,15 @@ def expand(table: Table, file: str | Path = "") -> list[Point]:
 def fix(table: Table, path: Key) -> dict[str, object]:
     """A copy of a table whose grid no longer varies the key at `path`, nor any key below it."""
     grid = table.get("grid")
-    return dict(table) if not isinstance(grid, Mapping) else {**table, "grid": _without(grid, path)}
+    if not isinstance(grid, Mapping):
+        return dict(table)
+    left = _without(grid, path)
+    return {name: value for name, value in table.items() if name != "grid"} | ({"grid": left} if left else {})
 
 
 def _expand(table: Table) -> list[Point]:
     rest = {name: value for name, value in table.items() if name != "grid"}
-    axes = _axes(table.get("grid", {}))
+    axes = _axes(table["grid"]) if "grid" in table else {}
     points = []
     for names, values in zip(_point_names(axes), product(*axes.values()), strict=True):
         point = rest
@@ -57,6 +60,8 @@ def _expand(table: Table) -> list[Point]:
 def _axes(grid: object) -> Axes:
     if not isinstance(grid, Mapping):
         raise ConfigError(f"{show(grid)} is not a table of lists")
+    if not grid:
+        raise ConfigError("is empty; give lists of values, or leave it out")
     axes: Axes = {}
     for path, values in _leaves(grid):
         if path in axes:
