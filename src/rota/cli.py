@@ -25,6 +25,8 @@ COMMANDS = {
     "plot": "rota.commands.plot",
     "train": "rota.commands.train",
     "record": "rota.commands.record",
+    "learn": "rota.commands.learn",
+    "evaluate": "rota.commands.evaluate",
 }
 EXTRAS = {"torch": "train", "torchvision": "train", "gymnasium": "train", "sklearn": "train"}
 """What some commands need → the extra it comes with."""

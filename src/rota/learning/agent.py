@@ -48,6 +48,11 @@ class Agent:
             torch.default_generator.manual_seed(seed)
             return cls(name, dict(options), build(name, dict(options)))
 
+    @property
+    def learned_from(self) -> frozenset[str]:
+        """The names of the trees: `convnet2/early` …"""
+        return frozenset(name for stage in self.about.get("stages", ()) for name in stage["trees"])
+
     def probabilities(self, sight: Sight) -> list[float]:
         return self.all_probabilities([sight])[0]
 
@@ -92,6 +97,11 @@ def read_agent(folder: Path) -> Agent:
         raise InputError(f"{folder / FACTS}: of another version of rota ({error}); {AGAIN}") from None
     fill(agent.network, content, path)
     return Agent(agent.name, agent.options, agent.network, facts["about"])
+
+
+def weights_sha256(folder: Path) -> str:
+    """The checksum that tells one agent from another."""
+    return str(_facts(folder / FACTS)["sha256"])
 
 
 def is_agent(folder: Path) -> bool:

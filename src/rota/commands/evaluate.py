@@ -1,0 +1,141 @@
+"""`rota evaluate`: how good agents are, where they have learned and where they have not."""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rota.commands.learn import add_learning, configured, learn_all
+from rota.core.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from rota.learning.agent import Agent
+    from rota.learning.holdout import Fold
+    from rota.learning.outcome import Evaluation
+    from rota.recordings.tree import Tree
+
+OUT = Path("results/evaluate")
+LEFT_OUT = ("scenario", "model", "tree")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `evaluate`. Nothing heavy is imported for it."""
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="how good learned agents are, on scenarios and models that they know and others",
+        description="Let agents decide in recorded scenarios, and compare them with others. With "
+        "--leave-out, agents are learned first, each from all recordings but some, and evaluated on those.",
+    )
+    add = parser.add_argument
+    add("--agent", type=Path, metavar="DIR", help="what rota learn wrote: an agent, or a folder of several")
+    add(
+        "--leave-out", choices=LEFT_OUT, help="leave out each scenario, model, or scenario of a model in turn"
+    )
+    add("--figures", type=Path, metavar="DIR", help="also draw figures into this folder")
+    add_learning(parser, f"where agents and evaluation.json go ({OUT}/NAME); else not written")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate; prints a table per agent, or one of all that was left out."""
+    if (args.agent is None) == (args.leave_out is None):
+        raise ConfigError("what? Give --agent DIR, the folder that rota learn wrote, or --leave-out scenario")
+    return _left_out(args) if args.leave_out else _agent(args)
+
+
+def command_of(args: argparse.Namespace) -> str:
+    """The command line that says the same, for figures."""
+    words = ["rota", "evaluate", *([str(args.config)] if args.config else [])]
+    words += ["--agent", str(args.agent)] if args.agent else ["--leave-out", args.leave_out]
+    words += ["--recordings", *map(str, args.recordings)] if args.recordings else []
+    words += [word for seed in args.seed or () for word in ("--seed", str(seed))]
+    words += [word for text in args.set for word in ("--set", text)]
+    return shlex.join(words)
+
+
+def _agent(args: argparse.Namespace) -> int:
+    from rota.learning.evaluate import rows
+    from rota.learning.outcome import Evaluation
+    from rota.learning.problem import problem_of, read_trees
+    from rota.learning.report import table
+
+    if not args.recordings:
+        raise ConfigError("where? Give --recordings PATH…: trees, or folders of them")
+    agents = _agents(args.agent)
+    problems = [problem_of(tree) for tree in read_trees(args.recordings)]
+    found = [
+        Evaluation(str(folder), dict(agent.about), tuple(rows(agent, problems, agent.learned_from)))
+        for folder, agent in agents.items()
+    ]
+    _keep(found, args)
+    if args.json:
+        scenarios = [row.to_json() | {"agent": each.agent} for each in found for row in each.rows]
+        print(json.dumps({"scenarios": scenarios}))
+        return 0
+    for each in found:
+        print(f"{each.agent}\n{table(each.rows)}", end="\n\n")
+    return 0
+
+
+def _agents(folder: Path) -> dict[Path, "Agent"]:
+    from rota.learning.agent import FACTS, is_agent, read_agent
+
+    if is_agent(folder) or not folder.is_dir():
+        return {folder: read_agent(folder)}
+    found = {path.parent: read_agent(path.parent) for path in sorted(folder.rglob(FACTS))}
+    if not found:
+        raise InputError(f"{folder}: no agent in it; learn one first: rota learn --recordings PATH --joint")
+    return found
+
+
+def _left_out(args: argparse.Namespace) -> int:
+    from rota.learning.holdout import folds
+    from rota.learning.problem import read_trees
+    from rota.learning.summary import summary
+
+    out = args.out or OUT / f"without-{args.leave_out}"
+    points = configured(args)
+    if len(points) > 1:
+        raise ConfigError(f"{args.config}: has a grid; give a configuration without one to --leave-out")
+    config = points[0][1]
+    trees = read_trees(config.recordings)
+    found = folds(config, trees, args.leave_out, out)
+    learn_all([run for fold in found for run in fold.runs], out, args)
+    evaluations = [each for fold in found for each in _evaluated(fold, trees)]
+    args.out = out
+    _keep(evaluations, args)
+    told = summary(evaluations, trees)
+    print(json.dumps(told.to_json()) if args.json else told.text())
+    return 0
+
+
+def _evaluated(fold: "Fold", trees: "Sequence[Tree]") -> "list[Evaluation]":
+    """The agents of a fold, where they have not learned; what they are compared with has learned as they."""
+    from rota.learning.agent import read_agent
+    from rota.learning.evaluate import rows
+    from rota.learning.outcome import Evaluation
+    from rota.learning.problem import problem_of
+
+    problems = [problem_of(tree) for tree in trees]
+    names = frozenset(problem_of(tree).name for tree in fold.learned_from)
+    found = []
+    for run in fold.runs:
+        agent = read_agent(run.folder)
+        unseen = tuple(row for row in rows(agent, problems, names) if not row.seen)
+        found.append(Evaluation(str(run.folder), dict(agent.about), unseen))
+    return found
+
+
+def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:
+    """Write what was evaluated, and draw it, as far as that is asked for."""
+    from rota.learning.outcome import write_evaluations
+
+    if args.out is not None:
+        write_evaluations(args.out, found, command_of(args))
+    if args.figures is not None:
+        from rota.commands.plot import draw_evaluations
+
+        for file in draw_evaluations(found, args.figures, command_of(args)):
+            print(f"note: drawn into {file}", file=sys.stderr)

@@ -1,0 +1,191 @@
+"""`rota learn`: learn, from recordings, how networks should change while they train."""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rota.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rota.learning.config import LearnConfig
+    from rota.learning.runs import Run
+    from rota.recordings.tree import Tree
+
+OUT = Path("results/learn")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `learn`. Nothing heavy is imported for it."""
+    parser = subparsers.add_parser(
+        "learn",
+        help="learn from recordings how networks should change while they train",
+        description="Learn agents from recorded trees. Stop it at any moment; the same command goes on from "
+        "there.",
+    )
+    parser.add_argument("--joint", action="store_true", help="one agent from all (else one per scenario)")
+    parser.add_argument("--help-config", action="store_true", help="list the keys of the configuration")
+    add_learning(parser, f"where agents go ({OUT}/NAME)")
+
+
+def add_learning(parser: argparse.ArgumentParser, out: str) -> None:
+    """Add what all commands take that learn."""
+    add = parser.add_argument
+    add("config", type=Path, nargs="?", metavar="CONFIG", help="a TOML file, as in config/learn")
+    add("--recordings", type=Path, nargs="+", metavar="PATH", help="trees, or folders of them")
+    add("--seed", type=int, action="append", metavar="N", help="of the agent (0); may be repeated")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")
+    add("--out", type=Path, metavar="DIR", help=out)
+    add("--workers", type=int, metavar="N", help="processes side by side (one per core)")
+    add("--again", action="store_true", help="learn anew what is there")
+    add("--json", action="store_true", help="print one JSON object, and nothing else")
+    add("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Learn; prints what each agent would do where it has learned."""
+    from rota.learning.config import LearnConfig
+
+    if args.help_config:
+        from rota.config.describe import help_text
+
+        print(help_text(LearnConfig))
+        return 0
+    out = args.out or OUT / (args.config.stem if args.config else "joint" if args.joint else "scenarios")
+    runs = _runs(args, out)
+    learn_all(runs, out, args)
+    _print(runs, args)
+    return 0
+
+
+def learn_all(runs: Sequence["Run"], out: Path, args: argparse.Namespace) -> None:
+    """Learn what is not there yet, with a bar; says which agents are there when there are several."""
+    from rota.learning.runs import clear, learn
+    from rota.training.setup import cores
+
+    if args.workers is not None and args.workers < 1:
+        raise ConfigError(f"--workers {args.workers}: give 1 or more")
+    if args.again:
+        for each in runs:
+            clear(each)
+    open_ = {stage.digest: stage for run in runs if not run.done for stage in run.last.chain}
+    if not open_:
+        print(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
+    with _bar(sum(stage.drawn for stage in open_.values() if not stage.done), args) as on_episodes:
+        for each in learn(runs, out, args.workers or cores(), command_of(args), on_episodes):
+            if len(runs) > 1 and open_:
+                _note(each.folder)
+
+
+def command_of(args: argparse.Namespace) -> str:
+    """The command line that says the same, for the provenance."""
+    words = ["rota", args.command, *([str(args.config)] if args.config else [])]
+    words += ["--recordings", *map(str, args.recordings)] if args.recordings else []
+    words += ["--joint"] if getattr(args, "joint", False) else []
+    words += [word for seed in args.seed or () for word in ("--seed", str(seed))]
+    words += [word for text in args.set for word in ("--set", text)]
+    return shlex.join(words)
+
+
+def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
+    from rota.learning.problem import name_of, read_trees
+    from rota.learning.runs import plan
+
+    found: list[Run] = []
+    known: dict[tuple[Path, ...], list[Tree]] = {}
+    for name, config in configured(args):
+        trees = known.setdefault(config.recordings, read_trees(config.recordings))
+        if args.config or args.joint:
+            found += plan(config, trees, out, out / name)
+            continue
+        for scenario in dict.fromkeys(map(name_of, trees)):
+            each = _with_stage(config, scenario)
+            found += plan(each, trees, out, out / scenario.replace("/", "-"))
+    return found
+
+
+def _with_stage(config: "LearnConfig", stage: str) -> "LearnConfig":
+    from dataclasses import replace
+
+    return replace(config, stages=(stage,))
+
+
+def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
+    """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
+    from rota.config.bind import bind
+    from rota.config.grid import expand
+    from rota.config.load import override, read
+    from rota.learning.config import LearnConfig
+
+    if args.config is None and not args.recordings:
+        raise ConfigError("from what? Give a configuration, as in config/learn, or --recordings PATH…")
+    table = _seen_from_here(read(args.config), args.config.parent) if args.config else {}
+    table = override(table, args.set)
+    if args.recordings:
+        table["recordings"] = [str(path) for path in args.recordings]
+    if getattr(args, "joint", False):
+        table["stages"] = ["*"]
+    if args.seed:
+        table["seeds"] = args.seed
+    return [(p.name, bind(LearnConfig, p.table, args.config or "")) for p in expand(table, args.config or "")]
+
+
+def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Paths in a file start at the file's folder."""
+    if isinstance(table.get("recordings"), list):
+        table["recordings"] = [str(folder / str(path)) for path in table["recordings"]]
+    if isinstance(table.get("start"), str):
+        table["start"] = str(folder / table["start"])
+    return table
+
+
+def _print(runs: Sequence["Run"], args: argparse.Namespace) -> None:
+    from rota.learning.agent import read_agent
+    from rota.learning.evaluate import rows
+    from rota.learning.problem import problem_of
+    from rota.learning.report import table
+
+    scenarios, abouts = [], []
+    for each in runs:
+        agent = read_agent(each.folder)
+        abouts.append(agent.about)
+        found = rows(agent, [problem_of(tree) for tree in each.last.trees], agent.learned_from)
+        scenarios += [row.to_json() | {"agent": str(each.folder)} for row in found]
+        if not args.json:
+            print(f"{each.folder}: {_spent([agent.about])}")
+            print(table(found), end="\n\n")
+    if args.json:
+        print(json.dumps({"scenarios": scenarios} | _totals(abouts)))
+
+
+def _totals(abouts: Sequence[Any]) -> dict[str, float]:
+    episodes, seconds = sum(a["episodes"] for a in abouts), sum(a["seconds"] for a in abouts)
+    rate = round(episodes / seconds, 1) if seconds else 0.0
+    return {"episodes": episodes, "seconds": round(seconds, 3), "episodes_per_s": rate}
+
+
+def _spent(abouts: Sequence[Any]) -> str:
+    found = _totals(abouts)
+    return (
+        f"{found['episodes']:,} episodes in {found['seconds']:.1f} s, {found['episodes_per_s']:,.0f} a second"
+    )
+
+
+def _note(folder: Path) -> None:
+    from tqdm import tqdm
+
+    with tqdm.external_write_mode(file=sys.stderr):
+        print(f"learned: {folder}", file=sys.stderr)
+
+
+@contextmanager
+def _bar(total: int, args: argparse.Namespace) -> Iterator[Callable[[int], None]]:
+    from tqdm import tqdm
+
+    disable = True if args.quiet else None
+    with tqdm(total=total, unit=" episodes", disable=disable, dynamic_ncols=True, unit_scale=True) as bar:
+        yield lambda episodes: bar.update(episodes) and None

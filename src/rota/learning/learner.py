@@ -1,0 +1,176 @@
+"""Learn one stage, from where it was stopped if it was."""
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rota.core.atomic import written
+from rota.core.errors import InputError
+from rota.learning.agent import Agent, arrays, fill, read_agent
+from rota.learning.history import Row, read_history, window, write_history
+from rota.learning.problem import problem_of
+from rota.learning.reinforce import Made, Pressure, Tables, update
+from rota.learning.stage import Stage
+
+CHECKPOINT_EVERY_S = 15.0
+WEIGHTS, CHECKPOINT, DONE = "weights.npz", "checkpoint.npz", "done.json"
+
+
+class Learner:
+    """A stage that is being learned."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.agent = begin(stage)
+        self.tables = Tables.of([problem_of(tree) for tree in stage.trees], self.agent.network, stage.method)
+        self.optimizer = torch.optim.Adam(self.agent.network.parameters(), foreach=True)
+        self.generator = torch.Generator().manual_seed(stage.seed + 1_000_003 * stage.number)
+        self.update = 0
+        self.seconds = 0.0
+        self.rows: list[Row] = []
+
+    def learn(self, on_update: Callable[[int], None] | None = None) -> None:
+        """All updates that are left; tells how many episodes each drew."""
+        stage, began_s = self.stage, time.perf_counter()
+        began_s -= self.seconds
+        saved_s = time.perf_counter()
+        size, drawn = window(stage.updates), stage.method.episodes_per_update * len(stage.trees)
+        made: list[Made] = []
+        while self.update < stage.updates:
+            pressure = Pressure.at(stage.method, self.update, stage.updates, stage.temperature)
+            made.append(
+                update(
+                    self.agent.network, self.tables, self.optimizer, stage.method, pressure, self.generator
+                )
+            )
+            self.update += 1
+            if len(made) == size or self.update == stage.updates:
+                self.rows.append(self._row(made, pressure))
+                made = []
+                self.seconds = time.perf_counter() - began_s
+                if time.perf_counter() - saved_s > CHECKPOINT_EVERY_S:
+                    self.save()
+                    saved_s = time.perf_counter()
+            if on_update is not None:
+                on_update(drawn)
+
+    def _row(self, made: list[Made], pressure: Pressure) -> Row:
+        stage = self.stage
+        episodes = self.update * stage.method.episodes_per_update * len(stage.trees)
+        mean = Made(*np.mean(made, axis=0).tolist())
+        return Row(stage.number, episodes, *mean, pressure.lr, pressure.temperature)
+
+    # ── stopping and going on ───────────────────────────────────────────────────────────────────────────────
+
+    def save(self) -> None:
+        """Keep all that exact resumption needs; only at the end of a row."""
+        weights = dict(self.agent.network.state_dict())
+        state = {f"weights/{name}": values.numpy() for name, values in weights.items()}
+        for at, each in self.optimizer.state_dict()["state"].items():
+            state |= {f"adam/{at}/{name}": values.numpy() for name, values in each.items()}
+        progress = np.array([self.update, self.seconds])
+        stream = io.BytesIO()
+        np.savez(stream, progress=progress, random=self.generator.get_state().numpy(), **state)
+        write_history(self.stage.place, self.rows)
+        with written(self.stage.place / CHECKPOINT) as file:
+            file.write(stream.getvalue())
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        path = self.stage.place / CHECKPOINT
+        if not path.exists():
+            return
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                self._restore({name: torch.from_numpy(found[name]) for name in found.files})
+        except (OSError, ValueError, KeyError, RuntimeError, EOFError) as error:
+            raise InputError(
+                f"{path}: cannot be read ({error}); delete it to begin this stage anew"
+            ) from None
+        last = self.update * self.stage.method.episodes_per_update * len(self.stage.trees)
+        self.rows = [row for row in read_history(self.stage.place) if row.episodes <= last]
+
+    def _restore(self, found: dict[str, torch.Tensor]) -> None:
+        update_, seconds = found.pop("progress").tolist()
+        self.generator.set_state(found.pop("random"))
+        weights = {name.removeprefix("weights/"): v for name, v in found.items() if name.startswith("w")}
+        self.agent.network.load_state_dict(weights)
+        state: dict[int, dict[str, torch.Tensor]] = {}
+        for name, values in found.items():
+            if name.startswith("adam/"):
+                _, at, what = name.split("/")
+                state.setdefault(int(at), {})[what] = values
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        self.update, self.seconds = int(update_), seconds
+
+    def finish(self) -> None:
+        """Keep what was learned; `done.json` comes last."""
+        write_history(self.stage.place, self.rows)
+        with written(self.stage.place / WEIGHTS) as stream:
+            stream.write(arrays(self.agent.network))
+        with written(self.stage.place / DONE) as stream:
+            facts = {"seconds": self.seconds, "episodes": self.stage.drawn}
+            stream.write(json.dumps(facts).encode())
+        (self.stage.place / CHECKPOINT).unlink(missing_ok=True)
+
+
+def begin(stage: Stage) -> Agent:
+    """The agent that a stage begins with."""
+    if stage.start is not None:
+        return read_agent(stage.start)
+    if stage.before is not None:
+        return learned(stage.before)
+    name = stage.method.network
+    options = {"actions": len(stage.trees[0].actions)} if name == "original" else {}
+    return Agent.new(name, options, stage.seed)
+
+
+def learned(stage: Stage) -> Agent:
+    """The agent at the end of a stage that is done."""
+    first = stage.chain[0]
+    agent = begin(first)
+    path = stage.place / WEIGHTS
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); learn it again") from None
+    fill(agent.network, content, path)
+    return agent
+
+
+def spent(stage: Stage) -> tuple[float, int]:
+    """Seconds and episodes of a stage that is done, with all before it."""
+    found = [json.loads((each.place / DONE).read_text("utf-8")) for each in stage.chain]
+    return sum(each["seconds"] for each in found), sum(each["episodes"] for each in found)
+
+
+def carry_through(stage: Stage, on_update: Callable[[int], None] | None = None) -> None:
+    """Learn a stage whose beginning is there, on one core; what was stopped goes on."""
+    with one_thread():
+        learner = Learner(stage)
+        learner.resume()
+        learner.learn(on_update)
+        learner.finish()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Small networks are fastest so, and sums come out the same on any machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def place_of(folder: Path) -> Path:
+    """Where the stages of the runs in a folder are kept until all are learned."""
+    return folder / "stages"

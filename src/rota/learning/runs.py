@@ -1,0 +1,206 @@
+"""From a configuration to agents: which stages there are, side by side and one after the other."""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rota.config.dump import dump
+from rota.core.atomic import alone_in, written
+from rota.core.errors import ConfigError, InputError
+from rota.core.workers import carry_out
+from rota.learning.agent import FACTS, Agent, is_agent, read_agent, weights_sha256, write_agent
+from rota.learning.config import LearnConfig
+from rota.learning.history import read_history, write_events, write_history
+from rota.learning.learner import begin, carry_through, learned, place_of, spent
+from rota.learning.problem import name_of
+from rota.learning.stage import Stage
+from rota.recordings.provenance import provenance
+from rota.recordings.tree import Tree
+
+LIBRARIES = ("torch", "numpy")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One agent to learn, in a folder of its own."""
+
+    config: LearnConfig
+    seed: int
+    folder: Path
+    last: Stage
+
+    @property
+    def done(self) -> bool:
+        """Whether this very agent is there; another one is an error."""
+        if not is_agent(self.folder):
+            return False
+        if read_agent(self.folder).about.get("digest") != self.last.digest:
+            raise InputError(
+                f"{self.folder}: another agent is there (learned from other recordings, or in another way); "
+                "give another folder with --out, or --again to learn anew"
+            )
+        return True
+
+
+def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[Run]:
+    """A run for each seed, in the folder itself if there is only one; `out` is where stages are kept."""
+    several = len(config.seeds) > 1
+    chosen = of_models(trees, config.models)
+    return [
+        Run(config, seed, folder / f"seed{seed}" if several else folder, _chain(config, chosen, seed, out))
+        for seed in config.seeds
+    ]
+
+
+def of_models(trees: Sequence[Tree], models: Sequence[str]) -> list[Tree]:
+    """The trees of some models; of all if none is named."""
+    known = dict.fromkeys(tree.model.lower() for tree in trees)
+    for model in models:
+        if model.lower() not in known:
+            raise ConfigError(f"models: no tree of {model!r}; there are: {', '.join(known)}")
+    wanted = {model.lower() for model in models} or set(known)
+    return [tree for tree in trees if tree.model.lower() in wanted]
+
+
+def matching(trees: Sequence[Tree], stage: str) -> tuple[Tree, ...]:
+    """The trees that a stage names."""
+    wanted = [part.strip().lower() for part in stage.split("+")]
+    known = dict.fromkeys(name for tree in trees for name in (name_of(tree), tree.scenario.lower()))
+    for part in wanted:
+        if part != "*" and part not in known:
+            raise ConfigError(f"stages: no tree for {part!r}; there are: {', '.join(known)}")
+    return tuple(tree for tree in trees if {"*", name_of(tree), tree.scenario.lower()} & set(wanted))
+
+
+def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> Stage:
+    before: Stage | None = None
+    checksum = weights_sha256(config.start) if config.start else ""
+    for text in config.stages:
+        again = before is not None or config.start is not None
+        before = Stage(
+            method=config.method,
+            trees=matching(trees, text),
+            episodes=(config.transfer_episodes if again else None) or config.episodes,
+            temperature=config.temperature if again else 1.0,
+            seed=seed,
+            folder=place_of(out),
+            before=before,
+            start=config.start if before is None else None,
+            start_sha256=checksum if before is None else "",
+        )
+    assert before is not None  # a configuration has one stage or more
+    return before
+
+
+def check(runs: Iterable[Run]) -> None:
+    """Find out before anything is learned whether all of it can be."""
+    for run in runs:
+        first = run.last.chain[0]
+        agent = begin(first)
+        if agent.name != run.config.method.network:
+            raise ConfigError(
+                f"start: {first.start} has the {agent.name} network, method.network is "
+                f"{run.config.method.network}; make them the same"
+            )
+        for stage in run.last.chain:
+            _check_actions(agent, stage)
+
+
+def _check_actions(agent: Agent, stage: Stage) -> None:
+    fixed = agent.options.get("actions")
+    wrong = next((tree for tree in stage.trees if fixed not in (None, len(tree.actions))), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"{name_of(wrong)} has {len(wrong.actions)} actions, the original network was built for {fixed}; "
+            "choose other trees, or the structural network"
+        )
+
+
+def learn(
+    runs: Sequence[Run],
+    out: Path,
+    workers: int,
+    command: str,
+    on_episodes: Callable[[int], None] | None = None,
+) -> Iterator[Run]:
+    """Learn what is not there; gives each run when its agent is."""
+    with alone_in(out):
+        waiting = [run for run in runs if not run.done]
+        yield from (run for run in runs if run not in waiting)
+        check(waiting)
+        missing = {stage.digest: stage for run in waiting for stage in run.last.chain if not stage.done}
+        yield from _finished(waiting, command)
+        for _ in _carried(list(missing.values()), workers, on_episodes):
+            yield from _finished(waiting, command)
+        if runs:
+            shutil.rmtree(place_of(out), ignore_errors=True)
+
+
+def _carried(stages: list[Stage], workers: int, on_episodes: Callable[[int], None] | None) -> Iterator[Stage]:
+    """Learn stages, each after the one before it; a single one in this process, where it can be watched."""
+    if len(stages) == 1 or workers == 1:
+        for stage in stages:
+            carry_through(stage, on_episodes)
+            yield stage
+        return
+    open_ = {stage.digest for stage in stages}
+    ready = [stage for stage in stages if stage.before is None or stage.before.digest not in open_]
+
+    def then(done: Stage) -> list[Stage]:
+        return [stage for stage in stages if stage.before and stage.before.digest == done.digest]
+
+    for stage in carry_out(carry_through, ready, then, min(workers, len(stages))):
+        if on_episodes is not None:
+            on_episodes(stage.drawn)
+        yield stage
+
+
+def _finished(waiting: list[Run], command: str) -> Iterator[Run]:
+    """The runs whose last stage is done, each once; their agents are written."""
+    for run in [run for run in waiting if run.last.done]:
+        waiting.remove(run)
+        finish(run, command)
+        yield run
+
+
+def finish(run: Run, command: str) -> None:
+    """Write the agent of a run whose stages are done, `agent.json` last."""
+    seconds, episodes = spent(run.last)
+    agent = learned(run.last)
+    rows = [row for stage in run.last.chain for row in read_history(stage.place)]
+    about = about_of(run, seconds, episodes)
+    shutil.rmtree(run.folder / "tensorboard", ignore_errors=True)
+    write_history(run.folder, rows)
+    write_events(run.folder, rows)
+    with written(run.folder / "learn.toml") as stream:
+        stream.write(dump(run.config).encode())
+    made = provenance(device="cpu, 1 thread", seed=run.seed, command=command, libraries=LIBRARIES)
+    write_agent(run.folder, Agent(agent.name, agent.options, agent.network, about), made)
+
+
+def about_of(run: Run, seconds: float, episodes: int) -> dict[str, Any]:
+    """What an agent's file says of how it was learned."""
+    stages = [
+        {"trees": stage.names, "episodes": stage.drawn, "temperature": stage.temperature}
+        for stage in run.last.chain
+    ]
+    return {
+        "digest": run.last.digest,
+        "seed": run.seed,
+        "stages": stages,
+        "started_from": str(run.config.start or ""),
+        "seconds": round(seconds, 3),
+        "episodes": episodes,
+        "episodes_per_s": round(episodes / seconds, 1) if seconds else 0.0,
+    }
+
+
+def clear(run: Run) -> None:
+    """Delete what was learned, so that it is learned anew."""
+    if not is_agent(run.folder):
+        return
+    for name in (FACTS, "weights.npz", "updates.csv", "learn.toml"):
+        (run.folder / name).unlink(missing_ok=True)
+    shutil.rmtree(run.folder / "tensorboard", ignore_errors=True)
