@@ -24,7 +24,7 @@ MAY_IMPORT = {  # part of the package → parts it may import
     "results": {"core", "workload", "results"},
     "training": {"core", "config", "recordings", "training"},
     "learning": {"core", "config", "policies", "recordings", "training", "learning"},
-    "figures": {"core", "workload", "recordings", "results", "figures"},
+    "figures": {"core", "workload", "recordings", "results", "learning", "figures"},
     "commands": EVERYTHING,
     "cli": EVERYTHING,
     "__main__": EVERYTHING,

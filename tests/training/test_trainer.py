@@ -329,6 +329,19 @@ def test_a_failed_step_leaves_the_running_statistics_too():
     assert one.epoch().ended == "whole"
 
 
+def test_a_failed_step_leaves_them_too_after_a_change_that_was_refused():
+    one = SETUP.trainer(WallClock(CPU), seed=0, length=Length(steps=10))
+    one.clock = ProfiledClock({(one.structure.fingerprint, 32): 0.1})
+    one.clock.pace(one.structure, 32)
+    one.epoch(until_steps=2)
+    with pytest.raises(InputError, match="no recorded time per step"):
+        one.change(Change.parse("deepen 0"))
+    before = weights(one)
+    one.task = Poisoned(one.task)
+    assert one.epoch().ended == "failed"
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(one), strict=True))
+
+
 class Poisoned:
     """A task whose batches have a NaN in them."""
 

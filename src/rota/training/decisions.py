@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from rota.core.change import NOTHING, Change
 from rota.core.errors import ConfigError, InputError
 from rota.core.sight import Adaptation
@@ -55,8 +53,7 @@ class Decider:
             check_changes(config.setup, [map(Change.parse, config.changes)])
         if self.policy is not None:
             listed = [change for change in map(Change.parse, config.actions) if change.grows]
-            with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-                check_changes(config.setup, ((change,) for change in listed))
+            check_changes(config.setup, ((change,) for change in listed))
             self._probabilities(trainer, self._actions(trainer), [], config.until_s)
 
     def decide(self, trainer: Trainer, before: Sequence[Decision]) -> Decision | None:

@@ -70,11 +70,15 @@ class Setup:
 
 
 def check_changes(setup: Setup, sequences: Iterable[Iterable[Change]]) -> None:
-    """Make sure, before anything is begun, that a network can be changed in each of these ways."""
-    for changes in sequences:
-        trainer = setup.trainer(StoppedClock(), seed=0)
-        for change in changes:
-            trainer.change(change)
+    """Make sure, before anything is begun, that a network can be changed in each of these ways.
+
+    A trainer seeds the global generators; they are as they were afterwards.
+    """
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        for changes in sequences:
+            trainer = setup.trainer(StoppedClock(), seed=0)
+            for change in changes:
+                trainer.change(change)
 
 
 def cores() -> int:

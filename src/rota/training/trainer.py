@@ -226,6 +226,7 @@ class Trainer:
             self.clock.pace(describe(self.network), self.hyper.batch_size)
         except InputError:  # nobody has measured what it has become
             self.network, self.optimizer = before, carry(self.optimizer, self.network, before)
+            self._statistics = Statistics(before)
             raise
         self.smaller.append(before)
 
