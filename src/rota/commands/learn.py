@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rota.recordings.tree import Tree
 
 OUT = Path("results/learn")
+MOST_TABLES = 3
+"""Of more agents than that, what they reach is told in a line each."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -147,7 +149,7 @@ def _print(runs: Sequence["Run"], args: argparse.Namespace) -> None:
     from rota.learning.agent import read_agent
     from rota.learning.evaluate import rows
     from rota.learning.problem import problem_of
-    from rota.learning.report import table
+    from rota.learning.report import brief, table
 
     scenarios, abouts = [], []
     for each in runs:
@@ -157,7 +159,7 @@ def _print(runs: Sequence["Run"], args: argparse.Namespace) -> None:
         scenarios += [row.to_json() | {"agent": str(each.folder)} for row in found]
         if not args.json:
             print(f"{each.folder}: {_spent([agent.about])}")
-            print(table(found), end="\n\n")
+            print(brief(found) if len(runs) > MOST_TABLES else table(found) + "\n")
     if args.json:
         print(json.dumps({"scenarios": scenarios} | _totals(abouts)))
 

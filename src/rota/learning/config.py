@@ -50,6 +50,8 @@ class LearnConfig:
     """Tree recordings, or folders of them."""
     models: tuple[str, ...] = ()
     """Only the trees of these; of all if not said."""
+    recorded_seeds: tuple[int, ...] = ()
+    """Only the trees that were recorded from these; from any if not said."""
     stages: tuple[str, ...] = ("*",)
     """What is learned from, one after the other.
 

@@ -12,7 +12,7 @@ import numpy as np
 from rota.core.sight import Sight
 from rota.core.structure import Layer, Structure
 from rota.core.table import Floats
-from rota.learning.work import added, costs, is_main
+from rota.learning.work import added, changed, costs, is_main
 
 GROUPS = {
     "convolution": ("conv1d", "conv2d", "conv3d"),
@@ -66,7 +66,8 @@ def actions(sight: Sight) -> Floats:
         block = sight.blocks[change.block]
         more_work, more_weights = added(structure, block, change)
         main = [at for at in block if is_main(structure.layers[at])] or list(block)
-        last = main[-1]
+        at = changed(structure, block, change)
+        last = main[-1] if at is None else at
         row[len(CHANGES) :] = (
             math.log1p(more_work / work),
             math.log1p(more_weights / weights),

@@ -3,6 +3,7 @@
 import io
 import json
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,9 +88,9 @@ class Learner:
         if not path.exists():
             return
         try:
-            with np.load(path, allow_pickle=False) as found:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
                 self._restore({name: torch.from_numpy(found[name]) for name in found.files})
-        except (OSError, ValueError, KeyError, RuntimeError, EOFError) as error:
+        except (OSError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
             raise InputError(
                 f"{path}: cannot be read ({error}); delete it to begin this stage anew"
             ) from None

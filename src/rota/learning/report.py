@@ -25,6 +25,14 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def brief(rows: Sequence[Row]) -> str:
+    """`  early rank 3/64, late rank 12/64; headroom 0.71`."""
+    ranks = ", ".join(
+        f"{row.agent.model}/{row.agent.scenario} rank {row.agent.rank}/{row.agent.of}" for row in rows
+    )
+    return f"  {ranks}; headroom {sum(row.agent.headroom for row in rows) / len(rows):.2f}"
+
+
 def _others(others: Others) -> str:
     fixed = "–" if others.fixed is None else f"{others.fixed:.2%}"
     return f"{others.never:>7.2%} {others.random:>7.2%} {fixed:>7} {others.oracle:>7.2%}"

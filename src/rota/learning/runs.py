@@ -47,31 +47,34 @@ class Run:
 def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[Run]:
     """A run for each seed, in the folder itself if there is only one; `out` is where stages are kept."""
     several = len(config.seeds) > 1
-    chosen = of_models(trees, config.models)
+    chosen = wanted(trees, config)
     return [
         Run(config, seed, folder / f"seed{seed}" if several else folder, _chain(config, chosen, seed, out))
         for seed in config.seeds
     ]
 
 
-def of_models(trees: Sequence[Tree], models: Sequence[str]) -> list[Tree]:
-    """The trees of some models; of all if none is named."""
-    known = dict.fromkeys(tree.model.lower() for tree in trees)
-    for model in models:
-        if model.lower() not in known:
-            raise ConfigError(f"models: no tree of {model!r}; there are: {', '.join(known)}")
-    wanted = {model.lower() for model in models} or set(known)
-    return [tree for tree in trees if tree.model.lower() in wanted]
+def wanted(trees: Sequence[Tree], config: LearnConfig) -> list[Tree]:
+    """The trees of the models and seeds that a configuration names; of all if it names none."""
+    models, seeds = {tree.model.lower() for tree in trees}, {tree.seed for tree in trees}
+    for model in config.models:
+        if model.lower() not in models:
+            raise ConfigError(f"models: no tree of {model!r}; there are: {', '.join(sorted(models))}")
+    if config.recorded_seeds and not seeds & set(config.recorded_seeds):
+        raise ConfigError(f"recorded_seeds: there are only trees from {', '.join(map(str, sorted(seeds)))}")
+    models = {model.lower() for model in config.models} or models
+    seeds = set(config.recorded_seeds) or seeds
+    return [tree for tree in trees if tree.model.lower() in models and tree.seed in seeds]
 
 
 def matching(trees: Sequence[Tree], stage: str) -> tuple[Tree, ...]:
     """The trees that a stage names."""
-    wanted = [part.strip().lower() for part in stage.split("+")]
+    parts = [part.strip().lower() for part in stage.split("+")]
     known = dict.fromkeys(name for tree in trees for name in (name_of(tree), tree.scenario.lower()))
-    for part in wanted:
+    for part in parts:
         if part != "*" and part not in known:
             raise ConfigError(f"stages: no tree for {part!r}; there are: {', '.join(known)}")
-    return tuple(tree for tree in trees if {"*", name_of(tree), tree.scenario.lower()} & set(wanted))
+    return tuple(tree for tree in trees if {"*", name_of(tree), tree.scenario.lower()} & set(parts))
 
 
 def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> Stage:

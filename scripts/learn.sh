@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Learns every family of agents from the shipped recordings; scripts/evaluate.sh then says how good they are.
+#
+#     bash scripts/learn.sh [CONFIG…] [--quick | --full] [--out FOLDER] [--set key=value] …
+#
+# Without CONFIG: all in config/learn, into results/learn; what is there already, learned in the same way, stays.
+# --quick learns little of each family, in a minute; --full gives the original agent as many episodes as it had.
+# Other arguments go to `rota learn`. Stop it at any moment: the same command goes on from there.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+python="$(bash "$root/scripts/setup.sh" train)"
+here="$root/"
+[[ $PWD != "$root" ]] || here="" # so that agents do not quote where the checkout is
+
+out="" configs=() arguments=() count="" next=""
+for argument in "$@"; do
+    case "$next$argument" in
+        out*) out="$argument" && next="" && continue ;;
+        argument*) next="" && arguments+=("$argument") && continue ;;
+        --quick | --full) count="$argument" && continue ;;
+        --out) next=out && continue ;;
+        --out=*) out="${argument#--out=}" && continue ;;
+        --workers | --set | --seed) next=argument ;;
+        -h | --help)
+            sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+            exec "$python" -P -m rota learn --help
+            ;;
+    esac
+    if [[ $argument == -* || -n $next ]]; then arguments+=("$argument"); else configs+=("$argument"); fi
+done
+if [[ -n $next ]]; then
+    echo "learn.sh: ${*: -1}: what? Give it a value" >&2
+    exit 2
+fi
+if [[ ${#configs[@]} == 0 ]]; then
+    for name in joint scratch transfer curricula models; do
+        configs+=("${here}config/learn/$name.toml")
+    done
+fi
+[[ -n $out ]] || out="${here}results/$([[ $count == --quick ]] && echo quick-)learn"
+
+# What a family is learned with: all that its file says, or less of it, or as much as the original had.
+settings() {
+    case "$count $1" in
+        "--quick joint") echo --set seeds=[0] --set episodes=25600 ;;
+        "--quick scratch") echo --set 'models=["convnet2"]' --set 'grid.stages=[["early"],["late"]]' --set episodes=200 ;;
+        "--quick transfer") echo --set 'grid.stages=[["early","late"]]' --set 'grid.temperature=[1,10]' --set episodes=200 --set transfer_episodes=200 ;;
+        "--quick curricula" | "--quick models") echo --set episodes=50 --set transfer_episodes=50 ;;
+        "--full scratch") echo --set episodes=75000 ;;
+        "--full transfer" | "--full curricula" | "--full models") echo --set episodes=75000 --set transfer_episodes=10000 ;;
+    esac
+}
+
+for config in "${configs[@]}"; do
+    name="$(basename "$config" .toml)"
+    read -r -a more <<< "$(settings "$name")"
+    echo "learn.sh: $config" >&2
+    "$python" -P -m rota learn "$config" --out "$out/$name" ${more[@]+"${more[@]}"} ${arguments[@]+"${arguments[@]}"}
+done

@@ -1,0 +1,68 @@
+"""The recorded tables of the original work: what its agent reached, and what ours does."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rota.learning.config import Method
+from rota.learning.evaluate import evaluate
+from rota.learning.learner import carry_through, learned, spent
+from rota.learning.problem import problem_of
+from rota.learning.stage import Stage
+from rota.recordings.adaptation import read_adaptation
+
+ORIGINAL = Method(
+    network="original",
+    reward="tan",
+    baseline=False,
+    entropy=0.0,
+    episodes_per_update=1,
+    lr=1e-4,
+    lr_falls="steps",
+)
+
+
+@pytest.fixture
+def tables(reference, origin):
+    path: Path = reference("adaptation", "convnet2.csv")
+    return read_adaptation(path, "ConvNet2", "cifar10", origin)
+
+
+def ranks(stage: Stage) -> list[int]:
+    carry_through(stage)
+    return [evaluate(learned(stage), problem_of(tree)).rank for tree in stage.trees]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_one_agent_finds_the_best_sequence_of_all_five_scenarios(tables, tmp_path, seed):
+    stage = Stage(Method(), tuple(tables), 256_000, 1.0, seed, tmp_path)
+    assert ranks(stage) == [1, 1, 1, 1, 1]
+
+
+@pytest.mark.timeout(600)
+def test_one_agent_serves_two_models(tables, tmp_path):
+    """The second model has the tables of the first with its actions turned round."""
+    turned = {0: 2, 1: 0, 2: 1, 3: 3}
+    others = [
+        replace(
+            tree,
+            model="ConvNet3",
+            curves={tuple(turned[a] for a in made): points for made, points in tree.curves.items()},
+        )
+        for tree in tables
+    ]
+    found = ranks(Stage(Method(), (*tables, *others), 256_000, 1.0, 0, tmp_path))
+    assert found.count(1) >= 9
+
+
+@pytest.mark.timeout(600)
+def test_the_original_learns_slowly_and_to_ranks_of_the_same_order(tables, tmp_path):
+    """After 2,000 episodes it is better than chance (32) in most scenarios, and far from sure."""
+    found = []
+    for tree in tables:
+        stage = Stage(ORIGINAL, (tree,), 2_000, 1.0, 0, tmp_path)
+        found += ranks(stage)
+        assert spent(stage)[1] == 2_000
+    assert sorted(found)[2] < 20

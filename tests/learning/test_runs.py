@@ -1,0 +1,164 @@
+"""From a configuration to agents."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rota.core.errors import ConfigError, InputError
+from rota.learning.agent import read_agent
+from rota.learning.config import LearnConfig, Method
+from rota.learning.history import read_history
+from rota.learning.holdout import folds
+from rota.learning.runs import Run, clear, learn, matching, plan
+
+CONFIG = LearnConfig(recordings=(Path("x"),), episodes=8, method=Method(episodes_per_update=4))
+
+
+@pytest.fixture
+def trees(make_tree):
+    early, late = (make_tree(scenario=name, start_s=at) for name, at in (("early", 70.0), ("late", 340.0)))
+    return [early, late, make_tree(scenario="late", seed=1), make_tree(model="ConvNet3", start_s=80.0)]
+
+
+def names(trees):
+    return [(tree.model, tree.scenario, tree.seed) for tree in trees]
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ("*", [0, 1, 2, 3]),
+        ("early", [0, 3]),
+        ("convnet2/early", [0]),
+        ("ConvNet3/early + late", [1, 2, 3]),
+    ],
+)
+def test_a_stage_names_its_trees(trees, stage, expected):
+    assert matching(trees, stage) == tuple(trees[at] for at in expected)
+
+
+def test_a_stage_that_names_none_is_told_what_there_is(trees):
+    with pytest.raises(
+        ConfigError, match=r"no tree for 'noon'; there are: convnet2/early, early, convnet2/late"
+    ):
+        matching(trees, "early+noon")
+
+
+def test_models_and_recorded_seeds_narrow_it_down(trees, tmp_path):
+    config = replace(CONFIG, models=("ConvNet2",), recorded_seeds=(0,))
+    (run,) = plan(config, trees, tmp_path, tmp_path)
+    assert names(run.last.trees) == [("convnet2", "early", 0), ("convnet2", "late", 0)]
+    with pytest.raises(ConfigError, match="no tree of 'resnet18'; there are: convnet2, convnet3"):
+        plan(replace(CONFIG, models=("resnet18",)), trees, tmp_path, tmp_path)
+    with pytest.raises(ConfigError, match="there are only trees from 0, 1"):
+        plan(replace(CONFIG, recorded_seeds=(7,)), trees, tmp_path, tmp_path)
+
+
+def test_a_curriculum_is_a_chain_and_temperature_is_for_what_is_learned_anew(trees, tmp_path):
+    config = replace(CONFIG, stages=("early", "late"), temperature=10.0, transfer_episodes=4)
+    (run,) = plan(config, trees, tmp_path, tmp_path)
+    first, second = run.last.chain
+    assert (first.episodes, first.temperature, second.episodes, second.temperature) == (8, 1.0, 4, 10.0)
+    assert (first.number, second.number) == (0, 1)
+
+
+def test_runs_that_begin_alike_share_their_beginning(trees, tmp_path):
+    runs: list[Run] = []
+    for temperature in (1.0, 10.0):
+        config = replace(CONFIG, stages=("early", "late"), temperature=temperature)
+        runs += plan(config, trees, tmp_path, tmp_path / f"{temperature:g}")
+    drawn = []
+    assert list(learn(runs, tmp_path, 1, "rota learn", drawn.append)) == runs
+    early, late = 8 * 2, 8 * 2  # episodes of each of two trees
+    assert sum(drawn) == early + 2 * late
+    assert not (tmp_path / "stages").exists()
+    rows = read_history(tmp_path / "10")
+    assert [(row.stage, row.episodes) for row in rows] == [(0, 8), (0, 16), (1, 8), (1, 16)]
+
+
+def test_what_is_there_is_not_learned_again_and_another_agent_is_not_written_over(trees, tmp_path):
+    runs = plan(CONFIG, trees, tmp_path, tmp_path)
+    list(learn(runs, tmp_path, 1, "rota learn"))
+    drawn = []
+    assert list(learn(runs, tmp_path, 1, "rota learn", drawn.append)) == runs
+    assert drawn == []
+    others = plan(replace(CONFIG, episodes=4), trees, tmp_path, tmp_path)
+    with pytest.raises(InputError, match="another agent is there"):
+        list(learn(others, tmp_path, 1, "rota learn"))
+    clear(others[0])
+    assert list(learn(others, tmp_path, 1, "rota learn")) == others
+
+
+def test_side_by_side_comes_to_the_same_as_one_after_the_other(trees, tmp_path):
+    config = replace(CONFIG, seeds=(0, 1), stages=("convnet2/early", "late"))
+    for workers in (1, 2):
+        out = tmp_path / str(workers)
+        list(learn(plan(config, trees, out, out), out, workers, "rota learn"))
+    for seed in (0, 1):
+        one, two = ((tmp_path / w / f"seed{seed}" / "weights.npz").read_bytes() for w in "12")
+        assert one == two
+
+
+def test_an_agent_can_start_from_another(trees, tmp_path):
+    (first,) = plan(CONFIG, trees, tmp_path / "a", tmp_path / "a")
+    list(learn([first], tmp_path / "a", 1, "rota learn"))
+    config = replace(CONFIG, start=tmp_path / "a", temperature=3.0, stages=("late",))
+    (second,) = plan(config, trees, tmp_path / "b", tmp_path / "b")
+    assert second.last.temperature == 3.0
+    list(learn([second], tmp_path / "b", 1, "rota learn"))
+    assert read_agent(tmp_path / "b").about["started_from"] == str(tmp_path / "a")
+    wrong = replace(config, method=replace(CONFIG.method, network="original"))
+    with pytest.raises(ConfigError, match=r"has the structural network, method\.network is original"):
+        list(learn(plan(wrong, trees, tmp_path / "c", tmp_path / "c"), tmp_path / "c", 1, "rota learn"))
+
+
+def test_the_original_network_wants_one_number_of_actions(make_tree, tmp_path):
+    trees = [make_tree(), make_tree(scenario="other", actions=("deepen 0", "nothing"))]
+    config = replace(CONFIG, method=replace(CONFIG.method, network="original"))
+    with pytest.raises(
+        ConfigError, match="convnet2/other has 2 actions, the original network was built for 4"
+    ):
+        list(learn(plan(config, trees, tmp_path, tmp_path), tmp_path, 1, "rota learn"))
+
+
+def test_each_is_left_out_once(trees, tmp_path):
+    found = folds(CONFIG, trees, "scenario", tmp_path)
+    assert [(fold.name, names(fold.left_out)) for fold in found] == [
+        ("early", [("convnet2", "early", 0), ("ConvNet3", "early", 0)]),
+        ("late", [("convnet2", "late", 0), ("convnet2", "late", 1)]),
+    ]
+    assert names(found[0].learned_from) == names(found[0].runs[0].last.trees) == names(trees[1:3])
+    assert [fold.name for fold in folds(CONFIG, trees, "model", tmp_path)] == ["convnet2", "convnet3"]
+    by_tree = folds(CONFIG, trees, "tree", tmp_path)
+    assert [fold.name for fold in by_tree] == ["convnet2/early", "convnet2/late", "convnet3/early"]
+    with pytest.raises(ConfigError, match="there is only convnet2"):
+        folds(CONFIG, trees[:2], "model", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"recordings": ()}, "recordings: which"),
+        ({"stages": ()}, "stages: none"),
+        ({"seeds": (1, 1)}, "seeds: some are there twice"),
+        ({"episodes": 0}, "episodes is 0"),
+        ({"temperature": 0.5}, "temperature is 0.5; it must be at least 1"),
+    ],
+)
+def test_a_mistake_in_a_configuration_is_named(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        replace(CONFIG, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"episodes_per_update": 1}, "a baseline needs other episodes"),
+        ({"lr": 0.0}, "lr is 0"),
+        ({"lr_decay": 1.5}, "must be at most 1"),
+    ],
+)
+def test_a_mistake_in_a_method_is_named(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        Method(**changes)
