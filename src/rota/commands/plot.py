@@ -4,7 +4,7 @@ import argparse
 import math
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,14 @@ from rota.figures.catalogue import FIGURES, figure
 if TYPE_CHECKING:
     from rota.figures.groups import Group
     from rota.figures.sheets import Options
+    from rota.learning.outcome import Evaluation
     from rota.results.folder import RunFolder
     from rota.results.run import Run
 
 RUNS = Path("results")
 OUT = Path("plots")
+BESIDES = ("recordings", "learn", "evaluate")
+"""Folders of RUNS in which there are no runs, but something to draw."""
 SIMULATE = "bash scripts/simulate.sh"
 HOUR_S = 3600.0
 DOTS_PER_IN, QUICK_DOTS_PER_IN = 160, 80
@@ -27,7 +30,9 @@ DOTS_PER_IN, QUICK_DOTS_PER_IN = 160, 80
 
 def add_parser(subparsers: Any) -> None:
     """Add `plot`. Nothing heavy is imported for it."""
-    parser = subparsers.add_parser("plot", help="draw the figures of what has been simulated")
+    parser = subparsers.add_parser(
+        "plot", help="draw the figures of what has been simulated, recorded and learned"
+    )
     add = parser.add_argument
     add("runs", nargs="*", type=Path, metavar="RUN", help=f"run folders, or folders of those ({RUNS})")
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where the figures go ({OUT})")
@@ -45,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     for name in names:
         figure(name)
     window_s = _window_s(args.window)
-    recorded = [] if args.runs or args.figure else list(_draw_recordings(RUNS / "recordings", args.out))
-    if recorded and not _any_runs():
+    others = [] if args.runs or args.figure else list(_draw_all(args))
+    if others and not _any_runs():
         print(f"note: no runs in {RUNS}; make some: {SIMULATE}", file=sys.stderr)
         return 0
     runs = _read(_complete(args.runs))
@@ -69,21 +74,22 @@ def _any_runs() -> bool:
     return next(iter(run_folders(RUNS)), None) is not None
 
 
-def _draw_recordings(folder: Path, out: Path) -> Iterator[Path]:
-    """The figures of what was recorded, if anything was; prints each file it writes."""
-    if not folder.is_dir():
+def _draw_all(args: argparse.Namespace) -> Iterator[Path]:
+    """What was recorded, learned and evaluated, if anything was; prints each file it writes."""
+    if not any((RUNS / name).is_dir() for name in BESIDES):
         return
-    from rota.core.atomic import written
-    from rota.figures.page import save
-    from rota.figures.recordings import figures
-    from rota.recordings.library import read_library
+    from rota.figures.files import draw_all
 
-    for name, verb, draw in figures(read_library(folder)):
-        file = out / "recordings" / f"{name}.png"
-        with written(file) as stream:
-            save(draw(f"rota recordings {verb} {folder} --figure {file}"), stream)
+    for file in draw_all(RUNS, args.out, command_of(args)):
         print(file)
         yield file
+
+
+def draw_evaluations(evaluations: "Sequence[Evaluation]", out: Path, command: str) -> Iterator[Path]:
+    """The figures of what was evaluated; gives each file it writes."""
+    from rota.figures import files
+
+    yield from files.draw_evaluations(evaluations, out, command)
 
 
 def command_of(args: argparse.Namespace) -> str:

@@ -1,0 +1,196 @@
+"""Does an agent learn? Its objective and the accuracy that it draws, episode by episode."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from rota.core.errors import InputError
+from rota.core.table import Floats
+from rota.figures.colours import FAINT, INK
+from rota.figures.learned import Learned, alike, percent, rolling, several_models
+from rota.figures.page import footer, new_page, plain
+
+ACROSS = 4
+WIDTH_IN, HEIGHT_IN = 3.4, 3.0
+ALONE_IN = 7.0
+"""The least width of a page: its title must fit."""
+WINDOW = 0.05
+"""Of the episodes of a stage: what a rolling mean is over."""
+FAR = (0.005, 0.995)
+"""Quantiles: what is beyond is not drawn."""
+SEEDS = ("#0072b2", "#d55500", "#00a66e", "#cc79a7", "#626262")
+
+
+class Line(NamedTuple):
+    """One measure of one agent, all stages behind each other."""
+
+    episodes: Floats
+    values: Floats
+    smooth_episodes: Floats
+    """NaN between stages, where the line is broken."""
+    smooth: Floats
+
+
+class Track(NamedTuple):
+    """One agent."""
+
+    seed: int
+    objective: Line
+    accuracy: Line
+
+
+class Begin(NamedTuple):
+    """Where a stage begins, in episodes."""
+
+    at: int
+    label: str
+
+
+class Panel(NamedTuple):
+    """Agents that differ in their seed only."""
+
+    title: str
+    stages: list[Begin]
+    tracks: list[Track]
+
+
+def panels(agents: Sequence[Learned]) -> list[Panel]:
+    """What is to be drawn; of an agent without any history, nothing."""
+    groups = alike(agent for agent in agents if agent.history)
+    found = zip(titles([group[0] for group in groups]), groups, strict=True)
+    return [Panel(title, _begins(group[0]), [_track(agent) for agent in group]) for title, group in found]
+
+
+def titles(agents: Sequence[Learned]) -> list[str]:
+    """What each learned, `early → late, temperature 10`; the names of their folders if that is not enough."""
+    said = [_learned(agent, models=several_models(agents)) for agent in agents]
+    if len(set(said)) == len(said):
+        return said
+    return [PurePath(agent.name).name.replace(",", "\n") for agent in agents]
+
+
+def _learned(agent: Learned, *, models: bool) -> str:
+    last = agent.stages[-1].temperature
+    said = " → ".join(stage.said(models=models) for stage in agent.stages)
+    return said + (f", temperature {last:g}" if last > 1 else "")
+
+
+def _begins(agent: Learned) -> list[Begin]:
+    found, at = [], 0
+    for stage in agent.stages:
+        found.append(Begin(at, stage.said(models=False)))
+        at += stage.episodes
+    return found
+
+
+def _track(agent: Learned) -> Track:
+    return Track(agent.seed, _line(agent, "objective"), _line(agent, "accuracy"))
+
+
+def _line(agent: Learned, measure: str) -> Line:
+    parts = []
+    for number, begin in enumerate(_begins(agent)):
+        rows = agent.of_stage(number)
+        if not rows:
+            continue
+        ends, values = [row.episodes for row in rows], [float(getattr(row, measure)) for row in rows]
+        where, means = rolling(ends, values, round(WINDOW * ends[-1]))
+        parts.append(
+            Line(
+                begin.at + np.array(ends, float),
+                np.array(values),
+                np.append(begin.at + where, np.nan),
+                np.append(means, np.nan),
+            )
+        )
+    return Line(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def objective_figure(agents: Sequence[Learned], family: str, drawn_by: str) -> Figure:
+    """Small panels, the agents of one folder; `drawn_by` is the command that draws it."""
+    found = panels(agents)
+    if not found:
+        raise InputError(f"{family}: no agent that says how it learned; learn one first: rota learn")
+    across = min(ACROSS, len(found))
+    down = -(-len(found) // across)
+    figure = new_page(
+        "Does the agent learn?",
+        _subject(agents, family),
+        footer(drawn_by, list(dict.fromkeys(agent.command for agent in agents))),
+        width_in=max(ALONE_IN, WIDTH_IN * across),
+        height_in=HEIGHT_IN * down,
+    )
+    grid = figure.add_gridspec(down, across)
+    for at, panel in enumerate(found):
+        place = grid[at // across, at % across].subgridspec(2, 1, hspace=0.0)
+        upper = figure.add_subplot(place[0])
+        lower = figure.add_subplot(place[1], sharex=upper)
+        _draw(upper, lower, panel, first=at % across == 0)
+    return figure
+
+
+def _subject(agents: Sequence[Learned], family: str) -> str:
+    count = f"{len(agents)} agents, a colour per seed" if len(agents) > 1 else "one agent"
+    return f"{family}: {count}; strong lines: rolling mean over {WINDOW:.0%} of a stage"
+
+
+def _draw(upper: Axes, lower: Axes, panel: Panel, *, first: bool) -> None:
+    _draw_lines(upper, [track.objective for track in panel.tracks])
+    _draw_lines(lower, [track.accuracy for track in panel.tracks])
+    upper.set_title(panel.title, size=8.5, color=INK, loc="left")
+    upper.tick_params(labelbottom=False)
+    for axes in (upper, lower):
+        plain(axes, grid="y")
+        axes.tick_params(labelsize=7.5)
+        axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        _separate(axes, panel.stages)
+    _name(lower, panel.stages)
+    lower.yaxis.set_major_formatter(percent)
+    lower.xaxis.set_major_formatter(EngFormatter(sep=""))
+    lower.set_xlabel("episodes", size=8)
+    if first:
+        upper.set_ylabel("objective", size=8)
+        lower.set_ylabel("accuracy drawn", size=8)
+
+
+def _draw_lines(axes: Axes, lines: Sequence[Line]) -> None:
+    for at, line in enumerate(lines):
+        colour = SEEDS[at % len(SEEDS)]
+        axes.plot(line.episodes, line.values, color=colour, alpha=0.18, linewidth=0.6)
+        axes.plot(line.smooth_episodes, line.smooth, color=colour, linewidth=1.6)
+    axes.set_ylim(*limits(lines))
+
+
+def limits(lines: Sequence[Line]) -> tuple[float, float]:
+    """What is to be seen of some lines: not the few episodes far from all others, which would flatten it."""
+    found = [
+        (*np.quantile(line.values, FAR), np.nanmin(line.smooth), np.nanmax(line.smooth)) for line in lines
+    ]
+    low, high = np.min(found), np.max(found)
+    room = 0.08 * (high - low) or 0.01
+    return float(low - room), float(high + room)
+
+
+def _separate(axes: Axes, stages: Sequence[Begin]) -> None:
+    for stage in stages[1:]:
+        axes.axvline(stage.at, color=FAINT, linewidth=0.9, linestyle=(0, (3, 2)))
+
+
+def _name(axes: Axes, stages: Sequence[Begin]) -> None:
+    """The names of the stages, at their beginnings, where the accuracy is still low."""
+    for stage in stages:
+        axes.annotate(
+            stage.label,
+            (stage.at, 0.0),
+            xytext=(3, 3),
+            textcoords="offset points",
+            xycoords=("data", "axes fraction"),
+            size=7.5,
+            color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
+        )
