@@ -116,14 +116,14 @@ def _evaluated(fold: "Fold", trees: "Sequence[Tree]") -> "list[Evaluation]":
     from rota.learning.agent import read_agent
     from rota.learning.evaluate import rows
     from rota.learning.outcome import Evaluation
-    from rota.learning.problem import problem_of
+    from rota.learning.problem import problem_of, tree_digest
 
     problems = [problem_of(tree) for tree in trees]
-    names = frozenset(problem_of(tree).name for tree in fold.learned_from)
+    known = frozenset(map(tree_digest, fold.learned_from))
     found = []
     for run in fold.runs:
         agent = read_agent(run.folder)
-        unseen = tuple(row for row in rows(agent, problems, names) if not row.seen)
+        unseen = tuple(row for row in rows(agent, problems, known) if not row.seen)
         found.append(Evaluation(str(run.folder), dict(agent.about), unseen))
     return found
 

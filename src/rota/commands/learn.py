@@ -30,6 +30,8 @@ def add_parser(subparsers: Any) -> None:
         "there.",
     )
     parser.add_argument("--joint", action="store_true", help="one agent from all (else one per scenario)")
+    live = "learn from real training, of what this file asks to record: config/record/quick.toml"
+    parser.add_argument("--live", type=Path, metavar="TOML", help=live)
     parser.add_argument("--help-config", action="store_true", help="list the keys of the configuration")
     add_learning(parser, f"where agents go ({OUT}/NAME)")
 
@@ -57,6 +59,10 @@ def run(args: argparse.Namespace) -> int:
 
         print(help_text(LearnConfig))
         return 0
+    if args.live is not None:
+        from rota.commands.learn_live import run_live
+
+        return run_live(args)
     out = args.out or OUT / (args.config.stem if args.config else "joint" if args.joint else "scenarios")
     runs = _runs(args, out)
     learn_all(runs, out, args)

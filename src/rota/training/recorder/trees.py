@@ -15,7 +15,7 @@ from rota.recordings.tree import Point, Tree, read_tree, write_tree
 from rota.training.clock import Pace
 from rota.training.device import description, device
 from rota.training.recorder.branch import Branch, grow, previous
-from rota.training.recorder.pace import paces
+from rota.training.recorder.pace import paces as measured
 from rota.training.recorder.partial import Partial, plain, refuse_other
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.tree_config import TreesConfig
@@ -60,9 +60,9 @@ class TreesRecorder:
 
     def _record(self, asked: list[tuple[str, int]], progress: Progress) -> Iterator[Path]:
         check_changes(self.config.setup, ((change,) for change in self.config.changes))
-        self.common.claim(self._asked())
+        self.common.claim(self.asked())
         progress.say(f"{self.name}: seconds per step")
-        seconds = self._paces()
+        seconds = self.paces()
         self._check_times(seconds)
         unfinished = {branch.file: branch for pair in asked for branch in self._open(*pair)}
         progress.expect(sum(branch.seconds for branch in unfinished.values()))
@@ -85,11 +85,11 @@ class TreesRecorder:
         if not complete(folder):
             return False
         tree = read_tree(folder)
-        if tree.details.get("asked") != self._asked() or tree.start_s != self.config.start_s(scenario):
+        if tree.details.get("asked") != self.asked() or tree.start_s != self.config.start_s(scenario):
             raise refuse_other(folder)
         return True
 
-    def _asked(self) -> dict[str, object]:
+    def asked(self) -> dict[str, object]:
         """The settings that a tree depends on, as they come back from its file."""
         config = self.config
         kept = {
@@ -105,7 +105,7 @@ class TreesRecorder:
 
     # ── the pieces ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _branches(self, scenario: str, seed: int) -> list[Branch]:
+    def branches(self, scenario: str, seed: int) -> list[Branch]:
         """Every piece of a tree, each after its parent."""
         branch = partial(Branch, self.config, seed, folder=self.pieces(seed))
         trunk, name = [], scenario
@@ -124,7 +124,7 @@ class TreesRecorder:
         return [*reversed(trunk), *grown]
 
     def _open(self, scenario: str, seed: int) -> list[Branch]:
-        return [branch for branch in self._branches(scenario, seed) if not branch.done]
+        return [branch for branch in self.branches(scenario, seed) if not branch.done]
 
     def _grow(self, scenario: str, seed: int, seconds: dict[Pace, float], progress: Progress) -> None:
         waiting = {branch.file: branch for branch in self._open(scenario, seed)}
@@ -145,7 +145,7 @@ class TreesRecorder:
     def _write(self, scenario: str, seed: int, seconds: dict[Pace, float]) -> Path:
         config, folder = self.config, self.folder(scenario, seed)
         curves: dict[tuple[int, ...], tuple[Point, ...]] = {}
-        for branch in self._branches(scenario, seed):
+        for branch in self.branches(scenario, seed):
             points = tuple(Point(*point) for point in branch.read())
             curves[branch.actions] = curves.get(branch.actions, ()) + points
         where = description(device(config.setup.device), config.setup.threads)
@@ -160,7 +160,7 @@ class TreesRecorder:
             actions=config.actions,
             curves=curves,
             provenance=provenance(device=where, seed=seed, command=self.command, libraries=LIBRARIES),
-            details={"asked": self._asked(), "seconds_per_step": _plain(seconds)},
+            details={"asked": self.asked(), "seconds_per_step": _plain(seconds)},
         )
         write_tree(folder, tree)
         shutil.rmtree(self.pieces(seed) / scenario)
@@ -168,11 +168,11 @@ class TreesRecorder:
 
     # ── seconds per step ────────────────────────────────────────────────────────────────────────────────────
 
-    def _paces(self) -> dict[Pace, float]:
+    def paces(self) -> dict[Pace, float]:
         """The profile of the clock: that of trees recorded before, of an unfinished one, or a new one."""
         known = self._recorded() or self.common.get("seconds-per-step")
         if known is None:
-            known = _plain(paces(self.config.setup, self.config.changes, self.config.decisions))
+            known = _plain(measured(self.config.setup, self.config.changes, self.config.decisions))
             self.common.put("seconds-per-step", known)
         return {(fingerprint, self.config.setup.hyper.batch_size): s for fingerprint, s in known.items()}
 
@@ -180,7 +180,7 @@ class TreesRecorder:
         for folder in recording_folders(self.out / "trees"):
             if complete(folder) and folder.name.startswith(f"{self.name}-"):
                 details = read_tree(folder).details
-                if details.get("asked") == self._asked():
+                if details.get("asked") == self.asked():
                     seconds: dict[str, float] = details["seconds_per_step"]
                     return seconds
         return None

@@ -1,0 +1,114 @@
+"""`rota learn --live`: learn while networks really train, where nothing was recorded."""
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rota.core.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from rota.learning.config import LearnConfig
+    from rota.learning.online import Episode, Online
+    from rota.training.recorder.trees import TreesRecorder
+
+OUT = Path("results/learn/live")
+EPISODES = 24
+"""Of each scenario, if nothing else is said."""
+
+
+def run_live(args: argparse.Namespace) -> int:
+    """Learn; prints a line per episode, and what the agent would do."""
+    from rota.learning.agent import is_agent
+    from rota.learning.online import Online
+    from rota.training.recorder.live import LiveTree
+
+    if args.config is not None or args.recordings:
+        raise ConfigError("--live: learns without recordings; leave CONFIG and --recordings out")
+    out: Path = args.out or OUT
+    if is_agent(out) and not args.again:
+        raise InputError(
+            f"{out}: an agent is there; give another folder with --out, or --again to learn anew"
+        )
+    recorder, config = _recorder(args, out), _config(args, out)
+    with recorder.common.alone():
+        recorder.common.claim(recorder.asked())
+        print("note: measures the seconds per step of all structures first", file=sys.stderr)
+        paces = recorder.paces()
+        trees = [LiveTree(recorder, scenario, paces) for scenario in recorder.config.scenarios]
+        online = Online(config, trees)
+        began_s = time.perf_counter()
+        for number, episode in enumerate(online.episodes(), 1):
+            _tell(number, episode, args)
+        _finish(online, out, time.perf_counter() - began_s, args)
+    return 0
+
+
+def _recorder(args: argparse.Namespace, out: Path) -> "TreesRecorder":
+    from rota.commands.learn import command_of
+    from rota.config.bind import bind
+    from rota.config.load import read
+    from rota.training.recorder.experiment import RecordConfig
+    from rota.training.recorder.trees import TreesRecorder
+
+    asked = bind(RecordConfig, read(args.live), args.live)
+    if len(asked.trees) != 1:
+        raise ConfigError(f"{args.live}: has {len(asked.trees)} [[trees]]; --live learns from exactly one")
+    return TreesRecorder(out / "recordings", asked.trees[0], 1, command_of(args))
+
+
+def _config(args: argparse.Namespace, out: Path) -> "LearnConfig":
+    from rota.config.bind import bind
+    from rota.config.load import override
+    from rota.learning.config import LearnConfig
+
+    table = {"recordings": [str(out / "recordings")], "episodes": EPISODES}
+    config = bind(LearnConfig, override(table, args.set))
+    return replace(config, seeds=tuple(args.seed)) if args.seed else config
+
+
+def _tell(number: int, episode: "Episode", args: argparse.Namespace) -> None:
+    done = "-".join(map(str, episode.sequence))
+    drawn = f"episode {number:4}  {episode.scenario:<13} {done}  p {episode.probability:.3f}"
+    line = f"{drawn}  accuracy {episode.accuracy:.2%}"
+    print(line, file=sys.stderr if args.json else sys.stdout, flush=True)
+
+
+def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespace) -> None:
+    from rota.commands.learn import command_of
+    from rota.learning.agent import Agent, write_agent
+    from rota.learning.evaluate import rows
+    from rota.learning.history import write_history
+    from rota.learning.report import table
+    from rota.recordings.provenance import provenance
+
+    problems, agent = [problem.trained for problem in online.known()], online.agent
+    names = [problem.name for problem in problems]
+    digests = [problem.digest for problem in problems]
+    trained = sum(len(problem.sequences) for problem in problems)
+    episodes = online.config.episodes * len(problems)
+    about = {
+        "digest": "",
+        "seed": online.config.seeds[0],
+        "stages": [{"trees": names, "digests": digests, "episodes": episodes, "temperature": 1.0}],
+        "started_from": "",
+        "live": {"sequences_trained": trained},
+        "seconds": round(seconds, 3),
+        "episodes": episodes,
+        "episodes_per_s": round(episodes / seconds, 3),
+    }
+    made = provenance(
+        device="cpu", seed=online.config.seeds[0], command=command_of(args), libraries=("torch", "numpy")
+    )
+    write_history(out, online.rows)
+    learned = Agent(agent.name, agent.options, agent.network, about)
+    write_agent(out, learned, made)
+    found = rows(learned, problems, learned.learned_from)
+    if args.json:
+        spent = {name: about[name] for name in ("episodes", "seconds", "episodes_per_s")}
+        print(json.dumps({"scenarios": [row.to_json() | {"agent": str(out)} for row in found]} | spent))
+    else:
+        print(f"{out}: {episodes} episodes, {trained} sequences trained\n{table(found)}")

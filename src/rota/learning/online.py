@@ -1,0 +1,106 @@
+"""Learn from real training where nothing was recorded: an episode is a network that is really trained.
+
+Episodes are dear and updates are cheap, so after each episode the agent learns from all there have been, as
+often as it is likely to repeat them. The first episode of a scenario changes nothing: what adapting is
+compared with. Everything follows from the seed and from what training comes to, so to go on after a stop
+is to do it all again; what was trained is looked up.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from rota.core.sight import likeliest
+from rota.learning.agent import Agent
+from rota.learning.config import LearnConfig
+from rota.learning.history import Row
+from rota.learning.learner import one_thread
+from rota.learning.problem import Problem, problem_of
+from rota.learning.reinforce import Made, Pressure, Tables, update
+from rota.recordings.tree import Prefix
+from rota.training.recorder.live import LiveTree
+
+UPDATES_PER_EPISODE = 10
+FEWEST = 2
+"""Episodes of a scenario that can be told apart."""
+
+
+class Episode(NamedTuple):
+    """A network that was trained, or that had been before."""
+
+    scenario: str
+    sequence: Prefix
+    probability: float
+    """That the agent would do this."""
+    accuracy: float
+
+
+@dataclass
+class Online:
+    """An agent that learns while networks train."""
+
+    config: LearnConfig
+    trees: Sequence[LiveTree]
+
+    def __post_init__(self) -> None:
+        method, seed = self.config.method, self.config.seeds[0]
+        actions = len(self.trees[0].recorder.config.actions)
+        options = {"actions": actions} if method.network == "original" else {}
+        self.agent = Agent.new(method.network, options, seed)
+        self.optimizer = torch.optim.Adam(self.agent.network.parameters(), foreach=True)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.rows: list[Row] = []
+        self.reached: list[dict[Prefix, float]] = [{} for _ in self.trees]
+        """By scenario: the accuracy of each sequence so far."""
+
+    def episodes(self) -> Iterator[Episode]:
+        """Train and learn in turns; in the end each scenario once more, as the agent has learned to."""
+        for number in range(self.config.episodes):
+            for at in range(len(self.trees)):
+                yield self._episode(at, self._nothing if number == 0 else self._drawn)
+            with one_thread():
+                self._learn(number)
+        for at in range(len(self.trees)):
+            yield self._episode(at, likeliest)
+
+    def known(self) -> list[Problem]:
+        """What has been trained, as tables."""
+        pairs = zip(self.trees, self.reached, strict=True)
+        return [problem_of(tree.seen(reached), partial=True) for tree, reached in pairs]
+
+    def _episode(self, at: int, choose: Callable[[Sequence[float]], int]) -> Episode:
+        tree = self.trees[at]
+        sights = {sight.made: sight for sight in self.known()[at].sights}
+        made: Prefix = ()
+        probability = 1.0
+        while len(made) < tree.recorder.config.decisions:
+            chances = self.agent.probabilities(sights[made])
+            made = (*made, choose(chances))
+            probability *= chances[made[-1]]
+        self.reached[at][made] = tree.reach(made)
+        return Episode(tree.scenario, made, probability, self.reached[at][made])
+
+    def _nothing(self, chances: Sequence[float]) -> int:
+        return self.trees[0].recorder.config.actions.index("nothing")
+
+    def _drawn(self, chances: Sequence[float]) -> int:
+        return int(torch.multinomial(torch.tensor(chances), 1, generator=self.generator))
+
+    def _learn(self, number: int) -> None:
+        """From all episodes so far; the first one of a scenario is like no other."""
+        problems = [each for each in self.known() if len(each.trained.sequences) >= FEWEST]
+        if not problems:
+            return
+        method, whole = self.config.method, self.config.episodes * UPDATES_PER_EPISODE
+        tables = Tables.of(problems, self.agent.network, method)
+        made: list[Made] = []
+        for count in range(UPDATES_PER_EPISODE):
+            at = number * UPDATES_PER_EPISODE + count
+            pressure = Pressure.at(method, at, whole, 1.0)
+            made.append(update(self.agent.network, tables, self.optimizer, method, pressure, self.generator))
+        mean = Made(*np.mean(made, axis=0).tolist())
+        drawn = (number + 1) * len(self.trees)
+        self.rows.append(Row(0, drawn, *mean, pressure.lr, pressure.temperature))

@@ -1,0 +1,71 @@
+"""A tree that is trained only as far as it is asked for.
+
+What was trained lies where a recorder keeps the pieces of a tree, so nothing is trained twice, and `rota
+record` with the same settings makes a whole recording of it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rota.recordings.provenance import provenance
+from rota.recordings.tree import Point, Prefix, Tree
+from rota.training.clock import Pace
+from rota.training.recorder.branch import Branch, grow
+from rota.training.recorder.trees import TreesRecorder
+
+
+@dataclass(frozen=True)
+class LiveTree:
+    """One scenario of a recorder's configuration."""
+
+    recorder: TreesRecorder
+    scenario: str
+    paces: dict[Pace, float]
+
+    @property
+    def seed(self) -> int:
+        return self.recorder.config.seed
+
+    def reach(self, sequence: Prefix) -> float:
+        """The accuracy at the end of a sequence, which is trained now as far as it has not been."""
+        branch = self._leaf(sequence)
+        for each in reversed(_missing(branch)):
+            grow(each, self.paces)
+        return branch.read()[-1][4]
+
+    def seen(self, reached: Mapping[Prefix, float]) -> Tree:
+        """What is known of it: when decisions are planned, and what some sequences have reached."""
+        config = self.recorder.config
+        curves: dict[Prefix, tuple[Point, ...]] = {}
+        for branch in self.recorder.branches(self.scenario, self.seed):
+            made, last = branch.actions, len(branch.actions) == config.decisions
+            at_s = config.budget_s if last else config.start_s(self.scenario) + len(made) * config.epoch_s
+            if not last or made in reached:
+                curves[made] = (Point(len(made), at_s, 0, math.nan, reached.get(made, math.nan)),)
+        return Tree(
+            model=config.setup.model,
+            data=config.setup.data or "digits",
+            scenario=self.scenario,
+            seed=self.seed,
+            budget_s=config.budget_s,
+            start_s=config.start_s(self.scenario),
+            decisions=config.decisions,
+            actions=config.actions,
+            curves=curves,
+            provenance=provenance(device="", seed=self.seed, command=self.recorder.command, libraries=()),
+        )
+
+    def _leaf(self, sequence: Prefix) -> Branch:
+        branches = self.recorder.branches(self.scenario, self.seed)
+        return next(branch for branch in branches if branch.actions == tuple(sequence))
+
+
+def _missing(branch: Branch) -> list[Branch]:
+    """A piece and those before it that have to be trained first, itself first; none if it is there."""
+    found = []
+    at: Branch | None = branch
+    while at is not None and not at.done:
+        found.append(at)
+        at = at.parent
+    return found
