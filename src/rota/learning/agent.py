@@ -50,8 +50,8 @@ class Agent:
 
     @property
     def learned_from(self) -> frozenset[str]:
-        """The names of the trees: `convnet2/early` …"""
-        return frozenset(name for stage in self.about.get("stages", ()) for name in stage["trees"])
+        """The digests of the trees."""
+        return frozenset(digest for stage in self.about.get("stages", ()) for digest in stage["digests"])
 
     def probabilities(self, sight: Sight) -> list[float]:
         return self.all_probabilities([sight])[0]

@@ -4,10 +4,9 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
-from rota.core.errors import InputError
 from rota.core.sight import Adaptation, likeliest
 from rota.core.table import Floats
-from rota.learning.outcome import Others, Outcome, Row
+from rota.learning.outcome import Others, Outcome, Row, share
 from rota.learning.problem import Problem
 from rota.policies.adaptation.fixed import Fixed
 from rota.policies.adaptation.never import Never
@@ -19,8 +18,7 @@ DRAWS = 10
 
 def headroom(accuracy: float, accuracies: Floats) -> float:
     """(accuracy − mean) / (best − mean); 0 if all sequences are equal."""
-    mean, best = float(accuracies.mean()), float(accuracies.max())
-    return (accuracy - mean) / (best - mean) if best > mean else 0.0
+    return share(accuracy, float(accuracies.mean()), float(accuracies.max()))
 
 
 def evaluate(policy: Adaptation, problem: Problem) -> Outcome:
@@ -46,6 +44,7 @@ def outcome(problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float
         sequence=sequence,
         changes=tuple(tree.actions[action] for action in sequence),
         accuracy=accuracy,
+        actions=tree.actions,
         rank=tree.ranks[sequence],
         of=len(problem.sequences),
         headroom=headroom(accuracy, problem.accuracies),
@@ -56,7 +55,7 @@ def outcome(problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float
 def others(problem: Problem, learned_from: Sequence[Problem], seed: int = 0) -> Others:
     """The baselines of a scenario; the fixed sequence is chosen by what the agent has learned from."""
     drawn = np.random.default_rng(seed).integers(len(problem.sequences), size=DRAWS)
-    fixed = best_fixed([each for each in learned_from if each.tree.actions == problem.tree.actions])
+    fixed = best_fixed([each for each in learned_from if alike(each, problem)])
     return Others(
         never=evaluate(Never(), problem).accuracy,
         random=float(problem.accuracies[drawn].mean()),
@@ -67,24 +66,29 @@ def others(problem: Problem, learned_from: Sequence[Problem], seed: int = 0) -> 
     )
 
 
+def alike(one: Problem, other: Problem) -> bool:
+    """Whether a sequence means the same in both."""
+    return (one.tree.actions, one.tree.decisions) == (other.tree.actions, other.tree.decisions)
+
+
 def best_fixed(problems: Sequence[Problem]) -> Prefix | None:
-    """The sequence with the largest mean headroom over some problems; None if there are none."""
+    """The sequence with the largest mean headroom, of those trained everywhere; None if there is none."""
     if not problems:
         return None
-    if len({problem.sequences for problem in problems}) > 1:
-        raise InputError(
-            "these trees have different actions or decisions; there is no sequence for all of them"
-        )
-    gains = [
-        [headroom(accuracy, problem.accuracies) for accuracy in problem.accuracies] for problem in problems
-    ]
-    return problems[0].sequences[int(np.mean(gains, axis=0).argmax())]
+    known = [dict(zip(problem.sequences, problem.accuracies, strict=True)) for problem in problems]
+    common = [each for each in problems[0].sequences if all(each in found for found in known)]
+
+    def gain(sequence: Prefix) -> float:
+        pairs = zip(problems, known, strict=True)
+        return sum(headroom(found[sequence], problem.accuracies) for problem, found in pairs)
+
+    return max(common, key=gain, default=None)
 
 
 def rows(policy: Adaptation, problems: Sequence[Problem], learned_from: Set[str]) -> list[Row]:
-    """A policy in each of some scenarios, beside others; `learned_from` names those that it knows."""
-    known = [problem for problem in problems if problem.name in learned_from]
+    """A policy in each of some scenarios, beside others; `learned_from` has the digests of those it knows."""
+    known = [problem for problem in problems if problem.digest in learned_from]
     return [
-        Row(evaluate(policy, problem), others(problem, known), problem.name in learned_from)
+        Row(evaluate(policy, problem), others(problem, known), problem.digest in learned_from)
         for problem in problems
     ]

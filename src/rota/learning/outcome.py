@@ -1,6 +1,7 @@
 """What was evaluated, and the file of it: light to read, as figures and tables need no more."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ class Outcome:
     sequence: tuple[int, ...]
     changes: tuple[str, ...]
     """The sequence in words."""
+    actions: tuple[str, ...]
+    """All that could be done, in words."""
     accuracy: float
     rank: int
     """Among all sequences; 1 is the best."""
@@ -31,6 +34,11 @@ class Outcome:
     """0 is the mean of all sequences, 1 the best of them."""
     probabilities: tuple[tuple[float, ...], ...]
     """Of each action, at each decision of the sequence."""
+
+
+def share(accuracy: float, mean: float, best: float) -> float:
+    """Of the way from the mean to the best; 0 if there is none but what rounding makes of it."""
+    return 0.0 if math.isclose(mean, best, rel_tol=1e-9) else (accuracy - mean) / (best - mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ class Row(NamedTuple):
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> "Row":
-        """Raises KeyError or TypeError if that is not one."""
+        """Raises KeyError, TypeError or AttributeError if that is not one."""
         values = dict(found)
         others, seen = Others(**_tuples(values.pop("others"))), bool(values.pop("seen"))
         return cls(Outcome(**_tuples(values)), others, seen)
@@ -104,7 +112,7 @@ def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
             for each in found["agents"]
         ]
         return evaluations, str(found["command"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: cannot be read ({error!r}); evaluate again: rota evaluate") from None
 
 

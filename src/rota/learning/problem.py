@@ -4,6 +4,8 @@ There are as many rows as sequences. `states` says what is seen before each deci
 what is done then, and `accuracies` what it leads to; so drawing a thousand episodes is one look-up.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,10 +20,12 @@ from rota.core.sight import Sight
 from rota.core.table import Floats
 from rota.learning.rebuilt import actions_of, seen_in
 from rota.recordings.folder import complete
-from rota.recordings.store import entries
+from rota.recordings.store import CONTENTS, entries
 from rota.recordings.tree import SHAPE, Prefix, Tree, beginnings, read_tree, written_as
 
 Places = NDArray[np.intp]
+OTHERS = set(CONTENTS.values()) - {SHAPE}
+"""Recordings that are passed by; what is too damaged to tell is not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +41,7 @@ class Problem:
     steps: Places
     """Sequence and decision → action."""
     accuracies: Floats
-    """Of each sequence; 0 if its training failed."""
+    """Of each sequence; 0 if its training failed, NaN if it was never trained."""
 
     @property
     def name(self) -> str:
@@ -49,15 +53,38 @@ class Problem:
         """`convnet2/early seed 1`: other seeds of a tree have the same name."""
         return f"{self.name} seed {self.tree.seed}"
 
+    @property
+    def digest(self) -> str:
+        """Equal for trees from which the same is learned, whatever they are called."""
+        return tree_digest(self.tree)
+
+    @property
+    def trained(self) -> "Problem":
+        """The same with nothing but the sequences that were trained."""
+        rows = np.flatnonzero(~np.isnan(self.accuracies))
+        sequences = tuple(self.sequences[row] for row in rows)
+        return Problem(
+            self.tree, self.sights, sequences, self.states[rows], self.steps[rows], self.accuracies[rows]
+        )
+
 
 def name_of(tree: Tree) -> str:
     """What it is called in configurations and tables."""
     return f"{tree.model.lower()}/{tree.scenario}"
 
 
-def problem_of(tree: Tree) -> Problem:
-    """The tables of a tree, all of which must have been recorded."""
-    _check_whole(tree)
+def tree_digest(tree: Tree) -> str:
+    """Equal for trees from which the same is learned."""
+    facts = [tree.model, tree.data, tree.budget_s, tree.actions, tree.decisions]
+    ends = [(made, points[-1].at_s, repr(points[-1].accuracy)) for made, points in tree.curves.items()]
+    return hashlib.sha256(json.dumps([facts, ends]).encode()).hexdigest()[:16]
+
+
+def problem_of(tree: Tree, *, partial: bool = False) -> Problem:
+    """The tables of a tree, all of which must have been recorded, unless part of it will do."""
+    if not partial:
+        _check_whole(tree)
+    ends = tree.accuracies()
     seen, actions = seen_in(tree), actions_of(tree)
     places = {made: at for at, made in enumerate(seen)}
     left_s = {
@@ -71,21 +98,24 @@ def problem_of(tree: Tree) -> Problem:
     )
     sequences = tree.all_sequences
     states = [[places[made] for made in list(beginnings(each))[:-1]] for each in sequences]
-    accuracies = [tree.accuracy(each) for each in sequences]
     return Problem(
         tree,
         sights,
         sequences,
         np.array(states, np.intp),
         np.array(sequences, np.intp),
-        np.array([0.0 if math.isnan(each) else each for each in accuracies]),
+        np.array([_reached(ends[each]) if each in ends else math.nan for each in sequences]),
     )
 
 
+def _reached(accuracy: float) -> float:
+    return 0.0 if math.isnan(accuracy) else accuracy
+
+
 def _check_whole(tree: Tree) -> None:
-    missing = tree.missing()
-    if missing:
-        ends = [written_as(each) for each in missing if len(each) == tree.decisions]
+    whole = set(tree.sequences())
+    ends = [written_as(each) for each in tree.all_sequences if each not in whole]
+    if ends:
         which = ", ".join(ends[:8]) + (f" and {len(ends) - 8} more" if len(ends) > 8 else "")
         raise InputError(
             f"tree {tree.model} {tree.scenario} seed {tree.seed}: {len(ends)} of {len(tree.all_sequences)} "
@@ -95,20 +125,20 @@ def _check_whole(tree: Tree) -> None:
 
 def read_trees(paths: Iterable[Path]) -> list[Tree]:
     """All trees in these folders, by model, scenario and seed; anything damaged is an error."""
-    found: dict[Path, Tree] = {}
-    for path in paths:
-        before = len(found)
-        if complete(path):
-            found[path.resolve()] = read_tree(path)
-            continue
-        for entry in entries(path):
-            if entry.about is None and entry.shape == SHAPE:
-                raise InputError(entry.problem)
-            if entry.shape == SHAPE:
-                found[entry.folder.resolve()] = read_tree(entry.folder)
-        if len(found) == before:
-            raise InputError(f"{path}: no tree recording in it; make some with: bash scripts/record.sh")
-    return sorted(found.values(), key=_order)
+    folders = {folder.resolve(): folder for path in paths for folder in _tree_folders(path)}
+    return sorted(map(read_tree, folders.values()), key=_order)
+
+
+def _tree_folders(path: Path) -> list[Path]:
+    if complete(path):
+        return [path]
+    found = [entry for entry in entries(path) if entry.shape not in OTHERS]
+    for entry in found:
+        if entry.about is None:
+            raise InputError(entry.problem)
+    if not found:
+        raise InputError(f"{path}: no tree recording in it; make some with: bash scripts/record.sh")
+    return [entry.folder for entry in found]
 
 
 def _order(tree: Tree) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from itertools import product
 
 from torch import nn
 
-from rota.core.change import Change
+from rota.core.change import SHRINK, Change
 from rota.core.errors import InputError
 from rota.core.structure import Layer, Structure
 from rota.recordings.tree import Prefix, Tree
@@ -37,22 +37,37 @@ def actions_of(tree: Tree) -> tuple[Change, ...]:
 
 def seen_in(tree: Tree) -> dict[Prefix, Seen]:
     """The network before each decision, by what was done until then."""
-    return _seen(tree.model, tree.data, actions_of(tree), tree.decisions)
+    asked = tree.details.get("asked") or {}
+    size = asked.get("setup", {}).get("size")
+    return _seen(tree.model, tree.data, size, actions_of(tree), tree.decisions)
 
 
 @lru_cache(maxsize=32)
-def _seen(model: str, data: str, actions: tuple[Change, ...], decisions: int) -> dict[Prefix, Seen]:
+def _seen(
+    model: str, data: str, size: int | None, actions: tuple[Change, ...], decisions: int
+) -> dict[Prefix, Seen]:
     known = {name.replace("-", ""): name for name in MODELS}.get(model.lower().replace("-", ""))
+    growth = {made: _growth(actions, made) for made in _prefixes(len(actions), decisions)}
     if known is None:
         log.warning("%s: not a model of rota's; each of its blocks is seen as one unknown layer", model)
-        return {made: _stand_in(model, actions, made) for made in _prefixes(len(actions), decisions)}
-    networks: dict[Prefix, nn.Module] = {(): _fresh(known, data)}
-    found = {}
-    for made in _prefixes(len(actions), decisions):
-        if made:
-            networks[made] = _changed(networks[made[:-1]], actions[made[-1]], model)
-        found[made] = with_blocks(networks[made])
-    return found
+        return {made: _stand_in(model, actions, grown) for made, grown in growth.items()}
+    networks: dict[Prefix, nn.Module] = {(): _fresh(known, data, size)}
+    for grown in growth.values():
+        if grown not in networks:
+            networks[grown] = _changed(networks[grown[:-1]], actions[grown[-1]], model)
+    found = {grown: with_blocks(network) for grown, network in networks.items()}
+    return {made: found[grown] for made, grown in growth.items()}
+
+
+def _growth(actions: Sequence[Change], made: Prefix) -> Prefix:
+    """What is left of what was done: to shrink takes back the last growth, if there was any."""
+    grown: Prefix = ()
+    for each in made:
+        if actions[each] == SHRINK:
+            grown = grown[:-1]
+        elif actions[each].grows:
+            grown = (*grown, each)
+    return grown
 
 
 def _prefixes(actions: int, decisions: int) -> list[Prefix]:
@@ -60,10 +75,11 @@ def _prefixes(actions: int, decisions: int) -> list[Prefix]:
     return [made for length in range(decisions) for made in product(range(actions), repeat=length)]
 
 
-def _fresh(model: str, data: str) -> nn.Module:
+def _fresh(model: str, data: str, size: int | None) -> nn.Module:
     if MODELS[model].task == "classification":
         found = CATALOGUE.get(data, CATALOGUE["cifar10"])
-        return build(model, found.shape, len(found.classes))
+        channels, *pixels = found.shape
+        return build(model, (channels, *([size] * 2 if size else pixels)), len(found.classes))
     from rota.training.device import device
     from rota.training.tasks import task_of
 
@@ -72,8 +88,6 @@ def _fresh(model: str, data: str) -> nn.Module:
 
 
 def _changed(network: nn.Module, change: Change, model: str) -> nn.Module:
-    if not change.grows:
-        return network
     names = blocks(network)
     if change.block >= len(names):
         raise InputError(f"{change}: {model} has {len(names)} blocks, counted from 0; was it another model?")
@@ -88,10 +102,10 @@ def _changed(network: nn.Module, change: Change, model: str) -> nn.Module:
     return changed
 
 
-def _stand_in(model: str, actions: Sequence[Change], made: Prefix) -> Seen:
+def _stand_in(model: str, actions: Sequence[Change], growth: Prefix) -> Seen:
     """A chain of unknown layers, named after the model, as many in each block as it has grown to."""
-    count = 1 + max((change.block for change in actions), default=0)
-    grown = [1 + sum(actions[each].block == block for each in made) for block in range(count)]
+    count = 1 + max(0, *(change.block for change in actions))
+    grown = [1 + sum(actions[each].block == block for each in growth) for block in range(count)]
     layers = [Layer(f"{model.lower()} {block}") for block, depth in enumerate(grown) for _ in range(depth)]
     ends = [sum(grown[: block + 1]) for block in range(count)]
     parts = tuple(tuple(range(end - depth, end)) for end, depth in zip(ends, grown, strict=True))

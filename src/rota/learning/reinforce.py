@@ -39,6 +39,8 @@ class Tables:
     """Problem, sequence, decision → 1, or 0 behind the last decision."""
     there: Tensor
     """Problem, sequence → whether there is one."""
+    trained: Tensor
+    """Problem, sequence → whether it is known what it leads to."""
     accuracies: Tensor
     rewards: Tensor
 
@@ -54,7 +56,8 @@ class Tables:
             torch.from_numpy(_filled([problem.steps for problem in problems])),
             torch.from_numpy(_filled([np.ones(problem.steps.shape) for problem in problems])).float(),
             torch.from_numpy(_filled([np.ones(len(problem.sequences), bool) for problem in problems])),
-            torch.from_numpy(_filled([problem.accuracies for problem in problems])),
+            torch.from_numpy(_filled([~np.isnan(problem.accuracies) for problem in problems])),
+            torch.from_numpy(_filled([np.nan_to_num(problem.accuracies) for problem in problems])),
             torch.from_numpy(_filled(rewards)).float(),
         )
 
@@ -106,7 +109,7 @@ def update(
     logs = tables.log_probabilities(scores)
     chances = logs.exp()
     drawn = torch.multinomial(
-        chances.detach(), method.episodes_per_update, replacement=True, generator=generator
+        chances.detach() * tables.trained, method.episodes_per_update, replacement=True, generator=generator
     )
     rewards = tables.rewards.gather(1, drawn)
     decisions = tables.counts.sum(-1).gather(1, drawn)
@@ -131,10 +134,10 @@ def _advantages(rewards: Tensor, method: Method) -> Tensor:
 
 def _rewards(accuracies: Floats, method: Method) -> Floats:
     if method.reward == "tan":
-        return 100 * np.tan(np.minimum(accuracies, 1 - 1e-6) * math.pi / 2)
-    spread = accuracies.std()
-    deviations: Floats = (accuracies - accuracies.mean()) / (spread if spread > 0 else 1.0)
-    return deviations
+        return np.asarray(np.nan_to_num(100 * np.tan(np.minimum(accuracies, 1 - 1e-6) * math.pi / 2)))
+    spread = np.nanstd(accuracies)
+    deviations = (accuracies - np.nanmean(accuracies)) / (spread if spread > 0 else 1.0)
+    return np.asarray(np.nan_to_num(deviations))
 
 
 def _filled(arrays: Sequence[np.ndarray]) -> np.ndarray:

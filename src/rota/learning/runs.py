@@ -14,7 +14,7 @@ from rota.learning.agent import FACTS, Agent, is_agent, read_agent, weights_sha2
 from rota.learning.config import LearnConfig
 from rota.learning.history import read_history, write_events, write_history
 from rota.learning.learner import begin, carry_through, learned, place_of, spent
-from rota.learning.problem import name_of
+from rota.learning.problem import name_of, tree_digest
 from rota.learning.stage import Stage
 from rota.recordings.provenance import provenance
 from rota.recordings.tree import Tree
@@ -186,7 +186,12 @@ def finish(run: Run, command: str) -> None:
 def about_of(run: Run, seconds: float, episodes: int) -> dict[str, Any]:
     """What an agent's file says of how it was learned."""
     stages = [
-        {"trees": stage.names, "episodes": stage.drawn, "temperature": stage.temperature}
+        {
+            "trees": stage.names,
+            "digests": [tree_digest(tree) for tree in stage.trees],
+            "episodes": stage.drawn,
+            "temperature": stage.temperature,
+        }
         for stage in run.last.chain
     ]
     return {

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rota.learning.config import Method
-from rota.learning.problem import name_of
+from rota.learning.problem import name_of, tree_digest
 from rota.recordings.tree import Tree
 
 RULES = 1
@@ -83,10 +83,3 @@ class Stage:
     def names(self) -> list[str]:
         """Of its trees."""
         return list(dict.fromkeys(map(name_of, self.trees)))
-
-
-def tree_digest(tree: Tree) -> str:
-    """Equal for trees from which the same is learned."""
-    facts = [tree.model, tree.data, tree.budget_s, tree.actions, tree.decisions]
-    ends = [(made, points[-1].at_s, repr(points[-1].accuracy)) for made, points in tree.curves.items()]
-    return hashlib.sha256(json.dumps([facts, ends]).encode()).hexdigest()[:16]

@@ -8,11 +8,14 @@ have a correlation of r, then even the sequence that is best in truth is expecte
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from rota.learning.outcome import Evaluation, Row
+from rota.core.table import Floats
+from rota.learning.evaluate import alike
+from rota.learning.outcome import Evaluation, Row, share
 from rota.learning.problem import Problem, problem_of
 from rota.recordings.gain import Noise, by_model, noise
 from rota.recordings.tree import Tree
@@ -20,15 +23,16 @@ from rota.recordings.tree import Tree
 
 def ceilings(problems: Sequence[Problem]) -> dict[str, float]:
     """Name → the headroom that the truly best sequence is expected to have, where there are two seeds."""
-    found = {}
-    for problem in problems:
-        twins = [
-            each for each in problems if each.name == problem.name and each.tree.seed != problem.tree.seed
-        ]
-        if twins:
-            alike = [np.corrcoef(problem.accuracies, twin.accuracies)[0, 1] for twin in twins]
-            found[problem.name] = math.sqrt(max(0.0, float(np.mean(alike))))
-    return found
+    found: dict[str, list[float]] = {}
+    for one, other in combinations(problems, 2):
+        if one.name == other.name and one.tree.seed != other.tree.seed and alike(one, other):
+            found.setdefault(one.name, []).append(_correlation(one.accuracies, other.accuracies))
+    return {name: math.sqrt(max(0.0, float(np.mean(each)))) for name, each in found.items()}
+
+
+def _correlation(one: Floats, other: Floats) -> float:
+    """0 where all are equal: then nothing can be told from one about the other."""
+    return float(np.corrcoef(one, other)[0, 1]) if np.ptp(one) and np.ptp(other) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,10 @@ class Summary:
         return float(np.mean([row.agent.headroom for row in self.rows]))
 
     @property
-    def fixed(self) -> float:
-        """The same of the best fixed sequence."""
-        return float(np.mean([_headroom(row, row.others.fixed) for row in self.rows]))
+    def fixed(self) -> float | None:
+        """The same of the best fixed sequence; None if some rows have none."""
+        found = [each for row in self.rows if (each := _fixed(row)) is not None]
+        return float(np.mean(found)) if len(found) == len(self.rows) else None
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -75,20 +80,23 @@ class Summary:
             ceiling = self.ceilings.get(f"{model.lower()}/{scenario}")
             lines.append(
                 f"{model:<10} {scenario + (f' ({seed})' if seed else ''):<15} {np.mean(found):>9.2f} "
-                f"{np.std(found):>8.2f} {_headroom(rows[0], rows[0].others.fixed):>7.2f} "
-                f"{'–' if ceiling is None else f'{ceiling:.2f}':>8}  "
+                f"{np.std(found):>8.2f} {_number(_fixed(rows[0])):>7} {_number(ceiling):>8}  "
                 + " ".join(str(row.agent.rank) for row in rows)
             )
-        lines.append(f"{'mean':<26} {self.headroom:>9.2f} {'':>8} {self.fixed:>7.2f}")
+        lines.append(f"{'mean':<26} {self.headroom:>9.2f} {'':>8} {_number(self.fixed):>7}")
         for model, each in self.noise.items():
             lines.append(f"another seed changes an accuracy of {model} by ±{each.apart:.1%} within its tree")
         return "\n".join(lines)
 
 
-def _headroom(row: Row, accuracy: float | None) -> float:
-    """Of another accuracy in the same scenario; NaN if there is none."""
-    best, mean = row.others.oracle, row.others.mean
-    return math.nan if accuracy is None else (accuracy - mean) / (best - mean) if best > mean else 0.0
+def _fixed(row: Row) -> float | None:
+    """The headroom of the fixed sequence in the same scenario, if there is one."""
+    found = row.others
+    return None if found.fixed is None else share(found.fixed, found.mean, found.oracle)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def summary(evaluations: Sequence[Evaluation], trees: Sequence[Tree]) -> Summary:
