@@ -1,12 +1,14 @@
 """An update of an agent, worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from rota.learning.agent import Agent
 from rota.learning.config import Method
 from rota.learning.problem import problem_of
 from rota.learning.reinforce import Pressure, Tables, update
@@ -123,6 +125,62 @@ def test_trees_of_different_sizes_learn_side_by_side(make_tree):
     _, both = once(network, [small, small], Method(), entropy=1.0)
     _, alone = once(Scores((0.0, 1.0)), [small], Method(), entropy=1.0)
     assert both.numpy() == pytest.approx(np.vstack([alone, alone]) / 2)
+
+
+def test_pooling_shares_among_those_that_do_the_same_in_another_order(make_tree):
+    """0-1 and 1-0 have 0.4 and 0.8: their mean is 0.6, and half of the way there are 0.5 and 0.7."""
+    accuracies = {(0, 0): 0.0, (0, 1): 0.4, (1, 0): 0.8, (1, 1): 0.2}
+    tree = make_tree(accuracies.__getitem__, decisions=2, actions=ONE["actions"])
+    pooled = np.array([0.0, 0.5, 0.7, 0.2])
+    tables = Tables.of([problem_of(tree)], Scores(*[(0.0, 0.0)] * 3), Method(pool=0.5))
+    assert tables.rewards[0].numpy() == pytest.approx((pooled - pooled.mean()) / pooled.std(), abs=1e-6)
+    assert tables.accuracies[0].tolist() == list(accuracies.values())  # what is told is what was recorded
+
+
+@pytest.mark.parametrize(("network", "options"), [("structural", {}), ("original", {"actions": 4})])
+def test_jitter_moves_each_scenario_as_a_whole(make_tree, network, options):
+    problems = [problem_of(make_tree()), problem_of(make_tree(start_s=300.0))]
+    tables = Tables.of(problems, Agent.new(network, options, 0).network, Method())
+    generator = torch.Generator().manual_seed(0)
+    assert tables.moved(0.0, generator) is tables.seen
+    moved = tables.moved(0.1, generator)
+    moves = moved.left - tables.seen.left
+    assert moves[:21] == pytest.approx(moves[0])
+    assert moves[21:] == pytest.approx(moves[21])
+    assert 0 < abs(moves[0] - moves[21]) < 1
+    expected = [
+        replace(sight, left_s=sight.left_s + 400 * move)
+        for sight, move in zip(sights(problems), moves, strict=True)
+    ]
+    again = Tables.of(
+        [replace_sights(p, expected[21 * at :][:21]) for at, p in enumerate(problems)],
+        Agent.new(network, options, 0).network,
+        Method(),
+    )
+    assert torch.allclose(moved.time, again.seen.time, atol=1e-5)
+
+
+def sights(problems):
+    return [sight for problem in problems for sight in problem.sights]
+
+
+def replace_sights(problem, sights):
+    return replace(problem, sights=tuple(sights))
+
+
+def test_what_was_never_trained_is_never_drawn(make_tree):
+    tree = make_tree(decisions=1, actions=ONE["actions"])
+    known = {made: points for made, points in tree.curves.items() if made != (1,)}
+    problem = problem_of(replace(tree, curves=known), partial=True)
+    assert np.isnan(problem.accuracies[1])
+    assert problem.trained.sequences == ((0,),)
+    network = Scores((0.0, 50.0))
+    tables = Tables.of([problem], network, Method())
+    made = update(
+        network, tables, torch.optim.SGD(network.parameters(), lr=0.0), Method(), Pressure(0.0, 0.0, 1.0),
+        torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    assert made.accuracy == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,8 @@ def _cell(place: Place, row: Row) -> Cell:
 
 def action_names(rows: Sequence[Row]) -> list[str]:
     """What each action does, in words: as many as any scenario has."""
-    return list(max((row.agent.actions for row in rows), key=len, default=()))
+    names = [list(row.agent.actions) for row in rows]
+    return max(names, key=len, default=[])
 
 
 def probabilities_figures(evaluations: Sequence[Evaluation], footer: Sequence[str]) -> Iterator[Figure]:

@@ -19,6 +19,16 @@ class Method:
     """Reward counts as far as it is above the mean of the other episodes of its scenario and update."""
     entropy: float = 0.6
     """What it is worth not to be sure, at first; it falls to nothing over two thirds of a stage."""
+    jitter: float = 0.0
+    """How far a scenario is moved in time at random in each update: the deviation, as a share of the budget.
+
+    What is learned then holds between the scenarios, too.
+    """
+    pool: float = 0.0
+    """How much of its reward a sequence shares with those that make the same changes in another order.
+
+    What tells them apart is mostly noise; 0 believes every table to the last digit.
+    """
     episodes_per_update: int = 64
     """Of each scenario."""
     lr: float = 0.01
@@ -34,6 +44,8 @@ class Method:
         for name in ("episodes_per_update", "lr", "decay_every", "lr_decay", "temperature_decay"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if not (self.jitter >= 0 and 0 <= self.pool <= 1):
+            raise ConfigError("jitter must be 0 or more, pool from 0 to 1")
         if self.lr_decay > 1 or self.temperature_decay > 1:
             raise ConfigError("lr_decay and temperature_decay must be at most 1")
         if self.baseline and self.episodes_per_update < 2:

@@ -88,15 +88,15 @@ def network(sight: Sight) -> Floats:
     return np.array([depth / 10, len(sight.made) / 3])
 
 
-def time(left: float) -> Floats:
+def time(left: float | Floats) -> Floats:
     """The time that is left: smooth, so that scenarios between those that were seen are between them here."""
-    places = np.arange(1, TIME)
-    return np.array([2 * left - 1, *np.sin(np.pi * places * left / 2)])
+    shares = np.asarray(left)[..., None]
+    return np.concatenate([2 * shares - 1, np.sin(np.pi / 2 * shares * np.arange(1, TIME))], axis=-1)
 
 
-def original_time(left: float) -> Floats:
+def original_time(left: float | Floats) -> Floats:
     """The code of the original agent: `5·sin(2πi·left)`."""
-    codes: Floats = 5 * np.sin(2 * np.pi * np.arange(1, ORIGINAL_TIME + 1) * left)
+    codes: Floats = 5 * np.sin(2 * np.pi * np.asarray(left)[..., None] * np.arange(1, ORIGINAL_TIME + 1))
     return codes
 
 

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from rota.core.table import Floats
 from rota.learning.config import Method
-from rota.learning.problem import Problem
+from rota.learning.problem import Places, Problem
+from rota.recordings.tree import Prefix
 
 ENTROPY_UNTIL = 0.7
 """The share of a stage after which not being sure is worth nothing any more."""
@@ -31,6 +32,8 @@ class Tables:
 
     seen: Any
     """What the network makes of all sights."""
+    owners: Places
+    """Row of the scores → problem."""
     states: Tensor
     """Problem, sequence, decision → row of the scores."""
     steps: Tensor
@@ -49,9 +52,10 @@ class Tables:
         """What an agent with this network learns from."""
         first = np.cumsum([0, *(len(problem.sights) for problem in problems)])
         states = [problem.states + at for problem, at in zip(problems, first, strict=False)]
-        rewards = [_rewards(problem.accuracies, method) for problem in problems]
+        rewards = [_rewards(problem, method) for problem in problems]
         return cls(
             network.encode([sight for problem in problems for sight in problem.sights]),
+            np.repeat(np.arange(len(problems)), [len(problem.sights) for problem in problems]),
             torch.from_numpy(_filled(states)),
             torch.from_numpy(_filled([problem.steps for problem in problems])),
             torch.from_numpy(_filled([np.ones(problem.steps.shape) for problem in problems])).float(),
@@ -60,6 +64,13 @@ class Tables:
             torch.from_numpy(_filled([np.nan_to_num(problem.accuracies) for problem in problems])),
             torch.from_numpy(_filled(rewards)).float(),
         )
+
+    def moved(self, jitter: float, generator: torch.Generator) -> Any:
+        """What is seen when each problem is moved in time at random, all its decisions by the same."""
+        if not jitter:
+            return self.seen
+        moves = jitter * torch.randn(len(self.rewards), generator=generator).numpy()
+        return self.seen.at(self.seen.left + moves[self.owners])
 
     def log_probabilities(self, scores: Tensor) -> Tensor:
         """Problem, sequence → logarithm of its probability."""
@@ -105,7 +116,7 @@ def update(
     """Draw episodes and learn from them."""
     for group in optimizer.param_groups:
         group["lr"] = pressure.lr
-    scores = network(tables.seen) / pressure.temperature
+    scores = network(tables.moved(method.jitter, generator)) / pressure.temperature
     logs = tables.log_probabilities(scores)
     chances = logs.exp()
     drawn = torch.multinomial(
@@ -132,12 +143,25 @@ def _advantages(rewards: Tensor, method: Method) -> Tensor:
     return (rewards - rewards.mean(1, keepdim=True)) * (count / (count - 1))
 
 
-def _rewards(accuracies: Floats, method: Method) -> Floats:
+def _rewards(problem: Problem, method: Method) -> Floats:
+    accuracies = _pooled(problem, method.pool) if method.pool else problem.accuracies
     if method.reward == "tan":
         return np.asarray(np.nan_to_num(100 * np.tan(np.minimum(accuracies, 1 - 1e-6) * math.pi / 2)))
     spread = np.nanstd(accuracies)
     deviations = (accuracies - np.nanmean(accuracies)) / (spread if spread > 0 else 1.0)
     return np.asarray(np.nan_to_num(deviations))
+
+
+def _pooled(problem: Problem, share: float) -> Floats:
+    """Accuracies, drawn towards the mean of the sequences with the same changes in any order."""
+    groups: dict[Prefix, list[int]] = {}
+    for at, sequence in enumerate(problem.sequences):
+        if not np.isnan(problem.accuracies[at]):
+            groups.setdefault(tuple(sorted(sequence)), []).append(at)
+    pooled = problem.accuracies.copy()
+    for rows in groups.values():
+        pooled[rows] += share * (pooled[rows].mean() - pooled[rows])
+    return pooled
 
 
 def _filled(arrays: Sequence[np.ndarray]) -> np.ndarray:

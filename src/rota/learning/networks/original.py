@@ -7,7 +7,7 @@ of 128, and an output per action. The number of actions is fixed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from rota.core.errors import InputError
 from rota.core.sight import Sight
+from rota.core.table import Floats
 from rota.learning import features
 
 CODE, ENCODING, NETWORK, HIDDEN = 16, 50, 16, 128
@@ -32,8 +33,14 @@ class Sentences:
     """Network, place → the place to read there when reading from the end; its own inverse."""
     network: Tensor
     """Decision → position of the network."""
+    left: Floats
+    """Decision → time that is left, as a share of the budget."""
     time: Tensor
-    """Decision → code of the time that is left."""
+    """Decision → code of that."""
+
+    def at(self, left: Floats) -> "Sentences":
+        """The same at other times."""
+        return replace(self, left=left, time=_time(left))
 
 
 class Original(nn.Module):
@@ -70,12 +77,14 @@ class Original(nn.Module):
             count = len(structure.layers)
             layers[at, :count] = [features.code(str(layer), CODE) for layer in structure.layers]
             backwards[at, :count] = np.arange(count)[::-1]
+        left = np.array([sight.left for sight in sights])
         return Sentences(
             torch.from_numpy(layers),
             torch.tensor([len(structure.layers) - 1 for structure in unique.values()]),
             torch.from_numpy(backwards),
             torch.tensor([places[sight.structure.fingerprint] for sight in sights]),
-            torch.from_numpy(np.stack([features.original_time(sight.left) for sight in sights])).float(),
+            left,
+            _time(left),
         )
 
     def forward(self, seen: Sentences) -> Tensor:
@@ -86,6 +95,10 @@ class Original(nn.Module):
         network = states[torch.arange(len(seen.last)), seen.last]
         scores: Tensor = self.decide(torch.cat([network[seen.network], seen.time], -1))
         return scores
+
+
+def _time(left: Floats) -> Tensor:
+    return torch.from_numpy(features.original_time(left)).float()
 
 
 def _reordered(rows: Tensor, places: Tensor) -> Tensor:

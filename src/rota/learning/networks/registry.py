@@ -1,7 +1,8 @@
 """The networks of agents by name. To add one: write its file in this folder, add its line here.
 
-A network has `encode(sights)`, which gives tensors, and `forward` of those, which gives a score for each
-action of each sight. What it is built with are plain values that an agent's file can hold.
+A network has `encode(sights)`, which gives tensors, with `left` and `at(left)` to move them in time, and
+`forward` of those, which gives a score for each action of each sight. What it is built with are plain values
+that an agent's file can hold.
 """
 
 from importlib import import_module

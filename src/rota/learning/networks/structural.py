@@ -6,7 +6,7 @@ the same weights for every block: one agent serves networks with any number of b
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -32,12 +32,20 @@ class Graphs:
     """Network, action, layer → share of the layer in the block of the action."""
     network: Tensor
     """Decision → position of the network."""
-    context: Tensor
-    """Decision → time and network as a whole."""
+    left: Floats
+    """Decision → time that is left, as a share of the budget."""
+    time: Tensor
+    """Decision → features of that."""
+    whole: Tensor
+    """Decision → features of the network as a whole."""
     actions: Tensor
     """Decision, action → features."""
     allowed: Tensor
     """Decision, action → whether there is such an action."""
+
+    def at(self, left: Floats) -> "Graphs":
+        """The same at other times."""
+        return replace(self, left=left, time=_tensor(features.time(left)))
 
 
 class Structural(nn.Module):
@@ -77,7 +85,7 @@ class Structural(nn.Module):
         for at, sight in enumerate(sights):
             actions[at, : len(sight.actions)] = features.actions(sight)
             allowed[at, : len(sight.actions)] = True
-        context = [np.concatenate([features.time(s.left), features.network(s)]) for s in sights]
+        left = np.array([sight.left for sight in sights])
         return Graphs(
             _tensor(layers),
             _tensor(there),
@@ -85,7 +93,9 @@ class Structural(nn.Module):
             _tensor(_shares(edges.transpose(0, 2, 1))),
             _tensor(_shares(blocks)),
             torch.tensor([places[key] for key in keys]),
-            _tensor(np.stack(context)),
+            left,
+            _tensor(features.time(left)),
+            _tensor(np.stack([features.network(sight) for sight in sights])),
             _tensor(actions),
             torch.from_numpy(allowed),
         )
@@ -99,7 +109,7 @@ class Structural(nn.Module):
             state = (state + torch.tanh(exchange(messages))) * there
         blocks = (seen.blocks @ state)[seen.network]
         whole = (state.sum(1) / there.sum(1))[seen.network]
-        context = torch.cat([whole, seen.context], -1).unsqueeze(1).expand(-1, blocks.shape[1], -1)
+        context = torch.cat([whole, seen.time, seen.whole], -1).unsqueeze(1).expand(-1, blocks.shape[1], -1)
         scores: Tensor = self.decide(torch.cat([blocks, context, seen.actions], -1)).squeeze(-1)
         return scores.masked_fill(~seen.allowed, -torch.inf)
 
