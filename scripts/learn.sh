@@ -38,7 +38,9 @@ if [[ ${#configs[@]} == 0 ]]; then
         configs+=("${here}config/learn/$name.toml")
     done
 fi
-[[ -n $out ]] || out="${here}results/$([[ $count == --quick ]] && echo quick-)learn"
+quick=""
+[[ $count != --quick ]] || quick=quick-
+[[ -n $out ]] || out="${here}results/${quick}learn"
 
 # What a family is learned with: all that its file says, or less of it, or as much as the original had.
 settings() {

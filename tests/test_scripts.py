@@ -272,3 +272,50 @@ def test_record_records_and_then_shows_what_there_is(machine, arguments, configs
     figure = "ROOT/plots/recordings/overview.png" if out.endswith("/recordings") else f"{out}/overview.png"
     asked = [f"{RECORD} {configs} --out {out}{rest}", f"{DESCRIBE} {out} --figure {figure}"]
     assert (run.returncode, run.stderr, machine.asked()) == (0, "", asked)
+
+
+LEARN = "python -P -m rota learn"
+FAMILIES = ("joint", "scratch", "transfer", "curricula", "models")
+
+
+def test_learn_learns_every_family(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    run = machine.run("learn.sh", "--seed", "4")
+    assert run.returncode == 0
+    assert machine.asked() == [
+        f"{LEARN} ROOT/config/learn/{name}.toml --out ROOT/results/learn/{name} --seed 4" for name in FAMILIES
+    ]
+
+
+def test_quick_and_full_say_how_much_is_learned(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    machine.run("learn.sh", "--quick")
+    quick = machine.asked()
+    assert len(quick) == len(FAMILIES)
+    assert all("--out ROOT/results/quick-learn/" in line and "--set episodes=" in line for line in quick)
+    machine.run("learn.sh", "--full", "mine/scratch.toml", "--out", "mine")
+    assert machine.asked() == [f"{LEARN} mine/scratch.toml --out mine/scratch --set episodes=75000"]
+
+
+def test_evaluate_says_what_is_missing_and_else_evaluates_all(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    run = machine.run("evaluate.sh")
+    assert run.returncode == 2
+    assert "learn first: bash scripts/learn.sh" in run.stderr
+    (machine.root / "results" / "learn" / "joint").mkdir(parents=True)
+    run = machine.run("evaluate.sh", "--recordings", "a", "b")
+    assert run.returncode == 0
+    evaluate = "python -P -m rota evaluate"
+    assert machine.asked() == [
+        f"{evaluate} --agent ROOT/results/learn/joint --recordings a b "
+        "--out ROOT/results/evaluate/joint --figures ROOT/plots/evaluate/joint",
+        *(
+            f"{evaluate} ROOT/config/learn/unseen.toml --leave-out {what} --recordings a b "
+            f"--out ROOT/results/evaluate/without-{what} --figures ROOT/plots/evaluate/without-{what}"
+            for what in ("scenario", "model")
+        ),
+    ]
+    assert machine.run("evaluate.sh", "--fast").returncode == 2

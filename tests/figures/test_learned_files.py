@@ -35,7 +35,9 @@ def learn(folder, *scenarios):
 
 
 def evaluated():
-    outcome = Outcome("early", "net", 0, (0,), ("deepen 0",), ("deepen 0", "nothing"), 0.6, 1, 2, 1.0, ((0.75, 0.25),))
+    outcome = Outcome(
+        "early", "net", 0, (0,), ("deepen 0",), ("deepen 0", "nothing"), 0.6, 1, 2, 1.0, ((0.75, 0.25),)
+    )
     return [
         Evaluation("joint", {"seed": 0}, (Evaluated(outcome, Others(0.5, 0.5, 0.6, (0,), 0.6, 0.55), True),))
     ]

@@ -12,6 +12,7 @@ from rota.core.table import Floats
 from rota.learning import features
 from rota.learning.evaluate import outcome
 from rota.learning.problem import Problem
+from rota.learning.rewards import deviations
 from rota.recordings.tree import Prefix
 
 LIMIT = 100.0
@@ -34,7 +35,7 @@ class Ground:
     @classmethod
     def of(cls, problem: Problem, width: int, reward: Reward) -> "Ground":
         """In an environment with so many actions."""
-        values = _standard(problem.accuracies) if reward == "standard" else problem.accuracies
+        values = deviations(problem.accuracies) if reward == "standard" else problem.accuracies
         return cls(
             problem,
             {sight.made: observed(sight, width) for sight in problem.sights},
@@ -73,9 +74,3 @@ def observed(sight: Sight, width: int) -> Observation:
 def size(width: int) -> int:
     """How many numbers that are."""
     return features.TIME + features.NETWORK + width * features.ACTION
-
-
-def _standard(accuracies: Floats) -> Floats:
-    spread = accuracies.std() if np.ptp(accuracies) else 1.0
-    deviations: Floats = (accuracies - accuracies.mean()) / spread
-    return deviations

@@ -8,7 +8,6 @@ more likely. All scores that there can be are computed at once, so an episode is
 The original agent is the special case of one episode per update, no baseline and no entropy.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,10 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rota.core.table import Floats
 from rota.learning.config import Method
 from rota.learning.problem import Places, Problem
-from rota.recordings.tree import Prefix
+from rota.learning.rewards import rewards_of
 
 ENTROPY_UNTIL = 0.7
 """The share of a stage after which not being sure is worth nothing any more."""
@@ -52,7 +50,7 @@ class Tables:
         """What an agent with this network learns from."""
         first = np.cumsum([0, *(len(problem.sights) for problem in problems)])
         states = [problem.states + at for problem, at in zip(problems, first, strict=False)]
-        rewards = [_rewards(problem, method) for problem in problems]
+        rewards = [rewards_of(problem, method) for problem in problems]
         return cls(
             network.encode([sight for problem in problems for sight in problem.sights]),
             np.repeat(np.arange(len(problems)), [len(problem.sights) for problem in problems]),
@@ -141,27 +139,6 @@ def _advantages(rewards: Tensor, method: Method) -> Tensor:
         return rewards
     count = rewards.shape[1]
     return (rewards - rewards.mean(1, keepdim=True)) * (count / (count - 1))
-
-
-def _rewards(problem: Problem, method: Method) -> Floats:
-    accuracies = _pooled(problem, method.pool) if method.pool else problem.accuracies
-    if method.reward == "tan":
-        return np.asarray(np.nan_to_num(100 * np.tan(np.minimum(accuracies, 1 - 1e-6) * math.pi / 2)))
-    spread = np.nanstd(accuracies)
-    deviations = (accuracies - np.nanmean(accuracies)) / (spread if spread > 0 else 1.0)
-    return np.asarray(np.nan_to_num(deviations))
-
-
-def _pooled(problem: Problem, share: float) -> Floats:
-    """Accuracies, drawn towards the mean of the sequences with the same changes in any order."""
-    groups: dict[Prefix, list[int]] = {}
-    for at, sequence in enumerate(problem.sequences):
-        if not np.isnan(problem.accuracies[at]):
-            groups.setdefault(tuple(sorted(sequence)), []).append(at)
-    pooled = problem.accuracies.copy()
-    for rows in groups.values():
-        pooled[rows] += share * (pooled[rows].mean() - pooled[rows])
-    return pooled
 
 
 def _filled(arrays: Sequence[np.ndarray]) -> np.ndarray:

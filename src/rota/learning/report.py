@@ -26,7 +26,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def brief(rows: Sequence[Row]) -> str:
-    """`  early rank 3/64, late rank 12/64; headroom 0.71`."""
+    """`  convnet2/early rank 3/64, convnet2/late rank 12/64; headroom 0.71`."""
     ranks = ", ".join(
         f"{row.agent.model}/{row.agent.scenario} rank {row.agent.rank}/{row.agent.of}" for row in rows
     )

@@ -54,6 +54,7 @@ class LiveTree:
             actions=config.actions,
             curves=curves,
             provenance=provenance(device="", seed=self.seed, command=self.recorder.command, libraries=()),
+            details={"asked": self.recorder.asked()},
         )
 
     def _leaf(self, sequence: Prefix) -> Branch:

@@ -1,0 +1,35 @@
+"""Sights of networks of all kinds."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from rota.core.change import NOTHING, Change
+from rota.core.sight import Sight
+from rota.core.structure import Layer, Structure
+from rota.training.models.registry import build
+from rota.training.net2net import blocks, deepen
+from rota.training.sight import sight_of
+
+
+@pytest.fixture
+def see() -> Callable[..., Sight]:
+    """Gives a function that looks at a model which has grown in these blocks."""
+
+    def look(name: str, grown: Sequence[int] = (), *, left: float = 0.5, actions: int | None = None) -> Sight:
+        network = build(name, (3, 32, 32), 10)
+        names = blocks(network)
+        for block in grown:
+            deepen(network, names[block])
+        some = [Change("deepen", block) for block in range(len(names))][: actions and actions - 1]
+        return sight_of(network, left_s=left * 80, budget_s=80.0, actions=[*some, NOTHING], made=grown)
+
+    return look
+
+
+@pytest.fixture
+def strange() -> Sight:
+    """A network of layers that nobody has seen before, with a way around the middle one."""
+    layers = (Layer("warp"), Layer("weft", (("turns", 3),)), Layer("loom"))
+    structure = Structure(layers, ((0, 1), (1, 2), (0, 2)))
+    return Sight(structure, ((0,), (1, 2)), 10.0, 80.0, (Change("deepen", 1), Change("deepen", 0), NOTHING))
