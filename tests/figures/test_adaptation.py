@@ -25,8 +25,10 @@ def test_a_panel_per_model_and_a_column_per_tree():
     assert [panel.model for panel in found] == ["b", "net"]
     labels = [column.label for column in found[1].columns]
     assert labels == ["early\nfrom 25% on", "early\nfrom 25% on\nseed 1", "late\nfrom 75% on"]
-    assert found[0].noise is None
-    assert found[1].noise.whole == pytest.approx(0.01 / 2**0.5)
+    assert found[0].columns[0].noise is None
+    early, _, late = found[1].columns
+    assert early.noise.whole == pytest.approx(0.01 / 2**0.5)
+    assert late.noise is None  # only what was measured is drawn
     assert found[1].columns[0].gain.never == 0.5
 
 

@@ -82,6 +82,9 @@ def _adaptation(args: argparse.Namespace) -> None:
     trees = [held.what for held in read_library(args.folder).trees]
     if all(tree.missing() for tree in trees):
         raise InputError(f"{args.folder}: no complete tree; record one first: bash scripts/record.sh")
+    for tree in trees:
+        if tree.missing():
+            print(f"note: {tree.model} {tree.scenario} is not complete, left out", file=sys.stderr)
     if args.figure is not None:
         from rota.figures.adaptation import adaptation_figure
 

@@ -12,7 +12,7 @@ from rota.core.errors import InputError
 from rota.core.table import Floats
 from rota.figures.colours import FAINT, INK
 from rota.figures.page import new_page, plain
-from rota.recordings.gain import Gain, Noise, by_model, gain, noise
+from rota.recordings.gain import Gain, Noise, by_model, by_scenario, gain, noise
 from rota.recordings.tree import Tree
 
 NEVER, ADAPTING = "#d1495b", "#0072b2"
@@ -26,6 +26,8 @@ class Column(NamedTuple):
     gain: Gain
     spread: Floats
     """Where in the column each sequence is drawn, so that equal ones can be told apart."""
+    noise: Noise | None
+    """Of this scenario; None if it was recorded from one seed only."""
 
 
 class Panel(NamedTuple):
@@ -33,23 +35,23 @@ class Panel(NamedTuple):
 
     model: str
     columns: list[Column]
-    noise: Noise | None
 
 
 def panels(trees: Sequence[Tree]) -> list[Panel]:
     """What is to be drawn."""
     found = []
     for model, group in by_model(trees).items():
-        columns = [_column(gain(tree)) for tree in group]
-        found.append(Panel(model, columns, noise(group)))
+        noises = {scenario: noise(trees) for scenario, trees in by_scenario(group).items()}
+        columns = [_column(gain(tree), noises[tree.scenario]) for tree in group]
+        found.append(Panel(model, columns))
     return found
 
 
-def _column(found: Gain) -> Column:
+def _column(found: Gain, noise: Noise | None) -> Column:
     percent = found.start_s / found.budget_s
     seed = f"\nseed {found.seed}" if found.seed else ""
     spread = np.random.default_rng(0).uniform(-0.22, 0.22, len(found.adapting))
-    return Column(f"{found.scenario}\nfrom {percent:.0%} on{seed}", found, spread)
+    return Column(f"{found.scenario}\nfrom {percent:.0%} on{seed}", found, spread, noise)
 
 
 def adaptation_figure(trees: Sequence[Tree], drawn_by: str) -> Figure:
@@ -76,12 +78,14 @@ def _draw(axes: Axes, panel: Panel, *, first: bool) -> None:
         found = column.gain
         axes.plot(at + column.spread, found.adapting, ".", color=ADAPTING, alpha=0.45, markersize=5)
         axes.plot([at - 0.3, at + 0.3], [found.mean] * 2, color=ADAPTING, linewidth=2)
-        if panel.noise:
-            axes.errorbar(at, found.never, panel.noise.whole, color=NEVER, capsize=4, linewidth=1.2)
+        if column.noise:
+            axes.errorbar(at, found.never, column.noise.whole, color=NEVER, capsize=4, linewidth=1.2)
         axes.plot(at, found.never, "D", color=NEVER, markersize=6, markeredgecolor="white")
     axes.plot([], [], ".", color=ADAPTING, label="changes something")
     axes.plot([], [], color=ADAPTING, linewidth=2, label="their mean")
-    axes.plot([], [], "D", color=NEVER, label="changes nothing" + (", ± another seed" if panel.noise else ""))
+    noisy = any(column.noise for column in panel.columns)
+    label = "changes nothing" + (", ± another seed where there is one" if noisy else "")
+    axes.plot([], [], "D", color=NEVER, label=label)
     axes.set_xticks(range(len(panel.columns)), [column.label for column in panel.columns])
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_title(_title(panel), loc="left", size=10, color=INK)

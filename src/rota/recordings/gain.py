@@ -97,8 +97,16 @@ def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
     return groups
 
 
+def by_scenario(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
+    """Scenario → its trees, from all seeds; of one model."""
+    groups: dict[str, list[Tree]] = {}
+    for tree in trees:
+        groups.setdefault(tree.scenario, []).append(tree)
+    return groups
+
+
 def table(trees: Iterable[Tree]) -> str:
-    """A line per tree, and the noise of each model."""
+    """A line per tree, and the noise of each scenario that has several seeds."""
     lines = [
         f"{'model':<10} {'scenario':<13} seed   never  adapting (mean, best)   above never   best sequence"
     ]
@@ -108,10 +116,11 @@ def table(trees: Iterable[Tree]) -> str:
                 f"{model:<10} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {each.mean:8.1%}"
                 f"  {each.top:6.1%}        {each.share_above:6.0%}          {', '.join(each.best)}"
             )
-        found = noise(group)
-        if found:
-            lines.append(
-                f"{model:<10} another seed changes an accuracy by ±{found.whole:.1%}, of which "
-                f"±{found.apart:.1%} is not the same for all sequences of a tree"
-            )
+        for scenario, alike in by_scenario(group).items():
+            found = noise(alike)
+            if found:
+                lines.append(
+                    f"{model:<10} {scenario:<13} another seed changes an accuracy by ±{found.whole:.1%}, "
+                    f"of which ±{found.apart:.1%} is not the same for all sequences"
+                )
     return "\n".join(lines)
