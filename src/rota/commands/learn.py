@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,20 +107,16 @@ def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
     found: list[Run] = []
     known: dict[tuple[Path, ...], list[Tree]] = {}
     for name, config in configured(args):
-        trees = known.setdefault(config.recordings, read_trees(config.recordings))
+        if config.recordings not in known:
+            known[config.recordings] = read_trees(config.recordings)
+        trees = known[config.recordings]
         if args.config or args.joint:
             found += plan(config, trees, out, out / name)
             continue
         for scenario in dict.fromkeys(map(name_of, trees)):
-            each = _with_stage(config, scenario)
-            found += plan(each, trees, out, out / scenario.replace("/", "-"))
+            alone = replace(config, stages=(scenario,))
+            found += plan(alone, trees, out, out / scenario.replace("/", "-"))
     return found
-
-
-def _with_stage(config: "LearnConfig", stage: str) -> "LearnConfig":
-    from dataclasses import replace
-
-    return replace(config, stages=(stage,))
 
 
 def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
@@ -132,14 +129,21 @@ def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
     if args.config is None and not args.recordings:
         raise ConfigError("from what? Give a configuration, as in config/learn, or --recordings PATH…")
     table = _seen_from_here(read(args.config), args.config.parent) if args.config else {}
-    table = override(table, args.set)
+    table = override(table, [*args.set, *_flags(args)])
+    file = args.config or ""
+    return [(point.name, bind(LearnConfig, point.table, file)) for point in expand(table, file)]
+
+
+def _flags(args: argparse.Namespace) -> list[str]:
+    """Flags as settings, which win over a file and its grid."""
+    found = []
     if args.recordings:
-        table["recordings"] = [str(path) for path in args.recordings]
+        found.append(f"recordings={json.dumps([str(path) for path in args.recordings])}")
     if getattr(args, "joint", False):
-        table["stages"] = ["*"]
+        found.append('stages=["*"]')
     if args.seed:
-        table["seeds"] = args.seed
-    return [(p.name, bind(LearnConfig, p.table, args.config or "")) for p in expand(table, args.config or "")]
+        found.append(f"seeds={args.seed}")
+    return found
 
 
 def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
