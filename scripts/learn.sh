@@ -15,14 +15,14 @@ here="$root/"
 
 out="" configs=() arguments=() count="" next=""
 for argument in "$@"; do
-    case "$next$argument" in
-        out*) out="$argument" && next="" && continue ;;
-        argument*) next="" && arguments+=("$argument") && continue ;;
-        --quick | --full) count="$argument" && continue ;;
-        --out) next=out && continue ;;
-        --out=*) out="${argument#--out=}" && continue ;;
-        --workers | --set | --seed) next=argument ;;
-        -h | --help)
+    case "$next:$argument" in
+        out:*) out="$argument" && next="" && continue ;;
+        argument:*) next="" && arguments+=("$argument") && continue ;;
+        :--quick | :--full) count="$argument" && continue ;;
+        :--out) next=out && continue ;;
+        :--out=*) out="${argument#--out=}" && continue ;;
+        :--workers | :--set | :--seed | :--recordings) next=argument ;;
+        :-h | :--help)
             sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
             exec "$python" -P -m rota learn --help
             ;;

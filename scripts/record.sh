@@ -15,14 +15,14 @@ here="$root/"
 
 out="${here}results/recordings" configs=() arguments=() quick="" next=""
 for argument in "$@"; do
-    case "$next$argument" in
-        out*) out="$argument" && next="" && continue ;;
-        argument*) next="" && arguments+=("$argument") && continue ;;
-        --quick) quick=yes && continue ;;
-        --out) next=out && continue ;;
-        --out=*) out="${argument#--out=}" && continue ;;
-        --workers | --set) next=argument ;;
-        -h | --help)
+    case "$next:$argument" in
+        out:*) out="$argument" && next="" && continue ;;
+        argument:*) next="" && arguments+=("$argument") && continue ;;
+        :--quick) quick=yes && continue ;;
+        :--out) next=out && continue ;;
+        :--out=*) out="${argument#--out=}" && continue ;;
+        :--workers | :--set) next=argument ;;
+        :-h | :--help)
             sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
             exec "$python" -P -m rota record --help
             ;;

@@ -140,11 +140,11 @@ def test_killed_at_any_moment_it_goes_on_and_comes_to_the_same(rota, recordings,
     code = f"import rota.learning.learner as it; it.CHECKPOINT_EVERY_S = 0.01; {MAIN}"
     command = [sys.executable, "-c", code, *words, "--out", "killed"]
     running = subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while running.poll() is None and not list(here.glob("killed/stages/*/checkpoint.npz")):
+    while running.poll() is None and not list(here.glob("killed/.stages/*/checkpoint.npz")):
         time.sleep(0.01)
     os.kill(running.pid, signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
-    assert list(here.glob("killed/stages/*/checkpoint.npz"))
+    assert list(here.glob("killed/.stages/*/checkpoint.npz"))
     assert rota(*words, "--out", "killed")[0] == 0
     assert (here / "killed" / "weights.npz").read_bytes() == (here / "whole" / "weights.npz").read_bytes()
 

@@ -64,6 +64,21 @@ def test_it_learns_from_training_and_leaves_what_a_recorder_can_finish(rota, her
 
 
 @pytest.mark.timeout(600)
+def test_widening_is_an_action_like_any_other(rota, here):
+    """Recorded, learned from, and done again where it was done already, which does nothing."""
+    wide = TREES.replace('"deepen 0"', '"deepen 0", "widen 0 160"').replace("early = 0.2, ", "")
+    (here / "wide.toml").write_text(wide)
+    assert rota("record", "wide.toml", "--out", "rec", "--workers", 1, "--quiet")[0] == 0
+    code, out, _ = rota(
+        "learn", "--recordings", "rec", "--joint", "--out", "a", "--json", "--set", "episodes=12800"
+    )
+    assert code == 0
+    (row,) = json.loads(out)["scenarios"]
+    assert (row["rank"], row["of"]) == (1, 9)
+    assert row["actions"] == ["deepen 0", "widen 0 160", "nothing"]
+
+
+@pytest.mark.timeout(600)
 def test_it_prints_one_object_if_asked_to(rota):
     code, out, err = rota("learn", "--live", "trees.toml", "--out", "a", "--set", "episodes=2", "--json")
     assert code == 0

@@ -10,7 +10,7 @@ from rota.learning.agent import read_agent
 from rota.learning.config import LearnConfig, Method
 from rota.learning.history import read_history
 from rota.learning.holdout import folds
-from rota.learning.runs import Run, clear, learn, matching, plan
+from rota.learning.runs import Run, learn, matching, plan
 
 CONFIG = LearnConfig(recordings=(Path("x"),), episodes=8, method=Method(episodes_per_update=4))
 
@@ -72,7 +72,7 @@ def test_runs_that_begin_alike_share_their_beginning(trees, tmp_path):
     assert list(learn(runs, tmp_path, 1, "rota learn", drawn.append)) == runs
     early, late = 8 * 2, 8 * 2  # episodes of each of two trees
     assert sum(drawn) == early + 2 * late
-    assert not (tmp_path / "stages").exists()
+    assert not (tmp_path / ".stages").exists()
     rows = read_history(tmp_path / "10")
     assert [(row.stage, row.episodes) for row in rows] == [(0, 8), (0, 16), (1, 8), (1, 16)]
 
@@ -85,9 +85,22 @@ def test_what_is_there_is_not_learned_again_and_another_agent_is_not_written_ove
     assert drawn == []
     others = plan(replace(CONFIG, episodes=4), trees, tmp_path, tmp_path)
     with pytest.raises(InputError, match="another agent is there"):
-        list(learn(others, tmp_path, 1, "rota learn"))
-    clear(others[0])
-    assert list(learn(others, tmp_path, 1, "rota learn")) == others
+        others[0].refuse_another()
+    assert runs[0].refuse_another() is None
+    assert list(learn(others, tmp_path, 2, "rota learn")) == others
+    assert others[0].done
+    assert not runs[0].done
+    assert list(learn(others, tmp_path, 2, "rota learn", drawn.append, again=True)) == others
+    assert sum(drawn) == 4 * 4  # all of it, from the beginning
+
+
+def test_nothing_of_the_users_is_deleted(trees, tmp_path):
+    (tmp_path / "stages").mkdir()
+    (tmp_path / ".stages").mkdir()
+    (tmp_path / ".stages" / "mine").touch()
+    list(learn(plan(CONFIG, trees, tmp_path, tmp_path), tmp_path, 1, "rota learn"))
+    assert (tmp_path / "stages").exists()
+    assert [path.name for path in (tmp_path / ".stages").iterdir()] == ["mine"]
 
 
 def test_side_by_side_comes_to_the_same_as_one_after_the_other(trees, tmp_path):
@@ -143,7 +156,7 @@ def test_each_is_left_out_once(trees, tmp_path):
         ({"stages": ()}, "stages: none"),
         ({"seeds": (1, 1)}, "seeds: some are there twice"),
         ({"episodes": 0}, "episodes is 0"),
-        ({"temperature": 0.5}, "temperature is 0.5; it must be at least 1"),
+        ({"temperature": 0.5}, "temperature is 0.5; it must be a number of at least 1"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_named(changes, message):

@@ -342,6 +342,18 @@ def test_a_failed_step_leaves_them_too_after_a_change_that_was_refused():
     assert all(torch.equal(a, b) for a, b in zip(before, weights(one), strict=True))
 
 
+def test_to_widen_what_is_as_wide_already_is_to_do_nothing():
+    one = trainer(steps=2)
+    one.change(Change.parse("widen 0 48"))
+    one.epoch()
+    before, rate = weights(one), one.lr
+    for text in ("widen 0 48", "widen 0 40"):
+        one.change(Change.parse(text))
+    assert len(one.history) == len(one.smaller) == 1
+    assert one.lr == rate  # which a change would have reset
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(one), strict=True))
+
+
 class Poisoned:
     """A task whose batches have a NaN in them."""
 

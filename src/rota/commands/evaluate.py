@@ -14,8 +14,8 @@ from rota.core.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from rota.learning.agent import Agent
     from rota.learning.holdout import Fold
-    from rota.learning.outcome import Evaluation
-    from rota.recordings.tree import Tree
+    from rota.learning.outcome import Evaluation, Row
+    from rota.learning.problem import Problem
 
 OUT = Path("results/evaluate")
 LEFT_OUT = ("scenario", "model", "tree")
@@ -56,17 +56,17 @@ def command_of(args: argparse.Namespace) -> str:
 
 
 def _agent(args: argparse.Namespace) -> int:
-    from rota.learning.evaluate import rows
     from rota.learning.outcome import Evaluation
     from rota.learning.problem import problem_of, read_trees
     from rota.learning.report import table
 
     if not args.recordings:
         raise ConfigError("where? Give --recordings PATH…: trees, or folders of them")
+    _refuse_settings(args)
     agents = _agents(args.agent)
     problems = [problem_of(tree) for tree in read_trees(args.recordings)]
     found = [
-        Evaluation(str(folder), dict(agent.about), tuple(rows(agent, problems, agent.learned_from)))
+        Evaluation(str(folder), dict(agent.about), tuple(_rows(agent, _fitting(agent, problems, folder))))
         for folder, agent in agents.items()
     ]
     _keep(found, args)
@@ -77,6 +77,14 @@ def _agent(args: argparse.Namespace) -> int:
     for each in found:
         print(f"{each.agent}\n{table(each.rows)}", end="\n\n")
     return 0
+
+
+def _refuse_settings(args: argparse.Namespace) -> None:
+    """What says how to learn has no effect on an agent that has learned."""
+    given = {"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--workers": args.workers}
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name}: is for learning; leave it out with --agent")
 
 
 def _agents(folder: Path) -> dict[Path, "Agent"]:
@@ -102,8 +110,9 @@ def _left_out(args: argparse.Namespace) -> int:
     config = points[0][1]
     trees = read_trees(config.recordings)
     found = folds(config, trees, args.leave_out, out)
-    learn_all([run for fold in found for run in fold.runs], out, args)
-    evaluations = [each for fold in found for each in _evaluated(fold, trees)]
+    learn_all([run for fold in found for run in fold.runs], out, args, over=True)
+    trees = [tree for fold in found for tree in fold.left_out]
+    evaluations = [each for fold in found for each in _evaluated(fold)]
     args.out = out
     _keep(evaluations, args)
     told = summary(evaluations, trees)
@@ -111,21 +120,40 @@ def _left_out(args: argparse.Namespace) -> int:
     return 0
 
 
-def _evaluated(fold: "Fold", trees: "Sequence[Tree]") -> "list[Evaluation]":
-    """The agents of a fold, where they have not learned; what they are compared with has learned as they."""
+def _evaluated(fold: "Fold") -> "list[Evaluation]":
+    """The agents of a fold, where they have not learned."""
     from rota.learning.agent import read_agent
-    from rota.learning.evaluate import rows
     from rota.learning.outcome import Evaluation
-    from rota.learning.problem import problem_of, tree_digest
+    from rota.learning.problem import problem_of
 
-    problems = [problem_of(tree) for tree in trees]
-    known = frozenset(map(tree_digest, fold.learned_from))
+    problems = [problem_of(tree) for tree in fold.left_out]
     found = []
     for run in fold.runs:
         agent = read_agent(run.folder)
-        unseen = tuple(row for row in rows(agent, problems, known) if not row.seen)
-        found.append(Evaluation(str(run.folder), dict(agent.about), unseen))
+        found.append(Evaluation(str(run.folder), dict(agent.about), tuple(_rows(agent, problems))))
     return found
+
+
+def _fitting(agent: "Agent", problems: "Sequence[Problem]", folder: Path) -> "list[Problem]":
+    """Those that an agent can decide in; an error if there are none."""
+    found = [problem for problem in problems if agent.decides_between(len(problem.tree.actions))]
+    known = agent.options.get("actions")
+    if not found:
+        raise InputError(f"{folder}: decides between {known} actions; give --recordings with as many")
+    for problem in problems:
+        if problem not in found:
+            count = len(problem.tree.actions)
+            print(
+                f"note: {problem.label} has {count} actions, {folder} knows {known}; left out",
+                file=sys.stderr,
+            )
+    return found
+
+
+def _rows(agent: "Agent", problems: "Sequence[Problem]") -> "list[Row]":
+    from rota.learning.evaluate import rows
+
+    return rows(agent, problems, agent.learned_from, agent.fixed)
 
 
 def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:

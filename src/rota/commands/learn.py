@@ -71,21 +71,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def learn_all(runs: Sequence["Run"], out: Path, args: argparse.Namespace) -> None:
-    """Learn what is not there yet, with a bar; says which agents are there when there are several."""
-    from rota.learning.runs import clear, learn
+def learn_all(runs: Sequence["Run"], out: Path, args: argparse.Namespace, *, over: bool = False) -> None:
+    """Learn what is not there yet, with a bar; says which agents are there when there are several.
+
+    Agents that were learned in another way are an error, unless they may be written over.
+    """
+    from rota.learning.runs import learn
     from rota.training.setup import cores
 
     if args.workers is not None and args.workers < 1:
         raise ConfigError(f"--workers {args.workers}: give 1 or more")
-    if args.again:
-        for each in runs:
-            clear(each)
-    open_ = {stage.digest: stage for run in runs if not run.done for stage in run.last.chain}
+    for each in runs:
+        if not (args.again or over):
+            each.refuse_another()
+    again = bool(args.again)
+    open_ = {stage.digest: stage for run in runs if again or not run.done for stage in run.last.chain}
     if not open_:
         print(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
     with _bar(sum(stage.drawn for stage in open_.values() if not stage.done), args) as on_episodes:
-        for each in learn(runs, out, args.workers or cores(), command_of(args), on_episodes):
+        for each in learn(runs, out, args.workers or cores(), command_of(args), on_episodes, again=again):
             if len(runs) > 1 and open_:
                 _note(each.folder)
 
@@ -102,7 +106,7 @@ def command_of(args: argparse.Namespace) -> str:
 
 def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
     from rota.learning.problem import name_of, read_trees
-    from rota.learning.runs import plan
+    from rota.learning.runs import plan, wanted
 
     found: list[Run] = []
     known: dict[tuple[Path, ...], list[Tree]] = {}
@@ -110,13 +114,17 @@ def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
         if config.recordings not in known:
             known[config.recordings] = read_trees(config.recordings)
         trees = known[config.recordings]
-        if args.config or args.joint:
+        if args.config or args.joint or "stages" in _set_keys(args):
             found += plan(config, trees, out, out / name)
             continue
-        for scenario in dict.fromkeys(map(name_of, trees)):
+        for scenario in dict.fromkeys(map(name_of, wanted(trees, config))):
             alone = replace(config, stages=(scenario,))
             found += plan(alone, trees, out, out / scenario.replace("/", "-"))
     return found
+
+
+def _set_keys(args: argparse.Namespace) -> set[str]:
+    return {text.partition("=")[0].strip() for text in args.set}
 
 
 def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
@@ -126,6 +134,8 @@ def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
     from rota.config.load import override, read
     from rota.learning.config import LearnConfig
 
+    if getattr(args, "joint", False) and "stages" in _set_keys(args):
+        raise ConfigError("--joint: learns from all at once; leave it out, or the stages")
     if args.config is None and not args.recordings:
         raise ConfigError("from what? Give a configuration, as in config/learn, or --recordings PATH…")
     table = _seen_from_here(read(args.config), args.config.parent) if args.config else {}
@@ -138,7 +148,7 @@ def _flags(args: argparse.Namespace) -> list[str]:
     """Flags as settings, which win over a file and its grid."""
     found = []
     if args.recordings:
-        found.append(f"recordings={json.dumps([str(path) for path in args.recordings])}")
+        found.append(f"recordings={json.dumps([str(path) for path in args.recordings], ensure_ascii=False)}")
     if getattr(args, "joint", False):
         found.append('stages=["*"]')
     if args.seed:
@@ -165,7 +175,8 @@ def _print(runs: Sequence["Run"], args: argparse.Namespace) -> None:
     for each in runs:
         agent = read_agent(each.folder)
         abouts.append(agent.about)
-        found = rows(agent, [problem_of(tree) for tree in each.last.trees], agent.learned_from)
+        problems = [problem_of(tree) for tree in each.trees]
+        found = rows(agent, problems, agent.learned_from, agent.fixed)
         scenarios += [row.to_json() | {"agent": str(each.folder)} for row in found]
         if not args.json:
             print(f"{each.folder}: {_spent([agent.about])}")

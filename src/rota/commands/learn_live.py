@@ -26,8 +26,10 @@ def run_live(args: argparse.Namespace) -> int:
     from rota.learning.online import Online
     from rota.training.recorder.live import LiveTree
 
-    if args.config is not None or args.recordings:
-        raise ConfigError("--live: learns without recordings; leave CONFIG and --recordings out")
+    if args.config is not None or args.recordings or args.joint:
+        raise ConfigError("--live: learns without recordings; leave CONFIG, --recordings and --joint out")
+    if args.seed and len(args.seed) > 1:
+        raise ConfigError("--live: learns one agent; give one --seed")
     out: Path = args.out or OUT
     if is_agent(out) and not args.again:
         raise InputError(
@@ -80,7 +82,7 @@ def _tell(number: int, episode: "Episode", args: argparse.Namespace) -> None:
 def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespace) -> None:
     from rota.commands.learn import command_of
     from rota.learning.agent import Agent, write_agent
-    from rota.learning.evaluate import rows
+    from rota.learning.evaluate import best_fixed_of_each, rows
     from rota.learning.history import write_history
     from rota.learning.report import table
     from rota.recordings.provenance import provenance
@@ -88,12 +90,14 @@ def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespac
     problems, agent = [problem.trained for problem in online.known()], online.agent
     names = [problem.name for problem in problems]
     digests = [problem.digest for problem in problems]
+    fixed = best_fixed_of_each(problems)
     trained = sum(len(problem.sequences) for problem in problems)
     episodes = online.config.episodes * len(problems)
     about = {
         "digest": "",
         "seed": online.config.seeds[0],
         "stages": [{"trees": names, "digests": digests, "episodes": episodes, "temperature": 1.0}],
+        "fixed": fixed,
         "started_from": "",
         "live": {"sequences_trained": trained},
         "seconds": round(seconds, 3),
@@ -106,7 +110,7 @@ def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespac
     write_history(out, online.rows)
     learned = Agent(agent.name, agent.options, agent.network, about)
     write_agent(out, learned, made)
-    found = rows(learned, problems, learned.learned_from)
+    found = rows(learned, problems, learned.learned_from, learned.fixed)
     if args.json:
         spent = {name: about[name] for name in ("episodes", "seconds", "episodes_per_s")}
         print(json.dumps({"scenarios": [row.to_json() | {"agent": str(out)} for row in found]} | spent))

@@ -53,6 +53,16 @@ class Agent:
         """The digests of the trees."""
         return frozenset(digest for stage in self.about.get("stages", ()) for digest in stage["digests"])
 
+    def decides_between(self, actions: int) -> bool:
+        """Whether it can decide between so many."""
+        return self.options.get("actions") in (None, actions)
+
+    @property
+    def fixed(self) -> Mapping[str, Sequence[int]]:
+        """Kind of tree → the one sequence that is best on average where it has learned."""
+        found: Mapping[str, Sequence[int]] = self.about.get("fixed", {})
+        return found
+
     def probabilities(self, sight: Sight) -> list[float]:
         return self.all_probabilities([sight])[0]
 
@@ -93,7 +103,7 @@ def read_agent(folder: Path) -> Agent:
         raise InputError(f"{path}: damaged or cut short (checksum differs from {FACTS}); {AGAIN}")
     try:
         agent = Agent.new(facts["network"], facts["options"], 0)
-    except TypeError as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{folder / FACTS}: of another version of rota ({error}); {AGAIN}") from None
     fill(agent.network, content, path)
     return Agent(agent.name, agent.options, agent.network, facts["about"])
@@ -145,4 +155,10 @@ def _facts(path: Path) -> dict[str, Any]:
     missing = {"network", "options", "about", "sha256"} - set(found)
     if missing:
         raise InputError(f"{path}: does not say {', '.join(sorted(missing))}; {AGAIN}")
+    try:
+        for stage in found["about"].get("stages", ()):
+            list(map(str, stage["digests"]))
+        dict(found["about"].get("fixed", {}))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not what rota learn wrote ({error!r}); {AGAIN}") from None
     return found

@@ -1,5 +1,6 @@
 """What a file in `config/learn` may say."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,7 +19,7 @@ class Method:
     baseline: bool = True
     """Reward counts as far as it is above the mean of the other episodes of its scenario and update."""
     entropy: float = 0.6
-    """What it is worth not to be sure, at first; it falls to nothing over two thirds of a stage."""
+    """What it is worth not to be sure, at first; it falls to nothing over seven tenths of a stage."""
     jitter: float = 0.0
     """How far a scenario is moved in time at random in each update: the deviation, as a share of the budget.
 
@@ -42,9 +43,11 @@ class Method:
 
     def __post_init__(self) -> None:
         for name in ("episodes_per_update", "lr", "decay_every", "lr_decay", "temperature_decay"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
-        if not (self.jitter >= 0 and 0 <= self.pool <= 1):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a number above 0")
+        if not 0 <= self.entropy < math.inf:
+            raise ConfigError(f"entropy is {self.entropy:g}; it must be 0 or more")
+        if not (math.inf > self.jitter >= 0 and 0 <= self.pool <= 1):
             raise ConfigError("jitter must be 0 or more, pool from 0 to 1")
         if self.lr_decay > 1 or self.temperature_decay > 1:
             raise ConfigError("lr_decay and temperature_decay must be at most 1")
@@ -93,5 +96,5 @@ class LearnConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
-        if not self.temperature >= 1:
-            raise ConfigError(f"temperature is {self.temperature:g}; it must be at least 1")
+        if not 1 <= self.temperature < math.inf:
+            raise ConfigError(f"temperature is {self.temperature:g}; it must be a number of at least 1")

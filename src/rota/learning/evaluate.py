@@ -1,6 +1,7 @@
 """How good a policy is on recorded trees: its sequence, where that ranks, and what others would have done."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from rota.learning.outcome import Others, Outcome, Row, share
 from rota.learning.problem import Problem
 from rota.policies.adaptation.fixed import Fixed
 from rota.policies.adaptation.never import Never
-from rota.recordings.tree import Prefix
+from rota.recordings.tree import Prefix, Tree
 
 DRAWS = 10
 """Sequences whose mean is the random baseline."""
@@ -52,10 +53,17 @@ def outcome(problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float
     )
 
 
-def others(problem: Problem, learned_from: Sequence[Problem], seed: int = 0) -> Others:
-    """The baselines of a scenario; the fixed sequence is chosen by what the agent has learned from."""
-    drawn = np.random.default_rng(seed).integers(len(problem.sequences), size=DRAWS)
-    fixed = best_fixed([each for each in learned_from if alike(each, problem)])
+def others(
+    problem: Problem, learned_from: Sequence[Problem], seed: int | None = None, fixed: Prefix | None = None
+) -> Others:
+    """The baselines of a scenario.
+
+    The fixed sequence is the one that is given, or else chosen by what the agent has learned from. Without a
+    seed, the random ones are others in each tree, and the same each time.
+    """
+    chosen = int(problem.digest, 16) if seed is None else seed
+    drawn = np.random.default_rng(chosen).integers(len(problem.sequences), size=DRAWS)
+    fixed = fixed or best_fixed([each for each in learned_from if alike(each, problem)])
     return Others(
         never=evaluate(Never(), problem).accuracy,
         random=float(problem.accuracies[drawn].mean()),
@@ -64,11 +72,6 @@ def others(problem: Problem, learned_from: Sequence[Problem], seed: int = 0) -> 
         oracle=float(problem.accuracies.max()),
         mean=float(problem.accuracies.mean()),
     )
-
-
-def alike(one: Problem, other: Problem) -> bool:
-    """Whether a sequence means the same in both."""
-    return (one.tree.actions, one.tree.decisions) == (other.tree.actions, other.tree.decisions)
 
 
 def best_fixed(problems: Sequence[Problem]) -> Prefix | None:
@@ -85,10 +88,37 @@ def best_fixed(problems: Sequence[Problem]) -> Prefix | None:
     return max(common, key=gain, default=None)
 
 
-def rows(policy: Adaptation, problems: Sequence[Problem], learned_from: Set[str]) -> list[Row]:
-    """A policy in each of some scenarios, beside others; `learned_from` has the digests of those it knows."""
+def kind_of(tree: Tree) -> str:
+    """Equal where a sequence means the same: `deepen 0, nothing; 3 decisions`."""
+    return f"{', '.join(tree.actions)}; {tree.decisions} decisions"
+
+
+def alike(one: Problem, other: Problem) -> bool:
+    """Whether a sequence means the same in both."""
+    return kind_of(one.tree) == kind_of(other.tree)
+
+
+def best_fixed_of_each(problems: Sequence[Problem]) -> dict[str, Prefix]:
+    """Kind of tree → the best fixed sequence for all trees of that kind."""
+    kinds = dict.fromkeys(kind_of(problem.tree) for problem in problems)
+    found = {kind: best_fixed([each for each in problems if kind_of(each.tree) == kind]) for kind in kinds}
+    return {kind: sequence for kind, sequence in found.items() if sequence is not None}
+
+
+def rows(
+    policy: Adaptation,
+    problems: Sequence[Problem],
+    learned_from: Set[str],
+    fixed: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> list[Row]:
+    """A policy in each of some scenarios, beside others.
+
+    `learned_from` has the digests of those it knows, `fixed` the best fixed sequence by kind of tree.
+    """
     known = [problem for problem in problems if problem.digest in learned_from]
-    return [
-        Row(evaluate(policy, problem), others(problem, known), problem.digest in learned_from)
-        for problem in problems
-    ]
+    found = []
+    for problem in problems:
+        best = tuple(fixed.get(kind_of(problem.tree), ())) or None
+        seen = problem.digest in learned_from
+        found.append(Row(evaluate(policy, problem), others(problem, known, fixed=best), seen))
+    return found

@@ -8,7 +8,7 @@ from typing import Literal
 from rota.core.errors import ConfigError
 from rota.learning.config import LearnConfig
 from rota.learning.problem import name_of
-from rota.learning.runs import Run, plan
+from rota.learning.runs import Run, plan, wanted
 from rota.recordings.tree import Tree
 
 By = Literal["scenario", "model", "tree"]
@@ -28,6 +28,7 @@ class Fold:
 
 def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list[Fold]:
     """Each is left out once."""
+    trees = wanted(trees, config)
     keys = [_key(tree, by) for tree in trees]
     names = list(dict.fromkeys(keys))
     if len(names) < 2:
@@ -37,7 +38,7 @@ def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list
         known = tuple(tree for tree, key in zip(trees, keys, strict=True) if key != name)
         rest = tuple(tree for tree, key in zip(trees, keys, strict=True) if key == name)
         folder = out / f"without-{name.replace('/', '-')}"
-        runs = plan(replace(config, stages=("*",)), known, out, folder)
+        runs = plan(replace(config, stages=("*",), models=()), known, out, folder)
         found.append(Fold(name, known, rest, tuple(runs)))
     return found
 

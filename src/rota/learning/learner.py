@@ -18,8 +18,9 @@ from rota.learning.history import Row, read_history, window, write_history
 from rota.learning.problem import problem_of
 from rota.learning.reinforce import Made, Pressure, Tables, update
 from rota.learning.stage import Stage
+from rota.training.stopping import stopping
 
-CHECKPOINT_EVERY_S = 15.0
+CHECKPOINT_EVERY_S = 5.0
 WEIGHTS, CHECKPOINT, DONE = "weights.npz", "checkpoint.npz", "done.json"
 
 
@@ -35,49 +36,52 @@ class Learner:
         self.update = 0
         self.seconds = 0.0
         self.rows: list[Row] = []
+        self.made: list[Made] = []
+        """Updates that are not in a row yet."""
 
     def learn(self, on_update: Callable[[int], None] | None = None) -> None:
-        """All updates that are left; tells how many episodes each drew."""
-        stage, began_s = self.stage, time.perf_counter()
-        began_s -= self.seconds
+        """All updates that are left; tells how many episodes each drew. Ctrl-C saves between two updates."""
+        stage, began_s = self.stage, time.perf_counter() - self.seconds
         saved_s = time.perf_counter()
         size, drawn = window(stage.updates), stage.method.episodes_per_update * len(stage.trees)
-        made: list[Made] = []
-        while self.update < stage.updates:
-            pressure = Pressure.at(stage.method, self.update, stage.updates, stage.temperature)
-            made.append(
-                update(
-                    self.agent.network, self.tables, self.optimizer, stage.method, pressure, self.generator
-                )
-            )
-            self.update += 1
-            if len(made) == size or self.update == stage.updates:
-                self.rows.append(self._row(made, pressure))
-                made = []
-                self.seconds = time.perf_counter() - began_s
-                if time.perf_counter() - saved_s > CHECKPOINT_EVERY_S:
+        with stopping() as stop:
+            while self.update < stage.updates:
+                self._update(size)
+                now_s = time.perf_counter()
+                self.seconds = now_s - began_s
+                if stop.asked or now_s - saved_s > CHECKPOINT_EVERY_S:
                     self.save()
-                    saved_s = time.perf_counter()
-            if on_update is not None:
-                on_update(drawn)
+                    saved_s = now_s
+                if stop.asked:
+                    raise KeyboardInterrupt
+                if on_update is not None:
+                    on_update(drawn)
 
-    def _row(self, made: list[Made], pressure: Pressure) -> Row:
+    def _update(self, size: int) -> None:
         stage = self.stage
-        episodes = self.update * stage.method.episodes_per_update * len(stage.trees)
-        mean = Made(*np.mean(made, axis=0).tolist())
-        return Row(stage.number, episodes, *mean, pressure.lr, pressure.temperature)
+        pressure = Pressure.at(stage.method, self.update, stage.updates, stage.temperature)
+        self.made.append(
+            update(self.agent.network, self.tables, self.optimizer, stage.method, pressure, self.generator)
+        )
+        self.update += 1
+        if len(self.made) == size or self.update == stage.updates:
+            episodes = self.update * stage.method.episodes_per_update * len(stage.trees)
+            mean = Made(*np.mean(self.made, axis=0).tolist())
+            self.rows.append(Row(stage.number, episodes, *mean, pressure.lr, pressure.temperature))
+            self.made = []
 
     # ── stopping and going on ───────────────────────────────────────────────────────────────────────────────
 
     def save(self) -> None:
-        """Keep all that exact resumption needs; only at the end of a row."""
+        """Keep all that exact resumption needs."""
         weights = dict(self.agent.network.state_dict())
         state = {f"weights/{name}": values.numpy() for name, values in weights.items()}
         for at, each in self.optimizer.state_dict()["state"].items():
             state |= {f"adam/{at}/{name}": values.numpy() for name, values in each.items()}
-        progress = np.array([self.update, self.seconds])
+        state["progress"] = np.array([self.update, self.seconds])
+        state["made"] = np.array(self.made).reshape(-1, len(Made._fields))
         stream = io.BytesIO()
-        np.savez(stream, progress=progress, random=self.generator.get_state().numpy(), **state)
+        np.savez(stream, random=self.generator.get_state().numpy(), **state)
         write_history(self.stage.place, self.rows)
         with written(self.stage.place / CHECKPOINT) as file:
             file.write(stream.getvalue())
@@ -100,6 +104,7 @@ class Learner:
     def _restore(self, found: dict[str, torch.Tensor]) -> None:
         update_, seconds = found.pop("progress").tolist()
         self.generator.set_state(found.pop("random"))
+        self.made = [Made(*row) for row in found.pop("made").tolist()]
         weights = {name.removeprefix("weights/"): v for name, v in found.items() if name.startswith("w")}
         self.agent.network.load_state_dict(weights)
         state: dict[int, dict[str, torch.Tensor]] = {}
@@ -174,4 +179,4 @@ def one_thread() -> Iterator[None]:
 
 def place_of(folder: Path) -> Path:
     """Where the stages of the runs in a folder are kept until all are learned."""
-    return folder / "stages"
+    return folder / ".stages"

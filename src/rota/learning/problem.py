@@ -124,9 +124,12 @@ def _check_whole(tree: Tree) -> None:
 
 
 def read_trees(paths: Iterable[Path]) -> list[Tree]:
-    """All trees in these folders, by model, scenario and seed; anything damaged is an error."""
+    """All trees in these folders, by model, scenario and seed; copies count once, damage is an error."""
     folders = {folder.resolve(): folder for path in paths for folder in _tree_folders(path)}
-    return sorted(map(read_tree, folders.values()), key=_order)
+    trees = map(read_tree, folders.values())
+    return sorted(
+        {(name_of(tree), tree.seed, tree_digest(tree)): tree for tree in trees}.values(), key=_order
+    )
 
 
 def _tree_folders(path: Path) -> list[Path]:

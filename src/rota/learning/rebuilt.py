@@ -18,7 +18,7 @@ from rota.core.structure import Layer, Structure
 from rota.recordings.tree import Prefix, Tree
 from rota.training.data.catalogue import CATALOGUE
 from rota.training.models.registry import MODELS, build
-from rota.training.net2net import NotGrowable, blocks, deepen, layer_in, widen
+from rota.training.net2net import NotGrowable, blocks, deepen, is_wide, layer_in, widen
 from rota.training.sight import with_blocks
 
 log = logging.getLogger(__name__)
@@ -60,14 +60,20 @@ def _seen(
 
 
 def _growth(actions: Sequence[Change], made: Prefix) -> Prefix:
-    """What is left of what was done: to shrink takes back the last growth, if there was any."""
+    """What is left of what was done: to shrink takes back the last growth, to widen again does nothing."""
     grown: Prefix = ()
     for each in made:
         if actions[each] == SHRINK:
             grown = grown[:-1]
-        elif actions[each].grows:
+        elif actions[each].grows and not _is_so(actions[each], [actions[before] for before in grown]):
             grown = (*grown, each)
     return grown
+
+
+def _is_so(change: Change, before: Sequence[Change]) -> bool:
+    """Whether a block has been made as wide already."""
+    wide = max((each.width for each in before if each.block == change.block), default=-1)
+    return change.kind == "widen" and wide >= change.width
 
 
 def _prefixes(actions: int, decisions: int) -> list[Prefix]:
@@ -95,7 +101,7 @@ def _changed(network: nn.Module, change: Change, model: str) -> nn.Module:
     try:
         if change.kind == "deepen":
             deepen(changed, name)
-        else:
+        elif not is_wide(changed, layer_in(changed, name), change.width):
             widen(changed, layer_in(changed, name), change.width)
     except NotGrowable as error:
         raise InputError(f"{change}: not possible in {model} ({error}); was it another model?") from None

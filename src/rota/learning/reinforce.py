@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rota.core.errors import InputError
 from rota.learning.config import Method
 from rota.learning.problem import Places, Problem
 from rota.learning.rewards import rewards_of
@@ -117,6 +118,8 @@ def update(
     scores = network(tables.moved(method.jitter, generator)) / pressure.temperature
     logs = tables.log_probabilities(scores)
     chances = logs.exp()
+    if not torch.isfinite(chances).all():
+        raise InputError(f"the agent's scores are no longer numbers; learn with an lr below {method.lr:g}")
     drawn = torch.multinomial(
         chances.detach() * tables.trained, method.episodes_per_update, replacement=True, generator=generator
     )

@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ from rota.config.dump import dump
 from rota.core.atomic import alone_in, written
 from rota.core.errors import ConfigError, InputError
 from rota.core.workers import carry_out
-from rota.learning.agent import FACTS, Agent, is_agent, read_agent, weights_sha256, write_agent
+from rota.learning.agent import Agent, is_agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
+from rota.learning.evaluate import best_fixed_of_each
 from rota.learning.history import read_history, write_events, write_history
 from rota.learning.learner import begin, carry_through, learned, place_of, spent
-from rota.learning.problem import name_of, tree_digest
+from rota.learning.problem import name_of, problem_of, tree_digest
 from rota.learning.stage import Stage
 from rota.recordings.provenance import provenance
 from rota.recordings.tree import Tree
@@ -33,15 +35,21 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether this very agent is there; another one is an error."""
-        if not is_agent(self.folder):
-            return False
-        if read_agent(self.folder).about.get("digest") != self.last.digest:
+        """Whether this very agent is there."""
+        return is_agent(self.folder) and read_agent(self.folder).about.get("digest") == self.last.digest
+
+    @property
+    def trees(self) -> list[Tree]:
+        """Of all its stages, each once."""
+        return list({id(tree): tree for stage in self.last.chain for tree in stage.trees}.values())
+
+    def refuse_another(self) -> None:
+        """What was learned in another way is not written over."""
+        if is_agent(self.folder) and not self.done:
             raise InputError(
                 f"{self.folder}: another agent is there (learned from other recordings, or in another way); "
                 "give another folder with --out, or --again to learn anew"
             )
-        return True
 
 
 def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[Run]:
@@ -112,12 +120,11 @@ def check(runs: Iterable[Run]) -> None:
 
 
 def _check_actions(agent: Agent, stage: Stage) -> None:
-    fixed = agent.options.get("actions")
-    wrong = next((tree for tree in stage.trees if fixed not in (None, len(tree.actions))), None)
+    wrong = next((tree for tree in stage.trees if not agent.decides_between(len(tree.actions))), None)
     if wrong is not None:
         raise ConfigError(
-            f"{name_of(wrong)} has {len(wrong.actions)} actions, the original network was built for {fixed}; "
-            "choose other trees, or the structural network"
+            f"{name_of(wrong)} has {len(wrong.actions)} actions, the {agent.name} network was built for "
+            f"{agent.options['actions']}; choose other trees, or the structural network"
         )
 
 
@@ -127,23 +134,37 @@ def learn(
     workers: int,
     command: str,
     on_episodes: Callable[[int], None] | None = None,
+    *,
+    again: bool = False,
 ) -> Iterator[Run]:
-    """Learn what is not there; gives each run when its agent is."""
+    """Learn what is not there, or all of it again; gives each run when its agent is.
+
+    An agent that is there is replaced only by one that is learned to the end.
+    """
     with alone_in(out):
-        waiting = [run for run in runs if not run.done]
+        waiting = [run for run in runs if again or not run.done]
         yield from (run for run in runs if run not in waiting)
         check(waiting)
+        if again:
+            _forget(waiting, out)
         missing = {stage.digest: stage for run in waiting for stage in run.last.chain if not stage.done}
         yield from _finished(waiting, command)
         for _ in _carried(list(missing.values()), workers, on_episodes):
             yield from _finished(waiting, command)
-        if runs:
-            shutil.rmtree(place_of(out), ignore_errors=True)
+        _forget(runs, out)
+
+
+def _forget(runs: Iterable[Run], out: Path) -> None:
+    """Delete the stages of runs, and the folder of stages if there are no others."""
+    for stage in (stage for run in runs for stage in run.last.chain):
+        shutil.rmtree(stage.place, ignore_errors=True)
+    with suppress(OSError):
+        place_of(out).rmdir()
 
 
 def _carried(stages: list[Stage], workers: int, on_episodes: Callable[[int], None] | None) -> Iterator[Stage]:
     """Learn stages, each after the one before it; a single one in this process, where it can be watched."""
-    if len(stages) == 1 or workers == 1:
+    if len(stages) <= 1 or workers == 1:
         for stage in stages:
             carry_through(stage, on_episodes)
             yield stage
@@ -178,13 +199,22 @@ def finish(run: Run, command: str) -> None:
     write_history(run.folder, rows)
     write_events(run.folder, rows)
     with written(run.folder / "learn.toml") as stream:
-        stream.write(dump(run.config).encode())
+        stream.write(dump(_alone(run)).encode())
     made = provenance(device="cpu, 1 thread", seed=run.seed, command=command, libraries=LIBRARIES)
     write_agent(run.folder, Agent(agent.name, agent.options, agent.network, about), made)
 
 
+def _alone(run: Run) -> LearnConfig:
+    """The configuration of this one agent, wherever its file is read from."""
+    config = run.config
+    paths = tuple(path.absolute() for path in config.recordings)
+    start = config.start.absolute() if config.start else None
+    return replace(config, seeds=(run.seed,), recordings=paths, start=start)
+
+
 def about_of(run: Run, seconds: float, episodes: int) -> dict[str, Any]:
     """What an agent's file says of how it was learned."""
+    before = read_agent(run.config.start).about.get("stages", []) if run.config.start else []
     stages = [
         {
             "trees": stage.names,
@@ -197,18 +227,10 @@ def about_of(run: Run, seconds: float, episodes: int) -> dict[str, Any]:
     return {
         "digest": run.last.digest,
         "seed": run.seed,
-        "stages": stages,
+        "stages": [*before, *stages],
+        "fixed": best_fixed_of_each([problem_of(tree) for tree in run.trees]),
         "started_from": str(run.config.start or ""),
         "seconds": round(seconds, 3),
         "episodes": episodes,
         "episodes_per_s": round(episodes / seconds, 1) if seconds else 0.0,
     }
-
-
-def clear(run: Run) -> None:
-    """Delete what was learned, so that it is learned anew."""
-    if not is_agent(run.folder):
-        return
-    for name in (FACTS, "weights.npz", "updates.csv", "learn.toml"):
-        (run.folder / name).unlink(missing_ok=True)
-    shutil.rmtree(run.folder / "tensorboard", ignore_errors=True)

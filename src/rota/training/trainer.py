@@ -27,7 +27,7 @@ from rota.training.describe import describe
 from rota.training.distil import Teacher
 from rota.training.epoch import Ended, Epoch, Length, Made, Progress
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
-from rota.training.net2net import NotGrowable, blocks, carry, deepen, layer_in, shrink, widen
+from rota.training.net2net import NotGrowable, blocks, carry, deepen, is_wide, layer_in, shrink, widen
 from rota.training.statistics import Statistics
 from rota.training.task import Batch, Task
 from rota.training.tasks.evaluation import evaluating
@@ -199,9 +199,10 @@ class Trainer:
     def change(self, change: Change) -> None:
         """Change the network. The learning rate starts anew; the optimiser goes on with the layers that stay.
 
-        What cannot be done is an error and leaves everything as it was.
+        What cannot be done is an error and leaves everything as it was. To widen a block that is as wide
+        already is to do nothing, so that a policy may choose so again.
         """
-        if change.kind == "nothing":
+        if change.kind == "nothing" or (change.kind == "widen" and self._is_wide(change)):
             return
         if change.grows:
             self._grow(change)
@@ -212,11 +213,17 @@ class Trainer:
         self._statistics = Statistics(self.network)
         self._reset_lr()
 
-    def _grow(self, change: Change) -> None:
+    def _block(self, change: Change) -> str:
         names = blocks(self.network)
         if change.block >= len(names):
             raise NotGrowable(f"{change}: the network has {len(names)} blocks, counted from 0")
-        name = names[change.block]
+        return names[change.block]
+
+    def _is_wide(self, change: Change) -> bool:
+        return is_wide(self.network, layer_in(self.network, self._block(change)), change.width)
+
+    def _grow(self, change: Change) -> None:
+        name = self._block(change)
         before = deepcopy(self.network)
         if change.kind == "deepen":
             deepen(self.network, name, optimizer=self.optimizer, calibration=self._calibration())

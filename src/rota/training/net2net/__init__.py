@@ -4,6 +4,6 @@ from rota.training.net2net.deepen import deepen
 from rota.training.net2net.grown import NotGrowable
 from rota.training.net2net.shrink import carry, shrink
 from rota.training.net2net.sites import blocks
-from rota.training.net2net.widen import layer_in, layers, widen
+from rota.training.net2net.widen import is_wide, layer_in, layers, widen
 
-__all__ = ["NotGrowable", "blocks", "carry", "deepen", "layer_in", "layers", "shrink", "widen"]
+__all__ = ["NotGrowable", "blocks", "carry", "deepen", "is_wide", "layer_in", "layers", "shrink", "widen"]

@@ -55,6 +55,11 @@ def _disturb(copies: Tensor, deviation: float, generator: torch.Generator | None
     copies += deviation * drawn.to(copies)
 
 
+def is_wide(network: nn.Module, layer: str, width: int) -> bool:
+    """Whether a layer that can be made wider has as many units already."""
+    return Widening.units_of(network, layer) >= width
+
+
 def layer_in(network: nn.Module, block: str) -> str:
     """The layer of a block that can be made wider."""
     names = [name for name in layers(network) if name == block or name.startswith(f"{block}.")]

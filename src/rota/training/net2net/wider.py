@@ -55,11 +55,20 @@ class Widening:
     @classmethod
     def of(cls, network: nn.Module, name: str, width: int) -> "Widening":
         """What follows from making this layer wider, or why it cannot be."""
-        view = View(network, whole(network))
-        found = cls._at(view, name, _node(view, name))
+        found = cls._in(network, name)
         if width <= found.units:
             raise NotGrowable(f"{name}: has {found.units} units already; give more than that, not {width}")
         return found
+
+    @classmethod
+    def units_of(cls, network: nn.Module, name: str) -> int:
+        """How many a layer has that can be wider."""
+        return cls._in(network, name).units
+
+    @classmethod
+    def _in(cls, network: nn.Module, name: str) -> "Widening":
+        view = View(network, whole(network))
+        return cls._at(view, name, _node(view, name))
 
     @classmethod
     def possible(cls, network: nn.Module) -> list[str]:
