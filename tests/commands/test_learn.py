@@ -108,7 +108,7 @@ def test_a_configuration_with_a_grid_is_a_family(rota, recordings, here):
         "stages=early_late,temperature=1",
         "stages=early_late,temperature=10",
     ]
-    assert out.count("rank") == 6  # a line per agent, which names each tree of its last stage
+    assert out.count("rank") == 2 * 1 + 2 * 3  # a line per agent, which names each tree it has learned from
     code, out, _ = rota("evaluate", "--agent", "results/learn/family", "--recordings", recordings, "--json")
     assert code == 0
     assert len(json.loads(out)["scenarios"]) == 4 * 4
