@@ -8,21 +8,12 @@ from tempfile import gettempdir
 
 import torch
 
-from rota.learning.config import Method
+from rota.learning.config import ORIGINAL, Method
 from rota.learning.learner import Learner, one_thread
 from rota.learning.problem import read_trees
 from rota.learning.stage import Stage
 
 TREES = Path(__file__).parents[1] / "results" / "recordings" / "trees"
-ORIGINAL = Method(
-    network="original",
-    reward="tan",
-    baseline=False,
-    entropy=0.0,
-    episodes_per_update=1,
-    lr=1e-4,
-    lr_falls="steps",
-)
 TURNS = 5
 
 

@@ -5,22 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from rota.learning.config import Method
+from rota.learning.config import ORIGINAL, Method
 from rota.learning.evaluate import evaluate
 from rota.learning.learner import carry_through, learned, spent
 from rota.learning.problem import problem_of
 from rota.learning.stage import Stage
 from rota.recordings.adaptation import read_adaptation
-
-ORIGINAL = Method(
-    network="original",
-    reward="tan",
-    baseline=False,
-    entropy=0.0,
-    episodes_per_update=1,
-    lr=1e-4,
-    lr_falls="steps",
-)
 
 
 @pytest.fixture

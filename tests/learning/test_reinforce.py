@@ -9,19 +9,10 @@ import torch
 from torch import nn
 
 from rota.learning.agent import Agent
-from rota.learning.config import Method
+from rota.learning.config import ORIGINAL, Method
 from rota.learning.problem import problem_of
 from rota.learning.reinforce import Pressure, Tables, update
 
-ORIGINAL = Method(
-    network="original",
-    reward="tan",
-    baseline=False,
-    entropy=0.0,
-    episodes_per_update=1,
-    lr=1e-4,
-    lr_falls="steps",
-)
 ONE = {"decisions": 1, "actions": ("deepen 0", "nothing")}
 
 
@@ -185,9 +176,16 @@ def test_what_was_never_trained_is_never_drawn(make_tree):
 
 @pytest.mark.parametrize(
     ("update_", "lr", "temperature"),
-    [(0, 1e-4, 10.0), (499, 1e-4, 10.0), (500, 0.99e-4, 9.0), (1000, 0.9801e-4, 8.1), (50_000, 3.66e-5, 1.0)],
+    [
+        (0, 1e-4, 10.0),
+        (49, 1e-4, 10.0),
+        (50, 1e-4, 9.0),
+        (499, 1e-4, 10 * 0.9**9),
+        (500, 0.99e-4, 10 * 0.9**10),
+    ],
 )
-def test_the_originals_rates_fall_once_in_500_episodes(update_, lr, temperature):
+def test_the_originals_rate_falls_once_in_500_episodes_the_temperature_once_in_50(update_, lr, temperature):
+    assert Pressure.at(ORIGINAL, 3_300, 75_000, 1000.0).temperature == 1.0
     found = Pressure.at(ORIGINAL, update_, 75_000, 10.0)
     assert found.lr == pytest.approx(lr, rel=1e-3)
     assert found.temperature == pytest.approx(temperature)

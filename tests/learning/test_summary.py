@@ -101,6 +101,8 @@ def test_as_plain_values_it_has_everything():
     found = Summary((row(1.0),), {"convnet2/early": 0.8}, {"ConvNet2": Noise(0.02, 0.01)}).to_json()
     assert found["scenarios"] == [row(1.0).to_json()]
     assert found["ceilings"] == {"convnet2/early": 0.8}
+    assert found["where_bounded"] == {"headroom": 1.0, "ceiling": 0.8}
+    assert Summary((row(1.0),), {}, {}).to_json()["where_bounded"] is None
     assert found["noise"] == {"ConvNet2": {"whole": 0.02, "apart": 0.01}}
 
 
@@ -113,6 +115,7 @@ def test_the_text_by_hand():
         "ConvNet2   early                0.80     0.20    0.50     0.90  1 2",
         "ConvNet2   late (1)            -0.50     0.00       –        –  4",
         "mean                            0.37                –",
+        "where there are two recordings: headroom 0.80, ceiling about 0.90",
         "another seed changes an accuracy of ConvNet2 by ±1.0% within its tree",
     ]
 

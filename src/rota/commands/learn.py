@@ -115,7 +115,11 @@ def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
             known[config.recordings] = read_trees(config.recordings)
         trees = known[config.recordings]
         if args.config or args.joint or "stages" in _set_keys(args):
-            found += plan(config, trees, out, out / name)
+            try:
+                found += plan(config, trees, out, out / name)
+            except ConfigError as error:
+                where = ": ".join(str(part) for part in (args.config, name) if part)
+                raise ConfigError(f"{where}: {error}" if where else str(error)) from None
             continue
         for scenario in dict.fromkeys(map(name_of, wanted(trees, config))):
             alone = replace(config, stages=(scenario,))

@@ -7,6 +7,8 @@ from typing import Literal
 
 from rota.core.errors import ConfigError
 
+DECAYS = ("decay_every", "lr_decay", "temperature_every", "temperature_decay")
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -36,13 +38,15 @@ class Method:
     lr_falls: Literal["linear", "steps"] = "linear"
     """To nothing at the end of the stage, or by `lr_decay` once in `decay_every` episodes."""
     lr_decay: float = 0.99
-    temperature_decay: float = 0.9
-    """Of the temperature of a transfer, once in `decay_every` episodes, until it is 1."""
     decay_every: int = 500
     """Episodes."""
+    temperature_decay: float = 0.9
+    """Of the temperature of a transfer, once in `temperature_every` episodes, until it is 1."""
+    temperature_every: int = 50
+    """Episodes: 1,000 has become 1 after 3,300."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes_per_update", "lr", "decay_every", "lr_decay", "temperature_decay"):
+        for name in ("episodes_per_update", "lr", *DECAYS):
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be a number above 0")
         if not 0 <= self.entropy < math.inf:
@@ -55,6 +59,18 @@ class Method:
             raise ConfigError(
                 "a baseline needs other episodes; give 2 or more episodes_per_update, or no baseline"
             )
+
+
+ORIGINAL = Method(
+    network="original",
+    reward="tan",
+    baseline=False,
+    entropy=0.0,
+    episodes_per_update=1,
+    lr=1e-4,
+    lr_falls="steps",
+)
+"""How the original agent learns."""
 
 
 @dataclass(frozen=True, slots=True)

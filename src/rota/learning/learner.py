@@ -15,6 +15,7 @@ from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.learning.agent import Agent, arrays, fill, read_agent
 from rota.learning.history import Row, read_history, window, write_history
+from rota.learning.networks.registry import options_for
 from rota.learning.problem import problem_of
 from rota.learning.reinforce import Made, Pressure, Tables, update
 from rota.learning.stage import Stage
@@ -134,8 +135,7 @@ def begin(stage: Stage) -> Agent:
     if stage.before is not None:
         return learned(stage.before)
     name = stage.method.network
-    options = {"actions": len(stage.trees[0].actions)} if name == "original" else {}
-    return Agent.new(name, options, stage.seed)
+    return Agent.new(name, options_for(name, len(stage.trees[0].actions)), stage.seed)
 
 
 def learned(stage: Stage) -> Agent:

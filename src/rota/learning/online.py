@@ -18,6 +18,7 @@ from rota.learning.agent import Agent
 from rota.learning.config import LearnConfig
 from rota.learning.history import Row
 from rota.learning.learner import one_thread
+from rota.learning.networks.registry import options_for
 from rota.learning.problem import Problem, problem_of
 from rota.learning.reinforce import Made, Pressure, Tables, update
 from rota.recordings.tree import Prefix
@@ -48,8 +49,7 @@ class Online:
     def __post_init__(self) -> None:
         method, seed = self.config.method, self.config.seeds[0]
         actions = len(self.trees[0].recorder.config.actions)
-        options = {"actions": actions} if method.network == "original" else {}
-        self.agent = Agent.new(method.network, options, seed)
+        self.agent = Agent.new(method.network, options_for(method.network, actions), seed)
         self.optimizer = torch.optim.Adam(self.agent.network.parameters(), foreach=True)
         self.generator = torch.Generator().manual_seed(seed)
         self.rows: list[Row] = []

@@ -98,10 +98,12 @@ class Pressure:
     def at(cls, method: Method, update: int, updates: int, temperature: float) -> "Pressure":
         """In an update of a stage of so many, which began with that temperature."""
         share = update / updates
-        decays = update * method.episodes_per_update // method.decay_every
-        lr = method.lr * (1 - share if method.lr_falls == "linear" else method.lr_decay**decays)
+        episodes = update * method.episodes_per_update
+        decayed = method.lr_decay ** (episodes // method.decay_every)
+        lr = method.lr * (1 - share if method.lr_falls == "linear" else decayed)
+        cooled = method.temperature_decay ** (episodes // method.temperature_every)
         entropy = method.entropy * max(0.0, 1 - share / ENTROPY_UNTIL)
-        return cls(lr, entropy, max(1.0, temperature * method.temperature_decay**decays))
+        return cls(lr, entropy, max(1.0, temperature * cooled))
 
 
 def update(

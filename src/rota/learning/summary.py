@@ -2,7 +2,7 @@
 
 That is bounded by the noise of the recordings: if two recordings of the same scenario, from different seeds,
 have a correlation of r, then even the sequence that is best in truth is expected to have a headroom of only
-√r in one of them.
+√r in one of them, if truth and noise are Gaussian. From one pair of recordings that is a rough estimate.
 """
 
 import math
@@ -56,6 +56,15 @@ class Summary:
         found = [each for row in self.rows if (each := _fixed(row)) is not None]
         return float(np.mean(found)) if len(found) == len(self.rows) else None
 
+    @property
+    def bounded(self) -> tuple[float, float] | None:
+        """The mean headroom and the mean ceiling where a ceiling is known; None if it is nowhere."""
+        known = [row for row in self.rows if _name(row) in self.ceilings]
+        if not known:
+            return None
+        reached = np.mean([row.agent.headroom for row in known])
+        return float(reached), float(np.mean([self.ceilings[_name(row)] for row in known]))
+
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         scenarios = [row.to_json() for row in self.rows]
@@ -64,6 +73,7 @@ class Summary:
             "headroom": self.headroom,
             "headroom_fixed": self.fixed,
             "ceilings": self.ceilings,
+            "where_bounded": self.bounded and dict(zip(("headroom", "ceiling"), self.bounded, strict=True)),
             "noise": {model: asdict(noise) for model, noise in self.noise.items()},
         }
 
@@ -77,16 +87,25 @@ class Summary:
             groups.setdefault((row.agent.model, row.agent.scenario, row.agent.seed), []).append(row)
         for (model, scenario, seed), rows in groups.items():
             found = [row.agent.headroom for row in rows]
-            ceiling = self.ceilings.get(f"{model.lower()}/{scenario}")
+            ceiling = self.ceilings.get(_name(rows[0]))
             lines.append(
                 f"{model:<10} {scenario + (f' ({seed})' if seed else ''):<15} {np.mean(found):>9.2f} "
                 f"{np.std(found):>8.2f} {_number(_fixed(rows[0])):>7} {_number(ceiling):>8}  "
                 + " ".join(str(row.agent.rank) for row in rows)
             )
         lines.append(f"{'mean':<26} {self.headroom:>9.2f} {'':>8} {_number(self.fixed):>7}")
+        if self.bounded:
+            reached, ceiling = self.bounded
+            lines.append(
+                f"where there are two recordings: headroom {reached:.2f}, ceiling about {ceiling:.2f}"
+            )
         for model, each in self.noise.items():
             lines.append(f"another seed changes an accuracy of {model} by ±{each.apart:.1%} within its tree")
         return "\n".join(lines)
+
+
+def _name(row: Row) -> str:
+    return f"{row.agent.model.lower()}/{row.agent.scenario}"
 
 
 def _fixed(row: Row) -> float | None:

@@ -60,6 +60,11 @@ class Original(nn.Module):
             nn.Linear(HIDDEN, actions),
         )
 
+    @staticmethod
+    def options(actions: int) -> dict[str, int]:
+        """An output for each action."""
+        return {"actions": actions}
+
     def encode(self, sights: Sequence[Sight]) -> Sentences:
         """What is seen, as tensors."""
         wrong = next((len(sight.actions) for sight in sights if len(sight.actions) != self.actions), None)

@@ -1,8 +1,8 @@
 """The networks of agents by name. To add one: write its file in this folder, add its line here.
 
 A network has `encode(sights)`, which gives tensors, with `left` and `at(left)` to move them in time, and
-`forward` of those, which gives a score for each action of each sight. What it is built with are plain values
-that an agent's file can hold.
+`forward` of those, which gives a score for each action of each sight. `options(actions)` says what it is
+built with: plain values that an agent's file can hold.
 """
 
 from importlib import import_module
@@ -18,10 +18,20 @@ NETWORKS = {
 }
 
 
+def options_for(name: str, actions: int) -> dict[str, Any]:
+    """What a network of that name is built with, to decide between so many actions."""
+    found: dict[str, Any] = _class(name).options(actions)
+    return found
+
+
 def build(name: str, options: dict[str, Any]) -> nn.Module:
     """A network with fresh weights."""
+    network: nn.Module = _class(name)(**options)
+    return network
+
+
+def _class(name: str) -> Any:
     if name not in NETWORKS:
         raise ConfigError(unknown("network", name, NETWORKS))
     module, attribute = NETWORKS[name].split(":")
-    network: nn.Module = getattr(import_module(module), attribute)(**options)
-    return network
+    return getattr(import_module(module), attribute)

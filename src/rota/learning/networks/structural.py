@@ -60,6 +60,11 @@ class Structural(nn.Module):
             nn.Linear(seen, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1)
         )
 
+    @staticmethod
+    def options(actions: int) -> dict[str, int]:
+        """The same for any number of actions."""
+        return {}
+
     def encode(self, sights: Sequence[Sight]) -> Graphs:
         """What is seen, as tensors."""
         keys = [(sight.structure.fingerprint, sight.blocks, sight.actions) for sight in sights]
