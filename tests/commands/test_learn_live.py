@@ -93,7 +93,7 @@ def test_mistakes_are_told(rota, here):
     for words, message in (
         (("--live", "none.toml"), "none.toml: no such file"),
         (("--live", "two.toml"), "has 2 [[trees]]; --live learns from exactly one"),
-        (("--live", "trees.toml", "--recordings", "x"), "leave CONFIG and --recordings out"),
+        (("--live", "trees.toml", "--recordings", "x"), "leave CONFIG, --recordings and --joint out"),
     ):
         code, out, err = rota("learn", *words)
         assert (code, out) == (2, "")

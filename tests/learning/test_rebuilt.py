@@ -163,6 +163,7 @@ def test_to_shrink_takes_back_the_last_growth_if_there_was_any(make_tree, model)
             r"^deepen 3: ConvNet2 has 3 blocks, counted from 0; was it another model\?$",
         ),
         (("widen 2 64", "nothing"), r"^widen 2 64: not possible in ConvNet2 \(.*\); was it another model\?$"),
+        (("widen 0 32", "nothing"), r"^widen 0 32: not possible in ConvNet2 \(.*has 32 units already"),
         (("deeper 0", "nothing"), r"^tree ConvNet2 early: unknown change 'deeper'. Did you mean 'deepen'\?"),
         (("widen 0", "nothing"), r"^tree ConvNet2 early: widen 0: not a change; write 'deepen BLOCK'"),
     ],

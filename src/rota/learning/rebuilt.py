@@ -18,7 +18,7 @@ from rota.core.structure import Layer, Structure
 from rota.recordings.tree import Prefix, Tree
 from rota.training.data.catalogue import CATALOGUE
 from rota.training.models.registry import MODELS, build
-from rota.training.net2net import NotGrowable, blocks, deepen, is_wide, layer_in, widen
+from rota.training.net2net import NotGrowable, blocks, deepen, layer_in, widen
 from rota.training.sight import with_blocks
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ def _changed(network: nn.Module, change: Change, model: str) -> nn.Module:
     try:
         if change.kind == "deepen":
             deepen(changed, name)
-        elif not is_wide(changed, layer_in(changed, name), change.width):
+        else:
             widen(changed, layer_in(changed, name), change.width)
     except NotGrowable as error:
         raise InputError(f"{change}: not possible in {model} ({error}); was it another model?") from None

@@ -199,8 +199,8 @@ class Trainer:
     def change(self, change: Change) -> None:
         """Change the network. The learning rate starts anew; the optimiser goes on with the layers that stay.
 
-        What cannot be done is an error and leaves everything as it was. To widen a block that is as wide
-        already is to do nothing, so that a policy may choose so again.
+        What cannot be done is an error and leaves everything as it was. To widen a block that has grown as
+        wide already is to do nothing, so that a policy may choose so again.
         """
         if change.kind == "nothing" or (change.kind == "widen" and self._is_wide(change)):
             return
@@ -220,7 +220,10 @@ class Trainer:
         return names[change.block]
 
     def _is_wide(self, change: Change) -> bool:
-        return is_wide(self.network, layer_in(self.network, self._block(change)), change.width)
+        """Whether a block has grown as wide as it is to be."""
+        block, first = self._block(change), [*self.smaller, self.network][0]
+        now, before = (is_wide(each, layer_in(each, block), change.width) for each in (self.network, first))
+        return now and not before
 
     def _grow(self, change: Change) -> None:
         name = self._block(change)

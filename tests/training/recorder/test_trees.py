@@ -51,7 +51,7 @@ def _here(monkeypatch):
             waiting += then(piece)
             yield piece
 
-    monkeypatch.setattr(recorder_module, "paces", known)
+    monkeypatch.setattr(recorder_module, "measured", known)
     monkeypatch.setattr(recorder_module, "carry_out", in_turn)
 
 
@@ -209,7 +209,7 @@ def test_what_is_recorded_is_not_recorded_again(recorded, monkeypatch):
 def test_a_scenario_added_later_keeps_the_others_and_the_seconds_per_step(recorded, tmp_path, monkeypatch):
     trees_in(recorded)
     shutil.copytree(recorded, tmp_path / "copy")
-    monkeypatch.setattr(recorder_module, "paces", None)  # not measured anew
+    monkeypatch.setattr(recorder_module, "measured", None)  # not measured anew
     more = TreesConfig(
         **{
             **{name: getattr(CONFIG, name) for name in TreesConfig.__slots__},
