@@ -1,8 +1,12 @@
-"""The one control loop: what happened → state → plan → decisions → backend."""
+"""The one control loop: what happened → state → plan → decisions → backend.
+
+It serves jobs on a cluster and populations of trials alike: what an instant, a plan and a decision are is a
+matter between the policy, the state and the backend of the one or the other.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from rota.core.costs import EXACT, Ties
 from rota.core.plan import Plan
@@ -43,8 +47,21 @@ class Backend(Protocol):
         """Set decisions in motion, and confirm them to the state when they are done."""
 
 
-def drive(policy: Policy, backend: Backend, state: State) -> Iterator[Instant]:
-    """Run until no job is left; yields each instant once it has been dealt with."""
+class Keeper(Protocol):
+    """The state of whatever is driven: three ways to change it, of which the backend calls the third."""
+
+    @property
+    def view(self) -> Any: ...
+
+    def apply(self, instant: Any) -> None:
+        """What happened at one instant."""
+
+    def request(self, plan: Any) -> Any:
+        """What is wanted: the decisions that lead there. What cannot be is an error."""
+
+
+def drive(policy: Any, backend: Any, state: Keeper) -> Iterator[Any]:
+    """Run until nothing is left to do; yields each instant once it has been dealt with."""
     for instant in backend.instants(state):
         state.apply(instant)
         backend.perform(state.request(policy.plan(state.view)), state)

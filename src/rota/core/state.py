@@ -1,6 +1,6 @@
 """What is so, and what was asked for: the one owner of everything that changes during a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from rota.core.timeline import Journal, Timeline
 class Instant:
     """Everything that happened at one moment, as one record."""
 
-    __slots__ = ("arrivals", "at_s", "ends", "finished", "first_job", "joined", "lost")
+    __slots__ = ("arrivals", "at_s", "ends", "finished", "first_job", "joined", "lost", "measured")
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class Instant:
         arrivals: int = 0,
         joined: Sequence[int] = (),
         lost: Sequence[int] = (),
+        measured: Mapping[int, float] | None = None,
     ) -> None:
         self.at_s = at_s
         self.finished = finished
@@ -40,6 +41,8 @@ class Instant:
         self.arrivals = arrivals
         self.joined = joined
         self.lost = lost
+        self.measured = measured
+        """Row → iterations left, where that is known and not worked out from paces: on real machines."""
 
 
 class Decisions:
@@ -160,6 +163,9 @@ class State:
                 self.columns, plan.index, plan.jobs, self.now_s, instant.at_s, self.cost.checkpoint_every_s
             )
         self.now_s = instant.at_s
+        if instant.measured:
+            for row, remaining in instant.measured.items():
+                self.columns[c.REMAINING, row] = remaining
         ends, arrivals = instant.ends, instant.arrivals
         if ends or arrivals:
             if self.active - ends + arrivals > self.capacity:

@@ -6,12 +6,15 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from threading import Thread
 from typing import TypeVar
 
 from rota.core.errors import RotaError
 
 Piece = TypeVar("Piece")
+Made = TypeVar("Made")
+LOST = "a worker died, perhaps for lack of memory; start again to go on from here"
 
 
 class WorkerLost(RotaError):
@@ -45,13 +48,27 @@ def carry_out(
                     waiting += reversed(list(then(piece)))
                     yield piece
         except BrokenProcessPool:
-            raise WorkerLost(
-                "a worker died, perhaps for lack of memory; start again to go on from here"
-            ) from None
+            raise WorkerLost(LOST) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()  # whoever waits for the end of a long piece would wait for nothing
+
+
+@contextmanager
+def side_by_side(workers: int) -> Iterator[Callable[[Callable[[Piece], Made], Iterable[Piece]], list[Made]]]:
+    """A `map` over processes that stay; in this one if it is to be one. Results are in order."""
+    if workers == 1:
+        yield lambda work, pieces: [work(piece) for piece in pieces]
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
+        try:
+            yield lambda work, pieces: list(pool.map(work, pieces))
+        except BrokenProcessPool:
+            raise WorkerLost(LOST) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _begin() -> None:

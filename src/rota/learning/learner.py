@@ -13,6 +13,7 @@ import torch
 
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.learning.adam import adam_arrays, restore_adam
 from rota.learning.agent import Agent, arrays, fill, read_agent
 from rota.learning.history import Row, read_history, window, write_history
 from rota.learning.networks.registry import options_for
@@ -77,8 +78,7 @@ class Learner:
         """Keep all that exact resumption needs."""
         weights = dict(self.agent.network.state_dict())
         state = {f"weights/{name}": values.numpy() for name, values in weights.items()}
-        for at, each in self.optimizer.state_dict()["state"].items():
-            state |= {f"adam/{at}/{name}": values.numpy() for name, values in each.items()}
+        state |= adam_arrays(self.optimizer)
         state["progress"] = np.array([self.update, self.seconds])
         state["made"] = np.array(self.made).reshape(-1, len(Made._fields))
         stream = io.BytesIO()
@@ -108,13 +108,7 @@ class Learner:
         self.made = [Made(*row) for row in found.pop("made").tolist()]
         weights = {name.removeprefix("weights/"): v for name, v in found.items() if name.startswith("w")}
         self.agent.network.load_state_dict(weights)
-        state: dict[int, dict[str, torch.Tensor]] = {}
-        for name, values in found.items():
-            if name.startswith("adam/"):
-                _, at, what = name.split("/")
-                state.setdefault(int(at), {})[what] = values
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        restore_adam(self.optimizer, found)
         self.update, self.seconds = int(update_), seconds
 
     def finish(self) -> None:

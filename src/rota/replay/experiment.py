@@ -16,6 +16,8 @@ from rota.policies.cluster.registry import SCHEDULERS, canonical
 from rota.workload.formats import read
 from rota.workload.jobs import Workload
 from rota.workload.machines import read_cluster, read_nodes
+from rota.workload.measured import Measured, read_measured
+from rota.workload.plain import read as read_plain
 from rota.workload.synthetic import SyntheticConfig, generate
 
 
@@ -35,20 +37,34 @@ class WorkloadConfig:
     """Keep only the first so many jobs."""
     all_at_once: bool = False
     """Submit every job at time 0, as the `_pr` traces of Muri do."""
+    profiles: Path | None = None
+    """A recording of profiles: jobs of a trace of ours, in CSV, take as long as was measured there."""
+    time_scale: float = 1.0
+    """All times of the trace are this many times as long; below 1 a trace of days becomes one of minutes."""
 
     def __post_init__(self) -> None:
         if (self.trace is None) == (self.synthetic is None):
             raise ConfigError("give either a trace or a synthetic workload")
+        if self.profiles is not None and (self.trace is None or self.format not in (None, "csv")):
+            raise ConfigError("profiles: are for a trace in CSV; leave them out, or give such a trace")
+        if not 0.0 < self.time_scale < np.inf:
+            raise ConfigError(f"time_scale is {self.time_scale:g}; it must be above 0")
 
-    def load(self) -> Workload:
-        jobs = (
-            read(self.trace, self.format, self.seed)
-            if self.trace
-            else generate(self.synthetic or SyntheticConfig())
-        )
+    def load(self, expected_s: float = np.nan) -> Workload:
+        """The jobs. An iteration of a model that was never measured takes `expected_s`, if that is given."""
+        jobs = self._read(expected_s) if self.trace else generate(self.synthetic or SyntheticConfig())
         if self.jobs is not None:
             jobs = jobs.head(self.jobs)
+        if self.time_scale != 1.0:
+            jobs = jobs.scaled(self.time_scale)
         return replace(jobs, submit_s=np.zeros(len(jobs))) if self.all_at_once else jobs
+
+    def _read(self, expected_s: float) -> Workload:
+        assert self.trace is not None
+        if self.profiles is None and np.isnan(expected_s):
+            return read(self.trace, self.format, self.seed)
+        found = read_measured(self.profiles) if self.profiles else Measured("expected")
+        return read_plain(self.trace, self.seed, replace(found, expected_s=expected_s))
 
 
 @dataclass(frozen=True, slots=True)

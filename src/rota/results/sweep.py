@@ -149,6 +149,9 @@ def happen(p: Pass, e: int, code: int) -> bool:
         if p.where[job] != QUEUED:
             return False
         start(p, job, at_s, e)
+    elif code == FINISHED and p.where[job] == QUEUED and not np.isnan(p.lives[FIRST_START_S, job]):
+        dequeue(p, job, at_s)  # of a real job that was paused: what it was at then was the last of it
+        end(p, job, at_s)
     elif p.where[job] < 0:
         return False
     elif code == MOVED:
@@ -198,6 +201,11 @@ def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
 @kernel
 def finish(p: Pass, job: int, at_s: float) -> None:
     leave(p, job, at_s)
+    end(p, job, at_s)
+
+
+@kernel
+def end(p: Pass, job: int, at_s: float) -> None:
     p.where[job] = DONE
     p.now[ASKED] -= p.gpus[job]
     p.lives[END_S, job] = at_s

@@ -1,0 +1,1 @@
+"""Populations: trials that train interval by interval on unequal slots."""

@@ -1,0 +1,126 @@
+"""The slots that a population trains on: unequal, on nodes that may slow down, fail and come back."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from rota.core.cluster import FASTEST, SLOWEST, NodeChange
+from rota.core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What one trial occupies: a GPU, or some cores; several of them if trials span several."""
+
+    node: int
+    speed: float = 1.0
+    """Relative: what a score says."""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    """Kind of trial → speed with it, where that is another."""
+    device: str = "cpu"
+
+    def speed_of(self, kind: str) -> float:
+        """With a kind of trial; a network that has grown (`resnet18 64 +1`) is one of its kind."""
+        return self.speeds.get(kind, self.speeds.get(kind.split(" +")[0], self.speed))
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """From this moment a node takes so many times as long as it should."""
+
+    at_s: float
+    node: int
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All slots there are, and what is known about their nodes."""
+
+    slots: tuple[Slot, ...]
+    nodes: tuple[str, ...] = ()
+    """Their names; numbers if not given."""
+    switches: tuple[int, ...] = ()
+    """Node → switch; all at one if not given."""
+    changes: tuple[NodeChange, ...] = ()
+    """A node whose first change is a join is not there before it."""
+    slowdowns: tuple[Slowdown, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.slots:
+            raise InputError("slots: none; give at least one")
+        count = 1 + max(slot.node for slot in self.slots)
+        if min(slot.node for slot in self.slots) < 0:
+            raise InputError("slots: nodes are numbered from 0")
+        object.__setattr__(self, "nodes", self.nodes or tuple(f"node{node}" for node in range(count)))
+        object.__setattr__(self, "switches", self.switches or (0,) * len(self.nodes))
+        if len(self.nodes) < count or len(self.switches) != len(self.nodes):
+            raise InputError(
+                f"slots: {count} nodes, but {len(self.nodes)} names, {len(self.switches)} switches"
+            )
+        self._check_speeds()
+        self._check_changes()
+
+    def _check_speeds(self) -> None:
+        for number, slot in enumerate(self.slots):
+            for speed in (slot.speed, *slot.speeds.values()):
+                if not SLOWEST <= speed <= FASTEST:
+                    raise InputError(
+                        f"slots: slot {number}: speed {speed:g}; it must be {SLOWEST:g} to {FASTEST:g}"
+                    )
+
+    def _check_changes(self) -> None:
+        changes: tuple[NodeChange | Slowdown, ...] = (*self.changes, *self.slowdowns)
+        for change in changes:
+            if not (0 <= change.node < len(self.nodes) and 0.0 <= change.at_s < math.inf):
+                raise InputError(
+                    f"slots: node {change.node} changes at {change.at_s:g} s; "
+                    f"there are nodes 0 to {len(self.nodes) - 1}, and times are 0 or more"
+                )
+        for slowdown in self.slowdowns:
+            if not 0.0 < slowdown.factor < math.inf:
+                raise InputError(
+                    f"slots: node {slowdown.node}: factor {slowdown.factor:g}; it must be above 0"
+                )
+
+    @classmethod
+    def of(cls, speeds: Sequence[float]) -> "Fleet":
+        """One slot per node."""
+        return cls(tuple(Slot(node, speed) for node, speed in enumerate(speeds)))
+
+    @property
+    def late(self) -> frozenset[int]:
+        """The nodes that are not there at first."""
+        first: dict[int, bool] = {}
+        for change in sorted(self.changes, key=lambda change: change.at_s):
+            first.setdefault(change.node, change.joins)
+        return frozenset(node for node, joins in first.items() if joins)
+
+    def spanned(self, count: int, efficiency: float = 1.0) -> "Fleet":
+        """The same for trials that take several slots of a node each, as fast as the slowest of them allows.
+
+        What is left over on a node is not used.
+        """
+        if count < 1 or not 0.0 < efficiency <= 1.0:
+            raise InputError(
+                f"slots: spans of {count}, efficiency {efficiency:g}; give 1 or more, and up to 1"
+            )
+        if count == 1:
+            return self
+        spans = []
+        by_node = sorted(self.slots, key=lambda slot: (slot.node, -slot.speed))
+        for _, group in groupby(by_node, key=lambda slot: slot.node):
+            slots = list(group)
+            whole = len(slots) - len(slots) % count
+            spans += [slots[at : at + count] for at in range(0, whole, count)]
+        if not spans:
+            raise InputError(f"slots: no node has {count} slots for a trial; give fewer slots per trial")
+        return replace(self, slots=tuple(_bundle(span, efficiency) for span in spans))
+
+
+def _bundle(slots: Sequence[Slot], efficiency: float) -> Slot:
+    factor = len(slots) * efficiency
+    kinds = {kind for slot in slots for kind in slot.speeds}
+    speeds = {kind: factor * min(slot.speed_of(kind) for slot in slots) for kind in sorted(kinds)}
+    return replace(slots[0], speed=factor * min(slot.speed for slot in slots), speeds=speeds)

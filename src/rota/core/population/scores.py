@@ -1,0 +1,207 @@
+"""Node scores: how fast the bundles of each machine are, in files that other tools read, too.
+
+`res.json` says how many cores (GPUs) a bundle of each machine has, `score.json` also how fast it is:
+
+    {"CPU": {"10.0.0.1": 16}, "GPU": {"10.0.0.1": 1}}
+    {"CPU": {"10.0.0.1": {"core": 16, "score": 1410.0}}, "GPU": {"10.0.0.1": {"core": 1, "score": 9120.0}}}
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rota.core.atomic import written
+from rota.core.errors import InputError, unknown
+from rota.core.population.fleet import Fleet, Slot
+
+DEVICES = ("CPU", "GPU")
+RESOURCES_EXAMPLE = '{"CPU": {"10.0.0.1": 16}, "GPU": {"10.0.0.1": 1}}'
+SCORES_EXAMPLE = '{"CPU": {"10.0.0.1": {"core": 16, "score": 1410.0}}, "GPU": {}}'
+
+
+class Place(NamedTuple):
+    """Where a bundle is: the name or address of a machine, and CPU or GPU."""
+
+    ip: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.ip} {self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How fast one bundle of a machine is, whether the machine has room for one of them or for several."""
+
+    core: int
+    """Cores of the bundle, or GPUs."""
+    score: float
+    """Images per second of training, or any other measure that is larger for a faster bundle."""
+    spread: float | None = None
+    """How far the measurements lie apart, in the same unit."""
+    work: str = ""
+    """What was trained to measure it. Only scores of the same work can be compared."""
+
+
+Resources = dict[Place, int]
+Scores = dict[Place, Score]
+
+
+class Scored(NamedTuple):
+    """Slots as fast as their scores say, and why some entries have none."""
+
+    fleet: Fleet
+    notes: tuple[str, ...]
+
+
+def read_resources(path: Path) -> Resources:
+    """What `res.json` says, CPU entries first; a bundle of 0 cores means that there is none."""
+    entries = _read(path, RESOURCES_EXAMPLE)
+    found = {place: _count(path, str(place), value, least=0) for place, value in entries.items()}
+    return {place: core for place, core in found.items() if core}
+
+
+def read_scores(path: Path) -> Scores:
+    """What `score.json` says, CPU entries first."""
+    return {place: _score(path, place, value) for place, value in _read(path, SCORES_EXAMPLE).items()}
+
+
+def write_scores(path: Path, scores: Mapping[Place, Score]) -> None:
+    """Write `score.json`; a reader sees all of it or nothing."""
+    _write(path, {place: _entry(score) for place, score in scores.items()})
+
+
+def write_resources(path: Path, resources: Mapping[Place, int]) -> None:
+    """Write `res.json`; a reader sees all of it or nothing."""
+    _write(path, resources)
+
+
+def fleet_of(
+    scores: Mapping[Place, Score],
+    cpus: Mapping[str, int] | None = None,
+    gpus: Mapping[str, int] | None = None,
+) -> Scored:
+    """A node per machine, a slot per bundle that it has room for, its CPU slots first.
+
+    `cpus` and `gpus` say how many each machine has, in the order of the nodes; without both, each entry is
+    one bundle. The score of an entry is the speed of each of its slots: it is not shared between them. What
+    remains beside the bundles of a machine is not used. An entry whose score is not above 0 gets no slot: it
+    would never finish anything, and an allocation that counts on it would wait for ever.
+    """
+    totals = _totals(scores, cpus, gpus)
+    slots: list[Slot] = []
+    nodes: list[str] = []
+    notes = [f"{place}: scored, but not in the cluster; left out" for place in scores if place not in totals]
+    for ip in dict.fromkeys(place.ip for place in totals):
+        places = [place for device in DEVICES if (place := Place(ip, device)) in totals]
+        notes += [note for place in places if (note := _no_slot(scores.get(place), place, totals[place]))]
+        room = [(place.device, scores.get(place), totals[place]) for place in places]
+        made = [slot for bundles in room for slot in _slots(len(nodes), *bundles)]
+        nodes += [ip] if made else []
+        slots += made
+    if not slots:
+        raise InputError(f"scores: no slot can be made of them ({'; '.join(notes) or 'there are none'})")
+    return Scored(Fleet(tuple(slots), tuple(nodes)), tuple(notes))
+
+
+def _totals(
+    scores: Mapping[Place, Score], cpus: Mapping[str, int] | None, gpus: Mapping[str, int] | None
+) -> dict[Place, int]:
+    if cpus is None and gpus is None:
+        return {place: score.core for place, score in scores.items()}
+    tables = zip(DEVICES, (cpus or {}, gpus or {}), strict=True)
+    return {Place(ip, device): total for device, table in tables for ip, total in table.items() if total}
+
+
+def _slots(node: int, device: str, score: Score | None, total: int) -> list[Slot]:
+    if score is None or not score.score > 0:
+        return []
+    return [Slot(node, score.score, device=device.lower())] * (total // score.core)
+
+
+def _no_slot(score: Score | None, place: Place, total: int) -> str:
+    """Why there is no slot, if there is none."""
+    if score is None:
+        return f"{place}: has no score; left out"
+    if not score.score > 0:
+        return f"{place}: score {score.score:g} is not above 0; left out"
+    if total < score.core:
+        return f"{place}: has {total}, and a bundle takes {score.core}; left out"
+    return ""
+
+
+def _read(path: Path, example: str) -> dict[Place, Any]:
+    """The entries of both tables."""
+    fix = f"it should look like {example}"
+    try:
+        found = json.loads(expanded(path).read_text("utf-8"), object_pairs_hook=_once)
+    except FileNotFoundError:
+        raise InputError(f"{path}: not there; {fix}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); give another file") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON ({error}); {fix}") from None
+    if not isinstance(found, dict) or not all(isinstance(table, dict) for table in found.values()):
+        raise InputError(f"{path}: not a table per device; {fix}")
+    for device in found:
+        if device not in DEVICES:
+            raise InputError(f"{path}: {unknown('device', device, DEVICES)}")
+    return {Place(ip, device): entry for device in DEVICES for ip, entry in found.get(device, {}).items()}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return found
+
+
+def _score(path: Path, place: Place, entry: Any) -> Score:
+    if not isinstance(entry, dict) or not {"core", "score"} <= set(entry):
+        raise InputError(f'{path}: {place}: {entry!r} should be like {{"core": 16, "score": 1410.0}}')
+    core = _count(path, f"{place}: core", entry["core"], least=1)
+    score = _number(path, f"{place}: score", entry["score"])
+    spread = entry.get("spread")
+    if spread is not None:
+        spread = _number(path, f"{place}: spread", spread)
+    return Score(core, score, spread, str(entry.get("work", "")))
+
+
+def _count(path: Path, what: str, value: Any, *, least: int) -> int:
+    if type(value) is not int or value < least:
+        raise InputError(f"{path}: {what}: {value!r} is not a number of cores or GPUs; give {least} or more")
+    return value
+
+
+def _number(path: Path, what: str, value: Any) -> float:
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+        raise InputError(f"{path}: {what}: {value!r} is not a number that can be compared; give a finite one")
+    return float(value)
+
+
+def _write(path: Path, entries: Mapping[Place, Any]) -> None:
+    tables: dict[str, dict[str, Any]] = {device: {} for device in DEVICES}
+    for place, entry in entries.items():
+        tables[place.device][place.ip] = entry
+    with written(expanded(path)) as stream:
+        stream.write((json.dumps(tables, indent=4, allow_nan=False) + "\n").encode())
+
+
+def _entry(score: Score) -> dict[str, Any]:
+    """Core and score first, as other tools know them; then what they do not look at, if it is known."""
+    entry: dict[str, Any] = {"core": score.core, "score": score.score}
+    if score.spread is not None:
+        entry["spread"] = score.spread
+    return entry | ({"work": score.work} if score.work else {})
+
+
+def expanded(path: Path) -> Path:
+    """The shell does not replace every `~`."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InputError(f"{path}: there is no such user; give the folder in full") from None

@@ -1,0 +1,274 @@
+"""The state of a population: what has happened, what has been asked for, and the list of both.
+
+`view.py` has what policies read; `State` adds the three ways in which it changes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from math import isnan
+
+import numpy as np
+
+from rota.core.errors import IllegalPlan
+from rota.core.population.costs import Costs
+from rota.core.population.decisions import Clone, Continue, Decision, Hand, Hyper, Part, Retire, Stop
+from rota.core.population.events import (
+    Cloned,
+    Emptied,
+    Event,
+    Failed,
+    Finished,
+    Handed,
+    Joined,
+    Lost,
+    Reported,
+    Retired,
+    Stopped,
+)
+from rota.core.population.fleet import Fleet
+from rota.core.population.view import FINISHED, HANDED, JUDGED, STOPPED, WAITING, Terms, View, Work
+
+
+class State(View):
+    """A population, and the only ways in which it changes: `apply`, `request` and `confirm`."""
+
+    def __init__(
+        self, hypers: Sequence[Hyper], fleet: Fleet, terms: Terms, costs: Costs, work: Work, seed: int = 0
+    ) -> None:
+        super().__init__(hypers, fleet, terms, costs, work, seed)
+        self.timeline: list[Event] = []
+        self.decisions = 0
+        """How often a trial was placed: parts of lists that were handed out."""
+        self._keys = [0] * len(self.waiting)
+        self._on: dict[int, list[Part]] = {}
+        self._trained_s: dict[int, float] = {}
+
+    @property
+    def view(self) -> View:
+        return self
+
+    def apply(self, events: Sequence[Event]) -> None:
+        """What happened at one instant."""
+        self.now_s = events[0].at_s
+        self.freed = 0
+        for event in events:
+            self.timeline.append(event)
+            match event:
+                case Reported():
+                    self._report(event)
+                case Emptied(slot=slot):
+                    self._empty(slot)
+                case Failed(trial=trial):
+                    self._fail(trial)
+                case Lost(node=node):
+                    self._lose(node)
+                case Joined(node=node):
+                    self._join(node)
+
+    def request(self, plan: Iterable[Decision]) -> list[Decision]:
+        """Take what is wanted as intent, one by one; what cannot be is an error."""
+        wanted = []
+        for decision in plan:
+            match decision:
+                case Hand(slot, parts):
+                    self._hand(slot, parts)
+                case Continue(trial, looked):
+                    self._go_on(trial, looked)
+                case Clone():
+                    self._clone(decision)
+                case Stop(trial):
+                    self._stop(trial)
+                case Retire(slot):
+                    self._retire(slot)
+            wanted.append(decision)
+        if self.judged:
+            raise IllegalPlan(f"trial {self.judged[0]} reported, and nothing was decided about it")
+        return wanted
+
+    def confirm(self, decision: Decision) -> None:
+        """It has been done."""
+        match decision:
+            case Hand(slot, parts):
+                trials, steps = len({part.trial for part in parts}), sum(part.steps for part in parts)
+                self.timeline.append(Handed(self.now_s, slot, trials, steps))
+            case Clone(trial, donor, hyper, changes):
+                self.timeline.append(Cloned(self.now_s, trial, donor, hyper, changes))
+            case Stop(trial):
+                self.timeline.append(Stopped(self.now_s, trial))
+            case Retire(slot):
+                self._note_retired(slot)
+
+    def _report(self, event: Reported) -> None:
+        trial, slot, steps = event.trial, event.slot, event.steps
+        training_s = event.ended_s - event.began_s - event.moved_s
+        self.paces.observe(slot, int(self.kind[trial]), training_s / steps)
+        self._trained_s[slot] = self._trained_s.get(slot, 0.0) + training_s
+        total = int(self.steps[trial]) + steps
+        self.steps[trial] = total
+        self.handed[trial] -= steps
+        self.fresh[trial] += steps
+        self.metric[trial] = event.metric
+        self.history[trial].append((total, event.metric))
+        self.place[trial] = self.node[slot]
+        self.leader = max(self.leader, total)
+        if not event.metric <= self.best and not isnan(event.metric):
+            self.best = event.metric
+        if total >= self.terms.steps or event.metric >= self.terms.target:
+            self._let_go(trial, FINISHED)
+            self.timeline.append(Finished(self.now_s, trial))
+        else:
+            self.status[trial] = JUDGED
+            if trial not in self.judged:
+                self.judged.append(trial)
+
+    def _empty(self, slot: int) -> None:
+        trials = len({part.trial for part in self._on.pop(slot)})
+        training_s = self._trained_s.pop(slot, 0.0)
+        if training_s:  # else all of it failed, which says nothing about the slot
+            if slot not in self.measured:
+                self.measured.append(slot)
+                self.first_s[slot] = training_s
+            self.trial_s[slot] = training_s / trials
+        self.ends_s[slot] = self.now_s
+        if self.retired[slot]:
+            self._note_retired(slot)
+        else:
+            self.idle.append(slot)
+            self.freed += 1
+
+    def _fail(self, trial: int) -> None:
+        """The rest of the list that it was on is done without it."""
+        self.failures[trial] += 1
+        self.handed[trial] = 0
+        if self.failures[trial] < self.terms.attempts:
+            self._queue(trial)
+        else:
+            self._let_go(trial, STOPPED)
+            self.timeline.append(Stopped(self.now_s, trial))
+
+    def _lose(self, node: int) -> None:
+        for slot in np.flatnonzero(self.node == node).tolist():
+            self.up[slot] = False
+            if slot in self.idle:
+                self.idle.remove(slot)
+            self.ends_s[slot] = self.now_s
+            if slot in self._on:
+                self._lose_list(slot)
+        if not self.usable.any():
+            self._take_back()
+
+    def _take_back(self) -> None:
+        """Slots that were given up are needed after all: nobody else is left."""
+        for slot in np.flatnonzero(self.up & self.retired).tolist():
+            self.retired[slot] = False
+            if slot not in self._on:
+                self.idle.append(slot)
+                self.freed += 1
+
+    def _lose_list(self, slot: int) -> None:
+        """Who is still on it waits again, with what it had reported."""
+        self._trained_s.pop(slot, None)
+        for trial in dict.fromkeys(part.trial for part in self._on.pop(slot)):
+            if self.at[trial] == slot:
+                self.handed[trial] = 0
+                if self.status[trial] == HANDED:
+                    self._queue(trial)
+        if self.retired[slot]:
+            self._note_retired(slot)
+
+    def _join(self, node: int) -> None:
+        for slot in np.flatnonzero(self.node == node).tolist():
+            if not self.up[slot]:
+                self.up[slot] = True
+                if not self.retired[slot]:
+                    self.idle.append(slot)
+                    self.freed += 1
+
+    def _hand(self, slot: int, parts: list[Part]) -> None:
+        if slot not in self.idle:
+            raise IllegalPlan(f"slot {slot} is not idle; a list cannot be handed to it")
+        if not parts:
+            raise IllegalPlan(f"slot {slot} is handed an empty list; leave it idle instead")
+        ends_s = self.now_s + self.costs.dispatch_s
+        mine = set()
+        for trial, steps in parts:
+            if trial not in mine:
+                if trial not in self.waiting:
+                    raise IllegalPlan(f"trial {trial} is not waiting; it cannot be handed to slot {slot}")
+                mine.add(trial)
+                self.status[trial] = HANDED
+                self.at[trial] = slot
+                at = self.waiting.index(trial)
+                del self.waiting[at], self._keys[at]
+                ends_s += self.move_s(trial, slot)
+            if not 1 <= steps <= self.remaining(trial):
+                raise IllegalPlan(
+                    f"trial {trial} is handed {steps} steps; it has {self.remaining(trial)} left"
+                )
+            self.handed[trial] += steps
+            ends_s += steps * float(self.paces.step_s[slot, self.kind[trial]])
+        self.idle.remove(slot)
+        self._on[slot] = parts
+        self.ends_s[slot] = ends_s
+        self.lists[slot] += 1
+        self.decisions += len(parts)
+
+    def _go_on(self, trial: int, looked: bool) -> None:
+        self._judged(trial)
+        if looked:
+            self.fresh[trial] = 0
+        if self.handed[trial]:
+            self.status[trial] = HANDED
+        else:
+            self._queue(trial)
+
+    def _clone(self, decision: Clone) -> None:
+        trial, donor = decision.trial, decision.donor
+        if not 0 <= donor < len(self.place) or self.place[donor] < 0:
+            raise IllegalPlan(f"trial {trial} is to go on as trial {donor}, which has no checkpoint to give")
+        self.place[trial] = self.place[donor]
+        self.hyper[trial] = dict(decision.hyper)
+        self.changes[trial] = tuple(decision.changes)
+        self._set_kind(trial)
+        self._go_on(trial, looked=True)
+
+    def _stop(self, trial: int) -> None:
+        self._judged(trial)
+        self._let_go(trial, STOPPED)
+
+    def _retire(self, slot: int) -> None:
+        if not 0 <= slot < len(self.retired) or self.retired[slot]:
+            raise IllegalPlan(f"slot {slot} was given up before, or never was there")
+        self.retired[slot] = True
+        if slot in self.idle:
+            self.idle.remove(slot)
+
+    def _note_retired(self, slot: int) -> None:
+        """Once it is free: a list is not taken from it."""
+        if slot not in self._on:
+            self.timeline.append(Retired(self.now_s, slot))
+
+    def _judged(self, trial: int) -> None:
+        if trial not in self.judged:
+            raise IllegalPlan(f"trial {trial} has not reported; there is nothing to decide about it")
+        self.judged.remove(trial)
+
+    def _let_go(self, trial: int, status: int) -> None:
+        self.handed[trial] = 0
+        self.status[trial] = status
+        self.at[trial] = -1
+        self.left -= 1
+        if trial in self.judged:
+            self.judged.remove(trial)
+
+    def _queue(self, trial: int) -> None:
+        """Behind those that are as far, or last of all."""
+        self.status[trial] = WAITING
+        self.at[trial] = -1
+        if self.terms.least_advanced_first:
+            key = int(self.steps[trial])
+            at = bisect_right(self._keys, key)
+        else:
+            at, key = len(self.waiting), 0
+        self.waiting.insert(at, trial)
+        self._keys.insert(at, key)

@@ -1,0 +1,1 @@
+"""Learning to place trials on unequal slots."""

@@ -1,0 +1,159 @@
+"""The placement of trials as a Gymnasium environment, for agents that are not rota's.
+
+    gymnasium.make("rota.learning.placement.environment:rota/Place-v0", slots=(4, 8), trials=(10, 20))
+
+An episode is a rehearsal: trials of equal work on slots of unequal speed, until all are done; or, with
+`goal="target"`, until one is as good as asked. Each step is a decision about one idle slot: which list of
+trials it is handed, if any. What counts is how long it takes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Literal, get_args
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction, ResetNeeded
+from numpy.typing import NDArray
+
+from rota.core.errors import InputError, unknown
+from rota.learning.placement.cases import Case, Cases
+from rota.learning.placement.questions import Question, Questions
+from rota.policies.allocation.learned import FEATURES
+from rota.policies.allocation.outlook import CANDIDATES
+from rota.replay.population.rehearse import Scene
+
+ID = "rota/Place-v0"
+LIMIT = 100.0
+"""Larger numbers are cut off; those of slots whose times are wildly off would be."""
+
+Observation = NDArray[np.float32]
+Reward = Literal["makespan", "steps"]
+Masked = Literal["refuse", "nearest"]
+
+
+class Place(gymnasium.Env[Observation, np.int64]):
+    """Places trials on slots. Action 0 leaves a slot idle; each of the others hands it a list, from the head
+    of the queue or from its tail, of a length that `policies/allocation/outlook.py` explains.
+
+    An observation is one row of numbers, `FEATURES` for each of the `CANDIDATES` for an action:
+    `observation.reshape(CANDIDATES, FEATURES)` has those of action i in row i, in the order of
+    `policies/allocation/learned.py`. They are 0 where an action is masked, and all after the last decision.
+
+    `info` always has an `action_mask`; while decisions are due also the `slot` that they are about and the
+    time `now_s`; in the end the `makespan_s`, the least time possible `bound_s`, and the `ratio` of the two.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012  # Gymnasium declares it for instances
+
+    def __init__(
+        self,
+        cases: Cases | Scene | None = None,
+        *,
+        reward: Reward = "makespan",
+        masked: Masked = "nearest",
+        **ranges: Any,
+    ) -> None:
+        """Of cases, each drawn anew; or of one scene, which is the same each time, luck included.
+
+        In place of cases, their ranges can be given: `slots`, `trials`, `spread` … as `Cases` has them.
+
+        `reward` "makespan" is minus the ratio of makespan and bound, given in the end; "steps" is the share
+        of it that has passed since the last decision, given at once: the sum is the same. `masked` says what
+        becomes of an action that is masked. "nearest" is for agents that know no masks: it stands for the one
+        with the nearest number of steps that is not masked. "refuse" makes it an error.
+        """
+        _check("reward", reward, get_args(Reward))
+        _check("masked", masked, get_args(Masked))
+        self._cases = _cases(cases, ranges)
+        self._in_the_end, self._refuses = reward == "makespan", masked == "refuse"
+        self._case: Case | None = None
+        self._questions: Questions | None = None
+        self.action_space = spaces.Discrete(CANDIDATES)
+        self.observation_space = spaces.Box(-LIMIT, LIMIT, (CANDIDATES * FEATURES,), np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin to rehearse another case. There are no options."""
+        super().reset(seed=seed)
+        if options:
+            raise InputError(f"unknown option {next(iter(options))!r}; reset takes a seed, and no options")
+        self._case = self._cases.draw(self.np_random) if isinstance(self._cases, Cases) else self._cases
+        self._questions = Questions(self._case)
+        self._rewarded_s = 0.0
+        return self._observation(), self._info()
+
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Decide about a slot."""
+        if self._questions is None or self._case is None or self._due is None:
+            raise ResetNeeded("no decision is due: begin an episode with reset() first")
+        self._questions.answer(self._meant(action, self._due))
+        reward = self._reward(self._questions.state.now_s, self._case.bound_s)
+        return self._observation(), reward, self._due is None, False, self._info()
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions there are now, by the name that sb3-contrib asks for."""
+        return np.zeros(CANDIDATES, np.bool_) if self._due is None else self._due.allowed.copy()
+
+    @property
+    def _due(self) -> Question | None:
+        return None if self._questions is None else self._questions.due
+
+    def _meant(self, action: np.int64 | int, question: Question) -> int:
+        """The position of a candidate."""
+        if action in self.action_space:
+            if question.allowed[action]:
+                return int(action)
+            if not self._refuses:
+                return question.nearest(int(action))
+        raise InvalidAction(
+            f"action {action}: not among the {question.allowed.sum()} of {CANDIDATES} that slot "
+            f'{question.slot} has now; choose one that info["action_mask"] allows, or make the environment '
+            'with masked="nearest"'
+        )
+
+    def _reward(self, now_s: float, bound_s: float) -> float:
+        """For the time since the last one."""
+        if self._in_the_end and self._due is not None:
+            return 0.0
+        since_s, self._rewarded_s = self._rewarded_s, now_s
+        return (since_s - now_s) / bound_s
+
+    def _observation(self) -> Observation:
+        if self._due is None:
+            return np.zeros(CANDIDATES * FEATURES, np.float32)
+        return self._due.features.ravel().clip(-LIMIT, LIMIT)
+
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = {"action_mask": self.action_masks().astype(np.int8)}
+        if self._questions is None or self._case is None:
+            return info
+        now_s, bound_s = self._questions.state.now_s, self._case.bound_s
+        if self._due is None:
+            return {**info, "makespan_s": now_s, "bound_s": bound_s, "ratio": now_s / bound_s}
+        return {**info, "slot": self._due.slot, "now_s": now_s}
+
+
+def _cases(given: Cases | Scene | None, ranges: dict[str, Any]) -> Cases | Case:
+    """What episodes are drawn from, or the only one."""
+    for name in ranges:
+        _check("argument", name, ["cases", "reward", "masked", *(field.name for field in fields(Cases))])
+    if given is None:
+        return Cases(**ranges)
+    if not isinstance(given, Cases | Scene):
+        raise InputError(f"cases: {given!r} is neither Cases nor a Scene; give one, or ranges by their names")
+    if ranges:
+        raise InputError(f"cases and {', '.join(ranges)} are both given; leave one of them out")
+    return Case(given) if isinstance(given, Scene) else given
+
+
+def _check(what: str, given: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if given not in names:
+        raise InputError(unknown(what, given, names))
+
+
+if ID not in gymnasium.registry:  # registering twice, as a reload would, is a warning
+    gymnasium.register(ID, entry_point=f"{__name__}:{Place.__name__}")

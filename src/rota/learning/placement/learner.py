@@ -1,0 +1,163 @@
+"""REINFORCE on random slots and populations, from where it was stopped if it was.
+
+An update draws cases and rehearses each several times, side by side: once doing what seems best, and then
+with a few decisions drawn. Those after which all took less long become more likely. What is kept in the end
+is the network that was best, on the way, on cases that are set aside.
+"""
+
+import io
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rota.core.atomic import written
+from rota.core.errors import InputError
+from rota.core.workers import side_by_side
+from rota.learning.adam import adam_arrays, restore_adam
+from rota.learning.placement.config import PlacementConfig
+from rota.learning.placement.history import Row
+from rota.learning.placement.network import Scorer
+from rota.learning.placement.rollout import Group, Lesson, Trial, learn_from, tried
+from rota.policies.allocation.agent import Singles
+from rota.training.stopping import stopping
+
+CHECKPOINT = "checkpoint.npz"
+CHECKPOINT_EVERY_S = 10.0
+FALLS = 0.6
+"""Of learning, at the end: the share in which the rate falls to nothing."""
+TRIED, EVERY = 96, 20
+"""On so many cases that are set aside the network is tried, after so many updates."""
+WORSE = 1.03
+"""By what factor a case may take longer than at the beginning before that counts against a network."""
+ASIDE = (0, 1)
+"""Follows the number of a case in its seed; seeds of learning have another length."""
+
+
+class Learner:
+    """An agent that is being learned."""
+
+    def __init__(self, config: PlacementConfig, folder: Path, fingerprint: str) -> None:
+        self.config, self.folder, self._fingerprint = config, folder, fingerprint
+        self.network = Scorer(config.hidden, config.seed)
+        self.optimizer = torch.optim.Adam(self.network.parameters())
+        self.rows: list[Row] = []
+        self.seconds = 0.0
+        self.first: list[float] = []
+        """How long cases that were set aside took at the beginning."""
+        self.kept, self.kept_score = self._parameters, inf
+        """The network that was best on them."""
+
+    def learn(self, workers: int, on_update: Callable[[Row], None] | None = None) -> None:
+        """All updates that are left. Ctrl-C saves between two updates."""
+        began_s = time.perf_counter() - self.seconds
+        saved_s = time.perf_counter()
+        with side_by_side(workers) as learn_all, stopping() as stop:
+            if not self.first:
+                self._try_out(learn_all)
+            while len(self.rows) < self.config.updates:
+                row = self._update(learn_all, began_s)
+                if len(self.rows) % EVERY == 0 or len(self.rows) == self.config.updates:
+                    self._try_out(learn_all)
+                if stop.asked or time.perf_counter() - saved_s > CHECKPOINT_EVERY_S:
+                    self.save()
+                    saved_s = time.perf_counter()
+                if stop.asked:
+                    raise KeyboardInterrupt
+                if on_update is not None:
+                    on_update(row)
+        with torch.no_grad():
+            for own, kept in zip(self.network.parameters(), self.kept, strict=True):
+                own.copy_(torch.from_numpy(kept))
+
+    @property
+    def _parameters(self) -> tuple[Singles, ...]:
+        return tuple(each.detach().numpy().copy() for each in self.network.parameters())
+
+    def _try_out(self, try_all: Any) -> None:
+        """Keep the network as it is, if it is better than those before.
+
+        What counts is how much longer cases take than at the beginning, on average; and the worst one, beyond
+        what is allowed.
+        """
+        trial = Trial(self.config.cases, self.config.hidden, self._parameters, ())
+        seeds = [(self.config.seed, number, *ASIDE) for number in range(TRIED)]
+        ratios = try_all(tried, [replace(trial, seed=seed) for seed in seeds])
+        self.first = self.first or ratios
+        longer = np.array(ratios) / np.array(self.first)
+        score = float(longer.mean() + max(0.0, longer.max() - WORSE))
+        if score < self.kept_score:
+            self.kept, self.kept_score = trial.parameters, score
+
+    def _update(self, learn_all: Any, began_s: float) -> Row:
+        config, number = self.config, len(self.rows)
+        to_go = 1.0 - number / config.updates
+        asked = Group(
+            config.cases, config.hidden, self._parameters, (), config.episodes_per_case, config.drawn,
+            config.entropy * to_go,
+        )  # fmt: skip
+        seeds = [(config.seed, number, case) for case in range(config.cases_per_update)]
+        lessons = learn_all(learn_from, [replace(asked, seed=seed) for seed in seeds])
+        lr = config.lr * min(1.0, to_go / FALLS)
+        self._step(lessons, lr)
+        self.seconds = time.perf_counter() - began_s
+        decisions = sum(lesson.decisions for lesson in lessons)
+        ratio = float(np.mean([lesson.ratio for lesson in lessons]))
+        entropy = sum(lesson.entropy for lesson in lessons) / max(1, sum(lesson.drawn for lesson in lessons))
+        row = Row(number + 1, round(self.seconds, 2), decisions, ratio, entropy, lr)
+        self.rows.append(row)
+        return row
+
+    def _step(self, lessons: list[Lesson], lr: float) -> None:
+        """In the direction of the mean over all decisions that were drawn."""
+        drawn = max(1, sum(lesson.drawn for lesson in lessons))
+        gradients = zip(*(lesson.gradient for lesson in lessons), strict=True)
+        for parameter, each in zip(self.network.parameters(), gradients, strict=True):
+            parameter.grad = torch.from_numpy(np.sum(each, axis=0) / np.float32(drawn))
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+
+    # ── stopping and going on ───────────────────────────────────────────────────────────────────────────────
+
+    def save(self) -> None:
+        """Keep all that exact resumption needs."""
+        kept: dict[str, Any] = {
+            f"weights/{name}": values.numpy() for name, values in self.network.state_dict().items()
+        }
+        kept |= adam_arrays(self.optimizer)
+        kept |= {f"kept/{number}": values for number, values in enumerate(self.kept)}
+        kept |= {"first": np.array(self.first), "kept_score": np.array(self.kept_score)}
+        stream = io.BytesIO()
+        np.savez(stream, rows=np.array(self.rows), kept=np.array(self._fingerprint), **kept)
+        with written(self.folder / CHECKPOINT) as file:
+            file.write(stream.getvalue())
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint, if there is one of the same learning."""
+        path = self.folder / CHECKPOINT
+        if not path.exists():
+            return
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
+                if str(found["kept"]) != self._fingerprint:
+                    return
+                arrays = {name: torch.from_numpy(found[name]) for name in found.files if "/" in name}
+                self.first, self.kept_score = found["first"].tolist(), float(found["kept_score"])
+                self.rows = [
+                    Row(int(row[0]), row[1], int(row[2]), *row[3:]) for row in found["rows"].tolist()
+                ]
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path}: cannot be read ({error}); delete it to begin anew") from None
+        self.kept = tuple(arrays.pop(f"kept/{number}").numpy() for number in range(len(self.kept)))
+        weights = {name.removeprefix("weights/"): v for name, v in arrays.items() if name.startswith("w")}
+        self.network.load_state_dict(weights)
+        restore_adam(self.optimizer, arrays)
+        self.seconds = self.rows[-1].seconds if self.rows else 0.0

@@ -1,0 +1,150 @@
+"""How good a placement agent is beside the rules, and the file of it: light to read."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rota.core.atomic import written
+from rota.core.errors import InputError
+from rota.core.table import Floats
+
+FILE = "evaluation.json"
+FORMAT, VERSION = "rota placement evaluation", 1
+AGENT = "learned"
+BEHIND = 0.02
+"""Who takes so much longer than the best other rule is behind."""
+AGAIN = "evaluate again: rota evaluate --agent DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One population on some slots at one dispatch cost. Makespans by lower bound, means over luck."""
+
+    number: int
+    slots: int
+    trials: int
+    spread: float
+    """How many times as fast as the slowest slot the fastest is."""
+    dispatch: float
+    """In intervals of a slot of speed 1."""
+    ratios: dict[str, float]
+    """By allocation."""
+    shuffled: float
+    """Of the agent with its weights shuffled."""
+
+    @property
+    def best_other(self) -> float:
+        """Of the best rule."""
+        return min(ratio for name, ratio in self.ratios.items() if name != AGENT)
+
+    @property
+    def behind(self) -> float:
+        """How much longer the agent takes than the best rule, as a share; less than 0 if it is ahead."""
+        return self.ratios[AGENT] / self.best_other - 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that was tried."""
+
+    tried: tuple[Tried, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the allocations."""
+        return list(self.tried[0].ratios)
+
+    @property
+    def dispatches(self) -> list[float]:
+        """The dispatch costs that were tried."""
+        return sorted({each.dispatch for each in self.tried})
+
+    def at(self, dispatch: float) -> "Comparison":
+        """What was tried at one dispatch cost."""
+        return Comparison(tuple(each for each in self.tried if each.dispatch == dispatch))
+
+    def ratios(self, name: str) -> Floats:
+        """Of one allocation, case by case."""
+        return np.array([each.ratios[name] for each in self.tried])
+
+    @property
+    def shuffled(self) -> Floats:
+        """Of the agent with its weights shuffled, case by case."""
+        return np.array([each.shuffled for each in self.tried])
+
+    @property
+    def behind(self) -> Floats:
+        """How much longer the agent takes than the best rule of each case."""
+        return np.array([each.behind for each in self.tried])
+
+    def longer(self, name: str) -> float:
+        """How much longer a rule takes than the agent, as a share; mean over cases."""
+        return float(np.mean(self.ratios(name) / self.ratios(AGENT)) - 1.0)
+
+    @property
+    def shuffling_costs(self) -> float:
+        """How much longer the agent takes with its weights shuffled, as a share; mean over cases."""
+        return float(np.mean(self.shuffled / self.ratios(AGENT)) - 1.0)
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values, without the single cases."""
+        others = [name for name in self.names if name != AGENT]
+        return {
+            "cases": len(self.tried),
+            "ratio": {name: self._ratio(name) for name in self.names},
+            "behind_best_other": {
+                "mean": float(self.behind.mean()),
+                "worst": float(self.behind.max()),
+                f"share_over_{BEHIND:g}": float((self.behind > BEHIND).mean()),
+            },
+            "others_take_longer": {name: self.longer(name) for name in others},
+            "shuffling_costs": self.shuffling_costs,
+        }
+
+    def _ratio(self, name: str) -> dict[str, Any]:
+        found = self.ratios(name)
+        by_dispatch = {f"{cost:g}": float(self.at(cost).ratios(name).mean()) for cost in self.dispatches}
+        return {"mean": float(found.mean()), "worst": float(found.max()), "by_dispatch": by_dispatch}
+
+    def to_json(self) -> dict[str, Any]:
+        return self.summary() | {"tried": [asdict(each) for each in self.tried]}
+
+
+def write_comparison(folder: Path, found: Comparison, command: str) -> None:
+    """Write what was tried, or replace what is there."""
+    facts = {"format": FORMAT, "version": VERSION, "command": command, **found.to_json()}
+    with written(folder / FILE) as stream:
+        stream.write((json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_comparison(folder: Path) -> tuple[Comparison, str]:
+    """What was written, and the command that did."""
+    path = folder / FILE
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        if (found["format"], found["version"]) != (FORMAT, VERSION):
+            raise ValueError("of another format or version")
+        return Comparison(tuple(_tried(found["tried"]))), str(found["command"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: cannot be read ({error!r}); {AGAIN}") from None
+
+
+def is_comparison(file: Path) -> bool:
+    """Whether a file says how good a placement agent is, not an agent of another kind."""
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("format") == FORMAT
+
+
+def _tried(rows: Iterable[dict[str, Any]]) -> Iterator[Tried]:
+    for row in rows:
+        each = Tried(**row)
+        if AGENT not in each.ratios or len(each.ratios) < 2:
+            raise ValueError(f"case {each.number}: the agent and a rule are not both there")
+        yield each

@@ -1,0 +1,137 @@
+"""Rehearsals in which an agent draws what it does, and what it learns from them."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rota.learning.placement.cases import STEP_S, Case, Cases
+from rota.learning.placement.kernels import episode
+from rota.learning.placement.network import Scorer
+from rota.policies.allocation.agent import Singles, Weights
+from rota.replay.population.weather import normals
+
+PARTS = 160
+"""Of a trial for which there is noise; those after them have the same again."""
+MOST = 5.0
+"""An episode that took so many per cent longer or less long is told from no other beyond."""
+
+
+class Episode(NamedTuple):
+    """What was seen and done where it was drawn, and how long all took, as a multiple of the bound."""
+
+    features: Singles
+    allowed: NDArray[np.bool_]
+    chosen: NDArray[np.int64]
+    decisions: int
+    """All of them, also those that were not drawn."""
+    ratio: float
+
+
+def play(case: Case, weights: Weights, seed: int = 0, share: float = 0.0) -> Episode:
+    """One rehearsal in which a share of the decisions is drawn; the others are what seems best."""
+    scene, trials = case.scene, len(case.scene.hypers)
+    features, allowed, chosen, decisions, makespan_s, first_s = episode(
+        np.array([slot.speed for slot in scene.fleet.slots]), (scene.terms.steps, scene.terms.interval),
+        scene.costs.dispatch_s, STEP_S, scene.weather.noise, normals(scene.weather, trials, PARTS),
+        np.array(case.good_at or (np.inf,) * trials), bool(case.good_at), weights, seed, share,
+    )  # fmt: skip
+    ratio = (first_s if case.good_at else makespan_s) / case.bound_s
+    return Episode(features, allowed, chosen, decisions, ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A case that is rehearsed several times, with the same luck, to learn from."""
+
+    cases: Cases
+    hidden: int
+    parameters: tuple[Singles, ...]
+    """Of the network as it is."""
+    seed: tuple[int, ...]
+    episodes: int
+    drawn: float
+    """Decisions of an episode, on average."""
+    entropy: float
+
+
+class Lesson(NamedTuple):
+    """What a group says: sums over the decisions that were drawn."""
+
+    gradient: tuple[Singles, ...]
+    entropy: float
+    drawn: int
+    decisions: int
+    ratio: float
+    """Of the episode in which nothing was drawn."""
+
+
+def learn_from(group: Group) -> Lesson:
+    """Rehearse, and see which way the weights should go."""
+    torch.set_num_threads(1)
+    network = _network(group.hidden, group.parameters)
+    random = np.random.default_rng(group.seed)
+    case = group.cases.draw(random)
+    best, episodes = rehearsed(case, network.weights, group, random)
+    entropy = _backward(network, episodes, worth(best, episodes), group.entropy)
+    gradient = tuple(each.grad.numpy() for each in network.parameters() if each.grad is not None)
+    drawn = sum(len(episode.chosen) for episode in episodes)
+    decisions = best.decisions + sum(episode.decisions for episode in episodes)
+    return Lesson(gradient, entropy, drawn, decisions, best.ratio)
+
+
+def rehearsed(
+    case: Case, weights: Weights, group: Group, random: np.random.Generator
+) -> tuple[Episode, list[Episode]]:
+    """An episode of what seems best, and others in which a few decisions are drawn."""
+    best = play(case, weights)
+    seeds = random.integers(2**32, size=group.episodes).tolist()
+    return best, [play(case, weights, seed, group.drawn / best.decisions) for seed in seeds]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A case that is set aside, to see how good the network is as it is."""
+
+    cases: Cases
+    hidden: int
+    parameters: tuple[Singles, ...]
+    seed: tuple[int, ...]
+
+
+def tried(trial: Trial) -> float:
+    """How long it takes when what seems best is done, as a multiple of the bound."""
+    network = _network(trial.hidden, trial.parameters)
+    return play(trial.cases.draw(np.random.default_rng(trial.seed)), network.weights).ratio
+
+
+def worth(best: Episode, episodes: list[Episode]) -> Singles:
+    """Of each decision that was drawn: by how many per cent sooner all was done in its episode than in the
+    others, of what the episode of what seems best took."""
+    gained = np.clip([100.0 * (1.0 - each.ratio / best.ratio) for each in episodes], -MOST, MOST)
+    others = (gained.sum() - gained) / (len(episodes) - 1)
+    counts = [len(episode.chosen) for episode in episodes]
+    return np.repeat(gained - others, counts).astype(np.float32)
+
+
+def _network(hidden: int, parameters: tuple[Singles, ...]) -> Scorer:
+    network = Scorer(hidden, seed=0)
+    with torch.no_grad():
+        for own, given in zip(network.parameters(), parameters, strict=True):
+            own.copy_(torch.from_numpy(given))
+    return network
+
+
+def _backward(network: Scorer, episodes: list[Episode], values: Singles, weight: float) -> float:
+    """Gradients of the sum over decisions; returns the sum of their entropies."""
+    features = torch.from_numpy(np.concatenate([episode.features for episode in episodes]))
+    allowed = torch.from_numpy(np.concatenate([episode.allowed for episode in episodes]))
+    chosen = torch.from_numpy(np.concatenate([episode.chosen for episode in episodes]))
+    logs = network(features, allowed)
+    made = logs.gather(1, chosen.unsqueeze(1)).squeeze(1)
+    entropy = -(logs.exp() * logs.masked_fill(~allowed, 0.0)).sum()
+    loss = -(torch.from_numpy(values) * made).sum() - weight * entropy
+    loss.backward()
+    return float(entropy.item())

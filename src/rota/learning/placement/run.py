@@ -1,0 +1,113 @@
+"""From a configuration to the files of an agent that places trials.
+
+agent.json, weights.npz   the agent
+updates.csv, tensorboard  how learning went
+evaluation.json           how good it is where nobody has learned
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rota.config.bind import bind
+from rota.core.errors import InputError
+from rota.learning.learner import one_thread
+from rota.learning.placement.config import PlacementConfig
+from rota.learning.placement.history import EVENTS, Row, write_events, write_history
+from rota.learning.placement.learner import CHECKPOINT, Learner
+from rota.learning.placement.outcome import Comparison, write_comparison
+from rota.policies.allocation.agent import FACTS, VERSION, Weights, read_about, write_agent
+from rota.policies.allocation.learned import FEATURES
+from rota.policies.allocation.outlook import CANDIDATES
+from rota.recordings.provenance import provenance
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRun:
+    """One agent to learn, in a folder of its own."""
+
+    config: PlacementConfig
+    folder: Path
+
+    @property
+    def digest(self) -> str:
+        """Of all that decides what the agent becomes; on how many cases it is tried does not."""
+        config = asdict(replace(self.config, tests=1))
+        text = json.dumps([config, VERSION, FEATURES, CANDIDATES])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def learned(self) -> bool:
+        """Whether this very agent is there."""
+        return is_there(self.folder) and read_about(self.folder).get("digest") == self.digest
+
+    @property
+    def tried(self) -> bool:
+        """Whether this very agent is there, tried on as many cases."""
+        return self.learned and config_of(self.folder).tests == self.config.tests
+
+    def refuse_another(self) -> None:
+        """What was learned in another way is not written over."""
+        if is_there(self.folder) and not self.learned:
+            raise InputError(
+                f"{self.folder}: another agent is there (learned in another way); "
+                "give another folder with --out, or --again to learn anew"
+            )
+
+    def begin(self, *, again: bool) -> Learner:
+        """What learns it, from where it was stopped; from the start if it is to be learned again."""
+        if again:
+            (self.folder / CHECKPOINT).unlink(missing_ok=True)
+        learner = Learner(self.config, self.folder, self.digest)
+        learner.resume()
+        return learner
+
+
+def is_there(folder: Path) -> bool:
+    """Whether an agent is there, this or another."""
+    return (folder / FACTS).is_file()
+
+
+def config_of(folder: Path) -> PlacementConfig:
+    """What an agent was learned with; the defaults where it does not say."""
+    return bind(PlacementConfig, read_about(folder).get("config", {}), folder / FACTS)
+
+
+def learn(learner: Learner, workers: int, on_update: Callable[[Row], None] | None = None) -> None:
+    """All updates that are left, and keep what came of them."""
+    with one_thread():
+        learner.learn(workers, on_update)
+        learner.save()
+
+
+def about(run: PlacementRun, learner: Learner, command: str) -> dict[str, Any]:
+    """What an agent's file says of how it was learned."""
+    made = provenance(device="cpu", seed=run.config.seed, command=command, libraries=("torch", "numpy"))
+    return {
+        "digest": run.digest,
+        "updates": len(learner.rows),
+        "decisions": sum(row.decisions for row in learner.rows),
+        "seconds": round(learner.seconds, 3),
+        "provenance": made.to_json(),
+    }
+
+
+def finish(run: PlacementRun, learner: Learner, found: Comparison, command: str) -> None:
+    """Write the agent, `agent.json` last; what was kept to go on from is deleted."""
+    shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
+    write_history(run.folder, learner.rows)
+    write_events(run.folder, learner.rows)
+    write_tried(run, learner.network.weights, about(run, learner, command), found, command)
+    (run.folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def write_tried(
+    run: PlacementRun, weights: Weights, facts: dict[str, Any], found: Comparison, command: str
+) -> None:
+    """Write an agent with how good it is."""
+    write_comparison(run.folder, found, command)
+    write_agent(run.folder, weights, {**facts, "config": asdict(run.config), "evaluation": found.summary()})

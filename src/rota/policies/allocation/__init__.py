@@ -1,0 +1,1 @@
+"""Which trials on this idle slot, for how many steps?"""

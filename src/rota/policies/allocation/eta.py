@@ -1,0 +1,75 @@
+"""ETA: lists as long as the slowest slot needs for one trial."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil, floor, inf
+from typing import Literal
+
+import numpy as np
+
+from rota.core.population.decisions import Hand
+from rota.core.population.view import View
+from rota.policies.allocation.allotment import Split, original_shares
+
+SHORTEST_S = 1e-6
+"""That the original takes a trial to last."""
+
+HAIR = 1e-9
+"""By which smoothing may be off a whole number."""
+
+Rounding = Literal["ceil", "round", "floor"]
+ROUND: dict[str, Callable[[float], int]] = {"ceil": ceil, "round": round, "floor": floor}
+
+
+@dataclass(frozen=True, slots=True)
+class Eta:
+    """A slot k times as fast as the slowest in use gets k trials at a time; one never used gets one."""
+
+    rounding: Rounding = "ceil"
+    """Of k. Rounded up, a slot hardly faster than the slowest gets two trials and takes twice as long: 0.6 %
+    longer in all than with `round` if dispatching is free, but 2 to 9 % less if it costs a tenth to a half of
+    a second, on random clusters."""
+    split: Split = "gpa"
+    """Of the original, which gives nothing to slots without a share."""
+    fastest_first: bool = True
+    """Of idle slots, so that a slow one gets the last trials only if nobody else is idle; else whoever has
+    been idle for longest."""
+    original: bool = False
+    """As the original: one list per slot that became idle, times of the last list, rounded up."""
+
+    def hand_out(self, view: View) -> Iterator[Hand]:
+        if self.original:
+            yield from self._originally(view)
+            return
+        while view.idle and view.waiting:
+            step_s = view.paces.step_s[:, view.kind[view.waiting[0]]]
+            slot = min(view.idle, key=step_s.__getitem__) if self.fastest_first else view.idle[0]
+            yield Hand(slot, view.first(self._length(view, slot, step_s)))
+
+    def _length(self, view: View, slot: int, step_s: np.ndarray) -> int:
+        """By smoothed seconds per step, of the slots that are there and not given up."""
+        known = view.usable & (view.trial_s < inf)
+        if not known[slot]:
+            return 1
+        times = float(step_s[known].max() / step_s[slot])
+        return max(1, round(times) if abs(times - round(times)) < HAIR else ROUND[self.rounding](times))
+
+    def _originally(self, view: View) -> Iterator[Hand]:
+        """Each report starts one list at most; a slot without a share ends the round."""
+        share = original_shares(view, self.split)
+        for _ in range(view.freed):
+            slot = self._next(view, share)
+            if slot is None or not view.waiting:
+                return
+            yield Hand(slot, view.first(self._original_length(view, slot)))
+
+    def _next(self, view: View, share: list[int]) -> int | None:
+        """Who has been idle for longest. SPA leaves slots without a share out, GPA trips over them."""
+        idle = [slot for slot in view.idle if share[slot] or self.split == "gpa"]
+        return idle[0] if idle and share[idle[0]] else None
+
+    def _original_length(self, view: View, slot: int) -> int:
+        if view.trial_s[slot] == inf:
+            return 1
+        slowest_s = float(view.trial_s[view.trial_s < inf].max())
+        return max(1, ceil(max(SHORTEST_S, slowest_s) / max(SHORTEST_S, float(view.trial_s[slot]))))

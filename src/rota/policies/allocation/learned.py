@@ -1,0 +1,179 @@
+"""A small network that was taught by REINFORCE to place trials.
+
+It sees each list that could be handed to an idle slot by what would follow from it, in shares of the time
+until all would be done: so it is indifferent to order, number and units, and serves any slots and trials.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.compiled import kernel
+from rota.core.errors import InputError
+from rota.core.population.decisions import Hand
+from rota.core.population.view import View
+from rota.policies.allocation.agent import AGAIN, SHIPPED, Singles, read_weights
+from rota.policies.allocation.finish import PATIENCE, SLACK, choose
+from rota.policies.allocation.outlook import (
+    ALL_DONE,
+    BEHIND,
+    CANDIDATES,
+    DONE,
+    ENDS,
+    FIRST,
+    IN_A_ROW,
+    LAST,
+    LISTS,
+    MEAN,
+    MOVES,
+    NOTHING,
+    REST,
+    STEPS,
+    TRIALS,
+    UNDONE,
+    Outlook,
+    fastest_first,
+)
+
+FAR = 2.0
+FEATURES = 29
+LATE, ADVISED = 0, 26
+"""The features that say by how much later all would be done than with the best list, and whether the rule
+`finish` would choose this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Hands out the list that the agent finds best."""
+
+    agent: Path | None = None
+    """The folder of the agent; the shipped one if not given."""
+    careful: bool = True
+    """Do as `finish` does while nodes are gone, or slots are far from as fast as they were said to be: from
+    such no agent has learned."""
+
+    def __post_init__(self) -> None:
+        if read_weights(self.agent or SHIPPED).a.shape[0] != FEATURES:
+            raise InputError(f"{self.agent or SHIPPED}: an agent of another version of rota; {AGAIN}")
+
+    def hand_out(self, view: View) -> Iterator[Hand]:
+        weights = read_weights(self.agent or SHIPPED)
+        for slot in fastest_first(view):
+            if not view.waiting:
+                return
+            outlook = Outlook(view, slot)
+            if self.careful and unusual(view):
+                chosen = choose(outlook.candidates, view.terms.interval, SLACK, PATIENCE)
+            else:
+                chosen = int(np.argmax(scores(*seen(view, slot, outlook), weights)))
+            if chosen != NOTHING:
+                yield Hand(slot, outlook.parts(view, chosen))
+
+
+def unusual(view: View) -> bool:
+    """Whether a node is gone, or a slot takes twice or half as long as it should."""
+    off = view.paces.step_s / view.paces.expected_s
+    return bool(not view.up.all() or off.max() > FAR or off.min() < 1.0 / FAR)
+
+
+def seen(view: View, slot: int, outlook: Outlook) -> tuple[Singles, NDArray[np.bool_]]:
+    """What the agent sees of each candidate, and which there are."""
+    features = np.zeros((CANDIDATES, FEATURES), np.float32)
+    allowed = np.zeros(CANDIDATES, np.bool_)
+    describe(
+        features, allowed, outlook.candidates, outlook.about, slot, view.paces.step_s, view.paces.spread,
+        view.up, view.retired, int(view.kind[outlook.waiting[0]]), outlook.suits, len(view.waiting),
+        len(view.idle), view.terms.interval, view.costs.dispatch_s,
+    )  # fmt: skip
+    return features, allowed
+
+
+@kernel
+def describe(  # type: ignore[no-untyped-def]
+    features, allowed, candidates, about, slot, pace, spread, up, retired, kind, suits, waiting, idle,
+    interval, dispatch_s,
+):  # fmt: skip
+    """Fill in what is seen, and which candidates there are: each list once."""
+    fastest, total, usable, faster, ahead, meanwhile = inf, 0.0, 0, 0, 0.0, 0
+    mine = pace[slot, kind]
+    for j in range(len(pace)):
+        if up[j] and not retired[j]:
+            fastest = min(fastest, pace[j, kind])
+            total += 1.0 / pace[j, kind]
+            usable += 1
+            meanwhile += int(mine / pace[j, kind]) if j != slot else 0
+            faster += pace[j, kind] < mine
+            ahead += (1.0 / pace[j, kind]) if pace[j, kind] < mine else 0.0
+    soonest = candidates[:, ALL_DONE].min()
+    horizon = max(about[DONE], 1e-9)
+    undone, mean = about[UNDONE], max(about[MEAN], 1.0)
+    advised = choose(candidates, interval, SLACK, PATIENCE)
+    if suits == 0 and advised > LISTS:
+        advised -= LISTS  # the same list
+    interval_s = interval * mine
+    for c in range(len(candidates)):
+        row, f = candidates[c], features[c]
+        allowed[c] = row[ALL_DONE] < inf
+        for other in range(1 if c <= LISTS or suits == 0 else LISTS + 1, c):
+            if candidates[other, STEPS] == row[STEPS]:
+                allowed[c] = False
+        if not allowed[c]:
+            continue
+        late = min(3.0, (row[ALL_DONE] - soonest) / horizon)
+        f[LATE] = late
+        f[1] = np.log1p(30.0 * late)
+        f[2] = min(3.0, row[ENDS] / horizon)
+        f[3] = min(3.0, (row[LAST] - horizon) / horizon)
+        f[4] = row[MOVES] / max(row[ENDS], 1e-9)
+        f[5] = np.log2(max(row[STEPS], 1.0) / interval) / 4.0 if c > NOTHING else 0.0
+        f[6] = 1.0 if c == NOTHING else 0.0
+        f[7] = 1.0 if 0 < row[STEPS] < interval else 0.0
+        f[8] = 1.0 if c > LISTS else 0.0
+        f[9] = row[TRIALS] / waiting
+        f[10] = np.log(fastest / mine) / 3.0
+        f[11] = 1.0 / mine / total
+        f[12] = np.log(waiting / usable) / 3.0
+        f[13] = idle / usable
+        f[14] = np.log1p(dispatch_s / interval_s)
+        f[15] = np.log(horizon / interval_s) / 4.0
+        f[16] = np.log(horizon / (interval * fastest)) / 4.0
+        f[17] = min(1.0, dispatch_s / horizon)
+        f[18] = np.sqrt(spread[slot].mean()) * 5.0
+        f[19] = min(3.0, (row[ALL_DONE] - horizon) / horizon)
+        f[20] = np.log(undone / usable) / 2.0
+        f[21] = min(2.0, about[IN_A_ROW] / horizon)
+        f[22] = max(-2.0, min(2.0, (row[FIRST] - mean) / mean)) if c > NOTHING else 0.0
+        f[23] = row[REST] / max(row[REST] + row[STEPS], 1.0)
+        f[24] = faster / usable
+        f[25] = 0.0 if faster == 0 else np.log(ahead / faster * mine) / 3.0
+        f[ADVISED] = 1.0 if c == advised else 0.0
+        f[27] = np.log((1.0 + meanwhile) / (1.0 + about[BEHIND] / interval)) / 3.0
+        f[28] = np.log((1.0 + meanwhile) / (1.0 + about[MEAN] * undone / interval)) / 3.0
+
+
+@kernel
+def scores(features, allowed, weights):  # type: ignore[no-untyped-def]
+    """Candidate → score; minus infinity where there is none."""
+    a, a0, b, b0, c, c0, past = weights
+    found = np.full(len(features), -np.inf, np.float32)
+    one, two = np.empty(len(a0), np.float32), np.empty(len(b0), np.float32)
+    for row in range(len(features)):
+        if allowed[row]:
+            score = c0[0]
+            one[:], two[:] = a0, b0
+            for i in range(len(a)):
+                score += past[0, i] * features[row, i]
+                for j in range(len(one)):
+                    one[j] += features[row, i] * a[i, j]
+            for i in range(len(b)):
+                if one[i] > 0.0:
+                    for j in range(len(two)):
+                        two[j] += one[i] * b[i, j]
+            for j in range(len(two)):
+                score += c[0, j] * max(two[j], np.float32(0.0))
+            found[row] = score
+    return found

@@ -1,0 +1,32 @@
+"""SPA and GPA: the two schedulers that users of the originals know, put together from our parts."""
+
+from typing import NamedTuple
+
+from rota.core.errors import ConfigError, unknown
+from rota.policies.allocation.allotment import Split
+from rota.policies.allocation.era import Era
+from rota.policies.allocation.eta import Eta
+from rota.policies.population import Allocation, Retirement
+from rota.policies.retirement import RetireSlowest
+
+NAMED: dict[str, tuple[Split, bool]] = {"spa": ("spa", False), "gpa": ("gpa", True)}
+"""Name → how trials are shared out, and whether slots retire."""
+MODES = {"ERA": Era, "ETA": Eta}
+
+
+class Pieces(NamedTuple):
+    """Of a policy."""
+
+    allocation: Allocation
+    retirement: Retirement | None
+
+
+def named(name: str, mode: str = "ERA", *, original: bool = False) -> Pieces:
+    """What a name and a `--mode` stand for; with `original`, as the originals have it, defects included."""
+    if name.lower() not in NAMED:
+        raise ConfigError(unknown("scheduler", name, NAMED))
+    if mode.upper() not in MODES:
+        raise ConfigError(unknown("mode", mode, MODES))
+    split, retires = NAMED[name.lower()]
+    allocation = MODES[mode.upper()](split=split, original=original)
+    return Pieces(allocation, RetireSlowest(original=original) if retires else None)

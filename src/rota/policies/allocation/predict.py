@@ -1,0 +1,101 @@
+"""Seconds per step of what was never measured, from parameter count, batch size and device.
+
+    ln(seconds) = device + a·ln(parameters) + b·ln(batch size) + own
+
+by least squares, in two steps. What batch size does (b) is found by comparing each network with itself, on
+one device: large networks tend to have small batches, and would otherwise hide it. Then a plane is laid
+through the means of networks: device and a. `own` is how far a network is off the plane, since not its number
+of parameters alone counts. So one that was measured with another batch size, or on another device, is
+predicted much better than one that was never seen, for which `own` is 0.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from typing import NamedTuple
+
+import numpy as np
+
+from rota.core.errors import InputError
+from rota.core.table import Floats
+
+
+class Asked(NamedTuple):
+    """What is to be predicted, or was measured."""
+
+    network: str
+    parameters: int
+    batch_size: int
+    device: str
+
+
+Where = tuple[str, str]
+"""Network and device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """What was found in measurements."""
+
+    batch: float
+    """b above."""
+    parameters: float
+    """a above."""
+    devices: Mapping[str, float]
+    own: Mapping[Where, float]
+
+    @classmethod
+    def fit(cls, measured: Iterable[tuple[Asked, float]]) -> "Predictor":
+        """From seconds per step."""
+        rows = [(asked, log(_checked(asked, step_s))) for asked, step_s in measured]
+        if not rows:
+            raise InputError("seconds per step cannot be predicted: nothing was measured; give measurements")
+        groups: dict[Where, list[tuple[Asked, float]]] = {}
+        for asked, seconds in rows:
+            groups.setdefault((asked.network, asked.device), []).append((asked, seconds))
+        batch = _within(groups.values())
+        means = {where: _mean([seconds - batch * log(asked.batch_size) for asked, seconds in group])
+                 for where, group in groups.items()}  # fmt: skip
+        return cls._plane(batch, [group[0][0] for group in groups.values()], means)
+
+    @classmethod
+    def _plane(cls, batch: float, asked: Sequence[Asked], means: Mapping[Where, float]) -> "Predictor":
+        """Through the means; of many equally good ones, that with the smallest weights."""
+        names = sorted({each.device for each in asked})
+        table = [[log(each.parameters), *(float(each.device == name) for name in names)] for each in asked]
+        weights: Floats = np.linalg.lstsq(np.array(table), np.array(list(means.values())))[0]
+        off = np.array(list(means.values())) - np.array(table) @ weights
+        devices = dict(zip(names, weights[1:].tolist(), strict=True))
+        return cls(batch, float(weights[0]), devices, dict(zip(means, off.tolist(), strict=True)))
+
+    def step_s(self, asked: Asked) -> float:
+        """Predicted. A device that was never measured is taken to be like the average of the others."""
+        device = self.devices.get(asked.device, _mean(list(self.devices.values())))
+        plane = device + self.parameters * log(asked.parameters) + self.batch * log(asked.batch_size)
+        return exp(plane + self._own(asked))
+
+    def _own(self, asked: Asked) -> float:
+        """On this device, or as on others."""
+        here = self.own.get((asked.network, asked.device))
+        anywhere = [off for (network, _), off in self.own.items() if network == asked.network]
+        return here if here is not None else _mean(anywhere or [0.0])
+
+
+def _within(groups: Iterable[Sequence[tuple[Asked, float]]]) -> float:
+    """How seconds grow with batch size inside of groups; in proportion, if no group has two batch sizes."""
+    products = squares = 0.0
+    for group in groups:
+        sizes = np.log([asked.batch_size for asked, _ in group])
+        products += float((sizes - sizes.mean()) @ np.array([seconds for _, seconds in group]))
+        squares += float(((sizes - sizes.mean()) ** 2).sum())
+    return products / squares if squares > 0.0 else 1.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _checked(asked: Asked, step_s: float) -> float:
+    if asked.parameters < 1 or asked.batch_size < 1 or not step_s > 0.0:
+        raise InputError(f"{asked}, {step_s} s: parameters and batch size must be 1 or more, seconds above 0")
+    return step_s

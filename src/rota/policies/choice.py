@@ -1,0 +1,35 @@
+"""Which policies a configuration may name for a population, rehearsed or real."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from rota.core.errors import ConfigError, unknown
+from rota.policies.allocation.named import MODES, NAMED
+from rota.policies.allocation.registry import ALLOCATIONS
+from rota.policies.evolution.registry import EVOLUTIONS
+from rota.policies.retirement import RetireSlowest
+
+PRESETS = tuple(f"{name}-{mode.lower()}" for name in NAMED for mode in MODES)
+"""`spa-era` …: an allocation and what goes with it."""
+
+
+class Choice(Protocol):
+    """What is said about policies."""
+
+    @property
+    def allocations(self) -> tuple[str, ...]: ...
+
+    @property
+    def evolution(self) -> str: ...
+
+    @property
+    def retirement(self) -> RetireSlowest | None: ...
+
+
+def check_names(allocations: Iterable[str], evolution: str) -> None:
+    """Whether there are such policies."""
+    if evolution not in EVOLUTIONS:
+        raise ConfigError(unknown("evolution", evolution, EVOLUTIONS))
+    for name in allocations:
+        if name not in ALLOCATIONS and name not in PRESETS:
+            raise ConfigError(unknown("allocation", name, (*ALLOCATIONS, *PRESETS)))

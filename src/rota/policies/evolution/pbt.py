@@ -1,0 +1,126 @@
+"""Population-based training: who does badly goes on as one who does well, a little differently."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.change import Change
+from rota.core.errors import ConfigError
+from rota.core.population.decisions import Clone, Continue, Hyper
+from rota.core.population.view import Status, View
+from rota.policies.evolution.explore import USUAL, Explorer, Space
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """Networks that grow when they are cloned."""
+
+    probability: float = 0.0
+    """That a clone is also changed."""
+    actions: tuple[str, ...] = ()
+    """What may be done to it: `deepen 0`, `widen 1 64`."""
+    most: int = 3
+    """Changes that a network may have behind it."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.probability <= 1.0 or self.most < 0:
+            raise ConfigError(
+                f"probability is {self.probability}, most {self.most}; give 0 to 1, and 0 or more"
+            )
+        for action in self.actions:
+            if not Change.parse(action).grows:
+                raise ConfigError(f"actions: {action!r} does not grow a network; deepen or widen")
+        if self.probability and not self.actions:
+            raise ConfigError("actions: none; say what may be done: 'deepen 0', 'widen 1 64'")
+
+    def grown(self, changes: tuple[str, ...], random: np.random.Generator) -> tuple[str, ...]:
+        """The same network, or one with a change more. To widen again to the same width changes nothing."""
+        if not self.probability or random.random() >= self.probability or len(changes) >= self.most:
+            return changes
+        useful = [action for action in self.actions if not (action.startswith("widen") and action in changes)]
+        return (*changes, useful[int(random.integers(len(useful)))]) if useful else changes
+
+
+@dataclass(frozen=True, slots=True)
+class Pbt:
+    """Truncation selection: a trial of the lower quantile goes on as one of the upper quantile.
+
+    It takes over the donor's network, weights, optimiser and hyper-parameters, these changed a little. It
+    keeps its own steps, budget and place in the queue. Trials that finished are donors, too. A metric that
+    is not a number after an interval is the worst there is.
+    """
+
+    quantile: float = 0.25
+    """Share of the population that is replaced, and that others are replaced by."""
+    interval: int | None = None
+    """Steps after which a trial is looked at; the interval of its reports if not given."""
+    space: dict[str, Space] = field(default_factory=dict, hash=False)
+    """What hyper-parameters may become; lr and momentum, where trials have them, if not given."""
+    resample: float = 0.25
+    """How probably a hyper-parameter is drawn afresh."""
+    factors: tuple[float, ...] = (0.8, 1.2)
+    """By one of which a number is multiplied, else."""
+    clamp: bool = True
+    """Keep to the bounds; without it factors may lead out of them, as in some originals."""
+    keep: tuple[str, ...] = ()
+    """Hyper-parameters that a trial never takes over."""
+    grow: Grow = field(default_factory=Grow)
+    """Networks that grow when they are cloned."""
+    exploit: bool = True
+    """Take over another's weights; without it a trial that does badly only explores."""
+    explore: bool = True
+    """Change hyper-parameters and networks; without it trials are cloned as they are."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.quantile <= 0.5:
+            raise ConfigError(f"quantile is {self.quantile}; it must be above 0 and at most 0.5")
+        if self.interval is not None and self.interval < 1:
+            raise ConfigError(f"interval is {self.interval}; it must be at least 1")
+        if not 0.0 <= self.resample <= 1.0:
+            raise ConfigError(f"resample is {self.resample}; it must be 0 to 1")
+        if not self.factors or min(self.factors) <= 0.0:
+            raise ConfigError(f"factors are {self.factors}; give at least one, above 0")
+
+    def judge(self, view: View, trial: int) -> Continue | Clone:
+        interval = self.interval or view.terms.interval
+        if view.fresh[trial] < interval:
+            return Continue(trial)
+        diverged = np.isnan(view.metric) & (view.steps >= interval)
+        metric = np.where(diverged, -np.inf, view.metric)
+        metric = np.where(view.status == Status.STOPPED, np.nan, metric)
+        lower, upper = quantiles(metric, self.quantile)
+        better = [donor for donor in upper if metric[donor] > metric[trial] and view.place[donor] >= 0]
+        if trial not in lower or not better:
+            return Continue(trial, looked=True)
+        donor = better[int(view.random.integers(len(better)))] if self.exploit else trial
+        return self._clone(view, trial, donor)
+
+    def _clone(self, view: View, trial: int, donor: int) -> Clone:
+        hyper: Hyper = dict(view.hyper[donor])
+        changes = view.changes[donor]
+        if self.explore:
+            hyper = self._explorer(hyper).explore(hyper, view.random)
+            changes = self.grow.grown(changes, view.random)
+        own = {name: view.hyper[trial][name] for name in self.keep if name in view.hyper[trial]}
+        return Clone(trial, donor, {**hyper, **own}, changes)
+
+    def _explorer(self, hyper: Hyper) -> Explorer:
+        spaces = self.space or {name: space for name, space in USUAL.items() if name in hyper}
+        return Explorer(spaces, self.resample, self.factors, self.clamp)
+
+
+def quantiles(metric: NDArray[np.float64] | Sequence[float], share: float) -> tuple[list[int], list[int]]:
+    """Those that do worst and those that do best, worst first; equals in their order.
+
+    Only trials that were evaluated count. Both are equally many, at least one, and nobody is in both; with
+    fewer than two trials nobody is in either.
+    """
+    values = np.asarray(metric, float)
+    order = np.argsort(values, kind="stable")[: int((~np.isnan(values)).sum())].tolist()
+    if len(order) < 2:
+        return [], []
+    count = min(ceil(share * len(order)), len(order) // 2)
+    return order[:count], order[-count:]

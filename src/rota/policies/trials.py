@@ -1,0 +1,76 @@
+"""What a configuration may say about the trials of a population, rehearsed or real."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Literal
+
+import numpy as np
+
+from rota.core.errors import ConfigError
+from rota.core.population.decisions import Hyper
+from rota.core.population.view import Terms
+from rota.policies.evolution.explore import Space
+
+MOST = 100_000
+FIRST_DRAWS = 2
+"""Tells the seed of first hyper-parameters from those of noise and drift."""
+Choices = Mapping[str, Space | Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsConfig:
+    """Which trials, and how they are trained."""
+
+    trials: int = 20
+    """How many there are."""
+    steps: int = 1000
+    """That each trial gets."""
+    interval: int = 50
+    """Steps after which a trial reports."""
+    target: float = inf
+    """A trial that is as good as this is done, too."""
+    least_advanced_first: bool = True
+    """In the queue; else who reported first."""
+    report: Literal["each", "batch"] = "each"
+    """When the trials of a list report: each when its part is done, or all at the end of the list."""
+    start: dict[str, Space] = field(default_factory=dict)
+    """Hyper-parameter → what trials may begin with, as in `options.pbt.space`; in a simulation, what was
+    recorded if not given."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.trials <= MOST:
+            raise ConfigError(f"trials is {self.trials}; it must be 1 to {MOST:,}")
+        if self.interval > self.steps >= 1:
+            raise ConfigError(
+                f"interval is {self.interval}, but a trial has {self.steps} steps; give at most so many"
+            )
+        self.terms()
+
+    def said(self) -> str:
+        """`20 trials × 1,000 steps`."""
+        return f"{self.trials:,} trials × {self.steps:,} steps"
+
+    def terms(self, attempts: int = 3) -> Terms:
+        return Terms(self.interval, self.steps, self.target, self.least_advanced_first, attempts)
+
+    def choices(self) -> Choices:
+        """Hyper-parameter → what trials may begin with."""
+        return dict(self.start)
+
+    def hypers(self, seed: int) -> tuple[Hyper, ...]:
+        """What each trial begins with."""
+        random = np.random.default_rng((seed, FIRST_DRAWS))
+        choices = self.choices()
+        return tuple(
+            {name: _drawn(choice, random) for name, choice in choices.items()} for _ in range(self.trials)
+        )
+
+
+def _drawn(choice: Space | Sequence[Any], random: np.random.Generator) -> Any:
+    """A list of whole numbers gives whole numbers, whatever TOML and types made of them."""
+    if not isinstance(choice, Space):
+        return choice[int(random.integers(len(choice)))]
+    drawn = choice.draw(random)
+    whole = choice.values and all(value.is_integer() for value in choice.values)
+    return int(drawn) if whole else drawn

@@ -1,0 +1,1 @@
+"""Populations in virtual time."""

@@ -1,0 +1,93 @@
+"""What a configuration may say about the slots of a population, and how it becomes a fleet."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rota.core.cluster import LARGEST, NodeChange
+from rota.core.errors import ConfigError, unknown
+from rota.core.population.fleet import Fleet, Slot, Slowdown
+
+
+@dataclass(frozen=True, slots=True)
+class SlotConfig:
+    """Some equal slots."""
+
+    speed: float
+    """Relative: a step that takes a second at speed 1 takes half a second at speed 2."""
+    count: int = 1
+    """How many of them."""
+    node: str = ""
+    """The node that they are on; each is on one of its own if not given."""
+    switch: int = 0
+    """That the node is at."""
+    device: str = "cpu"
+    """What they are, for people."""
+    speeds: dict[str, float] = field(default_factory=dict)
+    """Kind of trial → speed with it, where that is another."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= LARGEST:
+            raise ConfigError(f"count is {self.count}; it must be 1 to {LARGEST:,}")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeConfig:
+    """A node that leaves or joins."""
+
+    at_s: float
+    node: str
+    what: Literal["leave", "join"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlowdownConfig:
+    """From a moment on a node takes so many times as long as it should."""
+
+    at_s: float
+    node: str
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachinesConfig:
+    """Unequal slots on nodes that may slow down, fail and come back."""
+
+    slots: tuple[SlotConfig, ...]
+    """In this order they are idle at first."""
+    per_trial: int = 1
+    """Slots of a node that a trial takes."""
+    efficiency: float = 1.0
+    """Of a trial that takes several, in each of them."""
+    changes: tuple[ChangeConfig, ...] = ()
+    """Nodes that leave and join; one that joins first is not there before."""
+    slowdowns: tuple[SlowdownConfig, ...] = ()
+    """Nodes that become slower, or as fast again as they were (factor 1)."""
+
+    def __post_init__(self) -> None:
+        self.build()
+
+    def build(self) -> Fleet:
+        """The fleet; what is wrong with it is an error."""
+        switches: dict[str, int] = {}
+        slots: list[Slot] = []
+        for group in self.slots:
+            for _ in range(group.count):
+                node = group.node or f"node{len(switches)}"
+                if switches.setdefault(node, group.switch) != group.switch:
+                    raise ConfigError(f"slots: {node} is at two switches; give its slots the same")
+                slots.append(Slot(list(switches).index(node), group.speed, group.speeds, group.device))
+        nodes = tuple(switches)
+        fleet = Fleet(
+            tuple(slots),
+            nodes,
+            tuple(switches.values()),
+            tuple(NodeChange(c.at_s, _number(nodes, c.node), c.what == "join") for c in self.changes),
+            tuple(Slowdown(s.at_s, _number(nodes, s.node), s.factor) for s in self.slowdowns),
+        )
+        return fleet.spanned(self.per_trial, self.efficiency)
+
+
+def _number(nodes: tuple[str, ...], name: str) -> int:
+    if name not in nodes:
+        raise ConfigError(unknown("node", name, nodes))
+    return nodes.index(name)

@@ -1,0 +1,1 @@
+"""What came of a population: its files, and its figures of merit."""

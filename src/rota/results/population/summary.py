@@ -1,0 +1,169 @@
+"""The repetitions of a population under one allocation, put together: averages, and text for people."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from rota.results.population.repetition import Repetition
+from rota.results.population.usage import SlotUse
+
+
+@dataclass(frozen=True, slots=True)
+class SlotInfo:
+    """Which slot it is."""
+
+    node: str
+    device: str
+    speed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An allocation, and what came of it with each seed."""
+
+    allocation: str
+    evolution: str
+    population: str
+    """`20 trials × 1,000 steps`."""
+    cluster: str
+    """Its name, or the speeds of its slots."""
+    target: float | None
+    """At which accuracy a trial is done; None if only its steps count."""
+    slots: tuple[SlotInfo, ...]
+    repetitions: tuple[Repetition, ...]
+
+    @property
+    def makespan_s(self) -> float:
+        return mean(each.makespan_s for each in self.repetitions)
+
+    @property
+    def lower_bound_s(self) -> float:
+        return mean(each.lower_bound_s for each in self.repetitions)
+
+    @property
+    def ratio(self) -> float:
+        """Of the mean makespan to the mean bound."""
+        return self.makespan_s / self.lower_bound_s
+
+    @property
+    def decisions_per_s(self) -> float:
+        """Of the simulator: how often a trial was placed ÷ seconds of all rehearsals."""
+        wall_s = sum(each.wall_s for each in self.repetitions)
+        return sum(each.decisions for each in self.repetitions) / wall_s
+
+    @property
+    def best_accuracy(self) -> float | None:
+        return mean_of_known(each.best_accuracy for each in self.repetitions)
+
+    @property
+    def final_accuracy(self) -> float | None:
+        return mean_of_known(each.final_accuracy for each in self.repetitions)
+
+    @property
+    def to_target_s(self) -> float | None:
+        """Over the repetitions in which the target was reached."""
+        return mean_of_known(each.to_target_s for each in self.repetitions)
+
+    def slot_use(self) -> list[SlotUse]:
+        """Of each slot: means over the repetitions, counts added up."""
+        return [_together(uses) for uses in zip(*(each.slots for each in self.repetitions), strict=True)]
+
+    def batch_sizes(self) -> dict[str, dict[str, int]]:
+        """Node → batch size → steps, in all repetitions."""
+        total: dict[str, dict[str, int]] = {}
+        for each in self.repetitions:
+            for node, sizes in each.batch_sizes.items():
+                known = total.setdefault(node, {})
+                for size, steps in sizes.items():
+                    known[size] = known.get(size, 0) + steps
+        return {
+            node: dict(sorted(sizes.items(), key=lambda item: float(item[0])))
+            for node, sizes in total.items()
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, averages first."""
+        return {
+            "allocation": self.allocation,
+            "evolution": self.evolution,
+            "population": self.population,
+            "cluster": self.cluster,
+            "target": self.target,
+            "mean": {name: getattr(self, name) for name in AVERAGES},
+            "slots": [asdict(slot) for slot in self.slots],
+            "batch_sizes": self.batch_sizes(),
+            "repetitions": [asdict(each) for each in self.repetitions],
+        }
+
+
+def on_common_ground(summaries: Sequence[Summary]) -> list[Summary]:
+    """The same, those of one population on one cluster with the smallest bound of any of them, seed by seed.
+
+    Under evolution, or with a target, each allocation has other work to do. Relative to that, one that does
+    more would look better.
+    """
+    least: dict[tuple[object, ...], float] = {}
+    for summary in summaries:
+        for each in summary.repetitions:
+            key = (*_ground(summary), each.seed)
+            least[key] = min(each.lower_bound_s, least.get(key, each.lower_bound_s))
+    return [
+        replace(
+            summary,
+            repetitions=tuple(
+                replace(each, lower_bound_s=least[*_ground(summary), each.seed])
+                for each in summary.repetitions
+            ),
+        )
+        for summary in summaries
+    ]
+
+
+def _ground(summary: Summary) -> tuple[object, ...]:
+    return summary.population, summary.evolution, summary.cluster, summary.target
+
+
+AVERAGES = (
+    "makespan_s",
+    "lower_bound_s",
+    "ratio",
+    "decisions_per_s",
+    "best_accuracy",
+    "final_accuracy",
+    "to_target_s",
+)
+
+
+def from_record(found: dict[str, Any]) -> Summary:
+    """A summary from what `record` gave; KeyError or TypeError if it is none."""
+    return Summary(
+        found["allocation"],
+        found["evolution"],
+        found["population"],
+        found["cluster"],
+        found["target"],
+        tuple(SlotInfo(**slot) for slot in found["slots"]),
+        tuple(_repetition(each) for each in found["repetitions"]),
+    )
+
+
+def _repetition(found: dict[str, Any]) -> Repetition:
+    return Repetition(**{**found, "slots": tuple(SlotUse(**slot) for slot in found["slots"])})
+
+
+def mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)
+
+
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return mean(known) if known else None
+
+
+def _together(uses: Sequence[SlotUse]) -> SlotUse:
+    whole = SlotUse()
+    for field in fields(SlotUse):
+        values = [getattr(use, field.name) for use in uses]
+        setattr(whole, field.name, sum(values) if field.name in ("lists", "parts") else mean(values))
+    return whole

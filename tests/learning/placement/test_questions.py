@@ -1,0 +1,110 @@
+"""A rehearsal that asks is the rehearsal that is told."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rota.core.cluster import NodeChange
+from rota.core.population.costs import Costs
+from rota.core.population.fleet import Fleet, Slot, Slowdown
+from rota.core.population.view import Terms
+from rota.learning.placement.cases import Case, Cases
+from rota.learning.placement.network import Scorer
+from rota.learning.placement.questions import Question, Questions
+from rota.learning.placement.rollout import play
+from rota.policies.allocation.agent import write_agent
+from rota.policies.allocation.learned import Learned, scores
+from rota.policies.allocation.outlook import LISTS, NOTHING, STEPS
+from rota.policies.population import Policy
+from rota.replay.population.rehearse import Scene, rehearse
+from rota.replay.population.weather import Weather
+
+WEIGHTS = Scorer(hidden=8, seed=3).weights
+TROUBLED = Scene(
+    hypers=({},) * 7,
+    fleet=Fleet(
+        tuple(Slot(node, speed) for node, speed in ((0, 1.0), (0, 0.7), (1, 2.0), (2, 0.2))),
+        changes=(NodeChange(2.0, 1, joins=False), NodeChange(5.0, 1, joins=True), NodeChange(1.0, 2, True)),
+        slowdowns=(Slowdown(3.0, 0, 1.5),),
+    ),
+    terms=Terms(50, 170),
+    costs=Costs(dispatch_s=0.1, latency_s=0.05),
+    weather=Weather(0.1, 0.05, seed=4),
+)
+"""Nodes fail, come late and slow down; trials that move wait for their checkpoints."""
+
+
+def drawn(count: int) -> Iterator[Scene]:
+    """Scenes as agents learn from."""
+    for seed in range(count):
+        yield Cases().draw(np.random.default_rng(seed)).scene
+
+
+def answered(scene: Scene, choose: Callable[[Question], int]) -> Questions:
+    """All questions of a rehearsal, answered like this."""
+    questions = Questions(Case(scene))
+    while questions.due is not None:
+        questions.answer(choose(questions.due))
+    return questions
+
+
+@pytest.fixture
+def learned(tmp_path) -> Learned:
+    """An allocation whose agent has not learned anything: it does all sorts of things."""
+    write_agent(tmp_path, WEIGHTS, {})
+    return Learned(tmp_path, careful=False)
+
+
+@pytest.mark.parametrize("scene", [TROUBLED, replace(TROUBLED, report_each=False), *drawn(3)])
+def test_the_answers_of_an_allocation_give_its_timeline(scene, learned):
+    asked = answered(scene, lambda due: int(np.argmax(scores(due.features, due.allowed, WEIGHTS))))
+    told = rehearse(scene, Case(scene).landscape(), Policy(learned))
+    assert asked.state.timeline == told.timeline
+    assert asked.state.now_s == told.makespan_s
+    assert asked.state.decisions == told.decisions
+
+
+def test_what_is_asked_is_what_agents_learn_from():
+    for seed, scene in enumerate(drawn(3)):
+        case = Case(scene)
+        episode = play(case, WEIGHTS, seed, share=1.0)
+        chosen, asked = iter(episode.chosen.tolist()), []
+        done = answered(scene, lambda due, chosen=chosen, asked=asked: asked.append(due) or next(chosen))
+        assert np.array_equal([due.features for due in asked], episode.features)
+        assert np.array_equal([due.allowed for due in asked], episode.allowed)
+        assert done.state.now_s / case.bound_s == episode.ratio
+
+
+@pytest.mark.parametrize("scene", [TROUBLED, *drawn(5)])
+def test_a_list_that_is_not_there_is_the_same_as_one_that_is(scene):
+    questions, random, masked = Questions(Case(scene)), np.random.default_rng(0), 0
+    while (due := questions.due) is not None:
+        parts = [due.outlook.parts(questions.state, candidate) for candidate in range(1, len(due.allowed))]
+        for candidate in range(1, len(due.allowed)):
+            assert due.allowed[due.nearest(candidate)]
+            assert parts[due.nearest(candidate) - 1] == parts[candidate - 1]
+            masked += not due.allowed[candidate]
+        questions.answer(int(random.choice(np.flatnonzero(due.allowed))))
+    assert masked
+
+
+def test_what_is_there_is_nearest_to_itself():
+    for scene in drawn(5):
+        answered(scene, itself)
+
+
+def itself(due: Question) -> int:
+    """The last candidate that there is, having looked at all."""
+    there = np.flatnonzero(due.allowed).tolist()
+    assert [due.nearest(candidate) for candidate in there] == there
+    return there[-1]
+
+
+def test_the_shortest_list_is_nearest_to_leaving_the_only_slot_idle():
+    due = Questions(Case(Scene(({},) * 3, Fleet.of([1.0])))).due
+    assert not due.allowed[NOTHING]
+    nearest = due.nearest(NOTHING)
+    assert 1 <= nearest <= LISTS
+    assert due.outlook.candidates[nearest, STEPS] == due.outlook.candidates[1:, STEPS].min()

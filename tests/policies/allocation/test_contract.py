@@ -1,0 +1,175 @@
+"""What holds for every allocation by name, on random small scenes with everything that may go wrong."""
+
+import os
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+
+import numpy as np
+import pytest
+
+from rota.config.bind import bind
+from rota.config.describe import describe
+from rota.core.cluster import NodeChange
+from rota.core.errors import ConfigError
+from rota.core.loop import drive
+from rota.core.population.costs import Costs
+from rota.core.population.events import Reported
+from rota.core.population.fleet import Fleet, Slot, Slowdown
+from rota.core.population.state import State
+from rota.core.population.view import Terms
+from rota.policies.allocation.era import Era
+from rota.policies.allocation.eta import Eta
+from rota.policies.allocation.hrfs import Hrfs
+from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
+from rota.policies.population import Policy
+from rota.replay.population.backend import Rehearsal
+from rota.replay.population.rehearse import Scene, rehearse
+from rota.replay.population.weather import Luck, Weather
+
+SEEDS = range(40)
+VARIANTS = [
+    Era(split="spa"),
+    Era(fastest_first=False),
+    Eta("ceil"),
+    Eta("floor", fastest_first=False),
+    Hrfs(tiers=4, caution=1.0, again=2.0, foresee=True),
+    Hrfs(near=False, fastest_first=False),
+]
+
+
+def scene_of(seed):
+    """Up to 12 trials of two kinds on up to 8 slots of up to 4 nodes, most of which fail or slow down."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(1, 5))
+    slots = tuple(
+        Slot(node, float(speed), {"large": float(speed * rng.uniform(0.3, 1.0))})
+        for node in range(nodes)
+        for speed in np.exp(rng.uniform(-2.0, 2.0, int(rng.integers(1, 3))))
+    )
+    fleet = Fleet(
+        slots,
+        switches=tuple(int(switch) for switch in rng.integers(0, 2, nodes)),
+        changes=tuple(changes_of(rng, nodes)),
+        slowdowns=tuple(
+            Slowdown(float(rng.uniform(0.0, 5.0)), node, float(rng.uniform(0.2, 8.0)))
+            for node in range(nodes)
+        ),
+    )
+    hypers = tuple(
+        {"rate": float(rng.uniform(0.001, 0.02)), "kind": str(rng.choice(["small", "large"]))}
+        for _ in range(int(rng.integers(1, 13)))
+    )
+    terms = Terms(int(rng.integers(1, 60)), int(rng.integers(1, 300)), float(rng.choice([0.7, np.inf])))
+    costs = Costs(
+        float(rng.uniform(0.0, 0.5)), float(rng.uniform(0.0, 0.2)), 100.0, float(rng.choice([0, 20]))
+    )
+    weather = Weather(noise=0.1, drift=0.05, seed=seed)
+    return Scene(hypers, fleet, terms, costs, weather, bool(rng.integers(0, 2)))
+
+
+def changes_of(rng, nodes):
+    """Each node may be lost; the first comes back for certain, the others perhaps."""
+    for node in range(nodes):
+        lost_s = float(rng.uniform(0.1, 4.0))
+        if rng.random() < 0.5:
+            yield NodeChange(lost_s, node, joins=False)
+            if node == 0 or rng.random() < 0.5:
+                yield NodeChange(lost_s + float(rng.uniform(0.1, 2.0)), node, joins=True)
+
+
+def rehearsed_with_care(scene, landscape, allocation):
+    """As a rehearsal; fails if trials wait while all slots that are there are idle."""
+    state = State(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
+    luck = Luck(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    for trial, hyper in enumerate(scene.hypers):
+        landscape.begin(trial, hyper)
+    backend = Rehearsal(scene.fleet, landscape, luck, report_each=scene.report_each)
+    for _ in drive(Policy(allocation), backend, state):
+        there = int(state.usable.sum())
+        assert not (state.waiting and there and len(state.idle) == there), f"nobody works at {state.now_s} s"
+    return state
+
+
+def check_that_all_is_done(rising, allocation):
+    for seed in SEEDS:
+        scene = scene_of(seed)
+        state = rehearsed_with_care(scene, rising(size_mb=10.0), allocation)
+        assert state.left == 0
+        reported = np.zeros(len(scene.hypers), int)
+        for event in state.timeline:
+            if isinstance(event, Reported):
+                reported[event.trial] += event.steps
+        assert reported.tolist() == state.steps.tolist()
+        assert reported.max() <= scene.terms.steps
+        done = (state.steps == scene.terms.steps) | (state.metric >= scene.terms.target)
+        assert done.all()
+
+
+@pytest.mark.parametrize("name", ALLOCATIONS)
+class TestEveryAllocation:
+    def test_is_a_frozen_dataclass_whose_options_all_have_defaults(self, name):
+        kind = allocation_class(name)
+        assert is_dataclass(kind)
+        assert kind() == kind()
+        assert hash(kind()) == hash(kind())
+        for option in fields(kind):
+            with pytest.raises(FrozenInstanceError):
+                setattr(kind(), option.name, None)
+
+    def test_says_what_it_is_and_what_its_options_mean(self, name):
+        kind = allocation_class(name)
+        assert kind.__doc__
+        assert not kind.__doc__.startswith(f"{kind.__name__}("), "that is the docstring of any dataclass"
+        assert [setting.key for setting in describe(kind) if not setting.meaning] == []
+
+    def test_can_be_made_from_a_table_of_its_defaults(self, name):
+        kind = allocation_class(name)
+        defaults = {option.name: getattr(kind(), option.name) for option in fields(kind)}
+        assert bind(kind, {key: value for key, value in defaults.items() if value is not None}) == kind()
+
+    def test_is_done_with_every_population_and_lets_nobody_wait_for_nothing(self, name, rising):
+        check_that_all_is_done(rising, allocation_class(name)())
+
+    def test_does_the_same_with_the_same_seeds(self, name, rising):
+        for seed in SEEDS[:10]:
+            runs = [
+                rehearse(scene_of(seed), rising(size_mb=10.0), Policy(allocation_class(name)()))
+                for _ in range(2)
+            ]
+            assert runs[0].timeline == runs[1].timeline
+
+    def test_runs_without_importing_what_only_training_needs(self, name, tmp_path):
+        for fake in FAKES:
+            (tmp_path / f"{fake}.py").write_text("")
+        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        modules = subprocess.check_output(
+            [sys.executable, "-c", ASK.format(name=name)], env={**os.environ, "PYTHONPATH": path}, text=True
+        )
+        assert not {*FAKES, "matplotlib"} & set(modules.split())
+
+
+@pytest.mark.parametrize("allocation", VARIANTS, ids=str)
+def test_with_other_options_everything_is_done_too(allocation, rising):
+    check_that_all_is_done(rising, allocation)
+
+
+# Whatever is imported from here is there to be imported, so that it would be seen.
+FAKES = ("torch", "ray", "tensorflow", "gymnasium")
+
+ASK = """
+import sys
+from rota.core.population.fleet import Fleet
+from rota.policies.allocation.registry import allocation_class
+from rota.policies.population import Policy
+from rota.replay.population.landscape import Equal
+from rota.replay.population.rehearse import Scene, rehearse
+scene = Scene(({{}},) * 4, Fleet.of([1.0, 3.0]))
+rehearse(scene, Equal(0.01), Policy(allocation_class({name!r})()))
+print(*sys.modules)
+"""
+
+
+def test_an_unknown_name_suggests_what_was_probably_meant():
+    with pytest.raises(ConfigError, match=r"^unknown allocation 'hrsf'\. Did you mean 'hrfs'"):
+        allocation_class("hrsf")

@@ -1,0 +1,90 @@
+"""A population by hand: two trials on two slots, a clone, a node that fails."""
+
+from pathlib import Path
+
+import pytest
+
+from rota.core.cluster import NodeChange
+from rota.core.population.events import (
+    Cloned,
+    Emptied,
+    Event,
+    Finished,
+    Handed,
+    Joined,
+    Lost,
+    Reported,
+)
+from rota.core.population.fleet import Fleet, Slot
+from rota.results.population.repetition import Repetition, measure
+from rota.results.population.run import PopulationRun, read_population, write_population
+from rota.results.population.summary import SlotInfo, Summary
+
+FLEET = Fleet((Slot(0, 2.0, device="gpu"), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
+HYPERS = ({"lr": 0.1, "batch_size": 16}, {"lr": 0.2, "batch_size": 32})
+CLONE = {"lr": 0.12, "batch_size": 16}
+
+
+def told() -> list[Event]:
+    """Slot 0 is busy for 40 of 50 s, of which it communicates for 3; slot 1 loses 10 s with its node."""
+    return [
+        Joined(0.0, 0),
+        Joined(0.0, 1),
+        Handed(0.0, 0, 1, 50),
+        Handed(0.0, 1, 1, 50),
+        Reported(10.0, 0, 0, 50, 0.0, 10.0, 1.0, 0.5),
+        Emptied(10.0, 0),
+        Reported(20.0, 1, 1, 50, 0.0, 20.0, 1.0, 0.25),
+        Emptied(20.0, 1),
+        Cloned(20.0, 1, 0, CLONE, ("deepen 0",)),
+        Handed(20.0, 0, 1, 50),
+        Handed(20.0, 1, 1, 50),
+        Lost(30.0, 1),
+        Reported(35.0, 0, 0, 50, 20.0, 35.0, 1.0, 0.75),
+        Finished(35.0, 0),
+        Emptied(35.0, 0),
+        Handed(35.0, 0, 1, 50),
+        Reported(50.0, 0, 1, 50, 35.0, 50.0, 1.0, 0.625),
+        Finished(50.0, 1),
+        Emptied(50.0, 0),
+    ]
+
+
+def repetition(seed: int = 0) -> Repetition:
+    return measure(
+        told(),
+        HYPERS,
+        FLEET,
+        seed=seed,
+        target=0.7,
+        lower_bound_s=25.0,
+        decisions=5,
+        wall_s=0.001 * (seed + 1),
+    )
+
+
+def summary(allocation: str = "era", seeds: int = 2) -> Summary:
+    slots = tuple(SlotInfo(FLEET.nodes[slot.node], slot.device, slot.speed) for slot in FLEET.slots)
+    return Summary(
+        allocation, "pbt", "2 trials × 100 steps", "pair", 0.7, slots, tuple(map(repetition, range(seeds)))
+    )
+
+
+@pytest.fixture
+def events() -> list[Event]:
+    return told()
+
+
+@pytest.fixture
+def by_hand() -> Summary:
+    return summary()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PopulationRun:
+    """The same on disk."""
+    given = summary()
+    timelines = {each.seed: told() for each in given.repetitions}
+    about = {"config": "seeds = 2\n", "inputs": "digest", "command": "rota simulate x.toml"}
+    write_population(tmp_path / "era", given, timelines, **about)
+    return read_population(tmp_path / "era")

@@ -1,0 +1,40 @@
+"""Summaries for people."""
+
+from dataclasses import replace
+
+from rota.results.population.text import comparison, markdown
+
+
+def test_a_summary_says_averages_repetitions_slots_and_batch_sizes(by_hand):
+    lines = markdown(by_hand).splitlines()
+    assert lines[0] == "# era"
+    assert lines[2] == "2 trials × 100 steps, evolution: pbt, on pair"
+    for line in (
+        "- run time: 50.00 s",
+        "- best accuracy: 75.0%",
+        "- time to the target: 35.00 s",
+        "- lists handed out: 5.0",
+        "| 1 | 50.00 | 2.000 | 75.0% | 1 | 0 | 5 |",
+        "| 0 | a | gpu | 2 | 37.00 | 3.00 | 0.00 | 20.0% | 6 | 6 |",
+        "| 1 | b | cpu | 1 | 19.00 | 1.00 | 10.00 | 0.0% | 4 | 2 |",
+        "- a: 16 (300)",
+    ):
+        assert line in lines
+
+
+def test_allocations_are_compared_one_to_a_line(by_hand):
+    header, first, second = comparison([("era", by_hand), ("x eta", by_hand)]).splitlines()
+    assert header.split() == [
+        "allocation", "makespan", "[s]", "bound", "[s]", "ratio", "idle", "clones", "decisions/s", "best",
+        "accuracy",
+    ]  # fmt: skip
+    # 10 of 80 s in which slots were there.
+    assert first.split() == ["era", "50.00", "25.00", "2.000", "12.5%", "1.0", "3,333", "75.0%"]
+    assert second.startswith("x eta")
+
+
+def test_without_accuracies_there_is_no_column_for_them(by_hand):
+    nothing = {"best_accuracy": None, "final_accuracy": None, "to_target_s": None}
+    plain = replace(by_hand, repetitions=tuple(replace(each, **nothing) for each in by_hand.repetitions))
+    assert "accuracy" not in comparison([("era", plain)])
+    assert "best accuracy:" not in markdown(plain)
