@@ -57,9 +57,9 @@ def test_muri_has_the_jobs_and_gpu_time_it_is_known_for(reference):
 def test_philly_is_read_whole_and_fast(reference):
     path = reference(*TRACES["philly"])
     read(path, "philly")
-    began = time.perf_counter()
+    began = time.process_time()  # whatever else the machine does meanwhile
     jobs = read(path, "philly")
-    assert time.perf_counter() - began < 2.0  # 0.2 s on an idle machine
+    assert time.process_time() - began < 2.0  # 0.2 s as a rule
     assert len(jobs) == 82_247
     assert jobs.submit_s[-1] == 9_408_690.0  # 2017-09-04 10:30:41 to 2017-12-22 08:02:11
     assert float(np.sum(jobs.duration_s * jobs.gpus)) == 3_521_082_502.0

@@ -29,18 +29,28 @@ AGAIN = "delete it, and what it was the checkpoint of begins again"
 
 def save(path: Path, trainer: Trainer, **extra: Any) -> None:
     """Write all that exact resumption needs; `extra` is for the caller: plain values."""
-    body = io.BytesIO()
-    torch.save({**_state(trainer), "extra": extra}, body)
-    content = body.getvalue()
+    content = to_bytes(trainer, **extra)
     with written(path) as stream:
         stream.write(MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def load(path: Path, trainer: Trainer) -> dict[str, Any]:
     """Make a trainer that has not begun what the saved one was; what the caller had given as `extra`."""
+    return from_bytes(_read(path), trainer, path)
+
+
+def to_bytes(trainer: Trainer, **extra: Any) -> bytes:
+    """What `save` writes, for whoever keeps it safe in another way."""
+    body = io.BytesIO()
+    torch.save({**_state(trainer), "extra": extra}, body)
+    return body.getvalue()
+
+
+def from_bytes(content: bytes, trainer: Trainer, path: Path) -> dict[str, Any]:
+    """As `load`; `path` is for messages."""
     if trainer.progress.steps or trainer.history:
         raise ValueError("a checkpoint is loaded into a trainer that has not begun")
-    state = _read(path)
+    state = _unpacked(content, path)
     started = describe(trainer.network).fingerprint
     if started != state["started_as"]:
         raise InputError(
@@ -111,7 +121,7 @@ def _fill(path: Path, network: nn.Module, weights: dict[str, Any]) -> None:
         raise InputError(f"{path}: is the checkpoint of another network: {reason}") from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -122,8 +132,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is not a checkpoint that rota wrote; {AGAIN}")
     if hashlib.sha256(body).hexdigest().encode() != checksum:
         raise InputError(f"{path}: is damaged (its checksum does not match); {AGAIN}")
+    return body
+
+
+def _unpacked(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+        state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError) as error:
         raise InputError(f"{path}: cannot be loaded: {error}; {AGAIN}") from None
     return state

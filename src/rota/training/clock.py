@@ -133,3 +133,16 @@ class StoppedClock:
 
     def fits(self, until_s: float) -> bool:
         return True
+
+
+class ToldClock(StoppedClock):
+    """Stands where it was told to: for members of a gang, who must all decide at the same time."""
+
+    def __init__(self) -> None:
+        self._at_s = 0.0
+
+    def tell(self, at_s: float) -> None:
+        self._at_s = at_s
+
+    def now_s(self) -> float:
+        return self._at_s

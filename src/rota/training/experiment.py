@@ -44,6 +44,8 @@ class TrainConfig:
 
     It ends the epoch; after `down` the network shrinks to what it was before.
     """
+    told: bool = False
+    """Whoever runs it says when the allocation changes: a cluster that frees slots, and takes them."""
     changes: tuple[str, ...] = ()
     """What is done before each epoch from the first `up` on, one after the other: `deepen 1`, `nothing` …"""
     actions: tuple[str, ...] = ()
@@ -68,7 +70,9 @@ class TrainConfig:
         times = [each.at_s for each in self.allocation]
         if times != sorted(times):
             raise ConfigError("allocation: give the changes in the order of time")
-        if self.changes and not any(each.to == "up" for each in self.allocation):
+        if self.told and self.allocation:
+            raise ConfigError("allocation: is told, so it cannot be listed; leave it out")
+        if self.changes and not self.told and not any(each.to == "up" for each in self.allocation):
             raise ConfigError("changes: are only made once the allocation goes up; give an allocation too")
 
     def check_decidable(self) -> None:
@@ -79,6 +83,8 @@ class TrainConfig:
             )
         if self.budget_s is None:
             raise ConfigError("budget_s: an agent decides by the time that is left; give a budget of time")
+        if self.told:
+            return
         if not any(each.to == "up" and each.at_s < self.budget_s for each in self.allocation):
             raise ConfigError(
                 "allocation: an agent is asked once it goes up, and within the budget it never does; give "

@@ -51,12 +51,15 @@ class Setup:
         made = _shared_task if model(self.model).task in ("classification", "language") else _task
         return made(self.model, self.data, self.device, seed, self.size, self.augment, self.validation)
 
-    def trainer(self, clock: Clock, *, seed: int, length: Length | None = None) -> Trainer:
-        """A new network, ready to train."""
+    def trainer(
+        self, clock: Clock, *, seed: int, length: Length | None = None, weights: int | None = None
+    ) -> Trainer:
+        """A new network, ready to train. Its weights may have a seed of their own."""
+        drawn = seed if weights is None else weights
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         task = self.task(seed)
-        network = build(self.model, task.inputs, task.outputs, seed).to(device(self.device))
+        network = build(self.model, task.inputs, task.outputs, drawn).to(device(self.device))
         return Trainer(
             network,
             task,
@@ -65,7 +68,7 @@ class Setup:
             optimizer_name=self.optimizer,
             decay=self.decay,
             length=length,
-            seed=seed,
+            seed=drawn,
         )
 
 

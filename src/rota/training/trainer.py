@@ -26,11 +26,15 @@ from rota.training.clock import Clock
 from rota.training.describe import describe
 from rota.training.distil import Teacher
 from rota.training.epoch import Ended, Epoch, Length, Made, Progress
+from rota.training.exchange import Gang
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
 from rota.training.net2net import NotGrowable, blocks, carry, deepen, is_wide, layer_in, shrink, widen
 from rota.training.statistics import Statistics
 from rota.training.task import Batch, Task
 from rota.training.tasks.evaluation import evaluating
+
+OUT_OF_MEMORY = "out of memory"
+"""How such a failure of an epoch begins."""
 
 
 class Diverged(Exception):
@@ -63,6 +67,8 @@ class Trainer:
         self.smaller: list[nn.Module] = []
         """The networks from before each growth that has not been taken back, the last one last."""
         self.teacher: Teacher | None = None
+        self.gang: Gang | None = None
+        """If others train the same network: each step is made on a share of the batch by each of them."""
         self.optimizer = optimizer(optimizer_name, network.parameters(), self.hyper)
         self._structure: Structure | None = None
         self._statistics = Statistics(network)
@@ -143,7 +149,8 @@ class Trainer:
 
     def _step(self) -> None:
         progress, size = self.progress, self.hyper.batch_size
-        batch = self.task.batch(self.network, progress.position, size)
+        first, share = (0, size) if self.gang is None else self.gang.share(size)
+        batch = self.task.batch(self.network, progress.position + first, share)
         self._statistics.keep()
         loss = self._loss(batch)
         value = loss.item()
@@ -152,6 +159,8 @@ class Trainer:
             raise Diverged(f"the loss is {value} at step {progress.steps + 1}; try a smaller lr")
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.gang is not None:
+            self.gang.exchange.average(self.network)
         self.optimizer.step()
         self.clock.step()
         progress.steps += 1
@@ -192,7 +201,7 @@ class Trainer:
         self.optimizer.zero_grad()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        return f"out of memory at batch size {self.hyper.batch_size}; try a smaller one"
+        return f"{OUT_OF_MEMORY} at batch size {self.hyper.batch_size}; try a smaller one"
 
     # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
 

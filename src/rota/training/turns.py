@@ -41,6 +41,15 @@ class Course:
         coming = self.config.allocation[self.turns.allocation :]
         return bool(coming) and now_s >= coming[0].at_s
 
+    def tell(self, trainer: Trainer, *, room: bool) -> bool:
+        """The cluster has room, or has none any more; whether that is new. It ends the epoch."""
+        if room == self.turns.room:
+            return False
+        if trainer.progress.epoch_steps:
+            trainer.epoch(interrupted=lambda now_s: True, evaluate=False)
+        self._move(trainer, up=room)
+        return True
+
     def before_epoch(self, trainer: Trainer) -> None:
         """See whether the allocation has changed, and change the network; not while an epoch is under way."""
         turns = self.turns

@@ -75,6 +75,15 @@ class Workload:
             raise InputError(f"{self.name}: cannot keep the first {jobs} jobs; ask for at least 1")
         return self if jobs >= len(self) else self._at(np.arange(jobs))
 
+    def scaled(self, factor: float) -> "Workload":
+        """The same jobs in a time that runs faster or slower; an iteration takes as long as before."""
+        return replace(
+            self,
+            submit_s=self.submit_s * factor,
+            duration_s=self.duration_s * factor,
+            iterations=np.maximum(self.iterations * factor, 1.0),
+        )
+
     def noted(self, note: str) -> "Workload":
         return replace(self, notes=(*self.notes, note))
 
@@ -151,6 +160,7 @@ def workload(
     iterations: Numbers | None = None,
     iteration_s: Numbers | None = None,
     stages_s: Sequence[Numbers] | Floats | None = None,
+    startup_s: Numbers | None = None,
     priority: Sequence[int] | NDArray[np.int64] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     speeds: Mapping[str, Mapping[str, float]] | None = None,
@@ -158,8 +168,8 @@ def workload(
 ) -> Workload:
     """A workload from plain sequences, sorted by submit time (ties stay in the order given).
 
-    An iteration time or stage that is not given (the column missing, or NaN in it) is that of the model's
-    profile; iterations that are not given are as many as fill the duration.
+    An iteration time, stage or start that is not given (the column missing, or NaN in it) is that of the
+    model's profile; iterations that are not given are as many as fill the duration.
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
@@ -178,7 +188,7 @@ def workload(
         iteration_s=per_iteration,
         duration_s=seconds,
         stages_s=_filled(stages_s, profile_s[1:]),
-        startup_s=startups_s(models, numbers, sizes),
+        startup_s=_filled(startup_s, startups_s(models, numbers, sizes)),
         priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
         model=numbers,
         models=models,

@@ -33,6 +33,7 @@ from rota.core.atomic import written
 from rota.core.table import Floats, Table, read_table
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
 from rota.workload.jobs import Workload, workload
+from rota.workload.measured import Measured
 from rota.workload.profiles import MODELS
 from rota.workload.records import left_out
 
@@ -43,24 +44,37 @@ STAGES = ("load_s", "compute_s", "sync_s")
 SPEED = "speed_"
 
 
-def read(path: Path, seed: int = 0) -> Workload:
-    """What a row leaves out is taken from its model's profile, or drawn."""
+def read(path: Path, seed: int = 0, measured: Measured | None = None) -> Workload:
+    """What a row leaves out is taken from its model's profile, or drawn.
+
+    Profiles are those of Muri's models, or those that were measured elsewhere, if they are given; then a job
+    with iterations takes as long as these do.
+    """
     everything = read_table(path, FIELDS)
     table = everything.keep((everything.numbers("duration_s") > 0.0) | everything.given("iterations"))
     idle = len(everything) - len(table)
     models, unnamed = _models(table, seed)
     priority, unranked = _priorities(table, seed)
-    _check_profiles(table, models)
+    gpus = table.positives("gpus")
+    found = measured.columns(models, gpus) if measured else np.full((5, len(table)), np.nan)
+    _check_profiles(table, models, found)
+    iterations = table.positives_or_nan("iterations")
+    iteration_s, *stages_s = (
+        _either(table.positives_or_nan(name) if name == "iteration_s" else table.numbers_or_nan(name), row)
+        for name, row in zip(("iteration_s", *STAGES), found, strict=False)
+    )
+    took_s = table.numbers("duration_s")
     return workload(
         path.stem,
         ids=table.ids("id"),
         submit_s=table.numbers("submit_s"),
-        gpus=table.positives("gpus"),
+        gpus=gpus,
         model=models,
-        duration_s=table.numbers("duration_s"),
-        iterations=table.positives_or_nan("iterations"),
-        iteration_s=table.positives_or_nan("iteration_s"),
-        stages_s=[table.numbers_or_nan(stage) for stage in STAGES],
+        duration_s=_either(iterations * iteration_s, took_s) if measured else took_s,
+        iterations=iterations,
+        iteration_s=iteration_s,
+        stages_s=stages_s,
+        startup_s=found[-1],
         priority=priority,
         kinds=table.sets("kinds"),
         speeds=_speeds(table, models),
@@ -131,11 +145,16 @@ def _priorities(table: Table, seed: int) -> tuple[NDArray[np.int64], int]:
     return priority, missing
 
 
-def _check_profiles(table: Table, models: Sequence[str]) -> None:
+def _either(first: Floats, second: Floats) -> Floats:
+    """The first, and the second where that is NaN."""
+    return np.where(np.isnan(first), second, first)
+
+
+def _check_profiles(table: Table, models: Sequence[str], found: Floats) -> None:
     """A model that nobody measured must bring its own iteration time and stages."""
     complete = np.logical_and.reduce([table.given(name) for name in ("iteration_s", *STAGES)])
     for row, model in enumerate(models):
-        if model not in MODELS and not complete[row]:
+        if model not in MODELS and not complete[row] and np.isnan(found[0, row]):
             known = ", ".join(MODELS)
             raise table.wrong(
                 "model", row, f"measured ({known}): give its iteration_s and {', '.join(STAGES)}"

@@ -23,6 +23,9 @@ class CurvesConfig:
     steps: int = 50
     """In each interval."""
     seed: int = 0
+    beside: int = 0
+    """Seconds are measured while so many copies train side by side, each on a core of its own: as many as
+    there will be slots; then also what a report costs besides its steps. If 0: alone, in turns."""
 
     def __post_init__(self) -> None:
         if not self.name.replace("-", "").replace("_", "").isalnum():
@@ -30,6 +33,8 @@ class CurvesConfig:
         for name in ("intervals", "steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.beside < 0:
+            raise ConfigError(f"beside is {self.beside}; it must be 0 or more")
         for name, values in self.grid.items():
             if name not in HYPER:
                 raise ConfigError(f"grid: {unknown('hyper-parameter', name, HYPER)}")

@@ -1,13 +1,14 @@
 """Record curves: train one network at each point of a grid of hyper-parameters, interval by interval.
 
-Seconds are steps × the seconds per step that were measured for each batch size first, in turns: what else
-the machine did while a setting was trained does not show.
+Seconds are steps × the seconds per step that were measured for each batch size first, in turns or side by
+side: what else the machine did while a setting was trained does not show.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rota.core.workers import carry_out
@@ -17,11 +18,15 @@ from rota.training.clock import Pace, ProfiledClock, StoppedClock
 from rota.training.device import description, device
 from rota.training.epoch import Length
 from rota.training.hyper import Hyperparameters
+from rota.training.recorder.beside import Beside
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.pace import measure
 from rota.training.recorder.partial import Partial, plain, recorded
 from rota.training.recorder.progress import Progress
+from rota.training.trainer import Trainer
 
+BESIDES = ("load_s", "evaluate_s", "save_s")
+"""What a report costs besides its steps: taking a checkpoint up, evaluating, keeping a checkpoint."""
 LIBRARIES = ("torch", "torchvision", "numpy")
 
 
@@ -44,7 +49,7 @@ class CurvesRecorder:
 
     def record(self, progress: Progress) -> Iterator[Path]:
         """Record what is missing; gives the folder when all of it is there."""
-        asked = plain(asdict(self.config))
+        asked = self._asked()
         with self.partial.alone():
             if not recorded(self.folder, asked):
                 self.partial.claim(asked)
@@ -55,16 +60,37 @@ class CurvesRecorder:
                 yield self.folder
             self.partial.remove()
 
+    def _asked(self) -> dict[str, Any]:
+        """What is not asked for is not named, as in recordings from before it could be."""
+        asked: dict[str, Any] = plain(asdict(self.config))
+        return asked if self.config.beside else {key: asked[key] for key in asked if key != "beside"}
+
     def _paces(self) -> dict[Pace, float]:
         known = self.partial.get("seconds-per-step")
         if known is None:
-            sizes = sorted({hyper.batch_size for hyper in self.config.settings().values()})
-            setups = [replace(self.config.setup, hyper=Hyperparameters(batch_size=size)) for size in sizes]
-            trainers = [setup.trainer(StoppedClock(), seed=self.config.seed) for setup in setups]
-            measured = measure(trainers, device(self.config.setup.device))
+            trainers = list(self._trainers())
+            if self.config.beside:
+                measured = self._measure_beside(trainers)
+            else:
+                measured = measure(trainers, device(self.config.setup.device))
             known = [[name, size, seconds] for (name, size), seconds in measured.items()]
             self.partial.put("seconds-per-step", known)
         return {(name, size): seconds for name, size, seconds in known}
+
+    def _trainers(self) -> Iterator[Trainer]:
+        """One for each batch size."""
+        for size in sorted({hyper.batch_size for hyper in self.config.settings().values()}):
+            setup = replace(self.config.setup, hyper=Hyperparameters(batch_size=size))
+            yield setup.trainer(StoppedClock(), seed=self.config.seed)
+
+    def _measure_beside(self, trainers: list[Trainer]) -> dict[Pace, float]:
+        """Seconds per step among copies; keeps what a report costs there besides."""
+        config, sizes = self.config, tuple(trainer.hyper.batch_size for trainer in trainers)
+        found = Beside(config.setup, sizes, config.steps, config.seed, config.beside).measure()
+        columns = {name: fmean(getattr(each, name) for each in found.values()) for name in BESIDES}
+        self.partial.put("besides", columns)
+        prints = {trainer.hyper.batch_size: trainer.structure.fingerprint for trainer in trainers}
+        return {(prints[size], size): each.step_s for size, each in found.items()}
 
     def _train(self, paces: dict[Pace, float], progress: Progress) -> None:
         open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
@@ -98,9 +124,14 @@ class CurvesRecorder:
             provenance=provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES),
             planned=tuple(config.settings()),
             metrics=tuple(dict.fromkeys(name for each in settings.values() for name in each.metrics)),
-            details={"asked": asked, "seconds_per_step": self.partial.get("seconds-per-step")},
+            details=self._details(asked),
         )
         write_curves(self.folder, curves)
+
+    def _details(self, asked: dict[str, Any]) -> dict[str, Any]:
+        besides = self.partial.get("besides")
+        found = {"asked": asked, "seconds_per_step": self.partial.get("seconds-per-step")}
+        return found if besides is None else {**found, "besides": besides}
 
 
 def train(config: CurvesConfig, paces: dict[Pace, float], kept: Partial, name: str) -> None:

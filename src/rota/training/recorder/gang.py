@@ -5,12 +5,9 @@ those that wait for it in an exchange would wait for ever.
 """
 
 import multiprocessing
-import os
 import signal
-import sys
 import time
 from contextlib import suppress
-from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -18,11 +15,10 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 
 import torch
-import torch.distributed as dist
-from torch import nn
 
 from rota.core.errors import InputError, RotaError
 from rota.training.device import device
+from rota.training.exchange import Members, meet, stay_on_this_machine
 from rota.training.recorder.profile_config import Cell, ProfilesConfig
 from rota.training.recorder.stages import Iterations, Stages, digest
 
@@ -124,29 +120,6 @@ class Gang:
         )
 
 
-class Members:
-    """The exchange between processes that have met in `torch.distributed`."""
-
-    def __init__(self, where: torch.device) -> None:
-        self._where = where
-
-    def average(self, network: nn.Module) -> None:
-        """All gradients travel as one."""
-        gradients = [weight.grad for weight in network.parameters() if weight.grad is not None]
-        together = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(together)
-        together /= dist.get_world_size()
-        parts = torch.split(together, [gradient.numel() for gradient in gradients])
-        for gradient, part in zip(gradients, parts, strict=True):
-            gradient.copy_(part.view_as(gradient))
-
-    def any(self, mine: bool) -> bool:
-        """The largest of what all say."""
-        said = torch.tensor([float(mine)], device=self._where)
-        dist.all_reduce(said, op=dist.ReduceOp.MAX)
-        return bool(said.item())
-
-
 def place(name: str, rank: int, members: int) -> torch.device:
     """The device of a member: the CPU is shared, GPUs are not."""
     first = device(name)
@@ -175,19 +148,8 @@ def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line:
 
 
 def _meet(rank: int, members: int, meeting: Path, config: ProfilesConfig) -> Members:
-    where = place(config.device, rank, members)
-    if where.type == "cuda":
-        torch.cuda.set_device(where)
-    elif sys.platform == "linux":
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all are here, whatever this machine's name means
-    dist.init_process_group(
-        "nccl" if where.type == "cuda" else "gloo",
-        init_method=meeting.as_uri(),
-        rank=rank,
-        world_size=members,
-        timeout=timedelta(seconds=PATIENCE_S),
-    )
-    return Members(where)
+    stay_on_this_machine()
+    return meet(meeting, rank, members, place(config.device, rank, members), PATIENCE_S)
 
 
 def _measure(cell: Cell, rank: int, config: ProfilesConfig, exchange: Members) -> Answer:

@@ -5,17 +5,19 @@ forward and the backward pass and the step of the optimiser. Synchronising is th
 """
 
 import hashlib
+import math
 import time
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from rota.training.device import synchronise
+from rota.training.exchange import Exchange
 from rota.training.hyper import optimizer
 from rota.training.models.registry import build
 from rota.training.setup import Setup
-from rota.training.task import Batch
+from rota.training.task import Batch, Task
 
 FEWEST = 3
 """So many iterations are measured however long they take."""
@@ -33,18 +35,6 @@ class Stages(NamedTuple):
         return sum(self)
 
 
-class Exchange(Protocol):
-    """What the members of a gang say to each other."""
-
-    def average(self, network: nn.Module) -> None:
-        """Give every member the mean of all members' gradients."""
-        ...
-
-    def any(self, mine: bool) -> bool:
-        """Whether one of the members says so; nobody goes on before all have spoken."""
-        ...
-
-
 class Iterations:
     """A network that learns, one timed iteration after the other; `exchange` is None if it learns alone.
 
@@ -57,17 +47,25 @@ class Iterations:
         where: torch.device,
         *,
         seed: int = 0,
+        weights: int | None = None,
+        task: Task | None = None,
         rank: int = 0,
         exchange: Exchange | None = None,
     ) -> None:
-        self.task = setup.task(seed + rank)
-        self.network = build(setup.model, self.task.inputs, self.task.outputs, seed).to(where).train()
+        """Weights may have a seed of their own, and the task may be one that others have, too."""
+        drawn = seed if weights is None else weights
+        self.task = task or setup.task(seed + rank)
+        self.network = build(setup.model, self.task.inputs, self.task.outputs, drawn).to(where).train()
+        self.optimizer = optimizer(setup.optimizer, self.network.parameters(), setup.hyper)
+        self.position = 0
+        """Examples that this member has taken."""
+        self._loss = torch.tensor(math.nan)
+        self.rank = rank
+        self._batch: Batch | None = None
         self._size = setup.hyper.batch_size
-        self._optimizer = optimizer(setup.optimizer, self.network.parameters(), setup.hyper)
         self._where = where
         self._exchange = exchange
-        self._position = 0
-        torch.manual_seed(seed + rank)  # dropout draws from the global generator
+        torch.manual_seed(drawn + rank)  # dropout draws from the global generator
 
     def measure(self, *, iterations: int, warm: int, limit_s: float) -> list[Stages]:
         """So many iterations after some to get warm; fewer, but not too few, if they take too long."""
@@ -85,23 +83,49 @@ class Iterations:
     def once(self) -> Stages:
         """One iteration."""
         began_s = self._now_s()
-        batch = self.task.batch(self.network, self._position, self._size)
-        self._position += self._size
+        self.fetch()
         loaded_s = self._now_s()
-        self._gradients(batch)
-        computed_s = exchanged_s = self._now_s()
-        if self._exchange is not None:
-            self._exchange.average(self.network)
-            exchanged_s = self._now_s()
-        self._optimizer.step()
+        self.compute()
+        computed_s = self._now_s()
+        self.exchange()
+        exchanged_s = self._now_s() if self._exchange is not None else computed_s
+        self.update()
         stepped_s = self._now_s()
         compute_s = computed_s - loaded_s + stepped_s - exchanged_s
         return Stages(loaded_s - began_s, compute_s, exchanged_s - computed_s)
 
-    def _gradients(self, batch: Batch) -> None:
-        self._optimizer.zero_grad()
-        loss = self.task.loss(self.network(batch.inputs), batch)
+    def fetch(self) -> None:
+        """The next batch."""
+        self._batch = self.task.batch(self.network, self.position, self._size)
+        self.position += self._size
+
+    def compute(self) -> None:
+        """Its gradients."""
+        assert self._batch is not None
+        self.optimizer.zero_grad()
+        loss = self.task.loss(self.network(self._batch.inputs), self._batch)
         loss.backward()  # type: ignore[no-untyped-call]
+        self._loss = loss.detach()
+
+    def exchange(self) -> None:
+        """The mean of all members' gradients."""
+        if self._exchange is not None:
+            self._exchange.average(self.network)
+
+    def update(self) -> None:
+        """A step of the optimiser."""
+        self.optimizer.step()
+
+    @property
+    def batch_bytes(self) -> int:
+        """The size of what goes into the network at once."""
+        assert self._batch is not None
+        return int(self._batch.inputs.nbytes)
+
+    @property
+    def loss(self) -> float:
+        """Of the last batch."""
+        return self._loss.item()
 
     def _now_s(self) -> float:
         synchronise(self._where)

@@ -1,0 +1,1 @@
+"""Runs for real: a controller, its journal, and workers that train."""

@@ -1,0 +1,72 @@
+"""Slices that are under way: which slots are at them, and what has been heard."""
+
+from dataclasses import dataclass, field
+
+from rota.execution.jobs.slices import Seconds, Share, Sliced, Took
+from rota.execution.jobs.words import Landed, Part
+
+
+@dataclass(slots=True)
+class Flight:
+    """A slice, from its orders until all its slots have answered."""
+
+    shares: tuple[Share, ...]
+    """As the first slot was given them: one per job."""
+    slots: tuple[int, ...]
+    began_s: float
+    fresh: bool = False
+    """Somebody in it has just started or moved."""
+    died: str = ""
+    """Why a worker is gone."""
+    blameless: bool = False
+    """Its node is gone."""
+    answers: dict[int, Sliced] = field(default_factory=dict)
+    awaited: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.awaited = set(self.slots)
+
+    @property
+    def jobs(self) -> tuple[int, ...]:
+        return tuple(share.order.make.trial for share in self.shares)
+
+    def takes(self, slot: int, answer: Sliced) -> bool:
+        """Whether this answers it."""
+        asked = [share.order.make.digest for share in self.shares]
+        return slot in self.awaited and [part.digest for part in answer.parts] == asked
+
+    def answered(self, slot: int, answer: Sliced) -> None:
+        self.answers[slot] = answer
+        self.awaited.discard(slot)
+
+    def lost(self, slot: int, why: str = "") -> None:
+        """The worker of a slot is gone, or the whole node if nothing is said about why."""
+        self.awaited.discard(slot)
+        self.died = self.died or why
+        self.blameless = self.blameless or not why
+
+    def land(self, at_s: float) -> Landed:
+        """What came of it, once nobody is awaited any more."""
+        parts = tuple(self._part(number, share) for number, share in enumerate(self.shares))
+        return Landed(self.began_s, at_s, self.slots, parts, self.blameless, self.fresh)
+
+    def no_room(self) -> str:
+        """What to do about a full disk, if that is what somebody met with."""
+        tooks = (took for answer in self.answers.values() for took in answer.parts)
+        return next((took.why for took in tooks if took.no_room), "")
+
+    def _part(self, number: int, share: Share) -> Part:
+        """By the member that took longest; it is done if all members say so."""
+        tooks = [answer.parts[number] for _, answer in sorted(self.answers.items())]
+        why = next((took.why for took in tooks if took.why), "")
+        if len(tooks) < len(self.slots):
+            why = self.died or why or "its node is gone"
+        job, steps = share.order.make.trial, share.order.make.steps
+        if why:
+            return Part(job, 0, Seconds(), float("nan"), why)
+        slowest = max(tooks, key=_whole_s)
+        return Part(job, steps, slowest.seconds, tooks[0].metric, "", tooks[0].notes)
+
+
+def _whole_s(took: Took) -> float:
+    return sum(took.seconds)

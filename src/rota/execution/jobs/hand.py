@@ -1,0 +1,139 @@
+"""The worker of a slot, where jobs are trained: it carries out slices."""
+
+import logging
+import traceback
+from collections import OrderedDict
+from dataclasses import dataclass
+from time import perf_counter
+
+from rota.execution.checkpoints import Damaged
+from rota.execution.jobs.site import Site, Working
+from rota.execution.jobs.slices import Seconds, Share, Slice, Sliced, Took, parse_slice
+from rota.execution.jobs.turns import interleave
+from rota.execution.journal import NotWritten
+from rota.execution.orders import Done, Made, Order, Spent
+from rota.execution.store import Store
+
+log = logging.getLogger(__name__)
+
+KEPT = 4
+"""Jobs that stay in memory: those that were trained last."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A job in memory."""
+
+    work: Working
+    holds: str
+    """The digest of what it is now; nothing if that is unknown."""
+    place: tuple[int, int, str]
+    """Rank, size and meeting of its gang."""
+
+
+@dataclass(slots=True)
+class Begun:
+    """A share of a slice on its way."""
+
+    share: Share
+    took: Took | None = None
+    """Once it is known."""
+    held: Held | None = None
+    restore_s: float = 0.0
+
+    @property
+    def make(self) -> Made:
+        return self.share.order.make
+
+
+class Hand:
+    """Carries out slices, one after the other."""
+
+    def __init__(self, site: Site, store: Store) -> None:
+        self._site, self._store = site, store
+        self._held: OrderedDict[int, Held] = OrderedDict()
+
+    def answer(self, line: bytes) -> bytes:
+        return self.carry_out(parse_slice(line)).line()
+
+    def carry_out(self, order: Slice) -> Sliced:
+        """Whatever goes wrong is part of the answer."""
+        begun = [self._begin(share) for share in order.shares]
+        ready = [(each, each.held) for each in begun if each.took is None and each.held is not None]
+        outcomes = interleave([(held.work, each.make.steps) for each, held in ready])
+        for (each, held), outcome in zip(ready, outcomes, strict=True):
+            each.took = self._finish(each, held, outcome)
+        return Sliced(tuple(each.took or Took(each.make.digest, why="nothing came of it") for each in begun))
+
+    def _begin(self, share: Share) -> Begun:
+        begun = Begun(share)
+        began = perf_counter()
+        try:
+            begun.took = self._there(share.order.make)
+            if begun.took is None:
+                begun.held = self._be_source(share)
+                begun.held.work.tell(share.room, share.at_s)
+        except Exception:
+            begun.took = self._failed(share.order.make, traceback.format_exc())
+        begun.restore_s = perf_counter() - began
+        return begun
+
+    def _there(self, make: Made) -> Took | None:
+        """What an earlier order left. A damaged one is as good as none."""
+        try:
+            kept = self._store.read(make).answer
+        except Damaged:
+            return None
+        return Took(make.digest, metric=kept.metric, again=True)
+
+    def _be_source(self, share: Share) -> Held:
+        """From memory, from its checkpoint, or made again from the one before that."""
+        order, place = share.order, (share.rank, share.size, share.meeting)
+        wanted = order.source.digest if order.source else ""
+        held = self._held.pop(order.make.trial, None)
+        if held is None or held.place != place or held.holds != wanted or not wanted:
+            work = self._site.open(order.make.trial, share.kind, share.rank, share.size, share.meeting)
+            held = Held(work, "", place)
+            if order.source is not None:
+                self._load(held.work, order, share)
+        held.holds = ""
+        self._held[order.make.trial] = held
+        while len(self._held) > KEPT:
+            self._held.popitem(last=False)
+        return held
+
+    def _load(self, work: Working, order: Order, share: Share) -> None:
+        assert order.source is not None
+        try:
+            work.load(self._store.read(order.source).content)
+            return
+        except Damaged as damage:
+            log.warning("%s; made again from the one before it", damage)
+        if order.before is not None:
+            work.load(self._store.read(order.before).content)
+        work.tell(share.room, share.at_s)
+        (outcome,) = interleave([(work, order.source.steps)])
+        if isinstance(outcome, str):
+            raise RuntimeError(f"could not be made again: {outcome}")
+
+    def _finish(self, begun: Begun, held: Held, outcome: Seconds | str) -> Took:
+        if isinstance(outcome, str):
+            return self._failed(begun.make, outcome)
+        began = perf_counter()
+        try:
+            metric, notes = held.work.metric, tuple(held.work.notes())
+            if begun.share.rank == 0:
+                spent = Spent(begun.restore_s, outcome.training_s)
+                done = Done(begun.make.digest, metric, spent)
+                self._store.write(done, begun.make, held.work.save(), begun.share.order.over)
+        except NotWritten as error:
+            return Took(begun.make.digest, why=str(error), no_room=True)
+        except Exception:
+            return self._failed(begun.make, traceback.format_exc())
+        held.holds = begun.make.digest
+        seconds = outcome._replace(restore_s=begun.restore_s, save_s=perf_counter() - began)
+        return Took(begun.make.digest, seconds, metric, notes=notes)
+
+    def _failed(self, make: Made, why: str) -> Took:
+        self._held.pop(make.trial, None)
+        return Took(make.digest, why=why)

@@ -1,0 +1,60 @@
+"""Jobs that only take their time: for tests, and to measure what everything but training costs."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+
+class IdleJob:
+    """Waits so many seconds in each stage, and counts its iterations."""
+
+    def __init__(self, seconds: Mapping[str, Any], rank: int) -> None:
+        self._seconds, self._rank = seconds, rank
+        self.done = 0
+
+    def load(self, content: bytes) -> None:
+        self.done = json.loads(content)["done"]
+
+    def save(self) -> bytes:
+        return json.dumps({"done": self.done}).encode()
+
+    def fetch(self) -> None:
+        self._wait("fetch_s")
+
+    def compute(self) -> None:
+        self._wait("compute_s")
+
+    def exchange(self) -> None:
+        self._wait("exchange_s")
+
+    def update(self) -> None:
+        self.done += 1
+
+    def tell(self, room: int, at_s: float) -> None:
+        """What it does depends on neither."""
+
+    @property
+    def metric(self) -> float:
+        return float(self.done)
+
+    def notes(self) -> list[dict[str, Any]]:
+        return []
+
+    def _wait(self, stage: str) -> None:
+        if seconds := self._seconds.get(stage):
+            time.sleep(seconds)
+
+
+class IdleSite:
+    """Kinds are tables of seconds: `{ fetch_s = 0.01, compute_s = 0.02 }`."""
+
+    def __init__(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
+        self._kinds = kinds
+
+    def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> IdleJob:
+        return IdleJob(self._kinds[kind], rank)
+
+
+def idle_jobs(settings: Mapping[str, Any], seed: int) -> IdleSite:
+    return IdleSite(settings)

@@ -1,0 +1,301 @@
+"""The backend for jobs on real machines: a plan becomes slices for workers, and their answers become events.
+
+A unit of the plan runs as slices, one after the other, until another plan says otherwise; what is under way
+then is waited for. So nobody is ever interrupted, and a job that is paused has its checkpoint already.
+"""
+
+import math
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from rota.core.columns import UP
+from rota.core.errors import Stuck
+from rota.core.state import Decisions, Instant, State
+from rota.execution.checkpoints import Checkpoints
+from rota.execution.clock import RunClock
+from rota.execution.jobs.flight import Flight
+from rota.execution.jobs.ledger import JobLedger
+from rota.execution.jobs.slices import Share, Slice, Sliced
+from rota.execution.jobs.venture import Venture
+from rota.execution.jobs.words import SLICE, Landed, Unit, rows_of, slice_body, units
+from rota.execution.journal import Journal, NotWritten
+from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent, Workers
+
+LOOK_EVERY_S = 0.2
+"""Whether somebody wants the run to stop."""
+SPARE = 16
+"""Files of checkpoints that nobody needs are kept, to be written over."""
+
+
+class JobMachines:
+    """Runs the jobs of a venture. `asked_to_stop` is looked at again and again.
+
+    When it is so, what is under way is waited for, nothing more is begun, and there are no more instants.
+    """
+
+    def __init__(
+        self,
+        venture: Venture,
+        ledger: JobLedger,
+        workers: Workers,
+        checkpoints: Checkpoints,
+        journal: Journal,
+        *,
+        asked_to_stop: Callable[[], bool] = lambda: False,
+        landed: Callable[[Landed], None] = lambda landed: None,
+        clock: RunClock | None = None,
+    ) -> None:
+        self._venture, self._ledger, self._workers, self._checkpoints = venture, ledger, workers, checkpoints
+        self._journal, self._asked_to_stop, self._tell = journal, asked_to_stop, landed
+        self.clock = clock or RunClock()
+        self.since_s = 0.0
+        """When the last slice ended that the journal knows of."""
+        self._kinds = venture.all_kinds
+        self._meetings = checkpoints.folder.with_name("meetings")
+        self._arrived = 0
+        self._wake_s = math.inf
+        self._units: list[Unit] = []
+        self._flights: dict[int, Flight] = {}
+        """Slot → what it is at."""
+        self._last: dict[int, tuple[tuple[int, ...], str]] = {}
+        """Job → the slots that it was on last, and where its gang met."""
+        self._paces: dict[tuple[int, tuple[str, ...]], float] = {}
+        """Slots and kinds of a unit → seconds per iteration, as they were measured last."""
+        self._left: set[int] = set()
+        """Jobs of which more is known than the state knows."""
+        self._away: set[int] = set()
+        """Slots whose node is gone."""
+        self._nodes: list[NodeCame | NodeWent] = []
+        """What has happened to nodes since the last instant."""
+        self._stopping = False
+
+    # ── what the journal says ───────────────────────────────────────────────────────────────────────────────
+
+    def recall(self, instant: Instant) -> None:
+        """This happened before, or happens now."""
+        self._arrived = max(self._arrived, instant.first_job + instant.arrivals)
+
+    def remember(self, decisions: Decisions, state: State) -> None:
+        """This was decided before, or is decided now."""
+        state.confirm(decisions)
+        self._wake_s = decisions.plan.wake_at_s
+        self._units = units(decisions.plan, state)
+
+    # ── what happens now ────────────────────────────────────────────────────────────────────────────────────
+
+    def instants(self, state: State) -> Iterator[Instant]:
+        """From where the journal ends."""
+        self._checkpoints.prune_all_but(self._ledger.used())
+        self._ledger.unused.clear()
+        self._left = {job for job, stands in enumerate(self._ledger.jobs) if stands.newest or stands.over}
+        self._nodes = _changes(set(self._workers.nodes()), state)
+        gone = [each.node for each in self._nodes if isinstance(each, NodeWent)]
+        self._away = {slot for node in gone for slot in self._slots_of(node)}
+        self.clock.go_on_from(max(state.now_s, self.since_s))  # it took a while until workers were there
+        while state.active or not self.all_arrived or self._resides():
+            if instant := self._happened(state):
+                self.recall(instant)
+                yield instant
+                continue
+            self._dispatch()
+            if self._stopping and not self._flights:
+                return
+            self._listen(state)
+        self._checkpoints.prune(self._ledger.unused)
+        self._ledger.unused.clear()
+        shutil.rmtree(self._meetings, ignore_errors=True)
+
+    @property
+    def all_arrived(self) -> bool:
+        return self._arrived == len(self._venture.ids)
+
+    def perform(self, decisions: Decisions, state: State) -> None:
+        self.remember(decisions, state)
+        self._prune()
+        self._dispatch()
+
+    def _happened(self, state: State) -> Instant | None:
+        """What there is to be decided about, if anything."""
+        now_s, rows = self.clock.now_s(), rows_of(state)
+        first, arrived = self._arrived, self._arrived
+        while arrived < len(self._venture.ids) and self._venture.submit_s[arrived] <= now_s:
+            arrived += 1
+        ended = [job for job in sorted(self._left) if job in rows and self._ledger.jobs[job].over]
+        if not (ended or arrived > first or self._nodes or now_s >= self._wake_s) or self._stopping:
+            return None
+        self._wake_s = math.inf
+        left = {rows[job]: float(self._ledger.jobs[job].left) for job in sorted(self._left) if job in rows}
+        nodes, self._nodes, self._left = self._nodes, [], set()
+        return Instant(
+            max(now_s, state.now_s),
+            np.array([rows[job] for job in ended], np.int32),
+            len(ended),
+            first,
+            arrived - first,
+            [each.node for each in nodes if isinstance(each, NodeCame)],
+            [each.node for each in nodes if isinstance(each, NodeWent)],
+            left,
+        )
+
+    def _listen(self, state: State) -> None:
+        """To workers, until something else is due."""
+        self._stopping = self._stopping or self._asked_to_stop()
+        due_s = math.inf if self._stopping else min(self._arrival_s(), self._wake_s) - self.clock.now_s()
+        if due_s == math.inf and not self._flights and not self._stopping and state.nodes[UP].all():
+            raise Stuck(
+                f"at {state.now_s:g} s nothing runs and nothing will happen, but {state.active} jobs wait"
+            )
+        for message in self._workers.wait(min(max(due_s, 0.0), LOOK_EVERY_S)):
+            self._take_in(message)
+
+    def _arrival_s(self) -> float:
+        """Of the next job."""
+        return math.inf if self.all_arrived else self._venture.submit_s[self._arrived]
+
+    def _take_in(self, message: Message) -> None:
+        match message:
+            case Answered(slot, answer):
+                flight = self._flights.get(slot)
+                if flight is not None and isinstance(answer, Sliced) and flight.takes(slot, answer):
+                    flight.answered(slot, answer)
+                    self._land_if_done(flight)
+            case Died(slot, why):
+                self._lose(slot, why)
+            case NodeWent(node):
+                for slot in self._slots_of(node):
+                    self._away.add(slot)
+                    self._lose(slot)
+                self._nodes.append(message)
+            case NodeCame(node):
+                self._away -= set(self._slots_of(node))
+                self._nodes.append(message)
+
+    def _slots_of(self, node: int) -> list[int]:
+        nodes = self._venture.cluster.slot_nodes()
+        return [self._venture.places[slot] for slot in np.flatnonzero(nodes == node).tolist()]
+
+    def _lose(self, slot: int, why: str = "") -> None:
+        """A worker is gone, and with it what it was at; whoever meets with it has to meet anew."""
+        for job, (slots, _) in list(self._last.items()):
+            if slot in slots:
+                del self._last[job]
+        flight = self._flights.get(slot)
+        if flight is not None:
+            flight.lost(slot, why)
+            self._land_if_done(flight)
+
+    # ── slices ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _dispatch(self) -> None:
+        """Whatever should run and is not under way, on slots that are free."""
+        if self._stopping:
+            return
+        busy = {job for flight in self._flights.values() for job in flight.jobs}
+        for unit in self._units:
+            slots = tuple(self._venture.places[slot] for slot in unit.slots)
+            jobs = tuple(job for job in unit.jobs if not self._ledger.jobs[job].over)
+            if jobs and not busy & set(jobs) and not set(slots) & set(self._flights):
+                self._send(jobs, slots, unit.pace_s)
+        if self._resides() and len(self._venture.ids) not in busy:
+            self._send_resident()
+
+    def _resides(self) -> bool:
+        """Whether the resident is there, and goes on."""
+        resident = self._venture.resident
+        if resident is None or self.clock.now_s() >= resident.until_s:
+            return False
+        return not self._ledger.jobs[len(self._venture.ids)].over
+
+    def _send_resident(self) -> None:
+        """It is lent the slots that no plan asks for, until its slice is over."""
+        resident, number = self._venture.resident, len(self._venture.ids)
+        assert resident is not None
+        if set(resident.home) & set(self._flights):
+            return
+        wanted = {self._venture.places[slot] for unit in self._units for slot in unit.slots}
+        free = [slot for slot in self._venture.places if slot not in wanted and slot not in self._flights]
+        slots = resident.slots([slot for slot in free if slot not in self._away])
+        self._send((number,), slots, self._venture.slice_s / 10, room=len(slots) - len(resident.home))
+
+    def _send(self, jobs: tuple[int, ...], slots: tuple[int, ...], pace_s: float, room: int = 0) -> None:
+        measured_s = self._paces.get(self._alike(jobs, slots), pace_s)
+        count = max(1, round(self._venture.slice_s / measured_s))
+        fresh = any(self._last.get(job, ((), ""))[0] != slots for job in jobs)
+        first = tuple(self._share(job, slots, count, room) for job in jobs)
+        flight = Flight(first, slots, self.clock.now_s(), fresh)
+        for rank, slot in enumerate(slots):
+            self._flights[slot] = flight
+            self._workers.send(slot, Slice(tuple(share._replace(rank=rank) for share in first)))
+
+    def _share(self, job: int, slots: tuple[int, ...], most: int, room: int) -> Share:
+        """Of the first slot."""
+        over = self._ledger.unused.pop() if self._ledger.unused else None
+        order = self._ledger.order(job, min(most, self._ledger.jobs[job].left), over)
+        meeting = self._meeting(job, slots)
+        return Share(order, self._kinds[job], 0, len(slots), meeting, room, self.clock.now_s())
+
+    def _meeting(self, job: int, slots: tuple[int, ...]) -> str:
+        """The same for as long as a job is on the same slots, with the same workers."""
+        before, where = self._last.get(job, ((), ""))
+        if before != slots:
+            if where:
+                Path(where).unlink(missing_ok=True)
+            where = ""
+            if len(slots) > 1:
+                self._meetings.mkdir(mode=0o700, exist_ok=True)
+                where = str(self._meetings.absolute() / f"{job}-{secrets.token_hex(8)}")
+            self._last[job] = slots, where
+        return where
+
+    def _alike(self, jobs: tuple[int, ...], slots: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
+        """What units that are equally fast have in common."""
+        return len(slots), tuple(sorted(self._kinds[job] for job in jobs))
+
+    def _land_if_done(self, flight: Flight) -> None:
+        if flight.awaited:
+            return
+        if why := flight.no_room():
+            raise NotWritten(f"{why}, then go on with --resume")
+        landed = flight.land(self.clock.now_s())
+        self._journal.append(SLICE, slice_body(landed), landed.ended_s)
+        for slot in flight.slots:
+            self._flights.pop(slot, None)
+        note(self._ledger, landed)
+        self._left |= set(flight.jobs)
+        if any(part.why for part in landed.parts):
+            for job in flight.jobs:
+                self._last.pop(job, None)
+        self._measure(flight, landed)
+        self._tell(landed)
+
+    def _measure(self, flight: Flight, landed: Landed) -> None:
+        """How long an iteration of this unit takes."""
+        done = max(part.iterations for part in landed.parts)
+        seconds = max(part.seconds.training_s for part in landed.parts)
+        if done and seconds > 0.0:
+            self._paces[self._alike(flight.jobs, flight.slots)] = seconds / done
+
+    def _prune(self) -> None:
+        """Delete what nobody needs, but for a few files that can be written over."""
+        self._checkpoints.prune(self._ledger.unused[SPARE:])
+        del self._ledger.unused[SPARE:]
+
+
+def note(ledger: JobLedger, landed: Landed) -> None:
+    """What a slice did to its jobs."""
+    for part in landed.parts:
+        if part.iterations:
+            ledger.did(part.job, part.iterations)
+        elif not landed.blameless:
+            ledger.failed(part.job)
+
+
+def _changes(there: set[int], state: State) -> list[NodeCame | NodeWent]:
+    """Nodes that are not what the state takes them for."""
+    known = set(np.flatnonzero(state.nodes[UP]).tolist())
+    gone: list[NodeCame | NodeWent] = [NodeWent(node) for node in sorted(known - there)]
+    return gone + [NodeCame(node) for node in sorted(there - known)]

@@ -1,0 +1,59 @@
+"""Which jobs are run for real, on which machines; whatever the scheduler."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rota.core.cluster import Cluster
+from rota.core.table import Floats
+
+ENDLESS = 1 << 50
+"""Iterations of a resident: its time ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A training that has slots of its own for as long as it lasts, and those that are idle besides."""
+
+    kind: str
+    home: tuple[int, ...]
+    """Its own slots, of the workers."""
+    until_s: float
+    """Its time is over then."""
+    most: int = 8
+    """Slots that it can make use of; so many of them are used as are a power of two."""
+
+    def slots(self, idle: Sequence[int]) -> tuple[int, ...]:
+        """Its own, and some that are idle."""
+        there = (*self.home, *idle)[: max(self.most, len(self.home))]
+        size = max(len(self.home), 1 << (len(there).bit_length() - 1))
+        return there[:size]
+
+
+@dataclass(frozen=True, slots=True)
+class Venture:
+    """Jobs and machines."""
+
+    ids: Sequence[str]
+    kinds: Sequence[str]
+    iterations: Sequence[int]
+    submit_s: Sequence[float]
+    table: Floats
+    """The jobs as the columns of `rota.core.columns`."""
+    cluster: Cluster
+    places: Sequence[int]
+    """Slot of the cluster → slot of the workers."""
+    slice_s: float = 0.25
+    """About how long a unit goes on before it can be given something else to do."""
+    attempts: int = 3
+    """A job that failed so often is given up."""
+    seed: int = 0
+    resident: Resident | None = None
+    """Its number is the one after those of the jobs."""
+
+    @property
+    def all_kinds(self) -> list[str]:
+        return [*self.kinds, *([self.resident.kind] if self.resident else [])]
+
+    @property
+    def all_iterations(self) -> list[int]:
+        return [*self.iterations, *([ENDLESS] if self.resident else [])]

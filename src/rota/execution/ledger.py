@@ -1,0 +1,164 @@
+"""Who is at what, and which checkpoints there are: what follows from events and decisions alone."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rota.core.population.decisions import Clone, Decision, Hand, Hyper, Part, Stop
+from rota.core.population.events import Emptied, Event, Failed, Lost, Reported
+from rota.core.population.fleet import Fleet
+from rota.execution.orders import Done, Made, Order, made
+
+Name = tuple[int, int]
+"""Of a checkpoint: trial and version."""
+
+
+@dataclass(slots=True)
+class Piece:
+    """A part on a list."""
+
+    part: Part
+    order: Order | None = None
+    """Once it was sent."""
+    done: Done | None = None
+    """Once it was answered; it is on the list until it is reported."""
+    began_s: float = 0.0
+    ended_s: float = 0.0
+
+    def awaits(self, digest: str) -> bool:
+        """Whether it was ordered, and this is what comes of it."""
+        return self.done is None and self.order is not None and self.order.make.digest == digest
+
+
+@dataclass(slots=True)
+class Running:
+    """A list on a slot."""
+
+    pieces: list[Piece]
+    free_s: float = 0.0
+    """Since when the slot is at its first piece that was not answered."""
+
+    @property
+    def current(self) -> Piece | None:
+        """What the worker is at."""
+        piece = next((piece for piece in self.pieces if piece.done is None), None)
+        return piece if piece is not None and piece.order is not None else None
+
+    def without(self, trial: int, *, only_to_do: bool = False) -> None:
+        """Drop the parts of a trial, or those of them that are still to be trained."""
+        self.pieces = [
+            piece for piece in self.pieces if piece.part.trial != trial or (only_to_do and piece.done)
+        ]
+
+
+@dataclass(slots=True)
+class Line:
+    """Where a trial stands."""
+
+    hyper: Hyper
+    changes: tuple[str, ...] = ()
+    parts: int = 0
+    """That it has reported."""
+    newest: Made | None = None
+    """What it goes on from; another's after it was cloned."""
+    before: Made | None = None
+    """What that was made from."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The books of a run. They are the same after the journal was read as they were when it was written."""
+
+    run: str
+    """Whatever tells the checkpoints of this run from those of others."""
+    fleet: Fleet
+    hypers: Sequence[Hyper]
+    target: float
+    lists: dict[int, Running] = field(default_factory=dict)
+    """Slot → what it was handed and has not reported."""
+    unused: list[Name] = field(default_factory=list)
+    """Checkpoints that nobody needs any more."""
+    lines: list[Line] = field(init=False)
+    _uses: Counter[Name] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.lines = [Line(hyper) for hyper in self.hypers]
+
+    def note(self, events: Iterable[Event]) -> None:
+        """What happened."""
+        for event in events:
+            match event:
+                case Reported():
+                    self._report(event)
+                case Failed(slot=slot, trial=trial):
+                    self.lists[slot].without(trial)
+                case Emptied(slot=slot):
+                    del self.lists[slot]
+                case Lost(node=node):
+                    for slot in [slot for slot in self.lists if self.fleet.slots[slot].node == node]:
+                        del self.lists[slot]
+
+    def take(self, decisions: Iterable[Decision]) -> None:
+        """What was decided."""
+        for decision in decisions:
+            match decision:
+                case Hand(slot, parts):
+                    self.lists[slot] = Running([Piece(part) for part in parts])
+                case Clone(trial, donor, hyper, changes):
+                    line, giver = self.lines[trial], self.lines[donor]
+                    line.hyper, line.changes = hyper, changes
+                    self._stand(line, giver.newest, giver.before)
+                case Stop(trial):
+                    for running in self.lists.values():
+                        running.without(trial)
+
+    def order(self, slot: int, part: Part, over: Name | None = None) -> Order:
+        """What a worker has to do for the next part of a trial."""
+        line, kept = self.lines[part.trial], None
+        for piece in self.lists[slot].pieces:
+            if piece.part.trial == part.trial and piece.done:  # answered, not reported yet
+                kept = piece.order
+        return self._order(line, part, kept, over)
+
+    def _order(self, line: Line, part: Part, kept: Order | None = None, over: Name | None = None) -> Order:
+        """From where the trial stands, or from what it has come to since."""
+        newest, before, version = line.newest, line.before, line.parts + 1
+        if kept is not None:
+            newest, before, version = kept.make, kept.source, kept.make.version + 1
+        make = made(part.trial, version, part.steps, line.hyper, line.changes, newest, self.run)
+        return Order(make, newest, before, over)
+
+    def finished(self) -> list[int]:
+        """Slots that have nothing left on their lists."""
+        return [slot for slot, running in self.lists.items() if not running.pieces]
+
+    def used(self) -> set[Name]:
+        """The checkpoints that somebody goes on from, or may have to, and those that are being made."""
+        coming = set()
+        for running in self.lists.values():
+            for piece in running.pieces:
+                version = self.lines[piece.part.trial].parts + 1
+                coming |= {(piece.part.trial, version + more) for more in range(len(running.pieces))}
+        return set(self._uses) | coming
+
+    def _report(self, event: Reported) -> None:
+        line, running = self.lines[event.trial], self.lists[event.slot]
+        at = next(at for at, piece in enumerate(running.pieces) if piece.part.trial == event.trial)
+        piece = running.pieces.pop(at)
+        order = piece.order or self._order(line, piece.part)
+        line.parts += 1
+        self._stand(line, order.make, order.source)
+        if event.metric >= self.target:
+            running.without(event.trial)
+
+    def _stand(self, line: Line, newest: Made | None, before: Made | None) -> None:
+        """A trial goes on from here: from now on others than before are needed."""
+        needed = [(made.trial, made.version) for made in (newest, before) if made]
+        freed = [(made.trial, made.version) for made in (line.newest, line.before) if made]
+        line.newest, line.before = newest, before
+        self._uses.update(needed)
+        self._uses.subtract(freed)
+        for name in freed:
+            if not self._uses[name]:
+                del self._uses[name]
+                self.unused.append(name)

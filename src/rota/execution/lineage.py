@@ -1,0 +1,103 @@
+"""How the best trial of a run came about: the parts that it, its donor, and the donor's donor trained."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from rota.core.errors import InputError
+from rota.core.population.decisions import Clone, Hyper
+from rota.core.population.events import Reported
+from rota.execution.controller import BEGAN
+from rota.execution.entries import DECIDED, INSTANT, parse_decisions, parse_events
+from rota.execution.journal import Entry, read_journal
+from rota.execution.picture import Frame, parse_frame
+
+
+class Stage(NamedTuple):
+    """A part, as it was trained."""
+
+    steps: int
+    hyper: Hyper
+    changes: tuple[str, ...]
+    metric: float
+    """What was reported after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """A schedule of hyper-parameters and growth, from the first step on."""
+
+    run: str
+    """The name of the run that it is from."""
+    trial: int
+    """Which was best."""
+    root: int
+    """The trial with whose first weights it began."""
+    stages: tuple[Stage, ...]
+
+
+class _Link(NamedTuple):
+    """A stage, and those before it: shared by all who go on from here."""
+
+    stage: Stage
+    before: Optional["_Link"]
+    root: int
+
+
+@dataclass(slots=True)
+class _Search:
+    """What is known so far."""
+
+    frame: Frame
+    hypers: list[Hyper] = field(init=False)
+    changes: list[tuple[str, ...]] = field(init=False)
+    links: list[_Link | None] = field(init=False)
+    best: _Link | None = None
+    trial: int = -1
+
+    def __post_init__(self) -> None:
+        self.hypers = list(self.frame.hypers)
+        self.changes = [()] * len(self.hypers)
+        self.links = [None] * len(self.hypers)
+
+    def take(self, entry: Entry) -> None:
+        if entry.kind == INSTANT:
+            for event in parse_events(entry.body["events"]):
+                if isinstance(event, Reported):
+                    self._report(event)
+        elif entry.kind == DECIDED:
+            for decision in parse_decisions(entry.body["decisions"]):
+                if isinstance(decision, Clone):
+                    trial = decision.trial
+                    self.links[trial] = self.links[decision.donor]
+                    self.hypers[trial], self.changes[trial] = decision.hyper, decision.changes
+
+    def _report(self, event: Reported) -> None:
+        trial, before = event.trial, self.links[event.trial]
+        stage = Stage(event.steps, self.hypers[trial], self.changes[trial], event.metric)
+        link = _Link(stage, before, before.root if before else trial)
+        self.links[trial] = link
+        if not math.isnan(event.metric) and (self.best is None or event.metric > self.best.stage.metric):
+            self.best, self.trial = link, trial
+
+
+def best_lineage(file: Path) -> Lineage:
+    """Of the trial that was best, up to the report with which it was; the first of equals."""
+    search = None
+    for entry in read_journal(file):
+        if entry.kind == BEGAN:
+            search = _Search(parse_frame(entry.body))
+        elif search is not None:
+            search.take(entry)
+    if search is None or search.best is None:
+        raise InputError(f"{file}: no trial has reported how good it is; there is nothing to train again")
+    stages = tuple(_unrolled(search.best))[::-1]
+    return Lineage(search.frame.run, search.trial, search.best.root, stages)
+
+
+def _unrolled(link: _Link | None) -> Iterator[Stage]:
+    while link is not None:
+        yield link.stage
+        link = link.before

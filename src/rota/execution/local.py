@@ -1,0 +1,199 @@
+"""Workers on this machine: a process per slot, reused from interval to interval."""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rota.core.errors import InputError
+from rota.core.population.fleet import Fleet
+from rota.execution.answers import AnyOrder, parse_answer
+from rota.execution.journal import NotWritten
+from rota.execution.trainable import check_name
+from rota.execution.worker import Hello
+from rota.execution.workers import Answered, Died, Message
+
+CHUNK = 1 << 16
+STARTS = 3
+"""How often in a row a worker may die before it is ready."""
+LINGER_S = 2.0
+WAKE_S = 0.2
+TAIL = 2000
+"""Characters of what a worker that died printed last."""
+
+
+class CannotStart(InputError):
+    """Workers end before they are ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What of this machine a slot is."""
+
+    cores: tuple[int, ...] = ()
+    """It computes on these; on any if none are named."""
+    gpu: str = ""
+    """What CUDA sees: `0`; none if not given."""
+
+
+class LocalWorkers:
+    """A process per slot. They end with the thread that started them."""
+
+    def __init__(self, fleet: Fleet, places: Sequence[Place], trial: str, hello: Hello, logs: Path) -> None:
+        check_name(trial)
+        self._fleet, self._places, self._trial, self._hello, self._logs = fleet, places, trial, hello, logs
+        self._selector = selectors.DefaultSelector()
+        self._running: dict[int, _Process] = {}
+        self._starts = [0] * len(places)
+
+    def nodes(self) -> list[int]:
+        """All of them, once each slot has a worker that is ready."""
+        missing = set(range(len(self._places)))
+        while missing:
+            for slot in missing - set(self._running):
+                self._start(slot)
+            self.wait(WAKE_S)
+            missing = {slot for slot in missing if slot not in self._running or not self._running[slot].ready}
+        return list(range(len(self._fleet.nodes)))
+
+    def send(self, slot: int, order: AnyOrder) -> None:
+        process = self._running.get(slot) or self._start(slot)
+        process.say(order.line())
+
+    def wait(self, timeout_s: float) -> list[Message]:
+        messages: list[Message] = []
+        for key, _ in self._selector.select(timeout_s):
+            messages += self._hear(key.data)
+        return messages
+
+    def close(self) -> None:
+        for slot in list(self._running):
+            self._end(slot)
+        self._selector.close()
+
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._running.values()]
+
+    def _start(self, slot: int) -> "_Process":
+        place = self._places[slot]
+        hello = replace(self._hello, cores=place.cores)
+        process = _Process(slot, self._trial, hello, _environment(place), self._logs / f"slot{slot}.log")
+        self._running[slot] = process
+        self._selector.register(process.answers, selectors.EVENT_READ, process)
+        return process
+
+    def _hear(self, process: "_Process") -> list[Message]:
+        lines = process.heard()
+        if lines is None:
+            return [self._died(process)]
+        messages: list[Message] = []
+        for line in lines:
+            if process.ready:
+                messages.append(Answered(process.slot, parse_answer(line)))
+            else:
+                self._take_ready(process, json.loads(line))
+        return messages
+
+    def _take_ready(self, process: "_Process", found: Mapping[str, Any]) -> None:
+        if not found["ready"]:
+            raise CannotStart(found["why"])
+        process.ready = True
+        self._starts[process.slot] = 0
+
+    def _died(self, process: "_Process") -> Died:
+        process.linger()
+        self._end(process.slot)
+        why = process.last_words()
+        if not process.ready:
+            self._starts[process.slot] += 1
+            if self._starts[process.slot] >= STARTS:
+                raise CannotStart(f"workers of {self._trial} end before they are ready: {why}")
+        return Died(process.slot, why)
+
+    def _end(self, slot: int) -> None:
+        process = self._running.pop(slot)
+        self._selector.unregister(process.answers)
+        process.end()
+
+
+class _Process:
+    """One worker: orders go in, lines come out."""
+
+    def __init__(self, slot: int, trial: str, hello: Hello, environment: dict[str, str], log: Path) -> None:
+        self.slot, self.ready = slot, False
+        self._rest = b""
+        self._log = log
+        self.answers, theirs = os.pipe()
+        command = [sys.executable, "-m", "rota.execution.worker", str(theirs), str(os.getpid()), trial]
+        try:
+            printed = _opened(log)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=printed, stderr=printed, pass_fds=[theirs],
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+            os.close(printed)
+        finally:
+            os.close(theirs)
+        self.say(hello.line())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def say(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has died: that is heard of when its answers end
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def heard(self) -> list[bytes] | None:
+        """Whole lines; None if there will be no more."""
+        chunk = os.read(self.answers, CHUNK)
+        if not chunk:
+            return None
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        return lines
+
+    def last_words(self) -> str:
+        """How it ended, and what it printed before that."""
+        code = self._process.returncode
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        with suppress(OSError):
+            return f"the worker died ({how}): {self._log.read_text('utf-8', 'replace')[-TAIL:]}"
+        return f"the worker died ({how})"
+
+    def linger(self) -> None:
+        """Let it end by itself, so that it is known how it did."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(LINGER_S)
+
+    def end(self) -> None:
+        """At once, if it has not ended yet."""
+        assert self._process.stdin is not None
+        self._process.kill()
+        self._process.wait()
+        with suppress(OSError):
+            self._process.stdin.close()
+        os.close(self.answers)
+
+
+def _opened(log: Path) -> int:
+    try:
+        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise NotWritten(f"{log}: cannot be written ({error.strerror}); make room, then try again") from None
+
+
+def _environment(place: Place) -> dict[str, str]:
+    """Of a worker: it sees one GPU, or none, and computes with as many threads as it has cores."""
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": place.gpu}
+    if place.cores:
+        environment["OMP_NUM_THREADS"] = str(len(place.cores))
+    return environment

@@ -1,0 +1,150 @@
+"""What a controller and a worker say to each other: a line of JSON each.
+
+An order says what to make of which checkpoint. The answer says that it is there, or why not. An order that is
+given again is answered again, from the checkpoint, without training.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rota.core.population.decisions import Hyper
+
+ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+CANONICAL = json.JSONEncoder(sort_keys=True).encode
+
+
+class Made(NamedTuple):
+    """A checkpoint: which one it is, and how it came about."""
+
+    trial: int
+    version: int
+    """1 after the first part that the trial reported, and so on."""
+    steps: int
+    """Of the part that ended with it."""
+    hyper: Hyper
+    """What that part was trained with."""
+    changes: tuple[str, ...]
+    """What had been done to the network since the beginning."""
+    digest: str
+    """Of all that it follows from. Another checkpoint of that name has another."""
+
+
+def made(
+    trial: int,
+    version: int,
+    steps: int,
+    hyper: Hyper,
+    changes: tuple[str, ...],
+    source: Made | None,
+    run: str,
+) -> Made:
+    """What comes of so many steps from a checkpoint; from the beginning if there is none."""
+    before = source.digest if source else run
+    recipe = CANONICAL([before, trial, version, steps, dict(hyper), list(changes)])
+    return Made(trial, version, steps, hyper, changes, hashlib.sha256(recipe.encode()).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Train one part."""
+
+    make: Made
+    source: Made | None = None
+    """What it starts from; None: from the beginning."""
+    before: Made | None = None
+    """What the source was made from: if the source is damaged, its part is trained again first."""
+    over: tuple[int, int] | None = None
+    """Trial and version of a checkpoint that nobody needs: its file may be written over."""
+
+    def fields(self) -> dict[str, Any]:
+        return {"make": self.make, "source": self.source, "before": self.before, "over": self.over}
+
+    def line(self) -> bytes:
+        return _line(self.fields())
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Where the seconds of a part went."""
+
+    loading_s: float = 0.0
+    training_s: float = 0.0
+    evaluating_s: float = 0.0
+    saving_s: float = 0.0
+
+    @property
+    def computing_s(self) -> float:
+        return self.training_s + self.evaluating_s
+
+    @property
+    def whole_s(self) -> float:
+        return self.loading_s + self.computing_s + self.saving_s
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The checkpoint is there."""
+
+    digest: str
+    """Of what was made."""
+    metric: float
+    """How good it is; NaN if nothing is measured."""
+    spent: Spent = field(default_factory=Spent)
+    again: bool = False
+    """It was there already: the controller that had ordered it died before it could hear of it."""
+
+    def record(self) -> dict[str, Any]:
+        times = [getattr(self.spent, name) for name in Spent.__slots__]
+        return {"digest": self.digest, "metric": self.metric, "spent": times, "again": self.again}
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """It was tried, and something was raised."""
+
+    digest: str
+    why: str
+    """The traceback."""
+    no_room: bool = False
+    """There is no room for its checkpoint, which has nothing to do with the trial."""
+
+
+Answer = Done | Undone
+
+
+def answer_line(answer: Answer) -> bytes:
+    if isinstance(answer, Done):
+        return _line(answer.record())
+    return _line({"digest": answer.digest, "why": answer.why, "no_room": answer.no_room})
+
+
+def parse_order(line: bytes) -> Order:
+    return order_of(json.loads(line))
+
+
+def order_of(found: Mapping[str, Any]) -> Order:
+    """From its fields."""
+    make = _made(found["make"])
+    if make is None:
+        raise ValueError("an order without what is to be made")
+    over = found["over"] and (found["over"][0], found["over"][1])
+    return Order(make, _made(found["source"]), _made(found["before"]), over)
+
+
+def done(found: Mapping[str, Any]) -> Done:
+    """From its record."""
+    return Done(found["digest"], float(found["metric"]), Spent(*found["spent"]), bool(found["again"]))
+
+
+def _made(found: Any) -> Made | None:
+    if found is None:
+        return None
+    trial, version, steps, hyper, changes, digest = found
+    return Made(trial, version, steps, hyper, tuple(changes), digest)
+
+
+def _line(value: Any) -> bytes:
+    return ENCODE(value).encode() + b"\n"

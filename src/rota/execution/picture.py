@@ -1,0 +1,202 @@
+"""What a run looks like to people: folded from what happened and what was decided, as it comes."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rota.core.population.decisions import Clone, Decision, Hand, Hyper, Retire, Stop
+from rota.core.population.events import Event, Failed, Joined, Lost, Reported
+from rota.core.population.view import Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What does not change during a run; plain values in the journal."""
+
+    run: str
+    """Its own name: whatever tells it from others."""
+    seed: int
+    hypers: Sequence[Hyper]
+    """What trials begin with."""
+    slots: Sequence[int]
+    """Slot → node."""
+    nodes: Sequence[str]
+    """Their names."""
+    terms: Terms
+
+    def record(self) -> dict[str, Any]:
+        terms = {name: getattr(self.terms, name) for name in Terms.__slots__}
+        rest = {name: list(getattr(self, name)) for name in ("hypers", "slots", "nodes")}
+        return {"run": self.run, "seed": self.seed, **rest, "terms": terms}
+
+
+def parse_frame(found: Mapping[str, Any]) -> Frame:
+    return Frame(**{**found, "terms": Terms(**found["terms"])})
+
+
+@dataclass(slots=True)
+class Trial:
+    """One trial as people see it."""
+
+    hyper: Hyper
+    status: str = "waiting"
+    """waiting, running, finished, stopped or failed."""
+    steps: int = 0
+    metric: float = math.nan
+    best: float = math.nan
+    node: str = ""
+    """Where it was trained last, or is being trained."""
+    changes: tuple[str, ...] = ()
+    failures: int = 0
+    computing_s: float = 0.0
+    """That it was trained and evaluated."""
+    parts: int = 0
+    """That it was handed and has not reported."""
+    slot: int = -1
+
+    @property
+    def over(self) -> bool:
+        return self.status in ("finished", "stopped", "failed")
+
+
+@dataclass(slots=True)
+class Picture:
+    """A run so far."""
+
+    frame: Frame
+    trials: list[Trial] = field(init=False)
+    at_s: float = 0.0
+    reports: int = 0
+    clones: int = 0
+    failures: list[tuple[float, int, str]] = field(default_factory=list)
+    """When, which trial, why."""
+    first_s: float = math.inf
+    """When training first began."""
+    last_s: float = 0.0
+    """When a trial last reported."""
+    computing_s: float = 0.0
+    up: set[int] = field(default_factory=set)
+    """Nodes that are there."""
+    retired: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.trials = [Trial(hyper) for hyper in self.frame.hypers]
+
+    def see(self, events: Iterable[Event]) -> None:
+        """What happened."""
+        for event in events:
+            self.at_s = event.at_s
+            match event:
+                case Reported():
+                    self._report(event)
+                case Failed():
+                    self._fail(event)
+                case Lost(node=node):
+                    self._lose(node)
+                case Joined(node=node):
+                    self.up.add(node)
+
+    def decide(self, decisions: Iterable[Decision]) -> None:
+        """What was decided."""
+        for decision in decisions:
+            match decision:
+                case Hand(slot, parts):
+                    for part in parts:
+                        trial = self.trials[part.trial]
+                        trial.status, trial.slot, trial.node = "running", slot, self._node(slot)
+                        trial.parts += 1
+                case Clone(trial=number, donor=donor, hyper=hyper, changes=changes):
+                    self.trials[number].hyper, self.trials[number].changes = hyper, changes
+                    self.clones += donor != number
+                case Stop(trial=number):
+                    self._end(self.trials[number], "stopped")
+                case Retire(slot):
+                    self.retired.add(slot)
+
+    @property
+    def busy(self) -> set[int]:
+        """Slots that train."""
+        return {trial.slot for trial in self.trials if trial.status == "running"}
+
+    @property
+    def unused(self) -> int:
+        """Slots that could train, and do not."""
+        there = {slot for slot, node in enumerate(self.frame.slots) if node in self.up}
+        return len(there - self.retired - self.busy)
+
+    @property
+    def best(self) -> int | None:
+        """The trial that was best; the first of equals."""
+        measured = [number for number, trial in enumerate(self.trials) if not math.isnan(trial.best)]
+        return max(measured, key=lambda number: self.trials[number].best, default=None)
+
+    @property
+    def overhead_s_per_report(self) -> float | None:
+        """(slots × (last report − first start) − seconds of training and evaluating) ÷ reports."""
+        if not self.reports:
+            return None
+        whole_s = len(self.frame.slots) * (self.last_s - self.first_s)
+        return (whole_s - self.computing_s) / self.reports
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `--json` prints them."""
+        best = self.best
+        return {
+            "trials": [self._trial(number) for number in range(len(self.trials))],
+            "best": None if best is None else self._trial(best),
+            "reports": self.reports,
+            "clones": self.clones,
+            "failures": len(self.failures),
+            "failed": [{"at_s": at_s, "trial": trial, "why": why} for at_s, trial, why in self.failures],
+            "wall_s": self.at_s,
+            "overhead_s_per_report": self.overhead_s_per_report,
+        }
+
+    def _trial(self, number: int) -> dict[str, Any]:
+        trial = self.trials[number]
+        return {
+            "id": number,
+            "status": trial.status,
+            "steps": trial.steps,
+            "best_metric": None if math.isnan(trial.best) else trial.best,
+            "hyper": dict(trial.hyper),
+            "changes": list(trial.changes),
+            "node": trial.node,
+        }
+
+    def _node(self, slot: int) -> str:
+        return self.frame.nodes[self.frame.slots[slot]]
+
+    def _report(self, event: Reported) -> None:
+        trial, terms = self.trials[event.trial], self.frame.terms
+        trial.steps += event.steps
+        trial.parts -= 1
+        trial.metric = event.metric
+        if not math.isnan(event.metric) and not event.metric <= trial.best:
+            trial.best = event.metric
+        computing_s = event.ended_s - event.began_s - event.moved_s
+        trial.computing_s += computing_s
+        self.reports += 1
+        self.computing_s += computing_s
+        self.first_s = min(self.first_s, event.ended_s - computing_s)
+        self.last_s = max(self.last_s, event.at_s)
+        if trial.steps >= terms.steps or event.metric >= terms.target:
+            self._end(trial, "finished")
+        elif trial.parts < 1:
+            self._end(trial, "waiting")
+
+    def _fail(self, event: Failed) -> None:
+        trial = self.trials[event.trial]
+        trial.failures += 1
+        self.failures.append((event.at_s, event.trial, event.why))
+        self._end(trial, "failed" if trial.failures >= self.frame.terms.attempts else "waiting")
+
+    def _lose(self, node: int) -> None:
+        self.up.discard(node)
+        for trial in self.trials:
+            if trial.status == "running" and self.frame.slots[trial.slot] == node:
+                self._end(trial, "waiting")
+
+    def _end(self, trial: Trial, status: str) -> None:
+        trial.status, trial.slot, trial.parts = status, -1, 0

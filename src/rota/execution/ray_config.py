@@ -1,0 +1,143 @@
+"""What a configuration may say about slots on Ray."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rota.core.cluster import LARGEST
+from rota.core.errors import ConfigError
+from rota.core.population.fleet import Fleet, Slot
+from rota.core.population.scores import Place, Scores, read_scores
+from rota.execution.engine import Assignment
+from rota.execution.local_config import NODE
+from rota.execution.ray import Bundle, Crew, RayWorkers, Wanted
+from rota.execution.ray_cluster import RayCluster
+from rota.execution.worker import Hello
+
+
+@dataclass(frozen=True, slots=True)
+class RaySlotConfig:
+    """Some equal slots of a node."""
+
+    count: int = 1
+    """How many of them."""
+    speed: float = 1.0
+    """What is expected, relative to others; it is measured from the first report on."""
+    cpus: float = 1.0
+    """That each takes of its node, and computes with."""
+    gpus: float = 0.0
+    """That each takes: 1, or 0.5 if two are to share a GPU."""
+    resources: dict[str, float] = field(default_factory=dict)
+    """What else it takes, by the names that the node was started with."""
+    node: str = "here"
+    """What the node is called, here and, if no labels are given, in Ray: its name, address or host."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """By which the node is known in Ray. Each node of these slots is another one of the cluster."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= LARGEST:
+            raise ConfigError(f"count is {self.count}; it must be 1 to {LARGEST:,}")
+        if not NODE.fullmatch(self.node):
+            raise ConfigError(f"node is {self.node!r}; use letters, digits, dots, dashes and underscores")
+        for name, amount in {"cpus": self.cpus, "gpus": self.gpus, **self.resources}.items():
+            if not 0.0 <= amount < math.inf or (amount > 1.0 and amount % 1.0):
+                raise ConfigError(f"{name} is {amount:g}; it must be a part of 1, or a whole number")
+
+    def bundle(self) -> Bundle:
+        return Bundle(self.cpus, self.gpus, self.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class RayConfig:
+    """Slots on Ray, each with an actor of its own."""
+
+    address: str = ""
+    """Of a cluster that runs, or `auto`; without it one is started on this machine, and ends with the run."""
+    slots: tuple[RaySlotConfig, ...] = (RaySlotConfig(count=2),)
+    """In this order they are idle at first."""
+    scores: Path | None = None
+    """A score.json in which the speeds of the nodes are found, by the names that they have here."""
+    shared: bool = True
+    """Whether all nodes see the folder of the run; if not, checkpoints go through Ray's object store."""
+    wait_s: float = 120.0
+    """So long it may take until there are actors on all nodes that are there."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.wait_s < math.inf:
+            raise ConfigError(f"wait_s is {self.wait_s:g}; it must be above 0")
+        nodes = self.fleet().nodes
+        self._check_labels()
+        if not self.address and len(nodes) > 1:
+            raise ConfigError(
+                f"slots: nodes {', '.join(nodes)}, but without an address there is one, this machine; "
+                "name the cluster with --address, or give all slots the same node"
+            )
+
+    def _check_labels(self) -> None:
+        known: dict[tuple[str, str], str] = {}
+        for group in self.slots:
+            for label, value in group.labels.items():
+                other = known.setdefault((group.node, label), value)
+                if other != value:
+                    raise ConfigError(f"slots: node {group.node}: {label} is both {other!r} and {value!r}")
+
+    def fleet(self) -> Fleet:
+        nodes: dict[str, int] = {}
+        slots = []
+        for group in self.slots:
+            node = nodes.setdefault(group.node, len(nodes))
+            device = "gpu" if group.gpus else "cpu"
+            slots += [Slot(node, group.speed, device=device)] * group.count
+        return Fleet(tuple(slots), tuple(nodes))
+
+    def scored(self, folder: Path) -> "RayConfig":
+        """With the speeds that the file says; it starts at a folder. The slowest slot has speed 1."""
+        if self.scores is None:
+            return self
+        found = read_scores(folder / self.scores)
+        speeds = [_speed(found, group, self.scores) for group in self.slots]
+        slots = (
+            replace(group, speed=speed / min(speeds)) for group, speed in zip(self.slots, speeds, strict=True)
+        )
+        return replace(self, scores=None, slots=tuple(slots))
+
+    def wanted(self) -> list[Wanted]:
+        """Which node of the cluster each node of the fleet is."""
+        if not self.address:
+            return [Wanted()]
+        found: dict[str, dict[str, str]] = {}
+        for group in self.slots:
+            found.setdefault(group.node, {}).update(group.labels)
+        return [Wanted(name, labels) for name, labels in found.items()]
+
+    def workers(self, fleet: Fleet, assignment: Assignment) -> RayWorkers:
+        books = assignment.books
+        hello = Hello(str(books.checkpoints.folder.absolute()), assignment.seed, assignment.settings)
+        bundles = [group.bundle() for group in self.slots for _ in range(group.count)]
+        cpus = sum(bundle.cpus for bundle in bundles)
+        return RayWorkers(
+            fleet,
+            self.wanted(),
+            bundles,
+            RayCluster(self.address, cpus, _sum(bundles), books.ray.absolute()),
+            Crew(assignment.trial, hello, books.logs, self.shared),
+            wait_s=self.wait_s,
+        )
+
+
+def _sum(bundles: Sequence[Bundle]) -> dict[str, float]:
+    """What all of them take, besides CPUs and GPUs."""
+    names = {name for bundle in bundles for name in bundle.resources}
+    return {name: sum(bundle.resources.get(name, 0.0) for bundle in bundles) for name in sorted(names)}
+
+
+def _speed(scores: Scores, group: RaySlotConfig, file: Path) -> float:
+    """Of the bundle that one of these slots is, or of its part of one."""
+    place, core = Place(group.node, "GPU" if group.gpus else "CPU"), group.gpus or group.cpus
+    score = scores.get(place)
+    if score is None or not score.score > 0.0:
+        raise ConfigError(f"{file}: no score of {place}; measure it with rota score --address")
+    if score.core != max(core, 1.0):
+        raise ConfigError(f"{file}: {place}: its score is for {score.core}, but the slots take {core:g}")
+    return score.score * min(core, 1.0)

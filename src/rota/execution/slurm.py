@@ -1,0 +1,276 @@
+"""Workers as job steps of Slurm: one per slot, reused from interval to interval.
+
+In an allocation the nodes are those that it has. Elsewhere each node of the run is a job of its own: it comes
+when Slurm grants it, and when it is lost another one is asked for.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import selectors
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rota.core.population.fleet import Fleet
+from rota.execution.answers import AnyOrder, parse_answer
+from rota.execution.local import STARTS, CannotStart
+from rota.execution.slurm_commands import (
+    Lot,
+    Place,
+    Queue,
+    check_commands,
+    end_jobs,
+    is_there,
+    job_command,
+    outside,
+    step_command,
+)
+from rota.execution.slurm_pipe import Hold, Pipe, Step
+from rota.execution.trainable import check_name
+from rota.execution.worker import Hello
+from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent
+
+log = logging.getLogger(__name__)
+
+WAKE_S = 0.2
+SETTLE_S = 1.0
+"""How long after its steps a job may be over."""
+SILENCE_S = 5.0
+"""After so long it is said what is waited for."""
+
+
+class SlurmWorkers:
+    """A job step per slot. They end when the pipe to them does."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        lots: Sequence[Lot],
+        given: Mapping[int, Place] | None,
+        queue: Queue,
+        trial: str,
+        hello: Hello,
+        logs: Path,
+    ) -> None:
+        check_name(trial)
+        self._fleet, self._lots, self._given, self._queue = fleet, lots, given, queue
+        self._trial, self._hello, self._logs = trial, hello, logs
+        self._name = f"rota-{hashlib.sha256(str(logs.absolute()).encode()).hexdigest()[:16]}"
+        """Of jobs: no other run has the same."""
+        self._selector = selectors.DefaultSelector()
+        self._holds: dict[int, Hold] = {}
+        self._places: dict[int, Place] = {}
+        self._steps: dict[int, Step] = {}
+        self._doubtful: dict[int, Step] = {}
+        """Slot → a step that has ended, and it is not clear yet why."""
+        self._there: set[int] = set()
+        """Nodes that the controller knows to be there."""
+        self._begun = False
+        """From then on it is enough if some nodes are there."""
+        self._starts = [0] * len(fleet.slots)
+
+    def nodes(self) -> list[int]:
+        """All that an allocation has; those that are granted soon where there is none."""
+        check_commands()
+        if self._given is None:
+            end_jobs(self._name)
+            for node in range(len(self._fleet.nodes)):
+                self._ask(node)
+        for node, place in (self._given or {}).items():
+            self._begin(node, place)
+        self._wait_for_nodes()
+        self._begun = True
+        return sorted(self._there)
+
+    def _wait_for_nodes(self) -> None:
+        """Until all are there, or one is and the others have had their time."""
+        since_s, said = time.monotonic(), False
+        while not self._complete():
+            none_yet = not self._there
+            self.wait(WAKE_S)
+            now_s = time.monotonic()
+            if none_yet and self._there:
+                since_s = now_s
+            if self._there and now_s > since_s + self._queue.patience_s:
+                return
+            if not self._there and not said and now_s > since_s + SILENCE_S:
+                log.warning("waiting until Slurm grants the jobs called %s", self._name)
+                said = True
+
+    def _complete(self) -> bool:
+        """Whether all that can be expected is there, with a worker on each slot."""
+        expected = self._given if self._given is not None else range(len(self._fleet.nodes))
+        slots = [slot for node in expected for slot in self._slots(node)]
+        return all(slot in self._steps and self._steps[slot].ready for slot in slots)
+
+    def send(self, slot: int, order: AnyOrder) -> None:
+        if slot in self._doubtful or self._fleet.slots[slot].node not in self._places:
+            return  # it is said to be gone in a moment, and this order with it
+        step = self._steps.get(slot) or self._start(slot)
+        step.orders += 1
+        step.pipe.say(order.line())
+
+    def wait(self, timeout_s: float) -> list[Message]:
+        if self._begun and not self._places and not self._holds:
+            raise CannotStart("no node is left, and none will come; go on with --resume in another job")
+        messages: list[Message] = []
+        for key, _ in self._selector.select(min(timeout_s, WAKE_S) if self._doubtful else timeout_s):
+            if self._is_open(key.data):
+                messages += self._hear(key.data)
+        return messages + self._settled()
+
+    def close(self) -> None:
+        open_pipes = [step.pipe for step in self._steps.values()]
+        open_pipes += [hold.pipe for hold in self._holds.values()]
+        self._steps.clear()
+        self._holds.clear()
+        for pipe in open_pipes:
+            pipe.hang_up()
+        for pipe in open_pipes:
+            pipe.end()
+        self._selector.close()
+
+    def pids(self) -> list[int]:
+        """Of the commands here: those of steps, then those that hold jobs."""
+        return [each.pipe.pid for held in (self._steps, self._holds) for each in held.values()]
+
+    def places(self) -> dict[int, Place]:
+        """Node → the job and the host that it is at present."""
+        return dict(self._places)
+
+    # ── nodes ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _ask(self, node: int) -> None:
+        command = job_command(self._lots[node], self._name, self._queue.arguments)
+        pipe = Pipe(command, outside(os.environ), self._logs / f"job{node}.log")
+        self._holds[node] = Hold(node, pipe)
+        self._selector.register(pipe.file, selectors.EVENT_READ, self._holds[node])
+
+    def _begin(self, node: int, place: Place) -> None:
+        log.info("%s is %s of job %s", self._fleet.nodes[node], place.host, place.job)
+        self._places[node] = place
+        for slot in self._slots(node):
+            self._start(slot)
+
+    def _lose(self, node: int) -> list[Message]:
+        """It is gone, with all its steps. Where jobs are asked for, another one may come in its place."""
+        del self._places[node]
+        for slot in self._slots(node):
+            self._doubtful.pop(slot, None)
+            if slot in self._steps:
+                self._close(self._steps.pop(slot)).kill()
+        if node in self._holds:
+            self._close(self._holds.pop(node)).end()
+            self._ask(node)
+        if node not in self._there:
+            return []
+        self._there.discard(node)
+        return [NodeWent(node)]
+
+    def _slots(self, node: int) -> list[int]:
+        return [number for number, slot in enumerate(self._fleet.slots) if slot.node == node]
+
+    # ── steps ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, slot: int) -> Step:
+        node = self._fleet.slots[slot].node
+        lot = self._lots[node]
+        printed = self._logs / f"slot{slot}.log"
+        command = step_command(self._places[node], lot, slot, self._trial, printed)
+        environment = {**outside(os.environ), "OMP_NUM_THREADS": str(lot.cpus)}
+        if not lot.gres:
+            environment["CUDA_VISIBLE_DEVICES"] = ""
+        step = Step(slot, node, Pipe(command, environment, printed))
+        self._steps[slot] = step
+        self._selector.register(step.pipe.file, selectors.EVENT_READ, step)
+        step.pipe.say(self._hello.line())
+        return step
+
+    def _is_open(self, source: Step | Hold) -> bool:
+        """Whether it has not been closed since something was heard of it."""
+        if isinstance(source, Hold):
+            return self._holds.get(source.node) is source
+        return self._steps.get(source.slot) is source
+
+    def _close(self, source: Step | Hold) -> Pipe:
+        """Nothing more is heard of it."""
+        self._selector.unregister(source.pipe.file)
+        return source.pipe
+
+    # ── what is heard ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _hear(self, source: Step | Hold) -> list[Message]:
+        lines = source.pipe.heard()
+        if isinstance(source, Hold):
+            return self._hold_ended(source) if lines is None else self._granted(source, lines)
+        if lines is None:
+            return self._step_ended(source)
+        messages: list[Message] = []
+        for line in lines:
+            if source.ready:
+                source.orders -= 1
+                messages.append(Answered(source.slot, parse_answer(line)))
+            else:
+                messages += self._take_ready(source, json.loads(line))
+        return messages
+
+    def _granted(self, hold: Hold, lines: list[bytes]) -> list[Message]:
+        for line in lines:
+            self._begin(hold.node, Place(**json.loads(line)))
+        return []
+
+    def _hold_ended(self, hold: Hold) -> list[Message]:
+        """Its time was over, its node has failed or somebody has cancelled it, if it was granted at all."""
+        if hold.node in self._places:
+            return self._lose(hold.node)
+        self._close(self._holds.pop(hold.node)).end()
+        why = f"Slurm grants no job for {self._fleet.nodes[hold.node]}: {hold.pipe.last_words()}"
+        if not self._begun:
+            raise CannotStart(why)
+        log.warning("%s; the others go on without it", why)
+        return []
+
+    def _take_ready(self, step: Step, found: Mapping[str, Any]) -> list[Message]:
+        if not found["ready"]:
+            raise CannotStart(found["why"])
+        step.ready = True
+        self._starts[step.slot] = 0
+        if step.node in self._there:
+            return []
+        self._there.add(step.node)
+        return [NodeCame(step.node)]
+
+    def _step_ended(self, step: Step) -> list[Message]:
+        """If it had something to do, somebody is to blame. That is found out in a moment: a job that is over
+        ends its steps first."""
+        self._close(self._steps.pop(step.slot)).end()
+        if not step.orders:
+            return self._verdict(step)
+        step.ended_s = time.monotonic()
+        self._doubtful[step.slot] = step
+        return []
+
+    def _settled(self) -> list[Message]:
+        """What became of those that ended a moment ago."""
+        messages: list[Message] = []
+        for slot, step in list(self._doubtful.items()):
+            if slot in self._doubtful and time.monotonic() >= step.ended_s + SETTLE_S:
+                del self._doubtful[slot]
+                messages += self._verdict(step)
+        return messages
+
+    def _verdict(self, step: Step) -> list[Message]:
+        """The worker has died, or its node has: Slurm is asked, for srun does not say."""
+        if not is_there(self._places[step.node]):
+            return self._lose(step.node)
+        why = f"the worker died: {step.pipe.last_words()}"
+        if not step.ready:
+            self._starts[step.slot] += 1
+            if self._starts[step.slot] >= STARTS:
+                raise CannotStart(f"workers of {self._trial} end before they are ready: {why}")
+            if step.node not in self._there:
+                self._start(step.slot)
+        return [Died(step.slot, why)]

@@ -1,0 +1,144 @@
+"""What a configuration may say about nodes of Slurm."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rota.core.cluster import LARGEST
+from rota.core.errors import ConfigError
+from rota.core.population.fleet import Fleet, Slot
+from rota.execution.engine import Assignment
+from rota.execution.slurm import SlurmWorkers
+from rota.execution.slurm_commands import Host, Lot, Place, Queue, hosts_inside
+from rota.execution.worker import Hello
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|", re.ASCII)
+GRES = re.compile(r"(?P<name>[A-Za-z]\w*(:[A-Za-z]\w*)?)(:(?P<count>[1-9][0-9]{0,3}))?|", re.ASCII)
+ARGUMENT = re.compile(r"--[a-z][a-z-]*(=[^\x00-\x1f\x7f]*)?", re.ASCII)
+
+GPUS = ("gpu", "shard", "mps")
+"""Gres that are GPUs, or parts of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmNodeConfig:
+    """Some equal nodes."""
+
+    count: int = 1
+    """How many of them."""
+    slots: int = 1
+    """Of each node."""
+    cpus: int = 1
+    """Of each slot."""
+    gres: str = ""
+    """Of each slot: `gpu`, `gpu:2`, `gpu:a100:1`, or a part of one as in `shard:1`; nothing if not given."""
+    feature: str = ""
+    """That the nodes must have; any node will do if none is named."""
+    host: str = ""
+    """The name of the node, if it must be a certain one."""
+    speed: float = 1.0
+    """What is expected, relative to others; it is measured from the first report on."""
+
+    def __post_init__(self) -> None:
+        for name in ("count", "slots", "cpus"):
+            if not 1 <= getattr(self, name) <= LARGEST:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 to {LARGEST:,}")
+        for name in ("feature", "host"):
+            if not NAME.fullmatch(getattr(self, name)):
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)!r}; use letters, digits, dots, dashes and underscores"
+                )
+        if not GRES.fullmatch(self.gres):
+            raise ConfigError(f"gres is {self.gres!r}; write it as gpu, gpu:2 or gpu:a100:1")
+        if self.host and self.count != 1:
+            raise ConfigError(f"host is {self.host!r}, count {self.count}; a host is one node")
+
+    @property
+    def lot(self) -> Lot:
+        found = GRES.fullmatch(self.gres)
+        assert found is not None
+        count = int(found["count"] or 1) if self.gres else 0
+        return Lot(self.slots, self.cpus, self.feature, found["name"] or "", count, self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmConfig:
+    """Nodes of Slurm: those of the allocation that this runs in, or a job for each of them."""
+
+    nodes: tuple[SlurmNodeConfig, ...] = (SlurmNodeConfig(slots=2),)
+    """In this order their slots are idle at first."""
+    arguments: tuple[str, ...] = ()
+    """Of salloc, where there is no allocation: `--partition=…`, `--account=…`, `--time=…`."""
+    patience_s: float = 10.0
+    """For how long other nodes are waited for once the first one is there. The others come later."""
+
+    def __post_init__(self) -> None:
+        for argument in self.arguments:
+            if not ARGUMENT.fullmatch(argument):
+                raise ConfigError(f"arguments: {argument!r}; write each as --name=value, in one line")
+        if not 0.0 <= self.patience_s < float("inf"):
+            raise ConfigError(f"patience_s is {self.patience_s:g}; it must be 0 or more")
+        self.fleet()
+
+    def fleet(self) -> Fleet:
+        """Nodes have names of their own: which ones Slurm gives is another matter each time."""
+        names: list[str] = []
+        slots: list[Slot] = []
+        for group in self.nodes:
+            for _ in range(group.count):
+                device = "gpu" if group.gres.startswith(GPUS) else "cpu"
+                slots += [Slot(len(names), group.speed, device=device)] * group.slots
+                names.append(_free_name(group, names))
+        return Fleet(tuple(slots), tuple(names))
+
+    def lots(self) -> list[Lot]:
+        return [group.lot for group in self.nodes for _ in range(group.count)]
+
+    def workers(self, fleet: Fleet, assignment: Assignment) -> SlurmWorkers:
+        folder = str(assignment.books.checkpoints.folder.absolute())
+        hello = Hello(folder, assignment.seed, assignment.settings)
+        queue = Queue(self.arguments, self.patience_s)
+        given = self._given(os.environ)
+        return SlurmWorkers(fleet, self.lots(), given, queue, assignment.trial, hello, assignment.books.logs)
+
+    def _given(self, environment: Mapping[str, str]) -> dict[int, Place] | None:
+        """What the allocation has for each node; None where there is none."""
+        job = environment.get("SLURM_JOB_ID")
+        if job is None:
+            return None
+        found = assigned(self.lots(), hosts := hosts_inside(environment))
+        if not found:
+            have = ", ".join(f"{host.name} with {host.cpus} CPUs" for host in hosts)
+            raise ConfigError(
+                f"none of the nodes in [slurm] fits those of job {job} ({have}); ask for nodes with their "
+                f"features, and for slots × cpus on each: sbatch --ntasks-per-node=… --cpus-per-task=…"
+            )
+        return {node: Place(job, host) for node, host in found.items()}
+
+
+def assigned(lots: Sequence[Lot], hosts: Sequence[Host]) -> dict[int, str]:
+    """Node → host. Who is choosy chooses first; nodes for which nothing is left are not there."""
+    free, found = list(hosts), dict[int, str]()
+    for node in sorted(range(len(lots)), key=lambda node: (not lots[node].host, not lots[node].feature)):
+        fitting = [host for host in free if _fits(lots[node], host)]
+        if fitting:
+            found[node] = fitting[0].name
+            free.remove(fitting[0])
+    return found
+
+
+def _fits(lot: Lot, host: Host) -> bool:
+    return (
+        lot.host in ("", host.name)
+        and (not lot.feature or lot.feature in host.features)
+        and host.cpus >= lot.slots * lot.cpus
+    )
+
+
+def _free_name(group: SlurmNodeConfig, names: Sequence[str]) -> str:
+    if group.host:
+        return group.host
+    stem = group.feature or "node"
+    number = sum(name.startswith(f"{stem}-") for name in names)
+    return f"{stem}-{number}"

@@ -1,0 +1,180 @@
+"""The process of a worker: `python -m rota.execution.worker NUMBER PARENT module:function`.
+
+Its first line of input says what the run is; each further one is an order. Answers go to the descriptor of
+that number, so that whatever a trial prints disturbs nothing. It ends with its parent, the controller.
+"""
+
+import ctypes
+import json
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import IO, Any, Protocol
+
+from rota.core.errors import RotaError
+from rota.execution.checkpoints import Checkpoints, Damaged, Kept
+from rota.execution.jobs.hand import Hand as JobHand
+from rota.execution.jobs.site import Site
+from rota.execution.journal import NotWritten
+from rota.execution.orders import Answer, Done, Made, Order, Spent, Undone, answer_line, parse_order
+from rota.execution.store import Store
+from rota.execution.trainable import Trainable, factory
+
+log = logging.getLogger(__name__)
+
+DIE_WITH_PARENT = 1
+"""Of prctl: PR_SET_PDEATHSIG."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a worker is told before its first order."""
+
+    checkpoints: str
+    """Their folder."""
+    seed: int
+    settings: Mapping[str, Any]
+    """Of what is trained."""
+    cores: tuple[int, ...] = ()
+    """On which it computes; any if none are named."""
+
+    def line(self) -> bytes:
+        fields = {name: getattr(self, name) for name in Hello.__slots__}
+        return json.dumps(fields).encode() + b"\n"
+
+
+def parse_hello(line: bytes) -> Hello:
+    found = json.loads(line)
+    return Hello(found["checkpoints"], found["seed"], found["settings"], tuple(found["cores"]))
+
+
+class Hand(Protocol):
+    """Whoever carries out orders: a line for a line."""
+
+    def answer(self, line: bytes) -> bytes:
+        """Whatever goes wrong is an answer, too."""
+
+
+class Worker:
+    """Carries out orders, one after the other."""
+
+    def __init__(self, trainable: Trainable, checkpoints: Store) -> None:
+        self._trainable, self._checkpoints = trainable, checkpoints
+        self._holds = ""
+        """The digest of what the trainable is now; nothing if that is unknown."""
+
+    def answer(self, line: bytes) -> bytes:
+        return answer_line(self.carry_out(parse_order(line)))
+
+    def carry_out(self, order: Order) -> Answer:
+        """Whatever goes wrong is an answer, too."""
+        try:
+            kept = self._there(order.make)
+            if kept is not None:
+                return Done(kept.answer.digest, kept.answer.metric, kept.answer.spent, again=True)
+            return self._make(order)
+        except NotWritten as error:
+            self._holds = ""
+            return Undone(order.make.digest, str(error), no_room=True)
+        except Exception:
+            self._holds = ""
+            return Undone(order.make.digest, traceback.format_exc())
+
+    def _there(self, which: Made) -> Kept | None:
+        """What an earlier order left. A damaged one is as good as none."""
+        try:
+            return self._checkpoints.read(which)
+        except Damaged:
+            return None
+
+    def _make(self, order: Order) -> Done:
+        began = perf_counter()
+        self._be_source(order)
+        loaded = perf_counter()
+        self._train(order.make)
+        trained = perf_counter()
+        metric = self._trainable.evaluate()
+        evaluated = perf_counter()
+        content = self._trainable.save()
+        answer = Done(order.make.digest, metric, Spent(loaded - began, trained - loaded, evaluated - trained))
+        self._checkpoints.write(answer, order.make, content, order.over)
+        self._holds = order.make.digest
+        saved = perf_counter()
+        spent = Spent(loaded - began, trained - loaded, evaluated - trained, saved - evaluated)
+        return Done(order.make.digest, metric, spent)
+
+    def _train(self, part: Made) -> None:
+        self._holds = ""
+        self._trainable.train(part.steps, part.hyper, part.changes)
+
+    def _be_source(self, order: Order) -> None:
+        """From memory, from its checkpoint, or made again from the one before that."""
+        if order.source is None:
+            self._trainable.begin(order.make.trial)
+        elif order.source.digest != self._holds:
+            try:
+                self._trainable.load(self._checkpoints.read(order.source).content)
+            except Damaged as damage:
+                log.warning("%s; made again from the one before it", damage)
+                self._remake(order.source, order.before)
+
+    def _remake(self, which: Made, before: Made | None) -> None:
+        if before is None:
+            self._trainable.begin(which.trial)
+        else:
+            self._trainable.load(self._checkpoints.read(before).content)
+        self._train(which)
+
+
+def hand(name: str, hello: Hello, store: Store) -> Hand:
+    """Whoever carries out orders about what that function makes: trials, or jobs in slices."""
+    made = factory(name)(hello.settings, hello.seed)
+    return JobHand(made, store) if isinstance(made, Site) else Worker(made, store)
+
+
+def serve(hand: Hand, orders: Iterable[bytes], answers: IO[bytes]) -> None:
+    """Until there are no more."""
+    for line in orders:
+        answers.write(hand.answer(line))
+        answers.flush()
+
+
+def work(name: str, orders: Iterator[bytes], answers: IO[bytes]) -> int:
+    """Be the worker of whoever gives orders, until there are no more."""
+    hello = parse_hello(next(orders))
+    if hello.cores and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, hello.cores)
+    try:
+        worker = hand(name, hello, Checkpoints(Path(hello.checkpoints)))
+    except RotaError as error:
+        answers.write(json.dumps({"ready": False, "why": str(error)}).encode() + b"\n")
+        return 2
+    answers.write(b'{"ready":true}\n')
+    answers.flush()
+    serve(worker, orders, answers)
+    return 0
+
+
+def main(answers_to: int, parent: int, name: str) -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the controller
+    end_with(parent)
+    with open(answers_to, "wb") as answers:
+        return work(name, sys.stdin.buffer, answers)
+
+
+def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Be killed when the controller dies, however it does. Elsewhere than on Linux, end after the part."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIE_WITH_PARENT, by)
+        if os.getppid() != parent:
+            os._exit(1)  # it died before that was said
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

@@ -1,0 +1,148 @@
+"""A comparison as text for people, and as plain values for programs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rota.results.fidelity.compare import Comparison, Spell
+from rota.results.fidelity.statistics import Agreement, Versus
+
+Row = tuple[str, str, str, str]
+NOTHING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many per cent a simulation may be off."""
+
+    makespan: float
+    mean_jct: float
+
+    def exceeded(self, found: Comparison) -> list[str]:
+        """What is off by more, in words."""
+        checks = (
+            ("makespan", found.makespan, self.makespan),
+            ("mean JCT", found.jct.mean, self.mean_jct),
+        )
+        return [
+            f"{name} is off by {_percent(versus.error_percent)}, allowed are {limit:g} %"
+            for name, versus, limit in checks
+            if versus.error_percent is None or abs(versus.error_percent) > limit
+        ]
+
+
+def table(title: str, found: Comparison) -> str:
+    """One comparison: a line per quantity, real and simulated side by side."""
+    head = f"{title}: {found.count:,} {found.what}, {found.intervals.aligned:,} intervals aligned"
+    rows: list[Row] = [("", "real", "simulated", "error"), *_times(found)]
+    said = list(_notes(found))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths[0] = max(widths[0], *(len(name) for name, _ in said))
+    lines = ["   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    notes = [f"{name.ljust(widths[0])}   {text}" for name, text in said]
+    return "\n".join([head, "", *lines, "", *notes])
+
+
+def record(found: Comparison) -> dict[str, Any]:
+    """Plain values."""
+    jct, intervals = found.jct, found.intervals
+    return {
+        "what": found.what,
+        "count": found.count,
+        "makespan": _versus(found.makespan),
+        "jct": {
+            "mean": _versus(jct.mean),
+            "p50": _versus(jct.p50),
+            "p99": _versus(jct.p99),
+            "mean_absolute_error_percent": jct.off_percent,
+            "correlation": jct.correlation,
+        },
+        "interval": {
+            "unit": intervals.unit,
+            "aligned": intervals.aligned,
+            "only_real": intervals.only_real,
+            "only_simulated": intervals.only_simulated,
+            "whole": _spell(intervals.whole),
+            "computing": _spell(intervals.computing),
+        },
+        "decisions": {
+            "same_slot": intervals.same_slot,
+            "parted": found.parted and {"real_s": found.parted.real, "simulated_s": found.parted.simulated},
+            "starts": found.starts._asdict(),
+            "ends": found.ends._asdict(),
+        },
+    }
+
+
+def _versus(versus: Versus) -> dict[str, float | None]:
+    return {
+        "real_s": versus.real,
+        "simulated_s": versus.simulated,
+        "error_percent": versus.error_percent,
+    }
+
+
+def _spell(spell: Spell | None) -> dict[str, float | None] | None:
+    if spell is None:
+        return None
+    return {**_versus(spell.mean), "median_absolute_error_percent": spell.off_percent}
+
+
+def _times(found: Comparison) -> Iterator[Row]:
+    jct, intervals = found.jct, found.intervals
+    for name, versus in (
+        ("makespan [s]", found.makespan),
+        ("mean JCT [s]", jct.mean),
+        ("p50 JCT [s]", jct.p50),
+        ("p99 JCT [s]", jct.p99),
+    ):
+        yield _row(name, versus)
+    for name, spell in ((intervals.unit, intervals.whole), ("  of it computing", intervals.computing)):
+        if spell is not None:
+            yield _row(name, spell.mean)
+
+
+def _row(name: str, versus: Versus) -> Row:
+    return name, _number(versus.real), _number(versus.simulated), _percent(versus.error_percent)
+
+
+def _notes(found: Comparison) -> Iterator[tuple[str, str]]:
+    jct, intervals = found.jct, found.intervals
+    yield "single JCTs", f"off by {_share(jct.off_percent)} of the mean; correlation {_tau(jct.correlation)}"
+    spells: Sequence[tuple[str, Spell | None]] = (
+        ("single intervals", intervals.whole),
+        ("  computing", intervals.computing),
+    )
+    for name, spell in spells:
+        if spell is not None:
+            yield name, f"off by {_share(spell.off_percent)} (median)"
+    alone = intervals.only_real, intervals.only_simulated
+    if any(alone):
+        yield "not aligned", f"{alone[0]:,} real and {alone[1]:,} simulated intervals"
+    if intervals.same_slot is not None:
+        yield "on the same slot", f"{intervals.same_slot:.0%} of the intervals"
+    if found.parted is not None:
+        yield "timelines part", f"at {_number(found.parted.real)} s: a slot gets another one than simulated"
+    yield "order of starts", _agreed(found.starts)
+    yield "order of ends", _agreed(found.ends)
+
+
+def _agreed(agreement: Agreement) -> str:
+    return f"{'the same' if agreement.same else 'not the same'}; Kendall's tau {_tau(agreement.tau)}"
+
+
+def _number(value: float) -> str:
+    """Three digits at least, and not more than hundredths."""
+    return f"{value:,.2f}" if value >= 1.0 else f"{value:.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return NOTHING if value is None else f"{round(value, 1) + 0.0:+.1f} %"  # there is no −0.0
+
+
+def _share(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1f} %"
+
+
+def _tau(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"

@@ -1,0 +1,128 @@
+"""A network that trains for as long as a cluster runs, and grows and shrinks with the room that it is given.
+
+It has a slot of its own. While others are idle they are lent to it: then there is room to grow, and whoever
+decides is asked. When they are taken back, the network is what it was before.
+"""
+
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rota.core.errors import ConfigError
+from rota.core.sight import Adaptation
+from rota.training.checkpoint import from_bytes, to_bytes
+from rota.training.clock import ToldClock
+from rota.training.decisions import Decider
+from rota.training.epoch import Length
+from rota.training.exchange import Gang
+from rota.training.experiment import TrainConfig
+from rota.training.setup import Setup
+from rota.training.turns import Course, Turns
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveKind:
+    """How the network of a kind changes while it trains."""
+
+    budget_s: float = 60.0
+    """Until when it trains; an agent decides by the time that is left."""
+    epoch: Length = field(default_factory=lambda: Length(steps=50))
+    """After each, something may be decided."""
+    changes: tuple[str, ...] = ()
+    """What is done before each epoch in which there is room, one after the other: `deepen 1`, `nothing` …"""
+    agent: str = ""
+    """The folder of an agent that decides instead."""
+    actions: tuple[str, ...] = ()
+    """What it may do, `nothing` among it; to deepen any block, or nothing, if not said."""
+    decisions: int = 3
+    """How many it makes."""
+
+    def __post_init__(self) -> None:
+        if self.epoch.seconds is not None:
+            raise ConfigError("epoch: give steps; members of a gang would not agree on seconds")
+
+    def course(self, setup: Setup, seed: int) -> TrainConfig:
+        return TrainConfig(
+            setup=setup,
+            seed=seed,
+            budget_s=self.budget_s,
+            epoch=self.epoch,
+            told=True,
+            changes=self.changes,
+            actions=self.actions,
+            decisions=self.decisions,
+        )
+
+
+class AdaptiveJob:
+    """One member of the gang that trains it; all of them decide alike."""
+
+    def __init__(self, config: TrainConfig, policy: Adaptation | None, gang: Gang | None) -> None:
+        self._clock = ToldClock()
+        self._trainer = config.setup.trainer(self._clock, seed=config.seed, length=config.epoch)
+        self._course = Course(config, Decider(config, policy))
+        self._trainer.gang = gang
+        self._first = gang is None or gang.rank == 0
+        self._notes: list[dict[str, Any]] = []
+        self._metric = math.nan
+
+    def load(self, content: bytes) -> None:
+        extra = from_bytes(content, self._trainer, Path("the checkpoint of a job"))
+        self._course.turns = Turns(**extra["turns"])
+        self._metric = extra["metric"]
+
+    def save(self) -> bytes:
+        turns = {name: getattr(self._course.turns, name) for name in Turns.__slots__}
+        return to_bytes(self._trainer, turns=turns, metric=self._metric)
+
+    def fetch(self) -> None:
+        """It shares its slots with nobody: an iteration is made in one piece."""
+
+    def compute(self) -> None:
+        trainer = self._trainer
+        if not trainer.progress.epoch_steps:
+            self._decide()
+        epoch = trainer.epoch(until_steps=trainer.progress.steps + 1, evaluate=self._first)
+        if epoch.ended == "failed":
+            raise RuntimeError(epoch.failure)
+        if epoch.metrics:
+            self._metric = epoch.metrics[trainer.task.metric]
+            self._note("epoch", steps=epoch.steps, loss=epoch.loss, metric=self._metric)
+
+    def exchange(self) -> None:
+        """Done with the step."""
+
+    def update(self) -> None:
+        """Done with the step."""
+
+    def tell(self, room: int, at_s: float) -> None:
+        """So many slots are lent to it, until this slice is over."""
+        self._clock.tell(at_s)
+        self._meet()
+        if self._course.tell(self._trainer, room=room > 0):
+            self._note("up" if room else "down", slots=room)
+
+    @property
+    def metric(self) -> float:
+        """How good it was at the end of its last whole epoch."""
+        return self._metric
+
+    def notes(self) -> list[dict[str, Any]]:
+        notes, self._notes = self._notes, []
+        return notes
+
+    def _decide(self) -> None:
+        """All members from the same network."""
+        self._meet()
+        before = len(self._course.turns.decisions)
+        self._course.before_epoch(self._trainer)
+        for decision in self._course.turns.decided[before:]:
+            self._note("decided", **asdict(decision))
+
+    def _meet(self) -> None:
+        if self._trainer.gang is not None:
+            self._trainer.gang.exchange.share(self._trainer.network)
+
+    def _note(self, what: str, **facts: Any) -> None:
+        self._notes.append({"what": what, "at_s": self._clock.now_s(), **facts})

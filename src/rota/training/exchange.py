@@ -1,0 +1,93 @@
+"""What the members of a gang say to each other: processes that train one network together.
+
+They meet in a file that all of them see. A process may be a member of several gangs at once.
+"""
+
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from rota.core.errors import InputError
+
+
+class Exchange(Protocol):
+    """How gradients travel."""
+
+    def average(self, network: nn.Module) -> None:
+        """Give every member the mean of all members' gradients."""
+        ...
+
+    def share(self, network: nn.Module) -> None:
+        """Give every member the first member's weights and statistics."""
+        ...
+
+    def any(self, mine: bool) -> bool:
+        """Whether one of the members says so; nobody goes on before all have spoken."""
+        ...
+
+
+class Gang(NamedTuple):
+    """One of several who train a network together."""
+
+    rank: int
+    size: int
+    exchange: Exchange
+
+    def share(self, batch: int) -> tuple[int, int]:
+        """Of a batch: where this one's share begins, and how large it is."""
+        if batch % self.size:
+            raise InputError(f"a batch of {batch} cannot be shared equally by {self.size}")
+        return self.rank * (batch // self.size), batch // self.size
+
+
+class Members:
+    """The exchange between processes that have met."""
+
+    def __init__(self, group: Any, size: int, where: torch.device) -> None:
+        self._group, self._size, self._where = group, size, where
+
+    def average(self, network: nn.Module) -> None:
+        """All gradients travel as one."""
+        gradients = [weight.grad for weight in network.parameters() if weight.grad is not None]
+        together = torch.cat([gradient.flatten() for gradient in gradients])
+        self._group.allreduce([together]).wait()
+        together /= self._size
+        parts = torch.split(together, [gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def share(self, network: nn.Module) -> None:
+        """One after the other: they are of different kinds."""
+        with torch.no_grad():
+            for values in (*network.parameters(), *network.buffers()):
+                self._group.broadcast(values.data, root=0).wait()
+
+    def any(self, mine: bool) -> bool:
+        """Whether the sum of what all say is above nothing."""
+        said = torch.tensor([float(mine)], device=self._where)
+        self._group.allreduce([said]).wait()
+        return bool(said.item())
+
+
+def meet(file: Path, rank: int, size: int, where: torch.device, patience_s: float) -> Members:
+    """Wait for all members; whoever waits for so long, then or in an exchange, gives up with an error."""
+    store = dist.FileStore(str(file), size)  # type: ignore[attr-defined]
+    patience = timedelta(seconds=patience_s)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = patience
+        return Members(dist.ProcessGroupNCCL(store, rank, size, options), size, where)
+    return Members(dist.ProcessGroupGloo(store, rank, size, patience), size, where)
+
+
+def stay_on_this_machine() -> None:
+    """All members are here, whatever this machine's name means: nothing listens beyond the loopback."""
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")

@@ -1,0 +1,185 @@
+"""Jobs of a cluster that are real networks: what the workers of `rota run` train slice by slice.
+
+`[kinds.NAME]` in a configuration says what a job of that kind trains: images, language or games.
+"""
+
+import io
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rota.config.bind import bind
+from rota.core.errors import ConfigError
+from rota.core.sight import Adaptation
+from rota.training.adaptive import AdaptiveJob, AdaptiveKind
+from rota.training.device import device, synchronise
+from rota.training.exchange import Gang, Members, meet, stay_on_this_machine
+from rota.training.recorder.stages import Iterations
+from rota.training.setup import Setup
+from rota.training.task import Task
+
+MOST = 1_000_000
+"""Jobs that one seed is enough for."""
+PATIENCE_S = 60.0
+"""A member that waits for another for so long gives up."""
+MB = 1_000_000
+MEETINGS = 8
+"""Those that were held last are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What jobs of a kind train."""
+
+    setup: Setup = field(default_factory=Setup)
+    """Which network learns what, and how; a gang shares the batch, and the learning rate does not fall."""
+    storage_mb_s: float | None = None
+    """Batches come from storage that gives a slot so many megabytes a second; as fast as they can be made if
+    not said."""
+    adaptive: AdaptiveKind | None = None
+    """For one that grows and shrinks with the room that a cluster has: a resident."""
+
+    def __post_init__(self) -> None:
+        if self.storage_mb_s is not None and not self.storage_mb_s > 0.0:
+            raise ConfigError(f"storage_mb_s is {self.storage_mb_s:g}; it must be above 0")
+
+    def member(self, name: str, size: int) -> Setup:
+        """The setup of one of so many that share a batch."""
+        batch = self.setup.hyper.batch_size
+        if batch % size:
+            raise ConfigError(f"kinds.{name}: a batch of {batch} cannot be shared equally by {size}")
+        return replace(self.setup, hyper=replace(self.setup.hyper, batch_size=batch // size))
+
+
+class NetworkJob:
+    """A network, or one member of the gang that trains it."""
+
+    def __init__(self, work: Iterations, where: torch.device, storage_mb_s: float | None) -> None:
+        self._work, self._where, self._storage_mb_s = work, where, storage_mb_s
+
+    def load(self, content: bytes) -> None:
+        """Games that other members than the first play begin anew."""
+        state = torch.load(io.BytesIO(content), map_location=self._where, weights_only=True)
+        self._work.network.load_state_dict(state["weights"])
+        self._work.optimizer.load_state_dict(state["optimizer"])
+        self._work.position = state["position"]
+        if state["task"] and self._work.rank == 0:
+            self._work.task.load_state_dict(state["task"])
+
+    def save(self) -> bytes:
+        work, body = self._work, io.BytesIO()
+        torch.save(
+            {
+                "weights": work.network.state_dict(),
+                "optimizer": work.optimizer.state_dict(),
+                "position": work.position,
+                "task": work.task.state_dict(),
+            },
+            body,
+        )
+        return body.getvalue()
+
+    def fetch(self) -> None:
+        """Not sooner than the storage gives it."""
+        began_s = time.perf_counter()
+        self._work.fetch()
+        if self._storage_mb_s is not None:
+            due_s = began_s + self._work.batch_bytes / (self._storage_mb_s * MB)
+            time.sleep(max(0.0, due_s - time.perf_counter()))
+
+    def compute(self) -> None:
+        self._work.compute()
+        synchronise(self._where)
+
+    def exchange(self) -> None:
+        self._work.exchange()
+
+    def update(self) -> None:
+        self._work.update()
+        synchronise(self._where)
+
+    def tell(self, room: int, at_s: float) -> None:
+        """What it does depends on neither."""
+
+    @property
+    def metric(self) -> float:
+        """The loss of the last batch."""
+        return self._work.loss
+
+    def notes(self) -> list[dict[str, Any]]:
+        return []
+
+
+class Networks:
+    """Makes jobs of any kind. Jobs of a kind see the same examples, and have weights of their own."""
+
+    def __init__(
+        self, kinds: Mapping[str, Kind], seed: int, agent: Callable[[str], Adaptation] | None = None
+    ) -> None:
+        """`agent` reads the agent in a folder, if kinds name any."""
+        self._kinds, self._seed, self._agent = kinds, seed, agent
+        self._met: dict[str, Members] = {}
+        self._tasks: dict[tuple[str, int], Task] = {}
+        """Those that all jobs of a kind can share: they remember nothing."""
+        stay_on_this_machine()
+        torch.set_num_threads(max((kind.setup.threads or 1 for kind in kinds.values()), default=1))
+        for kind in kinds:
+            self._warm_up(kind)
+
+    def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> "NetworkJob | AdaptiveJob":
+        if kind not in self._kinds:
+            raise ConfigError(f"job {job}: kinds.{kind} is not in the configuration; add it")
+        chosen = self._kinds[kind]
+        setup = chosen.member(kind, size)
+        where = device(setup.device)
+        exchange = self._exchange(meeting, rank, size, where) if size > 1 else None
+        if chosen.adaptive is not None:
+            gang = Gang(rank, size, exchange) if exchange else None
+            return self._adaptive(chosen.adaptive, chosen.setup, gang)
+        weights, task = self._seed * MOST + job, self._task(kind, setup, rank)
+        work = Iterations(
+            setup, where, seed=self._seed, weights=weights, task=task, rank=rank, exchange=exchange
+        )
+        return NetworkJob(work, where, chosen.storage_mb_s)
+
+    def _adaptive(self, kind: AdaptiveKind, setup: Setup, gang: Gang | None) -> AdaptiveJob:
+        """Members of a gang begin alike: with the seed of the run."""
+        policy = None
+        if kind.agent:
+            if self._agent is None:
+                raise ConfigError('agent: needs another site; write site = "rota.learning.site:networks"')
+            policy = self._agent(kind.agent)
+        return AdaptiveJob(kind.course(setup, self._seed), policy, gang)
+
+    def _warm_up(self, kind: str) -> None:
+        """The data must be there, and are from then on; and the first iteration of all takes long."""
+        work = self.open(0, kind, 0, 1, "")
+        for stage in (work.fetch, work.compute, work.update):
+            stage()
+
+    def _task(self, kind: str, setup: Setup, rank: int) -> Task:
+        task = self._tasks.get((kind, rank)) or setup.task(self._seed + rank)
+        if not task.state_dict():
+            self._tasks[kind, rank] = task
+        return task
+
+    def _exchange(self, meeting: str, rank: int, size: int, where: torch.device) -> Members:
+        """Those who have met need not meet again."""
+        if meeting not in self._met:
+            self._met[meeting] = meet(Path(meeting), rank, size, where, PATIENCE_S)
+            while len(self._met) > MEETINGS:
+                del self._met[next(iter(self._met))]
+        return self._met[meeting]
+
+
+def networks(settings: Mapping[str, Any], seed: int) -> Networks:
+    """What `[kinds]` in a configuration says."""
+    return Networks(bound(settings), seed)
+
+
+def bound(settings: Mapping[str, Any]) -> dict[str, Kind]:
+    return {name: bind(Kind, table, f"kinds.{name}") for name, table in settings.items()}

@@ -1,0 +1,197 @@
+"""How fast this machine trains: images per second of one bundle of cores, or of one GPU.
+
+Whole steps count: loading, forward, backward, the optimiser. Each bundle is measured in a fresh process,
+with nothing beside it, so the bundles of one machine do not slow each other down. If a machine is shared
+with others it shows: the runs lie apart, or the process has to wait for a processor.
+"""
+
+import math
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median, quantiles
+from typing import NamedTuple
+
+import torch
+
+from rota.core.errors import ConfigError, InputError, RotaError, unknown
+from rota.core.workers import WorkerLost
+from rota.training.clock import WallClock
+from rota.training.data import NAMES
+from rota.training.device import description, device
+from rota.training.epoch import Length
+from rota.training.hyper import Hyperparameters
+from rota.training.models.registry import MODELS, model
+from rota.training.setup import Setup, cores
+from rota.training.trainer import Trainer
+
+RUNS = 5
+"""The median of so many short runs counts."""
+WARM_STEPS = 3
+"""So many steps come before, at least; the first ones take longer."""
+SIZE = 32
+"""Images are as wide and high as this, whatever the data."""
+ENDLESS = Length(steps=2**62)
+
+
+class Bundle(NamedTuple):
+    """What one trial gets: cores, or GPUs, of which it trains on the first."""
+
+    device: str
+    """CPU or GPU."""
+    core: int
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What is trained to find out how fast a bundle is, and for how long."""
+
+    model: str = "convnet2"
+    data: str = "digits"
+    batch_size: int = 64
+    seconds: float = 5.0
+    """For all runs of a bundle together; a run is at least one step, however long that takes."""
+
+    def __post_init__(self) -> None:
+        if model(self.model).task != "classification":
+            names = ", ".join(name for name, entry in MODELS.items() if entry.task == "classification")
+            raise ConfigError(f"model {self.model!r}: takes no images; give one of {names}")
+        if self.data not in NAMES:
+            raise ConfigError(unknown("data set", self.data, NAMES))
+        if not 0.0 < self.seconds < math.inf:
+            raise ConfigError(f"seconds is {self.seconds:g}; it must be above 0")
+        Hyperparameters(batch_size=self.batch_size)  # possible?
+
+    def __str__(self) -> str:
+        return f"{self.model}, {self.data} of {SIZE} pixels, batches of {self.batch_size}"
+
+    def trainer(self, bundle: Bundle) -> Trainer:
+        """A network that is ready to train on a bundle; a GPU is fed by one core."""
+        on_cpu = bundle.device == "CPU"
+        setup = Setup(
+            model=self.model,
+            data=self.data,
+            size=SIZE,
+            optimizer="sgd",
+            hyper=Hyperparameters(batch_size=self.batch_size),
+            device="cpu" if on_cpu else "cuda",
+            threads=bundle.core if on_cpu else 1,
+        )
+        return setup.trainer(WallClock(device(setup.device)), seed=0, length=ENDLESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was found about a bundle."""
+
+    rates: tuple[float, ...]
+    """Images per second of each run."""
+    waited: float
+    """The share of the time for which a thread waited for a processor that others had; 0 if not known."""
+    device: str
+    """What its maker calls it."""
+
+    @property
+    def score(self) -> float:
+        """Images per second."""
+        return median(self.rates)
+
+    @property
+    def spread(self) -> float:
+        """Between the quartiles of the runs, in images per second."""
+        first, _, third = quantiles(self.rates, n=4, method="inclusive")
+        return third - first
+
+
+def check_fits(bundle: Bundle) -> None:
+    """Make sure that this machine has what the bundle asks for."""
+    there = cores() if bundle.device == "CPU" else torch.cuda.device_count()
+    if bundle.core > there:
+        what = "cores" if bundle.device == "CPU" else "GPUs that PyTorch sees"
+        raise InputError(
+            f"a bundle of {bundle.core} {bundle.device}: this machine has {there} {what}; "
+            + (f"give {there} or fewer" if there else "leave it out")
+        )
+
+
+def measure(benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None) -> Measured:
+    """Train in this process: first to get warm, then the runs; `on_run` is called after each."""
+    trainer = benchmark.trainer(bundle)
+    run_s = benchmark.seconds / RUNS
+    _run(trainer, run_s, at_least=WARM_STEPS)
+    on_run()
+    rates = []
+    began_s, waits_s = time.perf_counter(), _waits_s()
+    for _ in range(RUNS):
+        rates.append(_run(trainer, run_s))
+        on_run()
+    passed_s = time.perf_counter() - began_s
+    waited_s = max((wait_s - waits_s.get(thread, 0.0) for thread, wait_s in _waits_s().items()), default=0.0)
+    where = next(trainer.network.parameters()).device
+    return Measured(tuple(rates), min(1.0, waited_s / passed_s), description(where))
+
+
+def measure_apart(
+    benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None
+) -> Measured:
+    """The same in a process of its own, in which nothing has been set up before."""
+    context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(benchmark, bundle, theirs), daemon=True)
+    process.start()
+    theirs.close()  # so that its death is noticed
+    try:
+        while (answer := ours.recv()) is None:
+            on_run()
+    except EOFError:
+        raise WorkerLost(
+            f"a bundle of {bundle.core} {bundle.device}: the process that measured it died, perhaps for "
+            "lack of memory; try smaller batches"
+        ) from None
+    finally:
+        process.kill()  # it has nothing to tidy up
+        process.join()
+        ours.close()
+    if isinstance(answer, RotaError):
+        raise answer
+    found: Measured = answer
+    return found
+
+
+def _serve(benchmark: Benchmark, bundle: Bundle, line: Connection) -> None:
+    """Measure; says None after each run, and what was found, or why not, in the end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
+    try:
+        line.send(measure(benchmark, bundle, lambda: line.send(None)))
+    except RotaError as error:
+        line.send(error)
+
+
+def _run(trainer: Trainer, seconds: float, *, at_least: int = 1) -> float:
+    """Images per second while training for so long, and for so many steps at least."""
+    before, began_s = trainer.progress.steps, trainer.clock.now_s()
+    _train(trainer, until_steps=before + at_least)
+    _train(trainer, until_s=began_s + seconds)
+    passed_s = trainer.clock.now_s() - began_s
+    return (trainer.progress.steps - before) * trainer.hyper.batch_size / passed_s
+
+
+def _train(trainer: Trainer, *, until_s: float = math.inf, until_steps: int | None = None) -> None:
+    epoch = trainer.epoch(until_s=until_s, until_steps=until_steps, evaluate=False)
+    if epoch.ended == "failed":
+        raise InputError(f"the benchmark cannot be trained: {epoch.failure}")
+
+
+def _waits_s() -> dict[str, float]:
+    """Thread → seconds for which it could have run, but others did; nothing where that is not told."""
+    found = {}
+    for thread in Path("/proc/self/task").glob("*"):
+        try:
+            found[thread.name] = int((thread / "schedstat").read_text("ascii").split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):  # it has ended, or the kernel does not count
+            continue
+    return found

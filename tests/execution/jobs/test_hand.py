@@ -1,0 +1,135 @@
+"""The worker of a slot: what it makes of a slice."""
+
+import json
+
+import pytest
+
+from rota.execution.checkpoints import Checkpoints
+from rota.execution.jobs.hand import KEPT, Hand
+from rota.execution.jobs.idle import IdleSite
+from rota.execution.jobs.ledger import JobLedger
+from rota.execution.jobs.slices import Share, Slice, parse_slice, sliced
+
+
+class Site(IdleSite):
+    """Counts how often jobs are opened; the job of kind `bad` cannot be."""
+
+    def __init__(self):
+        super().__init__({"good": {}, "bad": {}})
+        self.opened = []
+
+    def open(self, job, kind, rank, size, meeting):
+        if kind == "bad":
+            raise ValueError("no such data")
+        self.opened.append(job)
+        return super().open(job, kind, rank, size, meeting)
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = Checkpoints(tmp_path / "checkpoints")
+    found.make_folder()
+    return found
+
+
+@pytest.fixture
+def ledger():
+    return JobLedger("run", ["good"] * 8 + ["bad"], [100] * 9)
+
+
+@pytest.fixture
+def site():
+    return Site()
+
+
+@pytest.fixture
+def hand(site, store):
+    return Hand(site, store)
+
+
+def share(ledger, job, iterations=10, **more):
+    return Share(ledger.order(job, iterations), ledger.kinds[job], **more)
+
+
+def done(store, which):
+    return json.loads(store.read(which).content)["done"]
+
+
+def test_a_slice_and_its_answer_are_lines_of_json(hand, ledger):
+    order = Slice((share(ledger, 0), share(ledger, 1, rank=1, size=2, meeting="/there", room=1, at_s=2.5)))
+    assert parse_slice(order.line()) == order
+    line = hand.answer(order.line())
+    assert line.endswith(b"\n")
+    answer = sliced(json.loads(line)["parts"])
+    assert [part.metric for part in answer.parts] == [10.0, 10.0]
+
+
+def test_it_goes_on_from_memory_and_keeps_each_part(hand, ledger, site, store):
+    for part in range(3):
+        order = share(ledger, 0)
+        hand.carry_out(Slice((order,)))
+        ledger.did(0, 10)
+        assert done(store, order.order.make) == 10 * (part + 1)
+    assert site.opened == [0]
+
+
+def test_an_order_that_is_given_again_is_answered_from_what_is_there(hand, ledger, site, store):
+    order = Slice((share(ledger, 0),))
+    hand.carry_out(order)
+    (again,) = Hand(site, store).carry_out(order).parts
+    assert (again.again, again.metric, again.why) == (True, 10.0, "")
+    assert site.opened == [0]
+
+
+def test_another_worker_goes_on_from_the_checkpoint(hand, ledger, site, store):
+    hand.carry_out(Slice((share(ledger, 0),)))
+    ledger.did(0, 10)
+    (part,) = Hand(site, store).carry_out(Slice((share(ledger, 0, 5),))).parts
+    assert part.metric == 15.0
+
+
+def test_a_torn_checkpoint_is_made_again_from_the_one_before(hand, ledger, site, store):
+    for _ in range(2):
+        hand.carry_out(Slice((share(ledger, 0),)))
+        ledger.did(0, 10)
+    file = store.file(0, 2)
+    file.write_bytes(file.read_bytes()[:-3])
+    (part,) = Hand(site, store).carry_out(Slice((share(ledger, 0, 5),))).parts
+    assert (part.metric, part.why) == (25.0, "")
+
+
+def test_only_the_first_of_a_gang_writes(hand, ledger, store):
+    order = share(ledger, 0, rank=1, size=2)
+    (part,) = hand.carry_out(Slice((order,))).parts
+    assert part.metric == 10.0
+    assert not store.file(0, 1).exists()
+
+
+def test_a_job_that_cannot_be_opened_does_not_harm_the_other(hand, ledger):
+    bad, good = hand.carry_out(Slice((share(ledger, 8), share(ledger, 0)))).parts
+    assert "ValueError: no such data" in bad.why
+    assert (good.why, good.metric) == ("", 10.0)
+
+
+def test_a_gang_that_is_elsewhere_now_is_opened_anew(hand, ledger, site):
+    for meeting in ("/a", "/a", "/b"):
+        hand.carry_out(Slice((share(ledger, 0, size=2, meeting=meeting),)))
+        ledger.did(0, 10)
+    assert site.opened == [0, 0]
+
+
+def test_only_a_few_jobs_stay_in_memory(hand, ledger, site):
+    for job in range(KEPT + 1):
+        hand.carry_out(Slice((share(ledger, job),)))
+        ledger.did(job, 10)
+    for job in (KEPT, 0):
+        hand.carry_out(Slice((share(ledger, job),)))
+    assert site.opened == [*range(KEPT + 1), 0]
+
+
+def test_no_room_is_nobodys_fault(hand, ledger, store):
+    order = share(ledger, 0)
+    store.file(0, 1).mkdir()  # so that nothing can be put there
+    (part,) = hand.carry_out(Slice((order,))).parts
+    assert part.no_room
+    assert "cannot be written" in part.why

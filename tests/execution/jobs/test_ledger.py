@@ -1,0 +1,55 @@
+"""How far jobs are, and which checkpoints they need."""
+
+import pytest
+
+from rota.execution.jobs.ledger import JobLedger
+
+
+@pytest.fixture
+def ledger():
+    return JobLedger("run", ["a", "b"], [30, 10], attempts=2)
+
+
+def test_a_job_is_over_when_nothing_is_left(ledger):
+    ledger.did(0, 10)
+    assert (ledger.jobs[0].left, ledger.jobs[0].over) == (20, False)
+    ledger.did(0, 20)
+    assert (ledger.jobs[0].left, ledger.jobs[0].over) == (0, True)
+
+
+def test_an_order_leads_from_the_newest_checkpoint_to_the_next(ledger):
+    first = ledger.order(0, 10)
+    assert (first.source, first.before, first.make.version, first.make.steps) == (None, None, 1, 10)
+    ledger.did(0, 10)
+    second = ledger.order(0, 5)
+    assert (second.source, second.before, second.make.version) == (first.make, None, 2)
+    ledger.did(0, 5)
+    third = ledger.order(0, 5)
+    assert (third.source, third.before) == (second.make, first.make)
+
+
+def test_what_is_made_depends_on_all_that_it_follows_from(ledger):
+    other = JobLedger("other run", ["a", "b"], [30, 10])
+    digests = {
+        ledger.order(0, 10).make.digest,
+        ledger.order(0, 9).make.digest,
+        other.order(0, 10).make.digest,
+    }
+    ledger.did(0, 10)
+    digests.add(ledger.order(0, 10).make.digest)
+    assert len(digests) == 4
+
+
+def test_the_newest_two_checkpoints_are_kept(ledger):
+    for _ in range(3):
+        ledger.did(0, 5)
+    assert ledger.unused == [(0, 1)]
+    assert {(0, 2), (0, 3), (0, 4)} <= ledger.used()
+    assert (0, 1) not in ledger.used()
+
+
+def test_a_job_that_failed_too_often_is_given_up(ledger):
+    ledger.failed(1)
+    assert not ledger.jobs[1].over
+    ledger.failed(1)
+    assert (ledger.jobs[1].over, ledger.jobs[1].left) == (True, 10)

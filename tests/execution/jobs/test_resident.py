@@ -1,0 +1,80 @@
+"""A training that has a slot of its own, and those that are idle besides."""
+
+import pytest
+
+from rota.execution.jobs.venture import Resident
+
+KINDS = {"job": {"compute_s": 0.005}, "resident": {"compute_s": 0.005}}
+
+
+@pytest.mark.parametrize(
+    ("home", "idle", "most", "given"),
+    [
+        ((0,), [], 8, (0,)),
+        ((0,), [1], 8, (0, 1)),
+        ((0,), [1, 2], 8, (0, 1)),  # three are no power of two
+        ((0,), [1, 2, 3], 8, (0, 1, 2, 3)),
+        ((0,), [1, 2, 3], 2, (0, 1)),
+        ((0, 1), [3], 8, (0, 1)),
+        ((0, 1), [], 1, (0, 1)),  # what is its own is its own
+    ],
+)
+def test_it_is_given_its_own_slots_and_a_power_of_two_in_all(home, idle, most, given):
+    assert Resident("a", home, 9.0, most).slots(idle) == given
+
+
+def test_idle_slots_are_lent_and_taken_back_on_each_engine(on_each, few, slices):
+    """Two slots: one is its own, the other is a job's for a while."""
+    jobs = (("job", 1, 40, 0.5),)
+    outcome = on_each(few(jobs=jobs, kinds=KINDS, resident=("resident", 4.0)))
+    assert outcome.complete
+    assert outcome.board.jobs[0].done == 40
+    found = slices()
+    job = [landed for landed in found if landed.parts[0].job == 0]
+    resident = [landed for landed in found if landed.parts[0].job == 1]
+    assert {landed.slots for landed in job} == {(1,)}
+    assert {landed.slots for landed in resident} == {(0,), (0, 1)}
+    began_s, ended_s = job[0].began_s, job[-1].ended_s
+    during = [landed for landed in resident if began_s <= landed.began_s and landed.ended_s <= ended_s]
+    assert {landed.slots for landed in during} <= {(0,)}
+    assert sum(landed.parts[0].iterations for landed in resident) == outcome.board.resident.metric
+    assert max(landed.began_s for landed in resident) < 4.0
+    assert outcome.board.record()["resident"]["iterations"] == outcome.board.resident.done
+
+
+def test_it_goes_on_where_it_was_after_a_stop(locally, few, slices):
+    asked = few(jobs=(("job", 1, 20, 0.2),), kinds=KINDS, resident=("resident", 1.5))
+    stopped = locally(asked, asked_to_stop=lambda: len(slices()) >= 6)
+    assert not stopped.complete
+    done = locally(asked)
+    assert done.complete
+    resident = [part for landed in slices() for part in landed.parts if part.job == 1]
+    assert sum(part.iterations for part in resident) == done.board.resident.metric
+
+
+REAL = {
+    "vision": {"setup": {"model": "feedforward1", "data": "digits", "threads": 1}},
+    "adaptive": {
+        "setup": {"model": "convnet2", "data": "digits", "threads": 1, "hyper": {"batch_size": 32}},
+        "adaptive": {"budget_s": 10.0, "epoch": {"steps": 10}, "changes": ["deepen 1", "deepen 0"]},
+    },
+}
+
+
+@pytest.mark.timeout(600)
+def test_a_real_network_grows_and_shrinks_with_the_room_on_each_engine(on_each, few):
+    jobs = (("vision", 1, 30, 1.5),)
+    asked = few(
+        jobs=jobs, kinds=REAL, resident=("adaptive", 10.0), site="rota.training.job:networks", slice_s=0.2
+    )
+    board = on_each(asked).board
+    assert board.jobs[0].status == "finished"
+    resident = board.resident
+    assert (resident.failures, resident.why) == (0, "")
+    whats = [note["what"] for note in resident.notes]
+    assert whats[0] == "up"  # nobody else is there at first
+    decided = [note["chosen"] for note in resident.notes if note["what"] == "decided"]
+    assert decided == ["deepen 1", "deepen 0"][: len(decided)]
+    assert decided
+    assert "down" in whats  # the job came
+    assert resident.metric > 0.1

@@ -1,0 +1,96 @@
+"""A run goes on from its journal with the same decisions, or not at all."""
+
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from rota.core.errors import InputError
+from rota.core.population.decisions import Hand
+from rota.core.population.events import Reported
+from rota.core.population.view import Terms
+from rota.execution.journal import Journal, read_journal
+from rota.execution.journaled import OtherDecision
+from rota.execution.reading import read_picture
+from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
+from rota.policies.evolution.asha import Asha
+from rota.policies.evolution.pbt import Pbt
+from rota.policies.population import Policy
+from rota.policies.retirement import RetireSlowest
+
+
+@dataclass(frozen=True)
+class LastFirst:
+    """Hands out who came last."""
+
+    def hand_out(self, view):
+        while view.idle and view.waiting:
+            yield Hand(view.idle[0], [view.part(view.waiting[-1])])
+
+
+def stop_after(reports):
+    seen = []
+    return {
+        "watch": lambda picture, events: seen.extend(e for e in events if isinstance(e, Reported)),
+        "asked_to_stop": lambda: len(seen) >= reports,
+    }
+
+
+def test_a_policy_that_decides_otherwise_than_it_did_is_an_error_that_says_so(local, small):
+    local(small(), Policy(Fifo()), **stop_after(3))
+    with pytest.raises(OtherDecision, match="the journal says"):
+        local(small(), Policy(LastFirst()))
+    assert local(small(), Policy(Fifo())).complete
+
+
+def test_a_journal_of_another_population_is_refused(local, small):
+    local(small(), Policy(Fifo()), **stop_after(3))
+    with pytest.raises(InputError, match="of another run"):
+        local(small(trials=5), Policy(Fifo()))
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_it_goes_on_from_wherever_the_journal_ends(local, small, books, follows, cut):
+    """As if the controller had been killed after any of its first entries."""
+    wanted = small(slots=1, terms=Terms(10, 40))
+    policy = Policy(Fifo(), Pbt(quantile=0.5))
+    whole = local(wanted, policy)
+    entries = list(read_journal(books.journal))
+    for file in books.path.glob("journal*"):
+        file.unlink()
+    with Journal(books.journal) as journal:
+        journal.append_all([(entry.at_s, entry.kind, entry.body) for entry in entries[:cut]])
+    again = local(wanted, policy)
+    assert again.complete
+    assert follows(again.timeline, wanted.hypers) == 16
+    assert again.picture.record()["trials"] == whole.picture.record()["trials"]
+
+
+def test_what_the_journal_says_is_what_the_run_looked_like(local, small, books):
+    outcome = local(small(), Policy(Fifo(), Pbt()))
+    picture, phase = read_picture(books.journal)
+    assert phase == "complete"
+    assert picture.record() == outcome.picture.record()
+
+
+def test_the_time_in_which_nobody_ran_it_does_not_count(local, small):
+    first = local(small(), Policy(Fifo()), **stop_after(3))
+    time.sleep(2.0)
+    second = local(small(), Policy(Fifo()))
+    at_s = [event.at_s for event in second.timeline]
+    assert at_s == sorted(at_s)
+    assert 0.0 < second.picture.at_s - first.picture.at_s < second.wall_s
+
+
+@pytest.mark.parametrize("name", [name for name in ALLOCATIONS if name != "learned"])
+@pytest.mark.parametrize("evolution", [Pbt(quantile=0.5), Asha()], ids=["pbt", "asha"])
+def test_every_policy_decides_again_what_it_decided(local, small, name, evolution):
+    """From real times, which are different in each run: all that it decides by is in the journal."""
+    wanted = small(trials=6, slots=3)
+    policy = Policy(allocation_class(name)(), evolution, RetireSlowest(late=0.5))
+    first = local(wanted, policy)
+    again = local(wanted, policy)
+    assert again.replayed > 0
+    assert list(again.timeline) == list(first.timeline)
+    assert again.picture.record() == first.picture.record()

@@ -1,0 +1,80 @@
+"""What can be said about the slots of this machine."""
+
+import os
+
+import pytest
+
+from rota.core.errors import ConfigError
+from rota.execution.controller import control
+from rota.execution.engine import Assignment
+from rota.execution.folder import Books
+from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.policies.allocation.fifo import Fifo
+from rota.policies.population import Policy
+
+
+def test_slots_take_the_cores_one_after_the_other_and_begin_again_when_they_end():
+    config = LocalConfig(
+        (LocalSlotConfig(count=2, cores=2), LocalSlotConfig(cores=1), LocalSlotConfig(cores=0))
+    )
+    places = config.places([0, 1, 2, 3])
+    assert [place.cores for place in places] == [(0, 1), (2, 3), (0,), ()]
+
+
+def test_gpus_can_be_shared_and_stand_beside_cores():
+    config = LocalConfig(
+        (LocalSlotConfig(count=2, gpu="0", speed=8.0, node="g"), LocalSlotConfig(node="g"), LocalSlotConfig())
+    )
+    assert [place.gpu for place in config.places([0])] == ["0", "0", "", ""]
+    fleet = config.fleet()
+    assert fleet.nodes == ("g", "here")
+    assert [(slot.node, slot.speed, slot.device) for slot in fleet.slots] == [
+        (0, 8.0, "gpu 0"), (0, 8.0, "gpu 0"), (0, 1.0, "cpu"), (1, 1.0, "cpu"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"node": "a b"},
+        {"node": "../a"},
+        {"node": "a\nb"},
+        {"node": "'a'"},
+        {"node": ""},
+        {"gpu": "0;x"},
+        {"gpu": "$(x)"},
+        {"count": 0},
+        {"cores": -1},
+    ],
+)
+def test_hostile_names_and_impossible_numbers_are_refused(wrong):
+    with pytest.raises(ConfigError):
+        LocalSlotConfig(**wrong)
+
+
+ASKS = """
+    import os
+    from rota.execution.idle import Idle
+
+    class Asks(Idle):
+        def evaluate(self):
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
+            assert os.environ["OMP_NUM_THREADS"] == "1"
+            return float(next(iter(os.sched_getaffinity(0))) if len(os.sched_getaffinity(0)) == 1 else -1)
+
+    def make(settings, seed):
+        return Asks(0.0)
+"""
+
+
+def test_a_worker_is_pinned_to_its_core_and_sees_its_gpu(tmp_path, small, trial_module):
+    wanted, books = small(), Books(tmp_path / "run")
+    engine = LocalConfig((LocalSlotConfig(count=2, cores=1, gpu="7"),))
+    assignment = Assignment(trial_module(ASKS), {}, 0, books)
+    outcome = control(
+        wanted.undertaking(), Policy(Fifo()), lambda: engine.workers(wanted.fleet, assignment), books
+    )
+    cores = sorted(os.sched_getaffinity(0))
+    seen = {event.slot: event.metric for event in outcome.timeline if type(event).__name__ == "Reported"}
+    assert outcome.picture.record()["failed"] == []
+    assert seen == {slot: cores[slot % len(cores)] for slot in seen}

@@ -1,0 +1,167 @@
+"""The backend for real, with workers that say what the test wants, in whatever order it wants it."""
+
+import pytest
+
+from rota.core.errors import Stuck
+from rota.core.loop import drive
+from rota.core.population.events import Failed, Joined, Lost, Reported
+from rota.core.population.view import Terms
+from rota.execution.checkpoints import Checkpoints
+from rota.execution.clock import RunClock
+from rota.execution.ledger import Ledger
+from rota.execution.machines import Machines
+from rota.execution.orders import Done, Spent, Undone
+from rota.execution.workers import Answered, Died, NodeCame, NodeWent
+from rota.policies.allocation.fifo import Fifo
+from rota.policies.population import Policy
+
+
+class Scripted:
+    """Answers all orders when it is asked, unless the script says something else at that time."""
+
+    def __init__(self, script=(), nodes=(0,)):
+        self.script, self.orders, self._nodes = list(script), [], list(nodes)
+        self.sent = 0
+
+    def nodes(self):
+        return self._nodes
+
+    def send(self, slot, order):
+        self.orders.append((slot, order))
+        self.sent += 1
+
+    def wait(self, timeout_s):
+        turn = self.script.pop(0) if self.script else None
+        if turn is None:
+            return [self.done() for _ in range(len(self.orders))]
+        return turn(self)
+
+    def done(self, seconds=1.0):
+        slot, order = self.orders.pop(0)
+        return Answered(slot, Done(order.make.digest, 0.5, Spent(0.0, seconds)))
+
+    def undone(self):
+        slot, order = self.orders.pop(0)
+        return Answered(slot, Undone(order.make.digest, "raised"))
+
+    def died(self, slot=0):
+        self.orders = [(other, order) for other, order in self.orders if other != slot]
+        return Died(slot, "killed")
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def drive_on(tmp_path, small):
+    """Drives a small population on scripted workers; time stands still but for what they say."""
+
+    def run(workers, policy=None, asked_to_stop=lambda: False, **what):
+        undertaking = small(**what).undertaking()
+        checkpoints = Checkpoints(tmp_path / "checkpoints")
+        checkpoints.make_folder()
+        state = undertaking.state()
+        ledger = Ledger("run", undertaking.fleet, undertaking.hypers, undertaking.terms.target)
+        clock = RunClock(tick=lambda: 0.0)
+        machines = Machines(
+            ledger,
+            workers,
+            checkpoints,
+            report_each=undertaking.report_each,
+            asked_to_stop=asked_to_stop,
+            clock=clock,
+        )
+        for _ in drive(policy or Policy(Fifo()), machines, state):
+            pass
+        return state
+
+    return run
+
+
+def of(state, *kinds):
+    return [event for event in state.timeline if isinstance(event, kinds)]
+
+
+def test_answers_of_one_instant_are_all_taken_in_even_if_the_first_of_them_is_a_failure(drive_on, twice):
+    workers = Scripted([lambda self: [self.undone(), self.done()]])
+    state = drive_on(workers, Policy(twice), trials=2, slots=1, terms=Terms(10, 10))
+    assert len(of(state, Failed)) == 1
+    assert state.steps.tolist() == [10, 10]
+
+
+def test_after_a_death_only_the_trial_that_was_being_trained_is_blamed_and_the_rest_is_sent_again(
+    drive_on, twice
+):
+    workers = Scripted([lambda self: [self.died()]])
+    state = drive_on(workers, Policy(twice), trials=2, slots=1, terms=Terms(10, 10))
+    assert [event.trial for event in of(state, Failed)] == [0]
+    assert state.steps.tolist() == [10, 10]
+    assert workers.sent == 4  # two were lost, and both were sent again
+
+
+@pytest.mark.parametrize("fault", ["undone", "died"])
+def test_a_list_that_reports_at_its_end_does_so_if_the_last_of_it_has_failed(drive_on, twice, fault):
+    workers = Scripted([lambda self: [self.done(), getattr(self, fault)()]])
+    terms = Terms(10, 10)
+    state = drive_on(workers, Policy(twice), trials=2, slots=1, terms=terms, report_each=False)
+    assert [event.trial for event in of(state, Failed)] == [1]
+    assert state.steps.tolist() == [10, 10]
+
+
+def test_a_worker_that_answers_and_dies_is_replaced_before_it_is_given_anything(drive_on, twice):
+    workers = Scripted([lambda self: [self.done(), self.died()]])
+    state = drive_on(workers, Policy(twice), trials=3, slots=1, terms=Terms(10, 20))
+    assert [event.trial for event in of(state, Failed)] == [1]
+    assert state.steps.tolist() == [20, 20, 20]
+
+
+def test_an_answer_that_nobody_waits_for_is_ignored(drive_on):
+    stale = Answered(0, Done("of an order of long ago", 0.9))
+    state = drive_on(Scripted([lambda self: [stale], lambda self: [stale, self.done()]]), trials=1, slots=1)
+    assert [event.metric for event in of(state, Reported)] == [0.5] * 4
+
+
+def test_what_was_sent_to_a_node_that_went_is_done_when_it_has_come_back(drive_on):
+    def leave(self):
+        late = self.done()
+        self.orders.clear()
+        return [NodeWent(0), late]
+
+    state = drive_on(Scripted([None, leave, lambda self: [NodeCame(0)]]), trials=2)
+    assert [type(event) for event in of(state, Joined, Lost)] == [Joined, Lost, Joined]
+    assert state.steps.tolist() == [40, 40]
+
+
+def test_time_goes_on_by_what_workers_say_they_took(drive_on):
+    """They were trained while no controller ran, so its clock does not know of it."""
+    state = drive_on(Scripted(), trials=1, slots=1)
+    reports = of(state, Reported)
+    assert [event.at_s for event in reports] == [1.0, 2.0, 3.0, 4.0]
+    assert [event.began_s for event in reports] == [0.0, 1.0, 2.0, 3.0]
+    assert [event.moved_s for event in reports] == [0.0] * 4
+
+
+class Nothing:
+    """Hands nothing out."""
+
+    def hand_out(self, view):
+        return iter(())
+
+
+def test_a_policy_that_leaves_everything_idle_is_told_so(drive_on):
+    with pytest.raises(Stuck, match="4 trials are not done and 2 slots are idle"):
+        drive_on(Scripted(), Policy(Nothing()))
+
+
+def test_a_run_that_is_asked_to_stop_waits_for_the_present_part_only(drive_on, twice):
+    workers = Scripted([lambda self: [self.done()]])
+    state = drive_on(workers, Policy(twice), asked_to_stop=lambda: workers.sent > 0, slots=1)
+    assert state.steps.tolist() == [10, 0, 0, 0]
+    assert workers.sent == 2  # the part after it was there already, and is not waited for
+
+
+def test_nobody_waits_for_a_node_that_went(drive_on):
+    workers = Scripted([lambda self: [NodeWent(0)]])
+    state = drive_on(workers, asked_to_stop=lambda: workers.sent > 0)
+    assert state.steps.tolist() == [0, 0, 0, 0]
+    assert state.waiting == [2, 3, 0, 1]

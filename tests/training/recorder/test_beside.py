@@ -1,0 +1,70 @@
+"""Seconds of parts that are trained side by side."""
+
+import pytest
+
+from rota.core.errors import ConfigError
+from rota.core.workers import WorkerLost
+from rota.recordings.curve import read_curves
+from rota.replay.population.besides import Besides
+from rota.training.recorder import beside
+from rota.training.recorder.beside import Beside
+from rota.training.recorder.curve_config import CurvesConfig
+from rota.training.recorder.curves import CurvesRecorder
+from rota.training.recorder.progress import Progress
+from rota.training.setup import Setup
+
+SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")
+CONFIG = CurvesConfig(
+    name="pair", setup=SETUP, grid={"batch_size": (8.0, 16.0)}, intervals=2, steps=4, beside=2
+)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Recorded for real, with two copies side by side."""
+    out = tmp_path_factory.mktemp("beside")
+    with Progress(quiet=True) as progress:
+        (folder,) = CurvesRecorder(out, CONFIG, 1, "rota record test").record(progress)
+    return folder
+
+
+def test_seconds_per_step_of_each_batch_size_are_kept(recorded):
+    curves = read_curves(recorded)
+    known = {size: seconds for _, size, seconds in curves.details["seconds_per_step"]}
+    assert sorted(known) == [8, 16]
+    for setting in curves.settings.values():
+        step_s = known[setting.hyper["batch_size"]]
+        assert setting.seconds.tolist() == pytest.approx([4 * step_s, 4 * step_s])
+
+
+def test_what_a_report_costs_besides_is_what_a_rehearsal_reads(recorded):
+    found = Besides.recorded(read_curves(recorded).details)
+    assert all(seconds > 0.0 for seconds in (found.load_s, found.evaluate_s, found.save_s))
+
+
+def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_again(tmp_path):
+    alone = CurvesConfig(name="alone", setup=SETUP, intervals=1, steps=1)
+    with Progress(quiet=True) as progress:
+        (folder,) = CurvesRecorder(tmp_path, alone, 1, "rota record test").record(progress)
+    details = read_curves(folder).details
+    assert "beside" not in details["asked"]
+    assert "besides" not in details
+
+
+def test_each_copy_measures_as_often_as_it_should():
+    found = Beside(SETUP, (8, 16), 2, 0, 2)._all()
+    assert [{size: len(parts) for size, parts in each.items()} for each in found] == [
+        {8: beside.ROUNDS, 16: beside.ROUNDS}
+    ] * 2
+
+
+def test_a_copy_that_dies_is_noticed():
+    broken = Beside(SETUP, (8,), 2, 0, 2)
+    object.__setattr__(broken, "sizes", (0,))  # there are no such batches: each copy ends with an error
+    with pytest.raises(WorkerLost, match="a worker died"):
+        broken.measure()
+
+
+def test_fewer_than_none_are_refused():
+    with pytest.raises(ConfigError, match="beside is -1"):
+        CurvesConfig(name="test", setup=SETUP, beside=-1)

@@ -1,0 +1,123 @@
+"""Real networks as jobs: exact checkpoints, gangs that share a batch, storage as slow as it is said to be."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from rota.core.errors import ConfigError
+from rota.execution.jobs.site import Site
+from rota.training.job import MB, Kind, networks
+from rota.training.recorder.stages import digest
+
+KINDS = {
+    "vision": {"setup": {"model": "convnet2", "data": "digits", "threads": 1}},
+    "language": {"setup": {"model": "transformer", "threads": 1, "hyper": {"batch_size": 4}}},
+    "a2c": {"setup": {"model": "a2c", "threads": 1}},
+    "dqn": {"setup": {"model": "dqn", "threads": 1}},
+}
+
+
+@pytest.fixture(scope="module")
+def site():
+    return networks(KINDS, seed=0)
+
+
+def iterate(work, count):
+    for _ in range(count):
+        for stage in (work.fetch, work.compute, work.exchange, work.update):
+            stage()
+    return work
+
+
+def test_it_is_a_site(site):
+    assert isinstance(site, Site)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stopped_and_gone_on_with_it_is_what_it_would_have_been(site, kind):
+    whole = iterate(site.open(3, kind, 0, 1, ""), 9)
+    half = iterate(site.open(3, kind, 0, 1, ""), 4)
+    rest = site.open(3, kind, 0, 1, "")
+    rest.load(half.save())
+    iterate(rest, 5)
+    assert digest(rest._work.network) == digest(whole._work.network)
+    assert rest.metric == whole.metric
+
+
+def test_jobs_of_a_kind_have_weights_of_their_own(site):
+    one, other = (digest(site.open(job, "vision", 0, 1, "")._work.network) for job in (1, 2))
+    assert one != other
+
+
+def test_tasks_that_remember_nothing_are_shared(site):
+    one, other = (site.open(job, "vision", 0, 1, "")._work.task for job in (1, 2))
+    assert one is other
+    one, other = (site.open(job, "a2c", 0, 1, "")._work.task for job in (1, 2))
+    assert one is not other
+
+
+def test_storage_gives_a_batch_after_as_long_as_its_bytes_take():
+    """64 images of 8 × 8 numbers of 4 bytes: 16,384 bytes are 0.1 s at 0.16384 MB/s."""
+    kind = {"slow": {**KINDS["vision"], "storage_mb_s": 0.16384}}
+    work = networks(kind, 0).open(0, "slow", 0, 1, "")
+    began = time.perf_counter()
+    work.fetch()
+    assert time.perf_counter() - began >= 16384 / (0.16384 * MB) * 0.999
+    assert work._work.batch_bytes == 16384
+
+
+MEMBER = """
+import json, sys
+from rota.training.job import networks
+from rota.training.recorder.stages import digest
+rank, meeting, kinds = int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+work = networks(kinds, 0).open(0, "vision", rank, 2, meeting)
+for _ in range(5):
+    for stage in (work.fetch, work.compute, work.exchange, work.update):
+        stage()
+print(digest(work._work.network), work._work.position)
+"""
+
+
+def test_members_of_a_gang_share_a_batch_and_have_one_network(tmp_path):
+    kinds = json.dumps({"vision": KINDS["vision"]})
+    members = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEMBER, str(rank), str(tmp_path / "meeting"), kinds],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    one, other = (process.communicate(timeout=240)[0] for process in members)
+    assert one == other
+    assert one.split()[1] == str(5 * 64 // 2)
+
+
+def test_a_batch_that_cannot_be_shared_is_refused():
+    with pytest.raises(ConfigError, match=r"kinds\.vision: a batch of 64 cannot be shared equally by 3"):
+        Kind().member("vision", 3)
+
+
+def test_a_kind_that_nobody_described_is_refused(site):
+    with pytest.raises(ConfigError, match=r"kinds.vison is not in the configuration"):
+        site.open(0, "vison", 0, 1, "")
+
+
+def test_wrong_settings_say_where():
+    with pytest.raises(ConfigError, match=r"kinds.vision.*storage"):
+        networks({"vision": {"storage_mbs": 3}}, 0)
+    with pytest.raises(ConfigError, match="storage_mb_s is -1; it must be above 0"):
+        networks({"vision": {"storage_mb_s": -1.0}}, 0)
+
+
+def test_a_checkpoint_is_no_pickle(site, tmp_path):
+    work = iterate(site.open(0, "vision", 0, 1, ""), 1)
+    file = Path(tmp_path / "kept")
+    file.write_bytes(work.save())
+    assert set(torch.load(file, weights_only=True)) == {"weights", "optimizer", "position", "task"}

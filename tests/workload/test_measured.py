@@ -1,0 +1,107 @@
+"""Jobs that take as long as was measured on one's own machines."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rota.core.errors import ConfigError, InputError, TraceError
+from rota.recordings.profile import Profile, Profiles, write_profiles
+from rota.recordings.provenance import provenance
+from rota.replay.experiment import WorkloadConfig
+from rota.workload.measured import Measured, read_measured
+from rota.workload.plain import read
+
+HEAD = "id,submit_s,gpus,model,iterations,duration_s,priority\n"
+
+
+def profile(model, gang, iteration_s, **more):
+    return Profile(model=model, batch_size=8, device="here", gang=gang, iteration_s=iteration_s, **more)
+
+
+def recording(folder, *rows):
+    origin = provenance(device="here", seed=0, command="test", libraries=())
+    write_profiles(folder, Profiles(rows, origin))
+    return folder
+
+
+@pytest.fixture
+def measured(tmp_path):
+    rows = (
+        profile("a", 1, 0.2, load_s=0.05, compute_s=0.1, synchronise_s=0.0, extra={"startup_s": 1.5}),
+        profile("a", 4, 0.3, load_s=0.05, compute_s=0.1, synchronise_s=0.1),
+        profile("a", 1, 9.0, beside="b"),
+        profile("b", 2, 0.4),
+    )
+    return read_measured(recording(tmp_path / "recording", *rows))
+
+
+def test_a_gang_that_was_not_measured_takes_the_next_larger(measured):
+    assert measured.find("a", 2).iteration_s == 0.3
+    assert measured.find("a", 8).iteration_s == 0.3
+    assert measured.find("b", 1).iteration_s == 0.4
+    assert measured.find("c", 1) is None
+
+
+def test_columns_are_iteration_stages_and_start(measured):
+    found = measured.columns(["a", "b", "c"], np.array([1.0, 2.0, 1.0]))
+    assert found[:, 0].tolist() == [0.2, 0.05, 0.1, 0.0, 1.5]
+    assert found[:, 1].tolist() == [0.4, 0.0, 0.0, 0.0, 0.0]
+    assert math.isnan(found[0, 2])
+
+
+def test_what_was_never_measured_takes_what_is_expected():
+    found = Measured("x", expected_s=0.25).columns(["c"], np.array([1.0]))
+    assert found[:, 0].tolist() == [0.25, 0.0, 0.25, 0.0, 0.0]
+
+
+def test_a_job_with_iterations_takes_as_long_as_these_do(tmp_path, measured):
+    (tmp_path / "jobs.csv").write_text(HEAD + "x,0,1,a,10,99,0\ny,1,2,b,5,99,0\n")
+    jobs = read(tmp_path / "jobs.csv", 0, measured)
+    assert jobs.iteration_s.tolist() == [0.2, 0.4]
+    assert jobs.duration_s.tolist() == [2.0, 2.0]
+    assert jobs.startup_s.tolist() == [1.5, 0.0]
+    assert jobs.stages_s[:, 0].tolist() == [0.05, 0.1, 0.0]
+
+
+def test_what_a_row_says_itself_wins(tmp_path, measured):
+    (tmp_path / "jobs.csv").write_text(
+        "id,submit_s,gpus,model,duration_s,iteration_s,priority\nx,0,1,a,30,0.5,0\n"
+    )
+    jobs = read(tmp_path / "jobs.csv", 0, measured)
+    assert (jobs.iteration_s[0], jobs.iterations[0], jobs.duration_s[0]) == (0.5, 60.0, 30.0)
+
+
+def test_a_model_that_nobody_measured_is_named(tmp_path, measured):
+    (tmp_path / "jobs.csv").write_text(HEAD + "x,0,1,c,10,99,0\n")
+    with pytest.raises(TraceError, match="measured"):
+        read(tmp_path / "jobs.csv", 0, measured)
+
+
+def test_two_batch_sizes_of_a_model_are_one_too_many(tmp_path):
+    rows = profile("a", 1, 0.2), Profile(model="a", batch_size=16, device="here", iteration_s=0.3)
+    with pytest.raises(InputError, match="has a on a gang of 1 twice, with batches of 8 and 16"):
+        read_measured(recording(tmp_path / "two", *rows))
+
+
+def test_time_can_be_scaled(tmp_path, measured):
+    """A tenth of the time: jobs come ten times as often and have a tenth to do, at the same pace."""
+    (tmp_path / "jobs.csv").write_text(HEAD + "x,10,1,a,100,99,0\ny,20,2,b,5,99,0\n")
+    config = WorkloadConfig(trace=tmp_path / "jobs.csv", profiles=tmp_path / "recording", time_scale=0.1)
+    jobs = config.load()
+    assert jobs.submit_s.tolist() == [1.0, 2.0]
+    assert jobs.iterations.tolist() == [10.0, 1.0]  # at least one
+    assert jobs.iteration_s.tolist() == [0.2, 0.4]
+    assert jobs.duration_s.tolist() == pytest.approx([2.0, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"time_scale": 0.0}, "time_scale is 0; it must be above 0"),
+        ({"format": "muri"}, "profiles: are for a trace in CSV"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, settings, said):
+    with pytest.raises(ConfigError, match=said):
+        WorkloadConfig(trace=tmp_path / "a.csv", profiles=tmp_path, **settings)
