@@ -1,0 +1,51 @@
+"""Parameter sweeps, on this machine and on Slurm: `import rota.sweeps as ss`.
+
+A trial needs `log` and little else, so what it does not ask for is not imported into its process.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rota.sweeps.errors import ExperimentExistsError, ExperimentNotFoundError, TrialPruned
+from rota.sweeps.inside import log
+
+if TYPE_CHECKING:
+    from rota.sweeps.asha import ASHA
+    from rota.sweeps.experiment import Experiment
+    from rota.sweeps.result import Result
+    from rota.sweeps.sampler import Choice, Grid, LogUniform, Uniform
+    from rota.sweeps.slurm import SlurmCfg
+    from rota.sweeps.trial import Trial
+
+__all__ = [
+    "ASHA",
+    "Choice",
+    "Experiment",
+    "ExperimentExistsError",
+    "ExperimentNotFoundError",
+    "Grid",
+    "LogUniform",
+    "Result",
+    "SlurmCfg",
+    "Trial",
+    "TrialPruned",
+    "Uniform",
+    "log",
+]
+_WHERE = {
+    "ASHA": "asha",
+    "Choice": "sampler",
+    "Experiment": "experiment",
+    "Grid": "sampler",
+    "LogUniform": "sampler",
+    "Result": "result",
+    "SlurmCfg": "slurm",
+    "Trial": "trial",
+    "Uniform": "sampler",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

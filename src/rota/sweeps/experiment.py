@@ -1,0 +1,157 @@
+"""An experiment: a train function, and the configurations to run it with."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from rota.core.errors import ConfigError
+from rota.execution.journal import Entry, Journal, has_owner
+from rota.sweeps import parcel, processes, slurm
+from rota.sweeps.asha import ASHA, Rungs
+from rota.sweeps.controller import Controller
+from rota.sweeps.errors import ExperimentExistsError, ExperimentNotFoundError
+from rota.sweeps.plain import things_of, to_plain
+from rota.sweeps.record import BEGAN, DRAWN, JOURNAL, TRAIN, Record, about, folder_of
+from rota.sweeps.result import Result
+from rota.sweeps.sampler import Sampler, possible
+from rota.sweeps.slurm import SlurmCfg
+from rota.sweeps.summary import Display
+
+DRAW_AT_ONCE = 1000
+"""Configurations that become one write to the journal."""
+Train = Callable[[dict[str, Any]], object]
+
+
+class Experiment:
+    """Runs a train function with many configurations, here or on Slurm, and keeps what it logs."""
+
+    def __init__(
+        self,
+        train: Train,
+        cfg: Mapping[str, Any],
+        name: str = "MySweep",
+        local_dir: str | Path = "./slurm-sweeps",
+        asha: ASHA | None = None,
+        slurm_cfg: SlurmCfg | None = None,
+        restore: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        self.name, self.local_dir = name, Path(local_dir)
+        self._train, self._cfg, self._asha = train, cfg, asha
+        self._slurm_cfg = slurm_cfg or SlurmCfg()
+        self._folder = folder_of(self.local_dir, name).absolute()
+        if restore and overwrite:
+            raise ConfigError("restore and overwrite exclude each other; give one of them")
+        if restore:
+            self._must_be_there()
+        else:
+            self._make_room(overwrite)
+
+    def _must_be_there(self) -> None:
+        if not (self._folder / JOURNAL).is_file():
+            raise ExperimentNotFoundError(
+                f"{self._folder}: no such experiment; leave out restore to begin it"
+            )
+
+    def _make_room(self, overwrite: bool) -> None:
+        if overwrite and self._folder.is_dir():
+            self._remove()
+        if self._folder.exists():
+            raise ExperimentExistsError(
+                f"{self._folder} exists; give another name, restore=True to go on with it, or overwrite=True"
+            )
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(mkdtemp(prefix=f".{self.name}-", dir=self._folder.parent))  # for the owner's eyes only
+        with Journal(made / JOURNAL) as journal:
+            journal.append(BEGAN, about(self._asha))
+        made.rename(self._folder)  # so that it is there whole, or not at all
+
+    def _remove(self) -> None:
+        if not (self._folder / JOURNAL).is_file() and any(self._folder.iterdir()):
+            raise ExperimentExistsError(f"{self._folder} is not an experiment; it is not overwritten")
+        if has_owner(self._folder / JOURNAL):
+            raise ExperimentExistsError(f"{self._folder} is running; stop it before you overwrite it")
+        shutil.rmtree(self._folder)
+
+    def run(
+        self,
+        n_trials: int = 1,
+        max_concurrent_trials: int | None = None,
+        summary_interval_in_sec: float = 5.0,
+        nr_of_rows_in_summary: int = 10,
+        summarize_cfg_and_metrics: bool | list[str] = True,
+    ) -> Result:
+        """Run trials until there are so many in all, or one for each point of the grids.
+
+        Those of an experiment that was restored count; what was running when it ended is run again.
+        """
+        things = things_of(possible(self._cfg))
+        record = Record(things)
+        display = Display(record, nr_of_rows_in_summary, summarize_cfg_and_metrics, summary_interval_in_sec)
+        with Journal(self._folder / JOURNAL) as journal:
+            for entry in journal.read():
+                record.apply(entry)
+            self._draw(journal, record, n_trials, things)
+            controller = self._controller(journal, record, things)
+            controller.run(self._at_once(max_concurrent_trials), display.now_and_then)
+        display.show()
+        return Result(self.name, self.local_dir)
+
+    def _draw(self, journal: Journal, record: Record, n_trials: int, things: list[Any]) -> None:
+        """All configurations that are still missing. Seeded ones go on where they were."""
+        new = islice(Sampler(self._cfg, n_trials), len(record.trials), None)
+        while bodies := [{"cfg": to_plain(cfg, things)} for cfg in islice(new, DRAW_AT_ONCE)]:
+            journal.append_all([(0.0, DRAWN, body) for body in bodies])
+            for body in bodies:
+                record.apply(Entry(0, 0.0, DRAWN, body))
+
+    def _controller(self, journal: Journal, record: Record, things: list[Any]) -> Controller:
+        digest = parcel.write(self._folder / "train.pickle", parcel.Parcel(self._train, things))
+        journal.append(TRAIN, {"sha256": digest})
+        (self._folder / "output").mkdir(exist_ok=True)
+        start = processes.start_step if slurm.is_allocation(os.environ) else processes.start_here
+        return Controller(
+            journal,
+            record,
+            lambda number: start(self._slurm_cfg, self._order(record, number, digest, things)),
+            partial(self._output, record),
+            self._rungs(record),
+        )
+
+    def _output(self, record: Record, number: int) -> Path:
+        return self._folder / "output" / f"{record.trials[number].trial_id}.txt"
+
+    def _order(self, record: Record, number: int, digest: str, things: list[Any]) -> dict[str, Any]:
+        return {
+            "cfg": to_plain(record.trials[number].cfg, things),
+            "train": str(self._folder / "train.pickle"),
+            "sha256": digest,
+            "path": [str(Path(folder).absolute()) for folder in sys.path],
+            "output": str(self._output(record, number)),
+        }
+
+    def _rungs(self, record: Record) -> Rungs | None:
+        """What was logged before is compared with, too."""
+        if self._asha is None:
+            return None
+        rungs = Rungs(self._asha)
+        for number, trial in enumerate(record.trials):
+            for iteration, value in trial.metrics.get(self._asha.metric, {}).items():
+                rungs.add(number, iteration, value)
+        return rungs
+
+    def _at_once(self, most: int | None) -> int:
+        """As many as there are tasks in the allocation, or cores here, for those that a trial takes."""
+        if most is not None and most < 1:
+            raise ConfigError(f"max_concurrent_trials is {most}; give 1 or more")
+        if slurm.is_allocation(os.environ):
+            room = slurm.tasks(os.environ)
+        else:
+            room = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return most or max(1, room // self._slurm_cfg.ntasks)

@@ -1,0 +1,56 @@
+"""Trials as job steps of the Slurm allocation that a sweep runs in."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rota.core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class SlurmCfg:
+    """What a trial gets. Where there is no Slurm, it is `ntasks` processes on this machine."""
+
+    exclusive: bool = True
+    """Nothing else runs on the trial's cores."""
+    nodes: int = 1
+    ntasks: int = 1
+    """How many processes."""
+    args: str = ""
+    """Further arguments of srun, as on a command line."""
+
+    def __post_init__(self) -> None:
+        if not self.ntasks >= self.nodes >= 1:
+            raise ConfigError(f"nodes is {self.nodes}, ntasks {self.ntasks}; give 1 ≤ nodes ≤ ntasks")
+        try:
+            shlex.split(self.args)
+        except ValueError as error:
+            raise ConfigError(f"args is {self.args!r}: {error}") from None
+
+
+def is_allocation(environment: Mapping[str, str]) -> bool:
+    """Whether this process can start job steps."""
+    return "SLURM_JOB_ID" in environment and shutil.which("srun") is not None
+
+
+def tasks(environment: Mapping[str, str]) -> int:
+    """How many tasks the allocation is for."""
+    return int(environment.get("SLURM_NTASKS") or environment.get("SLURM_JOB_NUM_NODES") or 1)
+
+
+def srun(cfg: SlurmCfg, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The command that runs another one as a job step. If one of its tasks fails, the others are ended."""
+    command = [
+        "srun",
+        f"--nodes={cfg.nodes}",
+        f"--ntasks={cfg.ntasks}",
+        "--kill-on-bad-exit=1",
+        "--export=ALL",
+    ]
+    if cfg.exclusive:
+        command.append("--exclusive")
+    if cores := environment.get("SLURM_CPUS_PER_TASK"):
+        command.append(f"--cpus-per-task={int(cores)}")  # which a step no longer has from its job
+    return [*command, *shlex.split(cfg.args)]

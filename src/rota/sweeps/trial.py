@@ -1,0 +1,79 @@
+"""One training with one configuration, and what has become of it."""
+
+import json
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from subprocess import Popen
+from typing import Any
+
+from rota.sweeps.plain import to_plain
+
+Metrics = dict[str, dict[int, float]]
+"""Name → iteration → value."""
+
+
+class Status(StrEnum):
+    """How far a trial has come."""
+
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    PRUNED = "pruned"
+    FAILED = "failed"
+
+
+TERMINATED = (Status.COMPLETED, Status.PRUNED, Status.FAILED)
+
+
+class Trial:
+    """A configuration, and what its training has come to."""
+
+    def __init__(
+        self,
+        cfg: dict[str, Any],
+        process: "Popen[bytes] | None" = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        status: Status | str | None = None,
+        metrics: Metrics | None = None,
+        *,
+        copy: int = 1,
+        failure: str | None = None,
+    ) -> None:
+        self.cfg = cfg
+        self.process = process
+        self.start_time, self.end_time = start_time, end_time
+        self.status = None if status is None else Status(status)
+        self.metrics: Metrics = {} if metrics is None else metrics
+        self.copy = copy
+        """1 for the first with this configuration, 2 for the second …"""
+        self.failure = failure
+        """The traceback of one that failed."""
+        self._digest = sha256(json.dumps(to_plain(cfg), sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def trial_id(self) -> str:
+        """A hash of the configuration; with a number behind it where several trials have the same."""
+        return self._digest if self.copy == 1 else f"{self._digest}-{self.copy}"
+
+    @property
+    def runtime(self) -> timedelta | None:
+        """For how long it has run; nothing if it has not begun."""
+        if self.start_time is None:
+            return None
+        return (self.end_time or datetime.now(self.start_time.tzinfo)) - self.start_time
+
+    def is_terminated(self) -> bool:
+        """Whether it has ended, however it did."""
+        return self.status in TERMINATED
+
+    def best(self, metric: str, mode: str) -> float | None:
+        """The best of a metric over all iterations; nothing where there is no number."""
+        values = [value for value in self.metrics.get(metric, {}).values() if value == value]
+        return (min if mode == "min" else max)(values, default=None)
+
+    def __repr__(self) -> str:
+        last = {name: values[max(values)] for name, values in self.metrics.items() if values}
+        about = f"cfg={self.cfg}, status={self.status}, runtime={self.runtime}, metrics={last}"
+        return f"Trial({self.trial_id}, {about})"

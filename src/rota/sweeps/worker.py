@@ -1,0 +1,66 @@
+"""The process of a trial: `python -m rota.sweeps.worker`, with an order from its sweep on standard input."""
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from rota.sweeps.errors import TrialPruned
+from rota.sweeps.inside import Connection, connect, rank
+from rota.sweeps.parcel import read
+from rota.sweeps.plain import from_plain
+
+
+def main() -> int:
+    """Do what the order says; 0 if the trial was completed."""
+    connection = Connection(os.dup(0), os.dup(1))
+    order = connection.hear()
+    connection.end_with_sweep()
+    _turn_output_to(Path(order["output"]))
+    sys.path[:] = order["path"]
+    connect(connection)
+    ended = _train(order)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if rank() == 0:
+        connection.say(ended)
+    return int(ended["ended"] != "completed")
+
+
+def _turn_output_to(file: Path) -> None:
+    """The pipes are for the sweep alone: what the trial prints goes to a file, for each rank its own."""
+    if rank() != 0:
+        file = file.with_suffix(f".{rank()}{file.suffix}")
+    output = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    os.close(nothing)
+
+
+def _train(order: dict[str, Any]) -> dict[str, Any]:
+    try:
+        parcel = read(Path(order["train"]), order["sha256"])
+        parcel.train(from_plain(order["cfg"], parcel.things))
+    except TrialPruned:
+        return {"ended": "pruned", "failure": None}
+    except SystemExit as error:
+        if not error.code:
+            return {"ended": "completed", "failure": None}
+        return _failed()
+    except BaseException:
+        return _failed()
+    return {"ended": "completed", "failure": None}
+
+
+def _failed() -> dict[str, Any]:
+    text = traceback.format_exc()
+    sys.stderr.write(text)
+    return {"ended": "failed", "failure": text}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
