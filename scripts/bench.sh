@@ -1,13 +1,25 @@
 #!/usr/bin/env bash
 # Measures how fast the simulator is on this machine; with --training what the trainer costs, with --learning how
-# fast an agent learns.
+# fast an agent learns, with --populations how fast trials are placed, with --sweeps what a sweep costs, with
+# --execution what a run for real costs besides training, with --ray the same on Ray, and what Ray Tune costs.
 set -euo pipefail
 
 scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-if [[ ${1:-} == --training || ${1:-} == --learning ]]; then
+if [[ ${1:-} == --training || ${1:-} == --learning || ${1:-} == --populations ]]; then
     python="$(bash "$scripts/setup.sh" train)"
     exec "$python" "$scripts/bench_${1#--}.py" "${@:2}"
 fi
+if [[ ${1:-} == --sweeps ]]; then
+    python="$(bash "$scripts/setup.sh" sweeps)"
+    exec "$python" "$scripts/bench_sweeps.py" "${@:2}"
+fi
+if [[ ${1:-} == --ray ]]; then
+    python="$(bash "$scripts/setup.sh" ray tune)"
+    exec "$python" "$scripts/bench_ray.py" "${@:2}"
+fi
 python="$(bash "$scripts/setup.sh")"
+if [[ ${1:-} == --execution ]]; then
+    exec "$python" "$scripts/bench_execution.py" "${@:2}"
+fi
 
 exec "$python" "$scripts/bench.py" "$@"

@@ -4,10 +4,10 @@ set -euo pipefail
 shopt -s nullglob
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-python="$(bash scripts/setup.sh dev train tensorflow)"
+python="$(bash scripts/setup.sh dev train tensorflow sweeps lightning ray)"
 
 "$python" -P -m ruff check
 "$python" -P -m ruff format --check
 "$python" -P -m mypy
-"$(dirname "$python")/shellcheck" scripts/*.sh setup/*.sh .ci/run
+"$(dirname "$python")/shellcheck" scripts/*.sh setup/*.sh examples/*.sh .ci/run
 "$python" -P -m pytest --quiet tests/test_architecture.py

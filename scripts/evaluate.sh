@@ -3,7 +3,7 @@
 #
 #     bash scripts/evaluate.sh [--quick] [--recordings PATH…]
 #
-# Evaluates all in results/learn on the shipped recordings; learns agents that leave out a scenario, or a model, and
+# Evaluates all in results/learn on the shipped recordings, and the one that places trials beside every rule; learns agents that leave out a scenario, or a model, and
 # evaluates them there. Into results/evaluate, figures into plots/evaluate. --quick: of what learn.sh --quick made.
 set -euo pipefail
 
@@ -34,9 +34,9 @@ if [[ ! -d $agents ]]; then
     exit 2
 fi
 for family in "$agents"/*/; do
-    name="$(basename "$family")"
-    "$python" -P -m rota evaluate --agent "$agents/$name" --recordings "${recordings[@]}" \
-        --out "$out/$name" --figures "$figures/$name"
+    name="$(basename "$family")" on=(--recordings "${recordings[@]}")
+    [[ $name != place ]] || on=() # it places trials on random slots
+    "$python" -P -m rota evaluate --agent "$agents/$name" ${on[@]+"${on[@]}"} --out "$out/$name" --figures "$figures/$name"
 done
 for what in scenario model; do
     echo "leaving out each $what:"

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Learns every family of agents from the shipped recordings; scripts/evaluate.sh then says how good they are.
+# Learns every family of agents from the shipped recordings, and the one that places trials, on random slots in the
+# simulator; scripts/evaluate.sh then says how good they are.
 #
 #     bash scripts/learn.sh [CONFIG…] [--quick | --full] [--out FOLDER] [--set key=value] …
 #
 # Without CONFIG: all in config/learn, into results/learn; what is there already, learned in the same way, stays.
 # --quick learns little of each family, in a minute; --full gives the original agent as many episodes as it had.
-# Other arguments go to `rota learn`. Stop it at any moment: the same command goes on from there.
+# Other arguments go to `rota learn`, and are about recordings: with any, the agent that places trials is left out
+# unless its CONFIG is given. Stop it at any moment: the same command goes on from there.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -37,6 +39,7 @@ if [[ ${#configs[@]} == 0 ]]; then
     for name in joint scratch transfer curricula models; do
         configs+=("${here}config/learn/$name.toml")
     done
+    [[ ${#arguments[@]} != 0 ]] || configs+=("${here}config/learn/place.toml")
 fi
 quick=""
 [[ $count != --quick ]] || quick=quick-
@@ -49,6 +52,7 @@ settings() {
         "--quick scratch") echo --set 'models=["convnet2"]' --set 'grid.stages=[["early"],["late"]]' --set episodes=200 ;;
         "--quick transfer") echo --set 'grid.stages=[["early","late"]]' --set 'grid.temperature=[1,10]' --set episodes=200 --set transfer_episodes=200 ;;
         "--quick curricula" | "--quick models") echo --set episodes=50 --set transfer_episodes=50 ;;
+        "--quick place") echo --set placement.updates=4 --set placement.cases_per_update=2 --set placement.tests=2 ;;
         "--full scratch") echo --set episodes=75000 ;;
         "--full transfer" | "--full curricula" | "--full models") echo --set episodes=75000 --set transfer_episodes=10000 ;;
     esac

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Replays the shipped workload under every scheduler and draws the figures.
+# Replays the shipped workload under every scheduler, trains populations on paper under every allocation, and
+# draws the figures.
 #
 #     bash scripts/simulate.sh [CONFIG] [--quick] [--set key=value] [--out DIR] …
 #
-# Arguments go to `rota simulate`. Runs go to results/simulate (results/quick with --quick) unless --out says
-# otherwise, figures to plots/; runs that are there already, made from the same inputs, are reused.
+# Arguments go to `rota simulate`; with any but --quick and --out, only what they ask for is simulated. Runs go to
+# results/simulate (results/quick with --quick) unless --out says otherwise, figures to plots/; runs that are
+# there already, made from the same inputs, are reused.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -12,14 +14,15 @@ python="$(bash "$root/scripts/setup.sh")"
 here="$root/"
 [[ $PWD != "$root" ]] || here="" # so that figures do not quote where the checkout is
 
-runs="${here}results/simulate" quick="" draw=yes out=""
+runs="${here}results/simulate" quick="" draw=yes out="" populations=yes
 for argument in "$@"; do
-    [[ $out != next ]] || { runs="$argument" && out=given; }
+    [[ $out != next ]] || { runs="$argument" && out=given && continue; }
     case "$argument" in
         --quick) quick=--quick ;;
         --out) out=next ;;
         --out=*) runs="${argument#--out=}" && out=given ;;
         -h | --help | --help-config | --json) draw="" ;;
+        *) populations="" ;;
     esac
 done
 [[ -z $quick || $out == given ]] || runs="${here}results/quick"
@@ -28,4 +31,8 @@ if [[ -z $draw ]]; then
     exec "$python" -P -m rota simulate "$@"
 fi
 "$python" -P -m rota simulate --out "$runs" "$@"
+if [[ -n $populations ]]; then
+    "$python" -P -m rota simulate "${here}config/simulate/populations.toml" --out "$runs/populations" \
+        ${quick:+"$quick"}
+fi
 exec "$python" -P -m rota plot "$runs" --out "${here}plots" ${quick:+"$quick"}

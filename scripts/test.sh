@@ -3,7 +3,7 @@
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-python="$(bash "$root/scripts/setup.sh" dev train tensorflow)"
+python="$(bash "$root/scripts/setup.sh" dev train tensorflow sweeps lightning ray)"
 
 tests="$root/tests"
 for argument in "$@"; do

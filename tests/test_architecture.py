@@ -12,7 +12,7 @@ SRC = Path(__file__).parents[1] / "src" / "rota"
 
 EVERYTHING = {
     "core", "config", "policies", "workload", "recordings", "replay", "results", "training", "learning",
-    "figures", "commands", "cli",
+    "execution", "sweeps", "figures", "report", "commands", "cli",
 }  # fmt: skip
 MAY_IMPORT = {  # part of the package → parts it may import
     "core": {"core"},
@@ -20,11 +20,14 @@ MAY_IMPORT = {  # part of the package → parts it may import
     "policies": {"core", "policies"},
     "recordings": {"core", "recordings"},
     "workload": {"core", "recordings", "workload"},
-    "replay": {"core", "policies", "workload", "replay"},
+    "replay": {"core", "policies", "workload", "recordings", "replay"},
     "results": {"core", "workload", "results"},
     "training": {"core", "config", "recordings", "training"},
-    "learning": {"core", "config", "policies", "recordings", "training", "learning"},
+    "learning": {"core", "config", "policies", "recordings", "replay", "training", "learning"},
+    "execution": {"core", "config", "results", "execution"},
+    "sweeps": {"core", "policies", "execution", "sweeps"},
     "figures": {"core", "workload", "recordings", "results", "learning", "figures"},
+    "report": {"core", "workload", "recordings", "results", "learning", "figures", "report"},
     "commands": EVERYTHING,
     "cli": EVERYTHING,
     "__main__": EVERYTHING,

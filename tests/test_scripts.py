@@ -180,7 +180,11 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
         ),
         ("plot.sh", ["--quick"], ["python -P ROOT/plotting.py --quick"]),
         ("bench.sh", ["--jobs", "9"], ["python ROOT/scripts/bench.py --jobs 9"]),
+        ("bench.sh", ["--execution", "--quick"], ["python ROOT/scripts/bench_execution.py --quick"]),
         ("bench.sh", ["--training", "--quick"], ["python ROOT/scripts/bench_training.py --quick"]),
+        ("bench.sh", ["--ray"], ["python ROOT/scripts/bench_ray.py"]),
+        ("bench.sh", ["--sweeps"], ["python ROOT/scripts/bench_sweeps.py"]),
+        ("compare-tune.sh", ["--repeat", "2"], ["python ROOT/scripts/compare_tune.py --repeat 2"]),
         ("record.sh", ["--help"], ["python -P -m rota record --help"]),
         ("test.sh", [], [f"{PYTEST} ROOT/tests"]),
         ("test.sh", ["-k", "grid"], [f"{PYTEST} ROOT/tests -k grid"]),
@@ -188,7 +192,8 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
     ],
 )
 def test_a_script_works_from_any_folder_and_passes_its_arguments_on(machine, script, arguments, asked):
-    for extras in [[], ["train"], ["dev", "train", "tensorflow"]]:
+    all_extras = ["dev", "train", "tensorflow", "sweeps", "lightning", "ray"]
+    for extras in [[], ["train"], ["sweeps"], ["ray", "tune"], ["train", "ray", "tune"], all_extras]:
         machine.run("setup.sh", *extras)
     machine.asked()
     run = machine.run(script, *arguments)
@@ -201,6 +206,9 @@ def ready(machine):
     machine.run("setup.sh")
     machine.asked()
     return machine
+
+
+POPULATIONS = "config/simulate/populations.toml"
 
 
 @pytest.mark.parametrize(
@@ -219,8 +227,10 @@ def test_simulate_draws_the_runs_it_has_made_into_the_plots_of_the_checkout(read
     run = ready.run("simulate.sh", *arguments)
     assert (run.returncode, run.stderr) == (0, "")
     words = "".join(f" {word}" for word in arguments)
+    populations = f"python -P -m rota simulate ROOT/{POPULATIONS} --out {runs}/populations{figures}"
     assert ready.asked() == [
         f"python -P -m rota simulate --out {runs}{words}",
+        *([] if "a.toml" in arguments else [populations]),
         f"python -P -m rota plot {runs} --out ROOT/plots{figures}",
     ]
 
@@ -229,6 +239,7 @@ def test_from_the_checkout_itself_paths_do_not_say_where_it_is(ready):
     ready.run("simulate.sh", "--quick", where=ready.root)
     assert ready.asked() == [
         "python -P -m rota simulate --out results/quick --quick",
+        f"python -P -m rota simulate {POPULATIONS} --out results/quick/populations --quick",
         "python -P -m rota plot results/quick --out plots --quick",
     ]
 
@@ -293,8 +304,12 @@ def test_quick_and_full_say_how_much_is_learned(machine):
     machine.asked()
     machine.run("learn.sh", "--quick")
     quick = machine.asked()
-    assert len(quick) == len(FAMILIES)
-    assert all("--out ROOT/results/quick-learn/" in line and "--set episodes=" in line for line in quick)
+    *families, place = quick
+    assert len(families) == len(FAMILIES)
+    assert all("--out ROOT/results/quick-learn/" in line and "--set episodes=" in line for line in families)
+    assert place.startswith(
+        f"{LEARN} ROOT/config/learn/place.toml --out ROOT/results/quick-learn/place --set "
+    )
     machine.run("learn.sh", "--full", "mine/scratch.toml", "--out", "mine")
     assert machine.asked() == [f"{LEARN} mine/scratch.toml --out mine/scratch --set episodes=75000"]
 
@@ -305,13 +320,16 @@ def test_evaluate_says_what_is_missing_and_else_evaluates_all(machine):
     run = machine.run("evaluate.sh")
     assert run.returncode == 2
     assert "learn first: bash scripts/learn.sh" in run.stderr
-    (machine.root / "results" / "learn" / "joint").mkdir(parents=True)
+    for name in ("joint", "place"):
+        (machine.root / "results" / "learn" / name).mkdir(parents=True)
     run = machine.run("evaluate.sh", "--recordings", "a", "b")
     assert run.returncode == 0
     evaluate = "python -P -m rota evaluate"
     assert machine.asked() == [
         f"{evaluate} --agent ROOT/results/learn/joint --recordings a b "
         "--out ROOT/results/evaluate/joint --figures ROOT/plots/evaluate/joint",
+        f"{evaluate} --agent ROOT/results/learn/place "
+        "--out ROOT/results/evaluate/place --figures ROOT/plots/evaluate/place",
         *(
             f"{evaluate} ROOT/config/learn/unseen.toml --leave-out {what} --recordings a b "
             f"--out ROOT/results/evaluate/without-{what} --figures ROOT/plots/evaluate/without-{what}"
@@ -319,3 +337,49 @@ def test_evaluate_says_what_is_missing_and_else_evaluates_all(machine):
         ),
     ]
     assert machine.run("evaluate.sh", "--fast").returncode == 2
+
+
+FIDELITY = "results/fidelity/population"
+
+
+def test_fidelity_records_simulates_runs_and_compares_in_this_order(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    stale = machine.root / FIDELITY / "real" / "stale"
+    stale.mkdir(parents=True)
+    run = machine.run("fidelity.sh", "population")
+    assert (run.returncode, run.stderr) == (0, "")
+    configs, out = "ROOT/config/fidelity/population", f"ROOT/{FIDELITY}"
+    figure = "ROOT/plots/fidelity/population"
+    assert machine.asked() == [
+        f"python -P -m rota record {configs}-record.toml --out {out}/recordings",
+        f"python -P -m rota simulate {configs}-simulate.toml --out {out}/simulated "
+        f"--set population.curves={out}/recordings/curves/population",
+        f"python -P -m rota run {configs}-run.toml --out {out}/real",
+        f"python -P -m rota compare {out}/real {out}/simulated --out {out} "
+        f"--figure {figure}.png --figure {figure}.svg --within 5,8",
+    ]
+    assert not stale.exists()
+
+
+def test_fidelity_keeps_recordings_if_asked_to_and_asks_nothing_of_quick_runs(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    kept = machine.elsewhere / "mine" / "population" / "recordings" / "kept"
+    kept.mkdir(parents=True)
+    run = machine.run("fidelity.sh", "population", "--quick", "--reuse", "--out", "mine")
+    assert (run.returncode, run.stderr) == (0, "")
+    *_, compared = machine.asked()
+    assert "--within" not in compared
+    assert "plots/quick-fidelity/population.png" in compared
+    assert kept.exists()
+
+
+def test_fidelity_says_what_it_does_not_know_and_fails_if_a_comparison_does(machine):
+    machine.run("setup.sh", "train")
+    run = machine.run("fidelity.sh", "populaton")
+    assert run.returncode == 2
+    assert run.stderr.startswith("fidelity.sh: populaton: not a workload; there are: population")
+    assert machine.run("fidelity.sh", "--out").returncode == 2
+    (machine.root / ".venv" / "bin" / "python").write_text("#!/bin/bash\n[[ $* != *compare* ]]\n")
+    assert machine.run("fidelity.sh", "population").returncode == 1

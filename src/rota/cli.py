@@ -23,10 +23,15 @@ COMMANDS = {
     "trace": "rota.commands.trace",
     "recordings": "rota.commands.recordings",
     "plot": "rota.commands.plot",
+    "report": "rota.commands.report",
     "train": "rota.commands.train",
     "record": "rota.commands.record",
+    "score": "rota.commands.score",
     "learn": "rota.commands.learn",
     "evaluate": "rota.commands.evaluate",
+    "run": "rota.commands.run",
+    "status": "rota.commands.status",
+    "compare": "rota.commands.compare",
 }
 EXTRAS = {"torch": "train", "torchvision": "train", "gymnasium": "train", "sklearn": "train"}
 """What some commands need → the extra it comes with."""

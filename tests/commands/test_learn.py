@@ -1,11 +1,9 @@
 """`rota learn` and `rota evaluate`, as their user sees them."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -133,17 +131,28 @@ def test_what_is_left_out_is_not_learned_from(rota, recordings, here, what):
     assert "mean" in out
 
 
-@pytest.mark.timeout(300)
+KILLED = """
+import os, signal
+import rota.learning.learner as it
+
+it.CHECKPOINT_EVERY_S = 0.0
+make = it.Learner._update
+
+def update(self, size):
+    make(self, size)
+    if self.update == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+it.Learner._update = update
+"""
+
+
 def test_killed_at_any_moment_it_goes_on_and_comes_to_the_same(rota, recordings, here):
     words = ["learn", "--recordings", "trees", "--joint", "--set", "episodes=12800", "--quiet"]
     rota(*words, "--out", "whole")
-    code = f"import rota.learning.learner as it; it.CHECKPOINT_EVERY_S = 0.01; {MAIN}"
-    command = [sys.executable, "-c", code, *words, "--out", "killed"]
-    running = subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while running.poll() is None and not list(here.glob("killed/.stages/*/checkpoint.npz")):
-        time.sleep(0.01)
-    os.kill(running.pid, signal.SIGKILL)
-    assert running.wait() == -signal.SIGKILL
+    command = [sys.executable, "-c", KILLED + MAIN, *words, "--out", "killed"]
+    done = subprocess.run(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL
     assert list(here.glob("killed/.stages/*/checkpoint.npz"))
     assert rota(*words, "--out", "killed")[0] == 0
     assert (here / "killed" / "weights.npz").read_bytes() == (here / "whole" / "weights.npz").read_bytes()

@@ -5,7 +5,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rota.figures.colours import MODELS, OTHER_MODELS, SCHEDULERS, model_colours, scheduler_colour
+from rota.figures.colours import (
+    ALLOCATIONS,
+    MODELS,
+    OTHER_MODELS,
+    SCHEDULERS,
+    allocation_colour,
+    model_colours,
+    scheduler_colour,
+)
 
 # Linear RGB as seen with each kind of colour vision (Machado, Oliveira and Fernandes, 2009).
 VISIONS = {
@@ -29,14 +37,15 @@ def lab(colour, vision):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
+@pytest.mark.parametrize("names", [SCHEDULERS, ALLOCATIONS], ids=["schedulers", "allocations"])
 @pytest.mark.parametrize("vision", VISIONS)
-def test_any_two_schedulers_look_different(vision):
-    for one, other in combinations(SCHEDULERS.values(), 2):
+def test_any_two_look_different(vision, names):
+    for one, other in combinations(names.values(), 2):
         assert np.linalg.norm(lab(one, vision) - lab(other, vision)) > 15, (one, other)
 
 
-def test_every_scheduler_stands_out_from_white_paper():
-    for colour in SCHEDULERS.values():
+def test_everyone_stands_out_from_white_paper():
+    for colour in (*SCHEDULERS.values(), *ALLOCATIONS.values()):
         assert 1.05 / (TO_XYZ[1] @ linear(colour) + 0.05) > 1.8
 
 
@@ -48,6 +57,11 @@ def test_text_can_be_read_on_the_colours_of_models():
 def test_a_scheduler_that_is_not_listed_keeps_its_colour():
     assert scheduler_colour("mine") == scheduler_colour("mine") == "#30a668"
     assert scheduler_colour("mine") != scheduler_colour("yours")
+
+
+def test_an_allocation_has_its_own_colour_listed_or_not():
+    assert {name: allocation_colour(name) for name in ALLOCATIONS} == ALLOCATIONS
+    assert allocation_colour("mine") == "#30a668"
 
 
 def test_models_beyond_the_palette_share_a_colour():

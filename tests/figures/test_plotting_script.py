@@ -1,4 +1,4 @@
-"""`./plotting.py` finds rota, in this Python or in the one of the checkout, and the runs of the checkout."""
+"""`./plotting.py` finds rota, in this Python or in the one of the checkout, which it has made if need be, and the runs."""
 
 import os
 import shutil
@@ -34,19 +34,46 @@ def test_it_is_rota_plot(checkout):
     assert "usage: rota plot" in result.stdout
 
 
-def test_without_rota_it_turns_to_the_python_of_the_checkout(checkout):
-    python = checkout / ".venv" / "bin" / "python"
+SAYS_HOW_IT_WAS_CALLED = '#!/bin/sh\necho "$0" "$@"\n'
+
+
+@pytest.fixture
+def python(checkout):
+    """Where the Python of the checkout's own environment is, or would be."""
+    return checkout / ".venv" / "bin" / "python"
+
+
+@pytest.fixture
+def set_up(checkout):
+    """Writes what the checkout's set-up does."""
+    script = checkout / "scripts" / "setup.sh"
+    script.parent.mkdir()
+    return script.write_text
+
+
+def test_without_rota_it_turns_to_the_python_of_the_checkout(checkout, python, set_up):
+    set_up("exit 1\n")
     python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.write_text(SAYS_HOW_IT_WAS_CALLED)
     python.chmod(0o755)
     result = run(checkout / "plotting.py", "--quick", isolated=True)
-    assert result.stdout == f"{checkout / 'plotting.py'} --quick\n"
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"{python} {checkout / 'plotting.py'} --quick\n"
 
 
-def test_without_any_rota_it_says_what_to_do(checkout):
+def test_without_any_environment_one_is_made(checkout, python, set_up, tmp_path):
+    make = f"mkdir -p '{python.parent}' && printf '%s' '{SAYS_HOW_IT_WAS_CALLED}' > '{python}'"
+    set_up(f"{make} && chmod +x '{python}' && echo '{python}'\n")
+    result = run(checkout / "plotting.py", "--quick", isolated=True, where=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"{python} {checkout / 'plotting.py'} --quick\n"
+
+
+def test_a_set_up_that_fails_is_said(checkout, set_up):
+    set_up("echo no network >&2; exit 1\n")
     result = run(checkout / "plotting.py", isolated=True)
     assert result.returncode == 1
-    assert result.stderr == "plotting.py: rota is not installed; set it up first: bash scripts/setup.sh\n"
+    assert result.stderr == "no network\nplotting.py: rota could not be set up (above)\n"
 
 
 def test_it_can_be_run_as_a_program():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.evaluate_placement import evaluate_placement, places_trials
 from rota.commands.learn import add_learning, configured, learn_all
 from rota.core.errors import ConfigError, InputError
 
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate; prints a table per agent, or one of all that was left out."""
     if (args.agent is None) == (args.leave_out is None):
         raise ConfigError("what? Give --agent DIR, the folder that rota learn wrote, or --leave-out scenario")
+    if places_trials(args.agent):
+        return evaluate_placement(args)
     return _left_out(args) if args.leave_out else _agent(args)
 
 
@@ -92,7 +95,8 @@ def _agents(folder: Path) -> dict[Path, "Agent"]:
 
     if is_agent(folder) or not folder.is_dir():
         return {folder: read_agent(folder)}
-    found = {path.parent: read_agent(path.parent) for path in sorted(folder.rglob(FACTS))}
+    folders = [path.parent for path in sorted(folder.rglob(FACTS))]
+    found = {each: read_agent(each) for each in folders if not places_trials(each)}
     if not found:
         raise InputError(f"{folder}: no agent in it; learn one first: rota learn --recordings PATH --joint")
     return found

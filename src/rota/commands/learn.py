@@ -1,4 +1,4 @@
-"""`rota learn`: learn, from recordings, how networks should change while they train."""
+"""`rota learn`: learn, from recordings, how networks should change while they train; or to place trials."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.learn_placement import asks_to_place, run_placement
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ def add_parser(subparsers: Any) -> None:
     """Add `learn`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "learn",
-        help="learn from recordings how networks should change while they train",
-        description="Learn agents from recorded trees. Stop it at any moment; the same command goes on from "
+        help="learn from recordings how networks should change while they train, or to place trials",
+        description="Learn agents from recorded trees, or, if the configuration has a [placement] table, one "
+        "that places trials on unequal slots. Stop it at any moment; the same command goes on from "
         "there.",
     )
     parser.add_argument("--joint", action="store_true", help="one agent from all (else one per scenario)")
@@ -57,9 +59,12 @@ def run(args: argparse.Namespace) -> int:
 
     if args.help_config:
         from rota.config.describe import help_text
+        from rota.learning.placement.config import PlacementFile
 
-        print(help_text(LearnConfig))
+        print(help_text(LearnConfig), help_text(PlacementFile), sep="\n\n")
         return 0
+    if asks_to_place(args.config):
+        return run_placement(args)
     if args.live is not None:
         from rota.commands.learn_live import run_live
 

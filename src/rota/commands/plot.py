@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.core.errors import ConfigError, InputError
-from rota.figures.catalogue import FIGURES, figure
+from rota.figures.catalogue import FIGURES, POPULATIONS, check, figure
 
 if TYPE_CHECKING:
     from rota.figures.groups import Group
-    from rota.figures.sheets import Options
+    from rota.figures.sheets import Options, Sheet
     from rota.learning.outcome import Evaluation
     from rota.results.folder import RunFolder
+    from rota.results.population.folder import PopulationFolder
     from rota.results.run import Run
 
+NAMES = [*FIGURES, *POPULATIONS]
 RUNS = Path("results")
 OUT = Path("plots")
-BESIDES = ("recordings", "learn", "evaluate")
+BESIDES = ("recordings", "learn", "evaluate", "compare-tune")
 """Folders of RUNS in which there are no runs, but something to draw."""
 SIMULATE = "bash scripts/simulate.sh"
 HOUR_S = 3600.0
@@ -36,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("runs", nargs="*", type=Path, metavar="RUN", help=f"run folders, or folders of those ({RUNS})")
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where the figures go ({OUT})")
-    add("--figure", action="append", metavar="NAME", help=f"only this; may be repeated: {', '.join(FIGURES)}")
+    add("--figure", action="append", metavar="NAME", help=f"only this; may be repeated: {', '.join(NAMES)}")
     add("--normalise-to", metavar="SCHEDULER", help="whom the others are compared with (srtf)")
     window = "what Gantt charts and traces show, in hours since the first job"
     add("--window", nargs=2, type=float, metavar=("START", "END"), help=window)
@@ -46,21 +48,24 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw what was asked for; prints each file it writes."""
-    names = args.figure or list(FIGURES)
+    names = args.figure or NAMES
     for name in names:
-        figure(name)
+        check(name)
     window_s = _window_s(args.window)
     others = [] if args.runs or args.figure else list(_draw_all(args))
     if others and not _any_runs():
         print(f"note: no runs in {RUNS}; make some: {SIMULATE}", file=sys.stderr)
         return 0
-    runs = _read(_complete(args.runs))
+    of_traces, of_populations = _complete(args.runs)
 
+    from rota.commands.plot_population import draw_populations
     from rota.figures.groups import groups
     from rota.figures.sheets import Options
 
     options = Options(command_of(args), args.normalise_to, window_s, args.quick)
-    for group in groups(runs):
+    for file in draw_populations(of_populations, args.out / "populations", names, options):
+        print(file)
+    for group in groups(_read(of_traces)):
         files = _draw(group, args.out / group.name, names, options)
         traces = _export(group, args.out / group.name, options) if args.chrome else ()
         for file in chain(files, traces):
@@ -112,23 +117,30 @@ def _window_s(hours: list[float] | None) -> tuple[float, float] | None:
     return start * HOUR_S, end * HOUR_S
 
 
-def _complete(paths: list[Path]) -> list["RunFolder"]:
-    """All complete runs below the paths. Others are left out with a note, or refused if asked for by name."""
+def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFolder"]]:
+    """All complete runs below the paths, of traces and of populations.
+
+    Others are left out with a note, or refused if asked for by name.
+    """
     from rota.results.folder import run_folders
+    from rota.results.population.folder import PopulationFolder
 
     folders = [folder for path in paths or [RUNS] for folder in run_folders(path)]
     found = list({folder.path.resolve(): folder for folder in folders}.values())
     if not found:
         where = ", ".join(map(str, paths or [RUNS]))
         raise InputError(f"no runs in {where}; make some first: {SIMULATE}")
-    complete = [folder for folder in found if folder.complete()]
+    populations = [each for folder in found if (each := PopulationFolder(folder.path)).complete()]
+    of_populations = {each.path for each in populations}
+    of_traces = [folder for folder in found if folder.path not in of_populations and folder.complete()]
+    complete = of_populations | {folder.path for folder in of_traces}
     for folder in found:
-        if folder not in complete:
+        if folder.path not in complete:
             problem = f"{folder.path}: not a complete run"
             if folder.path in paths or not complete:
                 raise InputError(f"{problem}; make it again: {SIMULATE}")
             print(f"note: {problem}, left out", file=sys.stderr)
-    return complete
+    return of_traces, populations
 
 
 def _read(folders: list["RunFolder"]) -> list["Run"]:
@@ -138,15 +150,21 @@ def _read(folders: list["RunFolder"]) -> list["Run"]:
 
 
 def _draw(group: "Group", out: Path, names: list[str], options: "Options") -> Iterator[Path]:
+    for name in names:
+        if name in FIGURES:
+            for sheet in figure(name)(group, options):
+                yield write_sheet(sheet, out, options)
+
+
+def write_sheet(sheet: "Sheet", out: Path, options: "Options") -> Path:
+    """The file that a sheet became."""
     from rota.core.atomic import written
     from rota.figures.page import save
 
-    for name in names:
-        for sheet in figure(name)(group, options):
-            file = out / f"{sheet.name}.png"
-            with written(file) as stream:
-                save(sheet.figure, stream, dots_per_in=QUICK_DOTS_PER_IN if options.quick else DOTS_PER_IN)
-            yield file
+    file = out / f"{sheet.name}.png"
+    with written(file) as stream:
+        save(sheet.figure, stream, dots_per_in=QUICK_DOTS_PER_IN if options.quick else DOTS_PER_IN)
+    return file
 
 
 def _export(group: "Group", out: Path, options: "Options") -> Iterator[Path]:

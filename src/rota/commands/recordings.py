@@ -18,7 +18,7 @@ DEFAULT = Path("results") / "recordings"
 Parsers = Any
 """What `ArgumentParser.add_subparsers` returns; its class is private."""
 
-VERBS = "{describe,adaptation,import-adaptation,import-gavel,import-pollux}"
+VERBS = "{describe,adaptation,from-run,import-adaptation,import-gavel,import-pollux}"
 
 
 def add_parser(subparsers: Parsers) -> None:
@@ -27,6 +27,10 @@ def add_parser(subparsers: Parsers) -> None:
     verbs = recordings.add_subparsers(dest="verb", required=True, metavar=VERBS)
     _add_describe(verbs.add_parser("describe", help="say what was recorded and what is missing"))
     _add_describe(verbs.add_parser("adaptation", help="does it pay to change networks? trees summed up"))
+    from_run = verbs.add_parser("from-run", help="what jobs took that were run for real, as profiles")
+    _add_import(
+        from_run, "DIR", "the folder of a run of jobs, as given with rota run … --out", "this machine"
+    )
     adaptation = verbs.add_parser("import-adaptation", help="a table of change sequences, as trees")
     adaptation.add_argument("--model", required=True, metavar="NAME", help="the model that was changed")
     adaptation.add_argument("--data", default="cifar10", metavar="NAME", help="its data set (cifar10)")
@@ -41,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     verbs = {
         "describe": _describe,
         "adaptation": _adaptation,
+        "from-run": _from_run,
         "import-adaptation": _import_adaptation,
         "import-gavel": _import_gavel,
         "import-pollux": _import_pollux,
@@ -117,6 +122,21 @@ def _import_adaptation(args: argparse.Namespace) -> None:
     for folder, tree in zip(folders, trees, strict=True):
         write_tree(folder, tree)
         print(f"{folder}: {len(tree.sequences())} of {len(tree.all_sequences)} sequences")
+
+
+def _from_run(args: argparse.Namespace) -> None:
+    from rota.commands.profiles_of_run import profiles_of_run
+    from rota.execution.folder import RealFolder
+    from rota.recordings.profile import Profiles, write_profiles
+
+    rows = profiles_of_run(args.source, args.device)
+    command = f"rota recordings from-run {args.source.name}"
+    origin = _provenance(args.device, command, RealFolder(args.source).books(0).journal)
+    _check_free(args.out)
+    write_profiles(args.out, Profiles(tuple(rows), origin))
+    for row in rows:
+        company = f" beside {row.beside}" if row.beside else ""
+        print(f"{row.model} on {row.gang}{company}: {1000 * row.iteration_s:.2f} ms per iteration")
 
 
 def _import_gavel(args: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from rota.commands import simulate_population
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def add_parser(subparsers: Any) -> None:
     """Add `simulate`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "simulate",
-        help="replay a workload under schedulers and compare them",
-        description="Replays a workload under schedulers. Without CONFIG and --trace: the shipped workload.",
+        help="replay a workload under schedulers, or a population under allocations, and compare them",
+        description="Replays a workload under schedulers. Without CONFIG and --trace: the shipped workload. "
+        "With --population, or a CONFIG that has one: trains a population on unequal slots, on paper.",
     )
     parser.add_argument(
         "config", nargs="?", type=Path, metavar="CONFIG", help="a TOML file, as in config/simulate"
@@ -58,13 +60,19 @@ def add_parser(subparsers: Any) -> None:
         "--out", type=Path, metavar="DIR", help="keep the runs here; one that is there is reused"
     )
     parser.add_argument("--json", action="store_true", help="print JSON on standard output, and nothing else")
-    parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs; short trials"
+    )
+    simulate_population.add_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.help_config:
         _print_keys()
         return 0
+    of_traces = {key: flag for flag, key, _, _ in FLAGS} | {"schedulers": "--schedulers"}
+    if simulate_population.asked(args, of_traces):
+        return simulate_population.run(args)
     from rota.results.table import Line, table
 
     rows: list[Outcome] = []
@@ -100,6 +108,7 @@ class Outcome:
 
 def _cases(args: argparse.Namespace) -> list[Case]:
     """Read the configuration, put the flags over it, and check all of it before anything runs."""
+    from rota.commands.cluster_policies import resolve_paths, schedulers
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override
@@ -112,9 +121,9 @@ def _cases(args: argparse.Namespace) -> list[Case]:
     for point in expand(table, where):
         raw = dict(point.table)
         options = raw.pop("options", {})
-        _resolve_paths(raw, file.parent if file else Path(), args)
+        resolve_paths(raw, file.parent if file else Path(), lambda key: _is_flag(key, args))
         config = bind(SimulateConfig, raw, where)
-        policies = _policies(config, options, where)
+        policies = schedulers(config.schedulers, config.defaults_for, options, where)
         lists_machines = config.cluster.groups or config.cluster.file
         if lists_machines and _flags(args, "cluster.nodes", "cluster.gpus_per_node"):
             raise ConfigError(
@@ -126,6 +135,11 @@ def _cases(args: argparse.Namespace) -> list[Case]:
     for note in dict.fromkeys(note for case in cases for note in case.jobs.notes):
         print(f"note: {note}", file=sys.stderr)
     return cases
+
+
+def _is_flag(key: str, args: argparse.Namespace) -> bool:
+    """Whether a key was given on the command line."""
+    return bool(vars(args).get(key)) or any(text.startswith(f"{key}=") for text in args.set)
 
 
 def _jobs(config: "SimulateConfig", cases: list[Case], quick: bool) -> "Workload":
@@ -172,49 +186,6 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
 
 def _flags(args: argparse.Namespace, *keys: str) -> bool:
     return any(vars(args)[key] is not None for key in keys)
-
-
-def _resolve_paths(table: dict[str, Any], folder: Path, args: argparse.Namespace) -> None:
-    """Paths in a file start at its folder, those in flags where the user is."""
-    for section, key in (("workload", "trace"), ("cluster", "file")):
-        inner = table.get(section)
-        given = vars(args).get(f"{section}.{key}") or any(
-            text.startswith(f"{section}.{key}=") for text in args.set
-        )
-        if isinstance(inner, dict) and isinstance(inner.get(key), str) and not given:
-            table[section] = {**inner, key: str(folder / inner[key])}
-
-
-def _policies(config: "SimulateConfig", options: Any, where: str) -> dict[str, "Policy"]:
-    """Each scheduler with its options, by its proper name."""
-    from rota.config.bind import bind
-    from rota.policies.cluster.registry import canonical, scheduler_class
-
-    names = [canonical(name) for name in config.schedulers]
-    given = _options(options, where)
-    policies = {}
-    for name in names:
-        chosen = scheduler_class(name)
-        table = {**config.defaults_for(chosen), **given.get(name, {})}
-        policies[name] = bind(chosen, table, f"{where}: options.{name}")
-    return policies
-
-
-def _options(options: Any, where: str) -> dict[str, dict[str, Any]]:
-    """The tables of options by the proper names of the schedulers."""
-    from rota.policies.cluster.registry import canonical
-
-    if not isinstance(options, dict):
-        raise ConfigError(f"{where}: options is not a table")
-    given: dict[str, dict[str, Any]] = {}
-    for alias, table in options.items():
-        name = canonical(alias)
-        if not isinstance(table, dict):
-            raise ConfigError(f"{where}: options.{alias} is not a table")
-        if name in given:
-            raise ConfigError(f"{where}: options: {name} has options under two names; give them under one")
-        given[name] = table
-    return given
 
 
 def _simulate(case: Case, args: argparse.Namespace) -> Iterator[Outcome]:
@@ -332,3 +303,4 @@ def _print_keys() -> None:
     print(help_text(SimulateConfig))
     for name in SCHEDULERS:
         print(f"\n[options.{name}]\n{help_text(scheduler_class(name))}")
+    simulate_population.print_keys()

@@ -1,13 +1,14 @@
 """All figures by name. To add one: write its file with a data and a draw function, add its line here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from rota.figures.groups import Group
+    from rota.figures.population import PopulationGroup
     from rota.figures.sheets import Options, Sheet
 
 FIGURES = {
@@ -19,9 +20,32 @@ FIGURES = {
 """Name → what draws the sheets of a group of runs; imported when it is asked for."""
 
 
+POPULATIONS = {
+    "ratio": "rota.figures.population_ratio:sheets",
+    "accuracy": "rota.figures.population_accuracy:sheets",
+    "idle": "rota.figures.population_idle:sheets",
+    "trials": "rota.figures.population_gantt:sheets",
+}
+"""The same of groups of runs of populations."""
+
+
 def figure(name: str) -> "Callable[[Group, Options], Iterator[Sheet]]":
-    if name not in FIGURES:
-        raise ConfigError(unknown("figure", name, FIGURES))
-    module, function = FIGURES[name].split(":")
-    draw: Callable[[Group, Options], Iterator[Sheet]] = getattr(import_module(module), function)
+    draw: Callable[[Group, Options], Iterator[Sheet]] = _function(name, FIGURES)
     return draw
+
+
+def population_figure(name: str) -> "Callable[[Sequence[PopulationGroup], Options], Iterator[Sheet]]":
+    draw: Callable[[Sequence[PopulationGroup], Options], Iterator[Sheet]] = _function(name, POPULATIONS)
+    return draw
+
+
+def check(name: str) -> None:
+    """Whether there is a figure of this name, of whatever."""
+    _function(name, FIGURES | POPULATIONS)
+
+
+def _function(name: str, figures: dict[str, str]) -> Any:
+    if name not in figures:
+        raise ConfigError(unknown("figure", name, figures))
+    module, function = figures[name].split(":")
+    return getattr(import_module(module), function)

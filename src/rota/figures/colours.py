@@ -1,4 +1,4 @@
-"""One colour per scheduler everywhere, and one per model; colour-blind readers can tell them apart."""
+"""One colour per scheduler, allocation and model everywhere; colour-blind readers can tell them apart."""
 
 import colorsys
 import zlib
@@ -18,12 +18,28 @@ SCHEDULERS = {
 }
 """In the order in which figures list them."""
 
+ALLOCATIONS = {
+    "fifo": "#626262",
+    "era": "#56c9f0",
+    "eta": "#0072b2",
+    "hrfs": "#00a66e",
+    "finish": "#e7aa5c",
+    "learned": "#d55500",
+    "spa-era": "#c7c110",
+    "spa-eta": "#6b2500",
+    "gpa-era": "#cc79a7",
+    "gpa-eta": "#331d88",
+}
+"""Of trials on slots; in the order in which figures list them."""
+
 MODELS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#44bb99", "#bbcc33", "#99ddff", "#aaaa00")
 """Pale, so that dark text can be read on them."""
 OTHER_MODELS = "#bbbbbb"
 IDLE = "#e9e9e9"
 INK = "#222222"
 FAINT = "#767676"
+REAL, SIMULATED = "#222222", "#d55500"
+"""What happened, and what a simulation said would happen."""
 
 DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (2, 2, 6, 2)))
 """Tell runs of the same scheduler apart."""
@@ -32,8 +48,15 @@ HATCHES = ("", "////", "....", "xxxx", "----")
 
 def scheduler_colour(name: str) -> str:
     """The colour of a scheduler; one that is not listed gets the same one each time, from its name."""
-    if name in SCHEDULERS:
-        return SCHEDULERS[name]
+    return SCHEDULERS.get(name) or _from_name(name)
+
+
+def allocation_colour(name: str) -> str:
+    """The colour of an allocation; one that is not listed gets the same one each time, from its name."""
+    return ALLOCATIONS.get(name) or _from_name(name)
+
+
+def _from_name(name: str) -> str:
     hue = zlib.crc32(name.encode()) / 2**32
     red, green, blue = (round(255 * part) for part in colorsys.hls_to_rgb(hue, 0.42, 0.55))
     return f"#{red:02x}{green:02x}{blue:02x}"

@@ -11,13 +11,23 @@ from rota.figures.learned_accuracy import accuracy_figures
 from rota.figures.learned_objective import objective_figure
 from rota.figures.learned_probabilities import probabilities_figures
 from rota.figures.learned_transfer import panels, transfer_figure
-from rota.figures.page import save
+from rota.figures.page import footer, save, save_svg
+from rota.figures.placement_comparison import placement_comparison_figure
+from rota.figures.placement_learning import placement_learning_figure, read_placement_learned
 from rota.figures.recordings import figures
+from rota.figures.tune import sides_figure
 from rota.learning.outcome import FILE, Evaluation, read_evaluations
+from rota.learning.placement.agents import placement_agents
+from rota.learning.placement.outcome import FILE as COMPARISON
+from rota.learning.placement.outcome import Comparison, is_comparison, read_comparison
 from rota.recordings.library import read_library
+from rota.results.population.sides import FILE as SIDES
+from rota.results.population.sides import Sides, read_sides
 
 SCRATCH, TRANSFER = "scratch", "transfer"
 """The families that are compared."""
+AGAINST_TUNE = "compare-tune"
+"""The folder of that comparison, and the name of its figure."""
 
 
 def draw_all(results: Path, out: Path, command: str) -> Iterator[Path]:
@@ -27,9 +37,19 @@ def draw_all(results: Path, out: Path, command: str) -> Iterator[Path]:
     if (results / "learn").is_dir():
         yield from draw_learned(results / "learn", out / "learn", command)
     for file in sorted((results / "evaluate").rglob(FILE)):
+        yield from _draw_evaluated(file, out / "evaluate" / file.parent.relative_to(results / "evaluate"))
+    if (results / AGAINST_TUNE / SIDES).is_file():
+        yield from draw_sides(read_sides(results / AGAINST_TUNE), out)
+
+
+def _draw_evaluated(file: Path, out: Path) -> Iterator[Path]:
+    """How good agents are, of whichever kind."""
+    if is_comparison(file):
+        found, evaluated_by = read_comparison(file.parent)
+        yield from draw_comparison(found, out, evaluated_by)
+    else:
         evaluations, evaluated_by = read_evaluations(file.parent)
-        place = out / "evaluate" / file.parent.relative_to(results / "evaluate")
-        yield from draw_evaluations(evaluations, place, evaluated_by)
+        yield from draw_evaluations(evaluations, out, evaluated_by)
 
 
 def draw_recordings(folder: Path, out: Path) -> Iterator[Path]:
@@ -40,7 +60,7 @@ def draw_recordings(folder: Path, out: Path) -> Iterator[Path]:
 
 
 def draw_learned(folder: Path, out: Path, command: str) -> Iterator[Path]:
-    """How agents learned: a sheet for each family, and what transfer does for them."""
+    """How agents learned: a sheet for each family, what transfer does, and those that place trials."""
     families = {each.name: agents_in(each) for each in sorted(folder.iterdir()) if each.is_dir()}
     for name, agents in families.items():
         if any(agent.history for agent in agents):
@@ -48,6 +68,17 @@ def draw_learned(folder: Path, out: Path, command: str) -> Iterator[Path]:
     pair = families.get(SCRATCH, []), families.get(TRANSFER, [])
     if panels(*pair):
         yield _drawn(transfer_figure(*pair, command), out / TRANSFER / "jump-start.png")
+    for agent in placement_agents(folder):
+        yield from _draw_placement_agent(agent, out / agent.relative_to(folder), command)
+
+
+def _draw_placement_agent(agent: Path, out: Path, command: str) -> Iterator[Path]:
+    """How it learned, and how good it became, as far as it says."""
+    if learned := read_placement_learned(agent):
+        yield _drawn(placement_learning_figure(learned, command), out / "learning.png")
+    if is_comparison(agent / COMPARISON):
+        found, tried_by = read_comparison(agent)
+        yield _drawn(placement_comparison_figure(found, footer(command, [tried_by])), out / "comparison.png")
 
 
 def draw_evaluations(evaluations: Sequence[Evaluation], out: Path, command: str) -> Iterator[Path]:
@@ -55,6 +86,21 @@ def draw_evaluations(evaluations: Sequence[Evaluation], out: Path, command: str)
     footer = (f"figure: {command} --figures {out}",)
     yield from _pages(accuracy_figures(evaluations, footer), out / "accuracy.png")
     yield from _pages(probabilities_figures(evaluations, footer), out / "probabilities.png")
+
+
+def draw_comparison(found: Comparison, out: Path, command: str) -> Iterator[Path]:
+    """How good an agent is that places trials; `command` is the one that tried it."""
+    foot = (f"figure: {command} --figures {out}",)
+    yield _drawn(placement_comparison_figure(found, foot), out / "comparison.png")
+
+
+def draw_sides(sides: Sides, out: Path) -> Iterator[Path]:
+    """The same population under rota and under Ray Tune: a PNG and an SVG."""
+    figure = sides_figure(sides)
+    yield _drawn(figure, out / f"{AGAINST_TUNE}.png")
+    with written(out / f"{AGAINST_TUNE}.svg") as stream:
+        save_svg(figure, stream)
+    yield out / f"{AGAINST_TUNE}.svg"
 
 
 def _pages(found: Iterable[Figure], file: Path) -> Iterator[Path]:

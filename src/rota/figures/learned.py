@@ -12,6 +12,7 @@ from rota.core.errors import InputError
 from rota.core.table import Floats
 from rota.learning.history import FILE as HISTORY
 from rota.learning.history import Row, read_history
+from rota.learning.placement.agents import is_placement_agent
 
 FACTS = "agent.json"
 SCENARIOS = ("early", "early-middle", "middle", "middle-late", "late")
@@ -84,9 +85,9 @@ def _stage(found: dict[str, Any]) -> Stage:
 
 
 def agents_in(folder: Path) -> list[Learned]:
-    """All complete agents in a folder, and in folders in it, that say how they learned."""
-    folders = [path.parent for path in sorted(folder.rglob(FACTS))]
-    return [read_learned(each) for each in folders if (each / HISTORY).is_file()]
+    """All complete agents that change networks, in a folder and those in it, that say how they learned."""
+    folders = [path.parent for path in sorted(folder.rglob(FACTS)) if (path.parent / HISTORY).is_file()]
+    return [read_learned(each) for each in folders if not is_placement_agent(each)]
 
 
 def alike(agents: Iterable[Learned]) -> list[list[Learned]]:

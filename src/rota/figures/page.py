@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import IO
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -70,6 +71,12 @@ def legend(axes: Axes, title: str = "") -> None:
 def save(figure: Figure, stream: IO[bytes], *, dots_per_in: int = 160) -> None:
     """Write a PNG; the same figure gives the same bytes."""
     figure.savefig(stream, format="png", dpi=dots_per_in, metadata={"Software": None})
+
+
+def save_svg(figure: Figure, stream: IO[bytes]) -> None:
+    """Write an SVG; the same figure gives the same bytes."""
+    with rc_context({"svg.hashsalt": "rota"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
 
 
 def _wrapped(text: str, width_in: float) -> list[str]:

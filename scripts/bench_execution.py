@@ -1,0 +1,89 @@
+"""Measures what `rota run` costs besides training, on workers of this machine or on Slurm.
+
+    bash scripts/bench.sh --execution [--quick] [--backend slurm]
+
+Once with trials that wait 0.05 s an interval, as Ray Tune's overhead is measured; once with many trials
+that do nothing at all, where every second is ours. Memory is that of the controller, after a tenth of the
+reports and at the end.
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from rota.core.population.costs import Costs
+from rota.core.population.view import Terms
+from rota.execution.controller import Outcome, Undertaking, control
+from rota.execution.engine import Assignment, Engine
+from rota.execution.folder import Books
+from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
+from rota.policies.allocation.fifo import Fifo
+from rota.policies.evolution.pbt import Pbt
+from rota.policies.population import Policy
+from rota.replay.population.landscape import Equal
+
+SLOTS = 2
+ENGINES: dict[str, Engine] = {
+    "local": LocalConfig((LocalSlotConfig(count=SLOTS, cores=0),)),
+    "slurm": SlurmConfig((SlurmNodeConfig(slots=SLOTS),)),
+}
+
+
+class Memory:
+    """What the controller needs, when a tenth of the reports is there."""
+
+    def __init__(self, reports: int) -> None:
+        self._at, self.early_mb = reports // 10, 0.0
+
+    def __call__(self, picture: object, events: object) -> None:
+        if not self.early_mb and getattr(picture, "reports", 0) >= self._at:
+            self.early_mb = peak_mb()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the trials that do nothing")
+    parser.add_argument("--backend", choices=ENGINES, default="local", help="which machines (local)")
+    args = parser.parse_args()
+    many, engine = 100 if args.quick else 1000, ENGINES[args.backend]
+    said = "{} trials × {} reports of {} s on {} slots: {:.1f} s, {:.2f} ms of overhead per report, {}"
+    for trials, reports, interval_s, policy in (
+        (8, 10, 0.05, Policy(Fifo(), Pbt())),
+        (many, 100, 0.0, Policy(Fifo())),
+    ):
+        memory = Memory(trials * reports)
+        began = time.perf_counter()
+        outcome = run(engine, trials, reports, interval_s, policy, memory)
+        wall_s = time.perf_counter() - began
+        overhead_s = outcome.picture.overhead_s_per_report or 0.0
+        used = f"{memory.early_mb:.0f} MB early on, {peak_mb():.0f} MB at most"
+        print(said.format(trials, reports, interval_s, SLOTS, wall_s, 1000 * overhead_s, used))
+
+
+def run(
+    engine: Engine, trials: int, reports: int, interval_s: float, policy: Policy, memory: Memory
+) -> Outcome:
+    """A population of trials that only wait."""
+    hypers = [{"lr": (1.0 + trial) / trials} for trial in range(trials)]
+    undertaking = Undertaking(hypers, engine.fleet(), Terms(1, reports), Costs(), Equal(interval_s or 1e-4))
+    with tempfile.TemporaryDirectory() as folder:
+        books = Books(Path(folder) / "run")
+        assignment = Assignment("rota.execution.idle:idle", {"step_s": interval_s}, 0, books)
+        return control(
+            undertaking,
+            policy,
+            lambda: engine.workers(undertaking.fleet, assignment),
+            books,
+            watch=memory,
+        )
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# How faithful is a simulation? For each workload: records on this machine what it costs, runs it for real, simulates
+# the same from the recordings, and compares the two timelines.
+#
+#     bash scripts/fidelity.sh [WORKLOAD…] [--quick] [--reuse] [--out DIR]
+#
+# Workloads: population (20 trials that evolve, on two cores: four minutes); srtf and tiresias (30 jobs of three kinds
+# under schedulers that were not used while other jobs were recorded, under fifo: two minutes each). Recordings, runs and numbers go to
+# results/fidelity, figures to plots/fidelity; what was there is made anew, except for recordings with --reuse. Exits
+# with 1 if a makespan is off by more than 5 % or a mean JCT by more than 8 %. --quick is for trying it out: too short
+# to say anything, so nothing is asked of it. Leave the machine alone meanwhile.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+python="$(bash "$root/scripts/setup.sh" train)"
+here="$root/"
+[[ $PWD != "$root" ]] || here="" # so that figures do not quote where the checkout is
+
+all=(population srtf tiresias)
+workloads=() quick="" reuse="" out="" next=""
+for argument in "$@"; do
+    case "$next:$argument" in
+        out:*) out="$argument" && next="" ;;
+        :--quick) quick=yes ;;
+        :--reuse) reuse=yes ;;
+        :--out) next=out ;;
+        :--out=*) out="${argument#--out=}" ;;
+        :-h | :--help)
+            sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+            exit
+            ;;
+        *)
+            if [[ " ${all[*]} " != *" $argument "* ]]; then
+                echo "fidelity.sh: $argument: not a workload; there are: ${all[*]}" >&2
+                exit 2
+            fi
+            workloads+=("$argument")
+            ;;
+    esac
+done
+if [[ -n $next ]]; then
+    echo "fidelity.sh: --out: what? Give it a folder" >&2
+    exit 2
+fi
+[[ ${#workloads[@]} != 0 ]] || workloads=("${all[@]}")
+name="${quick:+quick-}fidelity"
+out="${out:-${here}results/$name}"
+configs="${here}config/fidelity"
+failed=""
+
+rota() { "$python" -P -m rota "$@"; }
+
+# Takes a folder of ours away: what is in it is made anew.
+clear_away() { rm -rf -- "$1"; }
+
+# Compares what was run with what was simulated: compare WORKLOAD.
+compare() {
+    local limits=(--within "5,8") figure="${here}plots/$name/$1"
+    [[ -z $quick ]] || limits=()
+    rota compare "$out/$1/real" "$out/$1/simulated" --out "$out/$1" --figure "$figure.png" --figure "$figure.svg" \
+        ${limits[@]+"${limits[@]}"} || failed=yes
+}
+
+# A population that evolves: its curves, and what its parts cost with two of them side by side.
+population() {
+    local recordings="$out/population/recordings" short=() small=()
+    local grid="grid = {lr = [0.01, 0.1], momentum = [0.1, 0.9]}"
+    local setup="setup = {model = 'convnet2', data = 'digits', optimizer = 'sgd', threads = 1, decay = {factor = 1.0}}"
+    if [[ -n $quick ]]; then
+        short=(--set population.trials=4 --set population.steps=40 --set population.interval=10)
+        small=(--set "curves=[{name = 'population', intervals = 4, steps = 10, beside = 2, $grid, $setup}]")
+    fi
+    [[ -n $reuse ]] || clear_away "$recordings"
+    clear_away "$out/population/real"
+    rota record "$configs/population-record.toml" --out "$recordings" ${small[@]+"${small[@]}"}
+    rota simulate "$configs/population-simulate.toml" --out "$out/population/simulated" \
+        --set "population.curves=$recordings/curves/population" ${short[@]+"${short[@]}"}
+    rota run "$configs/population-run.toml" --out "$out/population/real" ${short[@]+"${short[@]}"}
+    compare population
+}
+
+# Jobs of three kinds under a scheduler: jobs SCHEDULER. What they take is recorded from a run of others, once.
+jobs() {
+    local recording="$out/jobs/recording" few=()
+    [[ -z $quick ]] || few=(--set workload.jobs=2 --set slice_s=0.1)
+    if [[ -z $recorded ]]; then
+        [[ -n $reuse ]] || clear_away "$out/jobs"
+        if [[ ! -e $recording ]]; then
+            rota run "$configs/jobs-run.toml" --out "$out/jobs/recorded" --set scheduler=fifo \
+                --set "workload.trace=$configs/jobs-record.csv"
+            rota recordings from-run "$out/jobs/recorded" --out "$recording"
+        fi
+        recorded=yes
+    fi
+    clear_away "$out/$1/real"
+    rota simulate "$configs/jobs-simulate.toml" --out "$out/$1/simulated" --schedulers "$1" \
+        --set "workload.profiles=$recording" ${few[@]+"${few[@]:0:2}"}
+    rota run "$configs/jobs-run.toml" --out "$out/$1/real" --set "scheduler=$1" \
+        --set "workload.profiles=$recording" ${few[@]+"${few[@]}"}
+    compare "$1"
+}
+
+srtf() { jobs srtf; }
+tiresias() { jobs tiresias; }
+
+recorded=""
+for workload in "${workloads[@]}"; do
+    "$workload"
+done
+[[ -z $failed ]]

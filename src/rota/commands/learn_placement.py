@@ -1,0 +1,140 @@
+"""`rota learn` of a file with a `[placement]` table: learn to place trials on unequal slots."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rota.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rota.learning.placement.config import PlacementConfig
+    from rota.learning.placement.history import Row
+    from rota.learning.placement.outcome import Comparison
+    from rota.learning.placement.run import PlacementRun
+    from rota.policies.allocation.agent import Weights
+
+OUT = Path("results/learn")
+TABLE = "placement"
+
+
+def asks_to_place(config: Path | None) -> bool:
+    """Whether a file is about placing trials."""
+    from rota.config.load import read
+
+    return config is not None and TABLE in read(config)
+
+
+def run_placement(args: argparse.Namespace) -> int:
+    """Learn, and try the agent where nobody has learned; prints how good it is."""
+    from rota.core.atomic import alone_in
+    from rota.learning.placement.run import PlacementRun
+
+    _refuse_others(args)
+    workers = workers_of(args)
+    run = PlacementRun(_config(args), args.out or OUT / args.config.stem)
+    with alone_in(run.folder):
+        if not args.again:
+            run.refuse_another()
+        if args.again or not run.learned:
+            _learn(run, workers, args)
+        elif not run.tried:
+            _try_again(run, workers, args)
+        else:
+            print(f"note: {run.folder} is learned already; --again learns it anew", file=sys.stderr)
+    _print(run.folder, args)
+    return 0
+
+
+def workers_of(args: argparse.Namespace) -> int:
+    """How many processes."""
+    from rota.training.setup import cores
+
+    if args.workers is not None and args.workers < 1:
+        raise ConfigError(f"--workers {args.workers}: give 1 or more")
+    return args.workers or cores()
+
+
+@contextmanager
+def bar(total: int, done: int, unit: str, args: argparse.Namespace) -> Iterator[Any]:
+    """Progress, on a terminal."""
+    from tqdm import tqdm
+
+    disable = True if args.quiet else None
+    with tqdm(total=total, initial=done, unit=unit, disable=disable, dynamic_ncols=True) as found:
+        yield found
+
+
+def _refuse_others(args: argparse.Namespace) -> None:
+    """What is about recordings of networks that change."""
+    given = {"--recordings": args.recordings, "--joint": args.joint, "--live": args.live}
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name}: {args.config} learns to place trials, from none; leave it out")
+    if args.seed and len(args.seed) > 1:
+        raise ConfigError(f"--seed: {args.config} learns one agent; give one seed")
+
+
+def _config(args: argparse.Namespace) -> "PlacementConfig":
+    from rota.config.bind import bind
+    from rota.config.load import override, read
+    from rota.learning.placement.config import PlacementFile
+
+    seeds = [f"{TABLE}.seed={seed}" for seed in args.seed or ()]
+    return bind(PlacementFile, override(read(args.config), [*args.set, *seeds]), args.config).placement
+
+
+def _learn(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
+    from rota.commands.learn import command_of
+    from rota.learning.placement.run import finish, learn
+
+    learner = run.begin(again=args.again)
+    with bar(run.config.updates, len(learner.rows), " updates", args) as shown:
+
+        def tell(row: "Row") -> None:
+            shown.set_postfix(ratio=f"{row.ratio:.3f}", refresh=False)
+            shown.update()
+
+        learn(learner, workers, tell)
+    found = tried(learner.network.weights, run.config, workers, args)
+    finish(run, learner, found, command_of(args))
+
+
+def _try_again(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
+    from rota.commands.learn import command_of
+    from rota.learning.placement.run import write_tried
+    from rota.policies.allocation.agent import read_about, read_weights
+
+    print(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
+    weights = read_weights(run.folder)
+    found = tried(weights, run.config, workers, args)
+    write_tried(run, weights, read_about(run.folder), found, command_of(args))
+
+
+def tried(
+    weights: "Weights", config: "PlacementConfig", workers: int, args: argparse.Namespace
+) -> "Comparison":
+    """An agent beside the rules, with a bar."""
+    from rota.learning.placement.compare import DISPATCHES, compare
+
+    with bar(config.tests * len(DISPATCHES), 0, " cases", args) as shown:
+        return compare(weights, config.tests, workers, config.cases.goal, shown.update)
+
+
+def _print(folder: Path, args: argparse.Namespace) -> None:
+    from rota.learning.placement.outcome import read_comparison
+    from rota.learning.placement.report import table
+    from rota.policies.allocation.agent import read_about
+
+    about = read_about(folder)
+    spent = {name: about[name] for name in ("updates", "decisions", "seconds")}
+    rate = round(about["decisions"] / about["seconds"], 1) if about["seconds"] else 0.0
+    if args.json:
+        told = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
+        print(json.dumps(told))
+        return
+    said = f"{spent['updates']:,} updates, {spent['decisions']:,} decisions in {spent['seconds']:.1f} s"
+    print(f"{folder}: {said}\n{table(read_comparison(folder)[0])}")

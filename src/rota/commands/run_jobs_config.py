@@ -1,0 +1,204 @@
+"""What a file in `config/run` may say about jobs, and how it becomes a run."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tomli_w
+
+from rota.commands.cluster_policies import resolve_paths, schedulers
+from rota.config.bind import bind
+from rota.config.dump import dump
+from rota.core.cluster import Cluster, Node
+from rota.core.errors import ConfigError
+from rota.core.loop import Policy
+from rota.core.population.fleet import Fleet
+from rota.execution.engine import Engine
+from rota.execution.jobs.venture import Resident, Venture
+from rota.execution.local_config import LocalConfig
+from rota.execution.ray_config import RayConfig
+from rota.execution.slurm_config import SlurmConfig
+from rota.execution.trainable import check_name
+from rota.policies.cluster.registry import canonical
+from rota.replay.experiment import WorkloadConfig
+from rota.workload.jobs import Workload
+
+DEFAULT_BUDGET_S = 60.0
+"""Of a resident that says nothing about it; as in `rota.training.adaptive`."""
+RAW = ("options", "kinds")
+"""Tables that are not bound here: those of schedulers, and those of whatever is trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResidentConfig:
+    """A training that goes on beside the jobs, for as long as its budget says."""
+
+    kind: str
+    """What is trained: `[kinds.NAME]`, with an `adaptive` table."""
+    slots: int = 1
+    """That are its own: the first ones; those of the others that are idle are lent to it."""
+    most: int = 8
+    """Slots that it can make use of; so many of them are used as are a power of two."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.slots <= self.most or self.slots & (self.slots - 1):
+            raise ConfigError(
+                f"slots is {self.slots}; it must be a power of two, from 1 to most ({self.most})"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class JobsConfig:
+    """One question, asked of real machines: these jobs, on these slots, under this scheduler."""
+
+    workload: WorkloadConfig
+    """The model of a job is its kind: `[kinds.NAME]` says what is trained."""
+    scheduler: str = "srtf"
+    """fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l …"""
+    slice_s: float = 0.25
+    """About how long jobs go on before others can have their slots; they are checkpointed as often."""
+    iteration_s: float = 0.01
+    """Seconds that an iteration is expected to take until it is measured, where the workload does not say."""
+    attempts: int = 3
+    """A job that failed so often is given up."""
+    seed: int = 0
+    """Of first weights and the order of the data."""
+    site: str = "rota.training.job:networks"
+    """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed."""
+    backend: Literal["local", "ray", "slurm"] = "local"
+    """Which machines."""
+    resident: ResidentConfig | None = None
+    """A training that makes use of what is idle."""
+    local: LocalConfig = field(default_factory=LocalConfig)
+    ray: RayConfig = field(default_factory=RayConfig)
+    slurm: SlurmConfig = field(default_factory=SlurmConfig)
+
+    def __post_init__(self) -> None:
+        canonical(self.scheduler)
+        check_name(self.site)
+        for name in ("slice_s", "iteration_s"):
+            if not getattr(self, name) > 0.0:
+                raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0")
+        if self.attempts < 1:
+            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
+
+    @property
+    def engine(self) -> Engine:
+        engine: Engine = getattr(self, self.backend)
+        return engine
+
+
+@dataclass(frozen=True, slots=True)
+class JobsOrdered:
+    """A run as it was asked for: checked, and complete."""
+
+    config: JobsConfig
+    policy: Policy
+    options: Mapping[str, Any]
+    kinds: Mapping[str, Any]
+    jobs: Workload
+    fleet: Fleet
+    cluster: Cluster
+
+    @property
+    def scheduler(self) -> str:
+        return canonical(self.config.scheduler)
+
+    def venture(self) -> Venture:
+        jobs, config = self.jobs, self.config
+        return Venture(
+            ids=jobs.ids,
+            kinds=[jobs.models[number] for number in jobs.model.tolist()],
+            iterations=[int(count) for count in jobs.iterations.tolist()],
+            submit_s=jobs.submit_s.tolist(),
+            table=jobs.table(self.cluster),
+            cluster=self.cluster,
+            places=_places(self.fleet, self.home),
+            slice_s=config.slice_s,
+            attempts=config.attempts,
+            seed=config.seed,
+            resident=self._resident(),
+        )
+
+    @property
+    def home(self) -> int:
+        """Slots that are a resident's own: the first ones."""
+        return self.config.resident.slots if self.config.resident else 0
+
+    def _resident(self) -> Resident | None:
+        found = self.config.resident
+        if found is None:
+            return None
+        budget_s = self.kinds[found.kind].get("adaptive", {}).get("budget_s", DEFAULT_BUDGET_S)
+        return Resident(found.kind, tuple(range(found.slots)), float(budget_s), found.most)
+
+    def text(self) -> str:
+        """The configuration in full, from which it can be resumed."""
+        extra = {"options": dict(self.options), "kinds": dict(self.kinds)}
+        return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
+
+
+def is_about_jobs(table: Mapping[str, Any]) -> bool:
+    """Whether a configuration is of jobs, not of a population."""
+    return "workload" in table
+
+
+def ordered_jobs(table: Mapping[str, Any], where: Path, flags: tuple[str, ...] = ()) -> JobsOrdered:
+    """What a table says; an error that says so if it is wrong. `flags` are keys that were not in a file."""
+    rest = {name: value for name, value in table.items() if name not in RAW}
+    resolve_paths(rest, where.parent, lambda key: key in flags)
+    config = bind(JobsConfig, rest, where)
+    config = _absolute(replace(config, ray=config.ray.scored(where.parent)))
+    kinds, options = table.get("kinds", {}), table.get("options", {})
+    if not isinstance(kinds, Mapping) or not all(isinstance(kind, Mapping) for kind in kinds.values()):
+        raise ConfigError(f"{where}: kinds is not a table of tables; write [kinds.NAME]")
+    kinds = {name: _with_agent(kind, where.parent) for name, kind in kinds.items()}
+    (policy,) = schedulers((config.scheduler,), lambda chosen: {}, options, str(where)).values()
+    jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
+    resident = [config.resident.kind] if config.resident else []
+    missing = [model for model in (*jobs.models, *resident) if model not in kinds]
+    if missing:
+        raise ConfigError(f"{where}: there are jobs of {missing[0]!r}; add [kinds.{missing[0]}]")
+    whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
+    home = config.resident.slots if config.resident else 0
+    order = JobsOrdered(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
+    order.venture()  # all jobs fit
+    together = config.resident is not None or max(whole.gpus) > 1
+    if config.backend == "ray" and not config.ray.shared and together:
+        raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
+    return order
+
+
+def _with_agent(kind: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """A kind whose agent, if it has one, is where the file says: from its folder."""
+    adaptive = kind.get("adaptive")
+    if not isinstance(adaptive, Mapping) or not isinstance(adaptive.get("agent"), str):
+        return kind
+    return {**kind, "adaptive": {**adaptive, "agent": str((folder / adaptive["agent"]).absolute())}}
+
+
+def _absolute(config: JobsConfig) -> JobsConfig:
+    """So that it can be resumed from anywhere."""
+    found = config.workload
+    paths = {name: getattr(found, name) for name in ("trace", "profiles")}
+    absolute = {name: path.absolute() for name, path in paths.items() if path is not None}
+    return replace(config, workload=replace(found, **absolute))
+
+
+def _places(fleet: Fleet, home: int) -> list[int]:
+    """Slots of the cluster, node by node → slots of the fleet; the first are a resident's, and not of it."""
+    return sorted(range(home, len(fleet.slots)), key=lambda slot: fleet.slots[slot].node)
+
+
+def _cluster(fleet: Fleet, home: int, where: Path) -> Cluster:
+    """Nodes with as many slots as they have; all of one kind, for what a job takes is measured as it runs."""
+    counts = [sum(slot.node == node for slot in fleet.slots[home:]) for node in range(len(fleet.nodes))]
+    if 0 in counts:
+        name = fleet.nodes[counts.index(0)]
+        raise ConfigError(f"{where}: resident: {name} has no slot left for jobs; give it more slots")
+    return Cluster(tuple(Node(count, fleet.switches[node], "cpu") for node, count in enumerate(counts)))

@@ -1,0 +1,214 @@
+"""`rota simulate` of a population: trials on unequal slots, under allocations that are compared."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rota.core.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from rota.commands.rehearse_population import Contest
+    from rota.replay.population.experiment import PopulationsConfig
+    from rota.results.population.summary import Summary
+
+QUICK_STEPS, QUICK_SEEDS = 4, 1
+"""Of `--quick`: intervals that a trial gets, and repetitions."""
+
+FLAGS: tuple[tuple[str, str, str, str], ...] = (
+    # flag, key of the configuration, metavar, help
+    ("--population", "population.trials", "N", "simulate so many trials instead of a trace"),
+    ("--steps", "population.steps", "N", "steps that each trial gets"),
+    ("--interval", "population.interval", "N", "steps after which a trial reports"),
+    ("--target", "population.target", "N", "accuracy at which a trial is done, too"),
+    ("--step-cost-s", "population.step_s", "N", "seconds that a step takes on a slot of speed 1"),
+    ("--dispatch-cost-s", "costs.dispatch_s", "N", "seconds that it takes to hand a slot its next list"),
+    (
+        "--noise",
+        "weather.noise",
+        "N",
+        "how far times are off: each is multiplied by exp(N(-noise²/2, noise))",
+    ),
+    ("--seeds", "seeds", "N", "repetitions, with the seeds 0, 1, …"),
+    ("--slots", "slots", "S,S,…", "speeds of the slots, or a score.json that has them"),
+    ("--allocations", "allocations", "A,B,…", "which allocations to compare; all if not given"),
+    (
+        "--preset",
+        "preset",
+        "NAME",
+        "also a system that has a name: spa or gpa; only that without --allocations",
+    ),
+    ("--mode", "mode", "MODE", "how a preset allocates: ERA (default) or ETA"),
+)
+PRESETS, MODES = ("spa", "gpa"), ("ERA", "ETA")
+PATHS = ("curves", "profiles")
+"""Keys of `population` that name folders."""
+JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "decisions_per_s")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Those of a population. Nothing heavy is imported for them."""
+    group = parser.add_argument_group("populations")
+    for flag, key, metavar, meaning in FLAGS:
+        group.add_argument(flag, dest=key, metavar=metavar, help=meaning)
+
+
+def asked(args: argparse.Namespace, others: Mapping[str, str]) -> bool:
+    """Whether a population is to be simulated. `others` are the flags of traces, by key: they do not mix."""
+    given = [flag for flag, key, _, _ in FLAGS if vars(args)[key] is not None]
+    wanted = (
+        vars(args)["population.trials"] is not None
+        or any(text.startswith(("population.", "population=")) for text in args.set)
+        or bool(args.config and "population" in _read(args.config))
+    )
+    if given and not wanted:
+        raise ConfigError(f"{given[0]}: is for populations; give --population N, too, or leave it out")
+    wrong = [flag for key, flag in others.items() if vars(args)[key] is not None]
+    if wanted and wrong:
+        raise ConfigError(f"{wrong[0]}: is for traces, and this is a population; leave it out")
+    return wanted
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare allocations; prints one line for each."""
+    from rota.results.population.text import comparison
+
+    contests = _contests(args)
+    with _progress(sum(contest.config.seeds for contest in contests)) as bar:
+        rows = [(contest.point, contest.run(args.out, bar.update)) for contest in contests]
+    if args.json:
+        print(json.dumps([_json_row(point, summary) for point, summary in rows]))
+    else:
+        print(comparison([(f"{point} {summary.allocation}".strip(), summary) for point, summary in rows]))
+    return 0
+
+
+def print_keys() -> None:
+    """For `--help-config`."""
+    from rota.commands.population_policies import option_classes
+    from rota.config.describe import help_text
+    from rota.replay.population.experiment import PopulationsConfig
+    from rota.replay.population.machines import MachinesConfig
+
+    print(f"\nFor a population\n\n{help_text(PopulationsConfig)}")
+    print(f"\n[clusters.NAME]\n{help_text(MachinesConfig)}")
+    for name, chosen in option_classes().items():
+        if text := help_text(chosen):
+            print(f"\n[options.{name}]\n{text}")
+
+
+def _read(file: Path) -> dict[str, object]:
+    from rota.config.load import read
+
+    return read(file)
+
+
+def _contests(args: argparse.Namespace) -> "list[Contest]":
+    """Read the configuration, put the flags over it, and check all of it before anything runs."""
+    from rota.commands.population_policies import contenders
+    from rota.commands.rehearse_population import Contest
+    from rota.config.bind import bind
+    from rota.config.grid import expand
+    from rota.config.load import override
+    from rota.replay.population.experiment import PopulationsConfig
+
+    table = _read(args.config) if args.config else {}
+    if "workload" in table:
+        raise ConfigError(f"{args.config}: is about a workload; leave it out, or --population")
+    table = override(_without_machines(table, args), [*_assignments(args), *args.set])
+    where = str(args.config or "command line")
+    contests = []
+    for point in expand(table, where):
+        raw = dict(point.table)
+        options = raw.pop("options", {})
+        _resolve_paths(raw, args)
+        config = bind(PopulationsConfig, raw, where)
+        config = _shortened(config) if args.quick else config
+        config.scene(0)  # what cannot be read is said before anything runs
+        contests += [Contest(point.name, config, each) for each in contenders(config, options, where)]
+    return contests
+
+
+def _resolve_paths(table: dict[str, Any], args: argparse.Namespace) -> None:
+    """A path in a file starts at its folder, one in a flag where the user is."""
+    inner = table.get("population")
+    if args.config is None or not isinstance(inner, dict):
+        return
+    flags = [name for name in PATHS if any(text.startswith(f"population.{name}=") for text in args.set)]
+    found = {name: inner[name] for name in PATHS if name not in flags and isinstance(inner.get(name), str)}
+    table["population"] = inner | {name: str(args.config.parent / path) for name, path in found.items()}
+
+
+def _without_machines(table: dict[str, object], args: argparse.Namespace) -> dict[str, object]:
+    """Slots given as a flag take the place of the clusters of the file."""
+    from rota.config.grid import fix
+
+    if args.slots is None:
+        return table
+    return {key: value for key, value in fix(table, ("cluster",)).items() if key != "cluster"}
+
+
+def _assignments(args: argparse.Namespace) -> Iterator[str]:
+    """The flags as assignments to keys."""
+    for flag, key, metavar, _ in FLAGS:
+        text = vars(args)[key]
+        if text is not None and metavar == "N":
+            yield f"{key}={text}"
+        elif text is not None and flag == "--slots":
+            yield f"{key}={_speeds(text)}"
+    names = _names(args)
+    if names is not None:
+        yield f"allocations={json.dumps(names)}"
+
+
+def _names(args: argparse.Namespace) -> list[str] | None:
+    """Of the allocations that are asked for; None if nothing is said about them."""
+    if args.mode and not args.preset:
+        raise ConfigError(f"--mode {args.mode}: says how a preset allocates; give --preset spa or gpa, too")
+    names = [word.strip() for word in (args.allocations or "").split(",") if word.strip()]
+    if args.preset and args.preset.lower() not in PRESETS:
+        raise ConfigError(f"--preset: {unknown('preset', args.preset, PRESETS)}")
+    if args.mode and args.mode.upper() not in MODES:
+        raise ConfigError(f"--mode: {unknown('mode', args.mode, MODES)}")
+    if args.preset:
+        return [*names, f"{args.preset}-{args.mode or 'ERA'}".lower()]
+    return None if args.allocations is None else names
+
+
+def _speeds(text: str) -> str:
+    """`1.3,1` → `[1.3, 1.0]`; of a file of scores, those of its slots."""
+    if text.endswith(".json"):
+        from rota.core.population.scores import fleet_of, read_scores
+
+        return json.dumps([slot.speed for slot in fleet_of(read_scores(Path(text))).fleet.slots])
+    try:
+        return json.dumps([float(word) for word in text.split(",")])
+    except ValueError:
+        raise ConfigError(
+            f"--slots {text}: not a list of speeds; give numbers, like 1.3,1,0.33, or a score.json"
+        ) from None
+
+
+def _shortened(config: "PopulationsConfig") -> "PopulationsConfig":
+    population = config.population
+    steps = min(population.steps, QUICK_STEPS * population.interval)
+    seeds = min(config.seeds, QUICK_SEEDS)
+    return replace(config, population=replace(population, steps=steps), seeds=seeds)
+
+
+def _progress(rehearsals: int) -> Any:
+    """A bar on a terminal; nothing elsewhere."""
+    from tqdm import tqdm
+
+    quiet = not sys.stderr.isatty()
+    return tqdm(total=rehearsals, unit="rehearsal", leave=False, disable=quiet, file=sys.stderr)
+
+
+def _json_row(point: str, summary: "Summary") -> dict[str, Any]:
+    where = {"point": point} if point else {}
+    figures = {key: getattr(summary, key) for key in JSON_KEYS}
+    measured = {} if summary.best_accuracy is None else {"best_accuracy": summary.best_accuracy}
+    return {**where, "allocation": summary.allocation, **figures, **measured}

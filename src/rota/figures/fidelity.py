@@ -1,0 +1,210 @@
+"""Real against simulated on one sheet: completion times, who was done when, and both timelines."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
+
+from rota.figures.colours import FAINT, IDLE, INK, MODELS, REAL, SIMULATED
+from rota.figures.durations import Unit, log_ticks, unit_for
+from rota.figures.fidelity_blocks import Chart, Extent, charts, completion_times, done, extent
+from rota.figures.page import footer, new_page, plain
+from rota.results.fidelity.compare import Comparison
+from rota.results.fidelity.pairs import Pair
+from rota.results.fidelity.statistics import Versus
+from rota.results.fidelity.told import Told
+
+WIDTH_IN = 11.0
+UPPER_IN, GAP_IN = 3.4, 0.75
+SLOT_IN, LOWEST_IN, HIGHEST_IN = 0.34, 0.75, 3.2
+BAND = 0.08
+"""How far the mean completion time may be off."""
+BAND_COLOUR = "#fbe3d3"
+SEAM = 0.05
+TEXT_PT, CHARACTER_EM = 6.5, 0.62
+NARROW_IN = 0.03
+LABEL_IN = 0.15
+PARTED = "#a5006a"
+
+
+def fidelity_figure(pair: Pair, comparison: Comparison, command: str) -> Figure:
+    """The sheet of two runs that were compared."""
+    real, simulated = pair.told()
+    both = charts(pair)
+    heights_in = [min(max(SLOT_IN * len(chart.slots), LOWEST_IN), HIGHEST_IN) for chart in both]
+    commands = tuple(dict.fromkeys((pair.real.command, pair.simulated.command)))
+    figure = new_page(
+        f"How faithful is the simulation? {pair.title}",
+        _said(comparison),
+        footer(command, commands),
+        width_in=WIDTH_IN,
+        height_in=UPPER_IN + sum(heights_in) + 2 * GAP_IN,
+    )
+    grid = figure.add_gridspec(3, 2, height_ratios=[UPPER_IN, *(each + 0.4 * GAP_IN for each in heights_in)])
+    draw_completion(figure.add_subplot(grid[0, 0]), *completion_times(real, simulated), comparison.what)
+    draw_done(figure.add_subplot(grid[0, 1]), real, simulated)
+    upper = figure.add_subplot(grid[1, :])
+    lower = figure.add_subplot(grid[2, :], sharex=upper)
+    unit = unit_for(max(real.makespan_s, simulated.makespan_s))
+    end = 1.01 * max(real.makespan_s, simulated.makespan_s) / unit.seconds
+    colours = who_colours(real)
+    for axes, chart, name, height_in in zip(
+        (upper, lower), both, ("real", "simulated"), heights_in, strict=True
+    ):
+        draw_timeline(axes, chart, name, colours, unit, end=end, height_in=height_in)
+    _mark_parting((upper, lower), comparison.parted, unit)
+    upper.tick_params(labelbottom=False)
+    one = comparison.what.removesuffix("s")
+    lower.set_xlabel(f"time ({unit.name}); a row is a slot, and a {one} has the same colour in both")
+    return figure
+
+
+def _said(comparison: Comparison) -> str:
+    """The two numbers that everybody asks for."""
+    count = f"{comparison.count:,} {comparison.what}"
+    return f"{count}: {_off('makespan', comparison.makespan)}, {_off('mean JCT', comparison.jct.mean)}"
+
+
+def _off(name: str, versus: Versus) -> str:
+    unit = unit_for(versus.real)
+    real, simulated = (value / unit.seconds for value in versus)
+    error = "" if versus.error_percent is None else f" ({round(versus.error_percent, 1) + 0.0:+.1f} %)"
+    return f"{name} {real:.4g} {unit.name} real, {simulated:.4g} simulated{error}"
+
+
+def draw_completion(axes: Axes, real_s: list[float], simulated_s: list[float], what: str) -> None:
+    """A point per trial or job; on the diagonal it took as long as was foretold."""
+    found = extent(real_s + simulated_s)
+    unit = unit_for(found.high_s)
+    low, high = found.low_s / unit.seconds, found.high_s / unit.seconds
+    line = np.linspace(low, high, 64)
+    axes.fill_between(line, line * (1 - BAND), line * (1 + BAND), color=BAND_COLOUR, linewidth=0)
+    axes.plot(line, line, color=FAINT, linewidth=1.0)
+    x, y = np.array([real_s, simulated_s]) / unit.seconds
+    axes.scatter(x, y, s=22, color=SIMULATED, alpha=0.75, edgecolors="white", linewidths=0.4)
+    _scale(axes, found, unit)
+    axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
+    said = "" if found.log else f" ({unit.name})"
+    axes.set_xlabel(f"completion time, real{said}")
+    axes.set_ylabel(f"simulated{said}")
+    axes.set_title(
+        f"Each point is one of the {what}; shaded: within {BAND:.0%}", size=9.5, color=INK, loc="left"
+    )
+    plain(axes)
+
+
+def _scale(axes: Axes, found: Extent, unit: Unit) -> None:
+    """Logarithmic axes have marks that people know."""
+    if not found.log:
+        return
+    axes.set(xscale="log", yscale="log")
+    ticks = log_ticks(found.low_s, found.high_s)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(FixedLocator([at_s / unit.seconds for at_s in ticks]))
+        axis.set_major_formatter(FixedFormatter(list(ticks.values())))
+        axis.set_minor_locator(NullLocator())
+
+
+def draw_done(axes: Axes, real: Told, simulated: Told) -> None:
+    """Which share was done when."""
+    unit = unit_for(max(real.makespan_s, simulated.makespan_s))
+    end_s = 1.01 * max(real.makespan_s, simulated.makespan_s)
+    for told, name, colour, width in ((real, "real", REAL, 3.2), (simulated, "simulated", SIMULATED, 1.4)):
+        at_s, share = done(told)
+        times = [each / unit.seconds for each in [*at_s, end_s]]
+        axes.step(times, [*share, share[-1]], where="post", color=colour, linewidth=width, label=name)
+    axes.set(xlim=(0, end_s / unit.seconds), ylim=(0, 1.02))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xlabel(f"time ({unit.name})")
+    axes.set_title(f"Share of {real.what} that are done", size=9.5, color=INK, loc="left")
+    axes.legend(loc="upper left", fontsize=9, frameon=False)
+    plain(axes, grid="y")
+
+
+def who_colours(told: Told) -> dict[str, str]:
+    """A colour for each trial or job, the same in both timelines; they repeat if there are many."""
+    return {name: MODELS[number % len(MODELS)] for number, name in enumerate(told.lives)}
+
+
+def draw_timeline(
+    axes: Axes,
+    chart: Chart,
+    name: str,
+    colours: Mapping[str, str],
+    unit: Unit,
+    *,
+    end: float,
+    height_in: float,
+) -> None:
+    """Who ran on which slot when."""
+    rows = len(chart.slots)
+    axes.add_collection(
+        PolyCollection(
+            [_box(0.0, end, slot, slot + 1.0) for slot in range(rows)], facecolors=IDLE, linewidths=0
+        )
+    )
+    boxes = [_box(b.began_s / unit.seconds, b.ended_s / unit.seconds, b.top, b.bottom) for b in chart.bars]
+    narrow = NARROW_IN * end / WIDTH_IN
+    widths = [0.0 if right[0] - left[0] < narrow else 0.3 for left, right, *_ in boxes]
+    faces = [colours[bar.who] for bar in chart.bars]
+    axes.add_collection(PolyCollection(boxes, facecolors=faces, edgecolors="white", linewidths=widths))
+    _write_names(axes, chart, unit, end, height_in)
+    _label_slots(axes, chart.slots, height_in)
+    axes.set(xlim=(0, end), ylim=(rows, 0))
+    axes.set_title(
+        name, size=10, color=REAL if name == "real" else SIMULATED, loc="left", weight="bold", pad=3
+    )
+    plain(axes)
+    axes.spines["left"].set_visible(False)
+
+
+def _box(left: float, right: float, top: float, bottom: float) -> list[tuple[float, float]]:
+    upper, lower = top + SEAM, bottom - SEAM
+    return [(left, upper), (right, upper), (right, lower), (left, lower)]
+
+
+def _write_names(axes: Axes, chart: Chart, unit: Unit, end: float, height_in: float) -> None:
+    """In each block that has room for it."""
+    per_in = end / (0.88 * WIDTH_IN)
+    slot_in = height_in / len(chart.slots)
+    for bar in chart.bars:
+        size = min(TEXT_PT, 0.8 * 72 * slot_in * (bar.bottom - bar.top))
+        wide = (bar.ended_s - bar.began_s) / unit.seconds
+        if size >= 4.5 and wide >= CHARACTER_EM * size / 72 * (len(bar.who) + 1) * per_in:
+            x = (bar.began_s + bar.ended_s) / 2 / unit.seconds
+            y = (bar.top + bar.bottom) / 2
+            axes.text(x, y, bar.who, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
+
+
+def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
+    """A name once for neighbours that share it, and not every one of very many."""
+    marks, at = [], 0
+    for name, group in groupby(names):
+        size = len(list(group))
+        marks.append((at + size / 2, name))
+        at += size
+    every = max(1, math.ceil(LABEL_IN * len(marks) / height_in))
+    axes.set_yticks([place for place, _ in marks[::every]], [name for _, name in marks[::every]])
+    axes.tick_params(axis="y", length=0)
+
+
+def _mark_parting(both: tuple[Axes, Axes], parted: Versus | None, unit: Unit) -> None:
+    """Where a decision is another one for the first time."""
+    if parted is None:
+        return
+    for axes, at_s in zip(both, parted, strict=True):
+        axes.axvline(at_s / unit.seconds, color=PARTED, linewidth=1.2, linestyle=(0, (3, 2)))
+    both[0].annotate(
+        "a slot gets another one than in the simulation",
+        (parted.real / unit.seconds, 0),
+        xytext=(4, 3),
+        textcoords="offset points",
+        size=7.5,
+        color=PARTED,
+        annotation_clip=False,
+    )

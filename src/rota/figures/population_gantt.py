@@ -1,0 +1,204 @@
+"""A Gantt chart of a population: which trial on which slot, how good it was, and who was cloned."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from rota.figures.colours import FAINT, IDLE, INK
+from rota.figures.durations import SHORT
+from rota.figures.page import new_page, plain
+from rota.figures.population import PopulationGroup, slot_names
+from rota.figures.population_blocks import PopulationChart, population_chart, shading
+from rota.figures.sheets import Options, Sheet
+
+WIDTH_IN, SLOT_IN = 12.0, 0.36
+SHADES = LinearSegmentedColormap.from_list("shades", colormaps["YlGnBu"](np.linspace(0.0, 0.82, 64)))
+"""Light enough that lines can be seen on the darkest."""
+CLONE = "#d1006c"
+MOVING = "#111111"
+UPPER, LOWER = 0.12, 0.88
+"""Where in a row lines of clones begin and end."""
+NARROW_IN = 0.035
+"""Shaded blocks that are narrower have no edges, which would be all that is seen of them."""
+CHARACTER_EM = 0.62
+TEXT_PT = 6.5
+LOST = "#f0a35e"
+UNMEASURED = "#9cc4dd"
+AWAY: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
+LEGEND: dict[str, Any] = {
+    "fontsize": 8.5,
+    "frameon": False,
+    "borderpad": 0.2,
+    "handlelength": 1.6,
+    "ncols": 5,
+}
+
+
+def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+    for group in groups:
+        end_s = max(run.summary.repetitions[0].makespan_s for run in group.runs)
+        charts = [population_chart(run, end_s) for run in group.runs[: 1 if options.quick else None]]
+        scale = scale_of(charts)
+        for chart in charts:
+            figure = draw_population_gantt(chart, scale, group.title, group.footer(options.command))
+            yield Sheet(f"{group.name}/gantt-{chart.allocation}", figure)
+
+
+def scale_of(charts: Sequence[PopulationChart]) -> PowerNorm | None:
+    """From accuracies to shades, the same for all charts; None if nothing was measured."""
+    found = shading([block.metric for chart in charts for block in chart.blocks])
+    return found and PowerNorm(found.power, found.least, found.most)
+
+
+def draw_population_gantt(
+    chart: PopulationChart, scale: PowerNorm | None, subject: str, foot: Sequence[str]
+) -> Figure:
+    figure = new_page(
+        f"Which trial on which slot: {chart.allocation}, done after {_done(chart)}",
+        f"{subject}; first seed; blocks bear the numbers of trials; axis as long as the slowest took",
+        foot,
+        width_in=WIDTH_IN,
+        height_in=SLOT_IN * len(chart.slots) + 1.1,
+    )
+    axes = figure.add_subplot()
+    _draw_rows(axes, chart)
+    _draw_blocks(axes, chart, scale)
+    _draw_away(axes, chart)
+    _draw_clones(axes, chart)
+    _write_trials(axes, chart, scale)
+    _label(axes, chart)
+    if scale:
+        _draw_scale(figure, axes, scale)
+    axes.legend(handles=_legend(chart), loc="lower left", bbox_to_anchor=(0.0, 1.0), **LEGEND)
+    return figure
+
+
+def _done(chart: PopulationChart) -> str:
+    """With as many digits as it takes to compare."""
+    return f"{chart.done_s / chart.unit.seconds:.3g} {SHORT[chart.unit.name]}"
+
+
+def _draw_scale(figure: Figure, axes: Axes, scale: PowerNorm) -> None:
+    """Which shade is which accuracy, in even steps of the shades."""
+    bar = figure.colorbar(ScalarMappable(scale, SHADES), ax=axes, pad=0.01, aspect=18, shrink=0.9)
+    bar.set_label("accuracy after the block", size=9, color=INK)
+    ticks = np.asarray(scale.inverse(np.linspace(0.0, 1.0, 6)))
+    bar.set_ticks(list(ticks), labels=[f"{tick:.0%}" for tick in ticks])
+    bar.minorticks_off()
+    bar.ax.tick_params(labelsize=8, colors=INK)
+    bar.outline.set_visible(False)
+
+
+def _draw_rows(axes: Axes, chart: PopulationChart) -> None:
+    rows = [_box(chart, slot, 0.0, until_s) for slot, until_s in enumerate(chart.until_s)]
+    axes.add_collection(PolyCollection(rows, facecolors=IDLE, linewidths=0))
+
+
+def _draw_blocks(axes: Axes, chart: PopulationChart, scale: PowerNorm | None) -> None:
+    """Coloured by how good the trial was after it; all alike if nothing was measured."""
+    if scale:
+        colours = np.asarray(SHADES(scale([block.metric for block in chart.blocks])))
+    else:
+        colours = np.array([UNMEASURED] * len(chart.blocks))
+    boxes = [_box(chart, block.slot, block.began_s, block.ended_s) for block in chart.blocks]
+    narrow_s = NARROW_IN * _seconds_per_in(chart) if scale else 0.0
+    widths = [0.0 if block.ended_s - block.began_s < narrow_s else 0.3 for block in chart.blocks]
+    axes.add_collection(PolyCollection(boxes, facecolors=colours, edgecolors="white", linewidths=widths))
+    moves = [_box(chart, b.slot, b.began_s, b.trains_s) for b in chart.blocks if b.trains_s > b.began_s]
+    axes.add_collection(PolyCollection(moves, facecolors=MOVING, linewidths=0))
+    lost = [_box(chart, *each) for each in chart.undone]
+    axes.add_collection(PolyCollection(lost, facecolors=LOST, linewidths=0))
+
+
+def _box(chart: PopulationChart, slot: int, from_s: float, to_s: float) -> list[tuple[float, float]]:
+    left, right = from_s / chart.unit.seconds, to_s / chart.unit.seconds
+    return [(left, slot + 0.06), (right, slot + 0.06), (right, slot + 0.94), (left, slot + 0.94)]
+
+
+def _draw_away(axes: Axes, chart: PopulationChart) -> None:
+    for node, from_s, to_s in chart.away:
+        for row, slot in enumerate(chart.slots):
+            if slot.node == chart.nodes[node]:
+                left, right = (min(at_s, chart.end_s) / chart.unit.seconds for at_s in (from_s, to_s))
+                axes.add_patch(Rectangle((left, row + 0.06), right - left, 0.88, **AWAY))
+
+
+def _draw_clones(axes: Axes, chart: PopulationChart) -> None:
+    """From the donor's slot to where the trial goes on, with a dot there; along rows, below the numbers."""
+    unit_s = chart.unit.seconds
+    lines = []
+    for from_s, from_slot, to_s, to_slot in chart.copied:
+        leaves, arrives = clone_heights(from_slot, to_slot)
+        lines.append([(from_s / unit_s, leaves), (to_s / unit_s, arrives)])
+    axes.add_collection(LineCollection(lines, colors=CLONE, linewidths=0.8, alpha=0.7))
+    axes.scatter([line[1][0] for line in lines], [line[1][1] for line in lines], s=6, color=CLONE, zorder=3)
+
+
+def clone_heights(from_slot: int, to_slot: int) -> tuple[float, float]:
+    """Where a line leaves the row of the donor, and where it ends: at the edges that face each other."""
+    if from_slot == to_slot:
+        return from_slot + LOWER, from_slot + LOWER
+    if from_slot < to_slot:
+        return from_slot + LOWER, to_slot + UPPER
+    return from_slot + UPPER, to_slot + LOWER
+
+
+def _write_trials(axes: Axes, chart: PopulationChart, scale: PowerNorm | None) -> None:
+    """The number of the trial in each block that has room for it."""
+    seconds_per_in = _seconds_per_in(chart)
+    for block in chart.blocks:
+        name = str(block.trial)
+        needed_s = CHARACTER_EM * TEXT_PT / 72 * (len(name) + 1) * seconds_per_in
+        if block.ended_s - block.began_s >= needed_s:
+            dark = scale is not None and scale(block.metric) > 0.62
+            x = (block.began_s + block.ended_s) / 2 / chart.unit.seconds
+            colour = "white" if dark else INK
+            axes.text(
+                x, block.slot + 0.5, name, size=TEXT_PT, ha="center", va="center_baseline", color=colour
+            )
+
+
+def _seconds_per_in(chart: PopulationChart) -> float:
+    return chart.end_s / (0.78 * WIDTH_IN)
+
+
+def _label(axes: Axes, chart: PopulationChart) -> None:
+    axes.set_yticks(np.arange(len(chart.slots)) + 0.5, slot_names(chart.slots))
+    axes.set_ylim(len(chart.slots), 0)
+    axes.set_xlim(0, chart.end_s / chart.unit.seconds)
+    axes.set_xlabel(f"time ({chart.unit.name})")
+    plain(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _legend(chart: PopulationChart) -> list[Patch | Line2D]:
+    clone = Line2D(
+        [],
+        [],
+        color=CLONE,
+        marker="o",
+        markersize=3,
+        linewidth=1,
+        label="clone: a trial goes on with what another has learned",
+    )
+    handles: list[tuple[object, Patch | Line2D]] = [
+        (
+            any(block.trains_s > block.began_s for block in chart.blocks),
+            Patch(color=MOVING, label="dispatch, and moving a checkpoint"),
+        ),
+        (chart.copied, clone),
+        (True, Patch(color=IDLE, label="idle")),
+        (chart.undone, Patch(color=LOST, label="lost")),
+        (chart.away, Patch(label="node not there", **AWAY)),
+    ]
+    return [handle for there, handle in handles if there]
