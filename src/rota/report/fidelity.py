@@ -1,0 +1,144 @@
+"""Simulated against real: how far a rehearsal was off, for runs of which there are both."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from rota.core.errors import InputError
+from rota.report import looks, verdict
+from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
+from rota.report.commands import is_real
+from rota.report.compact import rounded, thinned
+from rota.results.fidelity.compare import Comparison, compare
+from rota.results.fidelity.pairs import AnyRun, Pair, policy_of
+from rota.results.fidelity.statistics import Versus
+from rota.results.fidelity.told import Told
+from rota.results.population.run import PopulationRun
+
+REAL, SIMULATED = "real", "simulated"
+COLOURS = {REAL: looks.both("#d55500"), SIMULATED: looks.both("#0072b2")}
+POINTS = 400
+
+
+def fidelity_sections(runs: Sequence[AnyRun]) -> Iterator[Section]:
+    """One for each real run and each simulated one of the same work under the same policy."""
+    real = [run for run in runs if is_real(run.command)]
+    simulated = [run for run in runs if not is_real(run.command)]
+    number = 0
+    for pair in (pair for here, there in product(real, simulated) for pair in pairs_of(here, there)):
+        told = pair.told()
+        try:
+            found = compare(*told)
+        except InputError:  # other trials or jobs: not the same work
+            continue
+        yield fidelity_section(number, pair, told, found)
+        number += 1
+
+
+def pairs_of(real: AnyRun, simulated: AnyRun) -> list[Pair]:
+    """Of the first seed that both have, if they are of the same work as far as their summaries say."""
+    name = policy_of(real)
+    if name != policy_of(simulated) or isinstance(real, PopulationRun) != isinstance(
+        simulated, PopulationRun
+    ):
+        return []
+    if not (isinstance(real, PopulationRun) and isinstance(simulated, PopulationRun)):
+        return [Pair(name, None, real, simulated)]
+    here, there = real.summary, simulated.summary
+    alike = (here.population, here.evolution, len(here.slots)) == (
+        there.population,
+        there.evolution,
+        len(there.slots),
+    )
+    both = {each.seed for each in here.repetitions} & {each.seed for each in there.repetitions}
+    return [Pair(name, min(both), real, simulated)] if alike and both else []
+
+
+def fidelity_section(number: int, pair: Pair, told: tuple[Told, Told], found: Comparison) -> Section:
+    folders = pair.real.folder.path.name, pair.simulated.folder.path.name
+    return Section(
+        id=f"fidelity-{number}",
+        kind="simulated against real",
+        title=f"Simulated against real: {pair.title}",
+        about=f"{found.count:,} {found.what}; real: {folders[0]}, simulated: {folders[1]}",
+        glance=glance(found),
+        blocks=[errors(found), ended(told, found.what)],
+        commands=tuple(dict.fromkeys((pair.real.command, pair.simulated.command))),
+    )
+
+
+def glance(found: Comparison) -> Glance:
+    """How far the makespan is off, and the mean completion time."""
+    off = _off(found.makespan)
+    says = f"says {verdict.span(found.makespan.simulated)} where it really took "
+    says += f"{verdict.span(found.makespan.real)} until all {found.what} were done: {off}"
+    bars = [
+        (name, COLOURS[name], value, verdict.span(value))
+        for name, value in ((REAL, found.makespan.real), (SIMULATED, found.makespan.simulated))
+    ]
+    return Glance(
+        "the simulation",
+        COLOURS[SIMULATED],
+        says,
+        f"the mean completion time is {_off(found.jct.mean)}",
+        bars,
+    )
+
+
+def errors(found: Comparison) -> Block:
+    """A line per quantity."""
+    heads = [
+        Head("quantity"),
+        Head("real [s]"),
+        Head("simulated [s]"),
+        Head("error", "Above 0 if the simulation says too much"),
+    ]
+    whole, computing = found.intervals.whole, found.intervals.computing
+    quantities = {
+        "makespan": found.makespan,
+        "mean completion time": found.jct.mean,
+        "median completion time": found.jct.p50,
+        "99th percentile": found.jct.p99,
+        found.intervals.unit: whole.mean if whole else None,
+        "of it computing": computing.mean if computing else None,
+    }
+    rows = [_row(name, versus) for name, versus in quantities.items() if versus is not None]
+    return table("How far it is off", heads, rows, [], note=_decided(found))
+
+
+def _row(name: str, versus: Versus) -> list[Cell]:
+    return [
+        Cell(name, name),
+        *(Cell(value, f"{value:,.2f}" if value >= 1.0 else f"{value:.3g}") for value in versus),
+        Cell(versus.error_percent, _percent(versus)),
+    ]
+
+
+def _decided(found: Comparison) -> str:
+    same = found.intervals.same_slot
+    slots = "" if same is None else f"{same:.0%} of the intervals ran on the same slot. "
+    order = "the same" if found.ends.same else "not the same"
+    return f"{slots}The order in which {found.what} ended is {order}."
+
+
+def ended(told: tuple[Told, Told], what: str) -> Block:
+    """How many were done by when."""
+    lines = []
+    for name, each in zip((REAL, SIMULATED), told, strict=True):
+        ends_s = sorted(life.end_s for life in each.lives.values())
+        kept = thinned(len(ends_s), POINTS).tolist()
+        shares = [(at + 1) / len(ends_s) for at in kept]
+        x, y = [0.0, *(ends_s[at] for at in kept)], [0.0, *shares]
+        lines.append(Line(name, COLOURS[name], rounded(x), rounded(y)))
+    return chart(
+        f"How many {what} are done", Axis("time", "time"), Axis(f"{what} done", "share"), lines, steps=True
+    )
+
+
+def _off(versus: Versus) -> str:
+    """`3.2% too long`, in words."""
+    error = versus.error_percent or 0.0
+    return f"{abs(error):.1f}% too {'long' if error > 0.0 else 'short'}"
+
+
+def _percent(versus: Versus) -> str:
+    return "–" if versus.error_percent is None else f"{versus.error_percent:+.1f}%"

@@ -1,0 +1,197 @@
+"""Runs of the same jobs on the same cluster: a table, who was where, how long jobs took, how busy it was."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rota.core.cluster import Cluster
+from rota.core.events import Kind
+from rota.figures.groups import Contender, Group
+from rota.figures.jct import JctCurve, jct_curves
+from rota.figures.load import LoadCurve, load_curves
+from rota.report import looks, verdict
+from rota.report.bars import job_bars
+from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
+from rota.report.commands import is_real
+from rota.report.compact import Column, packed, packed_names, rounded, thinned
+from rota.results.jobs import JobColumns
+from rota.results.table import UNITS
+
+POINTS = 300
+"""Of a curve at most."""
+
+
+def jobs_section(number: int, group: Group, tick: Callable[[str], object] = lambda name: None) -> Section:
+    """All that is to be seen of a group; `tick` is told what is being worked on."""
+    return Section(
+        id=f"jobs-{number}",
+        kind="schedulers",
+        title=group.title + (", for real" if _is_real(group) else ""),
+        about=_about(group),
+        glance=glance(group),
+        blocks=[
+            comparison(group),
+            timelines(group, tick),
+            completion(jct_curves(group)),
+            *load(load_curves(group)),
+        ],
+        commands=group.commands,
+    )
+
+
+def _about(group: Group) -> str:
+    run = group.contenders[0].run
+    nodes, slots = len(run.cluster.nodes), run.cluster.slots
+    count = len(group.contenders)
+    kinds = "" if run.cluster.kinds == ("gpu",) else f" ({', '.join(run.cluster.kinds)})"
+    what = "one scheduler" if count == 1 else f"{count} schedulers on the same jobs"
+    how = "Run for real" if _is_real(group) else "Simulated"
+    return f"{how}: {what}; {nodes:,} {'node' if nodes == 1 else 'nodes'} with {slots:,} slots{kinds}"
+
+
+def _is_real(group: Group) -> bool:
+    return all(is_real(command) for command in group.commands)
+
+
+def glance(group: Group) -> Glance:
+    """By the average completion time."""
+    names = [each.label for each in group.contenders]
+    values = [each.run.metrics.avg_jct_s for each in group.contenders]
+    contest = verdict.Contest(names, values)
+    best = group.contenders[contest.best]
+    bars = [
+        (names[at], looks.scheduler(group.contenders[at].run.scheduler), values[at], verdict.span(values[at]))
+        for at in contest.by_value
+    ]
+    says = f"completes a job after {verdict.span(values[contest.best])} on average"
+    more = "" if len(names) == 1 else ", the soonest of all"
+    several = len(names) > 1
+    colour = looks.scheduler(best.run.scheduler)
+    return Glance(best.label, colour, says + more, verdict.others(contest), bars * several, won=several)
+
+
+def comparison(group: Group) -> Block:
+    """The columns of the text table; times are in the unit that suits the longest average."""
+    longest_s = max(each.run.metrics.avg_jct_s for each in group.contenders)
+    unit, unit_s = next((each for each in UNITS if longest_s >= each[1]), UNITS[-1])
+    heads = [
+        Head("scheduler"),
+        Head(f"average JCT [{unit}]", "Job completion time, from submit to end: the mean", "least"),
+        Head("median", "Half of the jobs complete within this time", "least"),
+        Head("99th percentile", "All but one in a hundred jobs complete within this time", "least"),
+        Head("makespan", "When the last job was complete", "least"),
+        Head("queueing", "How long a job waits, before its start and after each pause: the mean", "least"),
+        Head("utilisation", "Busy slots, as a share of those that were there", "most"),
+        Head("fairness", "Completion time by what a fair share would have allowed: the mean", "least"),
+        Head("preemptions", "How often a job was paused and had to wait", "least"),
+        Head("run in [s]" if _is_real(group) else "simulated in [s]", "How long it took to make the run"),
+    ]
+    rows = [_row(each, unit_s) for each in group.contenders]
+    colours = [looks.scheduler(each.run.scheduler) for each in group.contenders]
+    return table("Comparison", heads, rows, colours)
+
+
+def _row(contender: Contender, unit_s: float) -> list[Cell]:
+    m = contender.run.metrics
+    times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
+    return [
+        Cell(contender.label, contender.label),
+        *(Cell(time_s, f"{time_s / unit_s:,.2f}") for time_s in times_s),
+        Cell(m.utilisation, f"{m.utilisation:.1%}"),
+        Cell(m.fairness_mean, f"{m.fairness_mean:.2f}"),
+        Cell(m.preemptions, f"{m.preemptions:,}"),
+        Cell(contender.run.wall_s, f"{contender.run.wall_s:.3f}"),
+    ]
+
+
+def completion(curves: list[JctCurve]) -> Block:
+    """The share of jobs that are complete after each time."""
+    lines = []
+    for curve in curves:
+        kept = thinned(len(curve.jct_s), POINTS)
+        x, y = rounded(curve.jct_s[kept]), rounded(curve.share[kept])
+        colour = looks.scheduler(curve.scheduler)
+        lines.append(Line(curve.label, colour, [x[0], *x], [0, *y], curve.twin))
+    return chart(
+        "How long jobs take",
+        Axis("time from submit to end (logarithmic)", "time", log=True),
+        Axis("jobs that are complete by then", "share"),
+        lines,
+        steps=True,
+        note="Further to the left is better: more jobs are complete sooner.",
+    )
+
+
+def load(curves: list[LoadCurve]) -> list[Block]:
+    """How long the queue is, and how busy the slots are."""
+    time = Axis("time since the first job", "time")
+    return [
+        chart("How many jobs wait", time, Axis("waiting jobs"), _steps(curves, "waiting"), steps=True),
+        chart(
+            "How busy the slots are",
+            time,
+            Axis("busy slots", "share"),
+            _steps(curves, "utilisation"),
+            steps=True,
+            note="Means over intervals. A slot that jobs share counts once.",
+        ),
+    ]
+
+
+def _steps(curves: list[LoadCurve], name: str) -> list[Line]:
+    return [
+        Line(
+            curve.label,
+            looks.scheduler(curve.scheduler),
+            rounded(curve.edges_s),
+            [*rounded(values := getattr(curve, name), 4), *rounded(values[-1:], 4)],
+            curve.twin,
+        )
+        for curve in curves
+    ]
+
+
+def timelines(group: Group, tick: Callable[[str], object]) -> Block:
+    """A timeline per run."""
+    jobs, cluster = group.contenders[0].run.jobs, group.contenders[0].run.cluster
+    runs = []
+    for each in group.contenders:
+        tick(each.label)
+        about = looks.RULES.get(each.run.scheduler, "")
+        runs.append({"name": each.label, "about": about, **job_bars(each.run)})
+    return {
+        "type": "timeline",
+        "title": "Who was where, and when",
+        "of": "jobs",
+        "kinds": {kind.name.lower(): int(kind) for kind in Kind},
+        "nodes": nodes_of(cluster),
+        "items": job_items(jobs),
+        "palette": looks.models(jobs.models),
+        "legend": list(jobs.models),
+        "runs": runs,
+        "first": verdict.Contest([], [each.run.metrics.avg_jct_s for each in group.contenders]).best,
+    }
+
+
+def nodes_of(cluster: Cluster) -> list[list[Any]]:
+    """The name of each node, and of its slots how many there are."""
+    several = len(cluster.kinds) > 1
+    return [
+        [f"node {number}" + (f" {node.kind}" if several else ""), node.slots]
+        for number, node in enumerate(cluster.nodes)
+    ]
+
+
+def job_items(jobs: JobColumns) -> dict[str, Any]:
+    """What jobs are, whoever schedules them."""
+    return {
+        "ids": packed_names(jobs.ids),
+        **packed(
+            {
+                "paint": Column(np.asarray(jobs.model)),
+                "gpus": Column(np.asarray(jobs.gpus, np.float32)),
+                "solo_s": Column((jobs.iterations * jobs.iteration_s).astype(np.float32)),
+            }
+        ),
+    }

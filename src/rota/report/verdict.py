@@ -1,0 +1,74 @@
+"""Who won, and by how much, in words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rota.figures.durations import SHORT, unit_for
+
+ALIKE = 1.005
+"""Who takes at most so many times as long is as good."""
+TWICE = 1.995
+"""From here on it is said how many times as long."""
+
+
+class Contest(NamedTuple):
+    """Contenders, and how long each took."""
+
+    names: Sequence[str]
+    values: Sequence[float]
+
+    @property
+    def best(self) -> int:
+        return min(range(len(self.values)), key=self.values.__getitem__)
+
+    @property
+    def by_value(self) -> list[int]:
+        return sorted(range(len(self.values)), key=self.values.__getitem__)
+
+
+def others(contest: Contest) -> str:
+    """`srsf takes 1.0% longer, fifo 4.6 times as long`: the next and the last; empty if there is nobody."""
+    least = contest.values[contest.best]
+    if least <= 0.0:
+        return ""
+    beaten = [(contest.names[at], contest.values[at] / least) for at in contest.by_value[1:]]
+    alike = [name for name, ratio in beaten if ratio <= ALIKE]
+    worse = [each for each in beaten if each[1] > ALIKE]
+    said = [f"{_listed(alike)} {'does' if len(alike) == 1 else 'do'} as well"] if alike else []
+    if worse:
+        said.append(f"{worse[0][0]} takes {longer(worse[0][1])}")
+    if len(worse) > 1:
+        said.append(f"{worse[-1][0]} {longer(worse[-1][1])}")
+    return ", ".join(said)
+
+
+def tally(winners: Sequence[str]) -> str:
+    """`learned is best in 4 of 9 comparisons, finish in 3, eta in 2`; empty for fewer than three."""
+    if len(winners) < 3:
+        return ""
+    (first, wins), *rest = Counter(winners).most_common()
+    more = "".join(f", {name} in {count}" for name, count in rest)
+    return f"{first} is best in {wins} of {len(winners)} comparisons{more}."
+
+
+def span(duration_s: float) -> str:
+    """`2.28 h`: three digits, so that contenders can be told apart."""
+    unit = unit_for(duration_s)
+    amount = duration_s / unit.seconds
+    text = f"{amount:,.0f}" if amount >= 99.95 else f"{amount:#.3g}"
+    return f"{text} {SHORT[unit.name]}"
+
+
+def longer(ratio: float) -> str:
+    """`3.1% longer`, or `2.4 times as long`."""
+    if ratio >= TWICE:
+        return f"{ratio:.1f} times as long" if ratio < 9.95 else f"{ratio:,.0f} times as long"
+    return f"{ratio - 1.0:.1%} longer" if ratio < 1.1 else f"{ratio - 1.0:.0%} longer"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and 3 more`."""
+    if len(names) <= 2:
+        return " and ".join(names)
+    return f"{', '.join(names[:2])} and {len(names) - 2} more"
