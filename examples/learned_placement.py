@@ -1,0 +1,54 @@
+"""Who should train where? An agent that learned it in rehearsals, beside the rules, on slots it has not seen.
+
+    python examples/learned_placement.py             # the agent that comes with rota
+    python examples/learned_placement.py place       # yours: rota learn config/learn/place.toml --out place
+
+Forty trials train on nine unequal slots, the fastest 24 times as fast as the slowest; handing a slot its next
+list costs a tenth of what an interval takes on a slot of speed 1.
+"""
+
+import sys
+from pathlib import Path
+
+from rota.core.population.costs import Costs
+from rota.core.population.events import Reported
+from rota.core.population.fleet import Fleet
+from rota.core.population.view import Terms
+from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
+from rota.policies.population import Policy
+from rota.replay.population.bound import lower_bound_s
+from rota.replay.population.landscape import Equal
+from rota.replay.population.rehearse import Scene, rehearse
+from rota.replay.population.weather import Weather
+
+SPEEDS = [1.3, 1, 0.33, 0.33, 0.33, 1.6, 1, 1, 8]
+TRIALS, STEPS, INTERVAL, STEP_S = 40, 1000, 50, 0.02
+
+
+def main():
+    agent = {"agent": Path(sys.argv[1])} if len(sys.argv) > 1 else {}
+    scene = Scene(
+        hypers=({},) * TRIALS,  # all alike: only the time counts here
+        fleet=Fleet.of(SPEEDS),
+        terms=Terms(INTERVAL, STEPS),
+        costs=Costs(dispatch_s=0.1 * INTERVAL * STEP_S),
+        weather=Weather(noise=0.05, seed=0),
+    )
+    bound_s = lower_bound_s(TRIALS, STEPS * STEP_S, SPEEDS)
+    print(f"{TRIALS} trials of {STEPS:,} steps; no rule can be done before {bound_s:.1f} s\n")
+    print(
+        f"{'':10}{'all done, s':>12}{'÷ bound':>9}   steps by slot: " + "".join(f"{s:>7g}×" for s in SPEEDS)
+    )
+    for name in ALLOCATIONS:
+        allocation = allocation_class(name)(**(agent if name == "learned" else {}))
+        done = rehearse(scene, Equal(STEP_S), Policy(allocation))
+        steps = [0] * len(SPEEDS)
+        for event in done.timeline:
+            if isinstance(event, Reported):
+                steps[event.slot] += event.steps
+        shares = "".join(f"{each:8,}" for each in steps)
+        print(f"{name:10}{done.makespan_s:12.1f}{done.makespan_s / bound_s:9.3f}{'':17}{shares}")
+
+
+if __name__ == "__main__":
+    main()
