@@ -1,4 +1,4 @@
-"""`./plotting.py` finds rota, in this Python or in the one of the checkout, which it has made if need be, and the runs."""
+"""`./plotting.py` finds rota, here or in the environment of the checkout, and the runs of the checkout."""
 
 import os
 import shutil
