@@ -7,9 +7,9 @@ from rota.core.workers import WorkerLost
 from rota.recordings.curve import read_curves
 from rota.replay.population.besides import Besides
 from rota.training.recorder import beside
-from rota.training.recorder.beside import Beside
+from rota.training.recorder.beside import Beside, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
-from rota.training.recorder.curves import CurvesRecorder
+from rota.training.recorder.curves import SITTINGS, CurvesRecorder, _groups
 from rota.training.recorder.progress import Progress
 from rota.training.setup import Setup
 
@@ -49,6 +49,43 @@ def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_a
     details = read_curves(folder).details
     assert "beside" not in details["asked"]
     assert "besides" not in details
+
+
+def test_a_part_takes_as_long_as_it_does_on_average():
+    parts = [
+        PartSeconds(0.0, 1.0, 4.0, 2.0),
+        PartSeconds(1.0, 1.0, 4.0, 2.0),
+        PartSeconds(2.0, 4.0, 4.0, 5.0),
+    ]
+    assert mean(parts) == PartSeconds(1.0, 2.0, 4.0, 3.0)
+
+
+def test_sittings_are_spread_over_the_recording(monkeypatch, tmp_path):
+    """A machine that is three times as slow after the last setting is so in one sitting of five."""
+    paces = iter([1.0] * (SITTINGS - 1) + [3.0])
+    trained_before = []
+
+    def measured(self):
+        trained_before.append(len(list(tmp_path.rglob("batch_size=*.json"))))
+        return {8: [PartSeconds(0.0, next(paces), 0.0, 0.0)]}
+
+    monkeypatch.setattr(Beside, "measure", measured)
+    grid = {"batch_size": (8.0,), "lr": (0.01, 0.02, 0.03, 0.04)}
+    config = CurvesConfig(name="pair", setup=SETUP, grid=grid, intervals=1, steps=1, beside=2)
+    with Progress(quiet=True) as progress:
+        (folder,) = CurvesRecorder(tmp_path, config, 2, "rota record test").record(progress)
+    assert trained_before == [0, 1, 2, 3, 4]
+    assert [each.seconds.tolist() for each in read_curves(folder).settings.values()] == [
+        [pytest.approx(1.4)]
+    ] * 4
+
+
+@pytest.mark.parametrize(
+    ("names", "count", "groups"),
+    [("", 4, []), ("a", 4, ["a"]), ("abcdef", 4, ["a", "bc", "d", "ef"]), ("abc", 1, ["abc"])],
+)
+def test_groups_leave_nothing_out(names, count, groups):
+    assert _groups(list(names), count) == [list(group) for group in groups]
 
 
 def test_each_copy_measures_as_often_as_it_should():

@@ -2,7 +2,7 @@
 
 A population trains on several slots at once, and they slow each other down. So copies are trained side by
 side, each on a core of its own, as slots do it: a checkpoint is taken up, so many steps are made, the network
-is evaluated, its checkpoint is kept. Seconds are medians over the parts of all copies.
+is evaluated, its checkpoint is kept.
 """
 
 import multiprocessing
@@ -15,7 +15,7 @@ from itertools import pairwise
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from rota.training.hyper import Hyperparameters
 from rota.training.setup import Setup
 from rota.training.trial import NetworkTrial
 
-ROUNDS = 20
+ROUNDS = 8
 """Parts of each batch size that each copy is measured with, after one to get warm."""
 PATIENCE_S = 600.0
 """A copy that does not get ready within this time is not waited for."""
@@ -41,6 +41,11 @@ class PartSeconds(NamedTuple):
     save_s: float
 
 
+def mean(parts: list[PartSeconds]) -> PartSeconds:
+    """Not the median: what now and then takes longer does so in a run, too, and a run is a sum of parts."""
+    return PartSeconds(*map(fmean, zip(*parts, strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class Beside:
     """What is to be measured."""
@@ -53,15 +58,10 @@ class Beside:
     seed: int
     copies: int
 
-    def measure(self) -> dict[int, PartSeconds]:
-        """Batch size → medians over all copies."""
+    def measure(self) -> dict[int, list[PartSeconds]]:
+        """Batch size → the parts of all copies."""
         found = self._all()
-        return {
-            size: PartSeconds(
-                *map(median, zip(*(part for each in found for part in each[size]), strict=True))
-            )
-            for size in self.sizes
-        }
+        return {size: [part for each in found for part in each[size]] for size in self.sizes}
 
     def _all(self) -> list[dict[int, list[PartSeconds]]]:
         """What each copy measured. They begin together, and go on until the last has measured enough."""

@@ -1,24 +1,24 @@
 """Record curves: train one network at each point of a grid of hyper-parameters, interval by interval.
 
-Seconds are steps × the seconds per step that were measured for each batch size first, in turns or side by
-side: what else the machine did while a setting was trained does not show.
+Seconds are steps × the seconds per step that were measured for each batch size: alone, in turns, before the
+first setting; or side by side, in several sittings between settings.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from rota.core.workers import carry_out
 from rota.recordings.curve import Curves, Interval, Setting, write_curves
 from rota.recordings.provenance import provenance
-from rota.training.clock import Pace, ProfiledClock, StoppedClock
+from rota.training.clock import StoppedClock
 from rota.training.device import description, device
 from rota.training.epoch import Length
 from rota.training.hyper import Hyperparameters
-from rota.training.recorder.beside import Beside
+from rota.training.recorder.beside import Beside, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.pace import measure
 from rota.training.recorder.partial import Partial, plain, recorded
@@ -27,6 +27,9 @@ from rota.training.trainer import Trainer
 
 BESIDES = ("load_s", "evaluate_s", "save_s")
 """What a report costs besides its steps: taking a checkpoint up, evaluating, keeping a checkpoint."""
+SITTINGS = 5
+"""In which parts are measured side by side, the first before any setting, the last after all of them: a
+machine that others share is faster in one minute than in the next."""
 LIBRARIES = ("torch", "torchvision", "numpy")
 
 
@@ -53,9 +56,7 @@ class CurvesRecorder:
         with self.partial.alone():
             if not recorded(self.folder, asked):
                 self.partial.claim(asked)
-                progress.say(f"{self.config.name}: seconds per step")
-                paces = self._paces()
-                self._train(paces, progress)
+                self._train(progress)
                 self._write(asked)
                 yield self.folder
             self.partial.remove()
@@ -65,17 +66,37 @@ class CurvesRecorder:
         asked: dict[str, Any] = plain(asdict(self.config))
         return asked if self.config.beside else {key: asked[key] for key in asked if key != "beside"}
 
-    def _paces(self) -> dict[Pace, float]:
-        known = self.partial.get("seconds-per-step")
-        if known is None:
-            trainers = list(self._trainers())
-            if self.config.beside:
-                measured = self._measure_beside(trainers)
-            else:
-                measured = measure(trainers, device(self.config.setup.device))
-            known = [[name, size, seconds] for (name, size), seconds in measured.items()]
-            self.partial.put("seconds-per-step", known)
-        return {(name, size): seconds for name, size, seconds in known}
+    def _train(self, progress: Progress) -> None:
+        """What is still open; and seconds are measured."""
+        open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
+        self._measure(progress)
+        steps = self.config.steps * self.config.intervals
+        sizes = {name: hyper.batch_size for name, hyper in self.config.settings().items()}
+        each_s = {name: steps * self._part_seconds()[size].step_s for name, size in sizes.items()}
+        progress.expect(sum(each_s[name] for name in open_))
+        for group in _groups(open_, SITTINGS - 1 if self.config.beside else 1):
+            progress.say(self.config.name)
+            work = partial(train, self.config, self.partial)
+            for name in carry_out(work, group, lambda _: (), min(self.workers, len(group))):
+                progress.advance(each_s[name])
+            self._measure(progress)
+
+    def _measure(self, progress: Progress) -> None:
+        """Alone it is done once: turns are short, so that what else the machine does is the same for all."""
+        sittings = self.partial.get("sittings") or []
+        if not sittings or self.config.beside:
+            progress.say(f"{self.config.name}: seconds per step")
+            self.partial.put("sittings", [*sittings, self._sitting()])
+
+    def _sitting(self) -> list[tuple[int, list[PartSeconds]]]:
+        """Batch size, and what was measured at it."""
+        config = self.config
+        if config.beside:
+            sizes = tuple(sorted({hyper.batch_size for hyper in config.settings().values()}))
+            parts = Beside(config.setup, sizes, config.steps, config.seed, config.beside).measure()
+            return list(parts.items())
+        paces = measure(list(self._trainers()), device(config.setup.device))
+        return [(size, [PartSeconds(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in paces.items()]
 
     def _trainers(self) -> Iterator[Trainer]:
         """One for each batch size."""
@@ -83,36 +104,23 @@ class CurvesRecorder:
             setup = replace(self.config.setup, hyper=Hyperparameters(batch_size=size))
             yield setup.trainer(StoppedClock(), seed=self.config.seed)
 
-    def _measure_beside(self, trainers: list[Trainer]) -> dict[Pace, float]:
-        """Seconds per step among copies; keeps what a report costs there besides."""
-        config, sizes = self.config, tuple(trainer.hyper.batch_size for trainer in trainers)
-        found = Beside(config.setup, sizes, config.steps, config.seed, config.beside).measure()
-        columns = {name: fmean(getattr(each, name) for each in found.values()) for name in BESIDES}
-        self.partial.put("besides", columns)
-        prints = {trainer.hyper.batch_size: trainer.structure.fingerprint for trainer in trainers}
-        return {(prints[size], size): each.step_s for size, each in found.items()}
-
-    def _train(self, paces: dict[Pace, float], progress: Progress) -> None:
-        open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
-        cost_s = {size: seconds for (_, size), seconds in paces.items()}
-        each_s = {
-            name: cost_s[hyper.batch_size] * self.config.steps * self.config.intervals
-            for name, hyper in self.config.settings().items()
-        }
-        progress.expect(sum(each_s[name] for name in open_))
-        progress.say(self.config.name)
-        if open_:
-            work = partial(train, self.config, paces, self.partial)
-            for name in carry_out(work, open_, lambda _: (), min(self.workers, len(open_))):
-                progress.advance(each_s[name])
+    def _part_seconds(self) -> dict[int, PartSeconds]:
+        """Batch size → means over all sittings so far."""
+        found: dict[int, list[PartSeconds]] = {}
+        for size, parts in (each for sitting in self.partial.get("sittings") or () for each in sitting):
+            found.setdefault(size, []).extend(PartSeconds(*part) for part in parts)
+        return {size: mean(parts) for size, parts in found.items()}
 
     def _write(self, asked: dict[str, Any]) -> None:
         config = self.config
         where = description(device(config.setup.device), config.setup.threads)
         hyper = tuple(config.grid)
+        parts = self._part_seconds()
         settings = {}
         for name, values in config.settings().items():
-            intervals = [Interval(*row) for row in self.partial.get(name) or ()]
+            seconds = config.steps * parts[values.batch_size].step_s
+            rows = self.partial.get(name) or ()
+            intervals = [Interval(number, steps, seconds, metrics) for number, steps, metrics in rows]
             given = {key: getattr(values, key) for key in hyper}
             settings[name] = Setting.of(name, given, where, config.seed, intervals)
         curves = Curves(
@@ -124,33 +132,40 @@ class CurvesRecorder:
             provenance=provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES),
             planned=tuple(config.settings()),
             metrics=tuple(dict.fromkeys(name for each in settings.values() for name in each.metrics)),
-            details=self._details(asked),
+            details=self._details(asked, parts),
         )
         write_curves(self.folder, curves)
 
-    def _details(self, asked: dict[str, Any]) -> dict[str, Any]:
-        besides = self.partial.get("besides")
-        found = {"asked": asked, "seconds_per_step": self.partial.get("seconds-per-step")}
-        return found if besides is None else {**found, "besides": besides}
+    def _details(self, asked: dict[str, Any], parts: dict[int, PartSeconds]) -> dict[str, Any]:
+        prints = {trainer.hyper.batch_size: trainer.structure.fingerprint for trainer in self._trainers()}
+        paces = [[prints[size], size, part.step_s] for size, part in parts.items()]
+        besides = mean(list(parts.values()))
+        measured = {name: getattr(besides, name) for name in BESIDES}
+        found = {"asked": asked, "seconds_per_step": paces}
+        return {**found, "besides": measured} if self.config.beside else found
 
 
-def train(config: CurvesConfig, paces: dict[Pace, float], kept: Partial, name: str) -> None:
+def _groups(names: list[str], count: int) -> list[list[str]]:
+    """At most so many, about equally many in each; none is empty."""
+    ends = [len(names) * number // count for number in range(count + 1)]
+    return [names[start:end] for start, end in pairwise(ends) if start < end]
+
+
+def train(config: CurvesConfig, kept: Partial, name: str) -> None:
     """Train one setting and keep what was measured.
 
     A setting that fails ends there: it has fewer intervals.
     """
     hyper = config.settings()[name]
     setup = replace(config.setup, hyper=hyper)
-    trainer = setup.trainer(ProfiledClock(paces), seed=config.seed, length=Length(steps=config.steps))
+    trainer = setup.trainer(StoppedClock(), seed=config.seed, length=Length(steps=config.steps))
     rows = []
-    before_s = 0.0
     for number in range(config.intervals):
         epoch = trainer.epoch()
         if epoch.ended != "whole":
             break
         metrics = {"loss": epoch.loss, **{_metric(key): v for key, v in epoch.metrics.items()}}
-        rows.append([number, epoch.steps, epoch.at_s - before_s, metrics])
-        before_s = epoch.at_s
+        rows.append([number, epoch.steps, metrics])
     kept.put(name, rows)
 
 
