@@ -119,6 +119,7 @@ class JobsOrdered:
             table=jobs.table(self.cluster),
             cluster=self.cluster,
             places=_places(self.fleet, self.home),
+            nodes=[slot.node for slot in self.fleet.slots],
             slice_s=config.slice_s,
             attempts=config.attempts,
             seed=config.seed,

@@ -44,7 +44,7 @@ class Few:
     kinds: dict[str, Any] = field(default_factory=lambda: KINDS)
     site: str = IDLE
     resident: tuple[str, float] | None = None
-    """Kind and until when: the first slot is its own."""
+    """Kind and until when: the first slot is its own, on the first node."""
 
     @property
     def home(self) -> int:
@@ -86,6 +86,7 @@ class Few:
             table=jobs.table(self.cluster),
             cluster=self.cluster,
             places=range(self.home, self.slots),
+            nodes=[0] * self.home + self.cluster.slot_nodes().tolist(),
             slice_s=self.slice_s,
             resident=Resident(self.resident[0], (0,), self.resident[1]) if self.resident else None,
         )
@@ -116,11 +117,13 @@ def warm():
 
 
 @pytest.fixture(params=["local", "ray", "slurm"])
-def on_each(request, tmp_path):
-    """Runs jobs on each engine there is."""
+def on_each(request, tmp_path, monkeypatch):
+    """Runs jobs on each engine there is; its nodes are all on this machine, which only we know."""
     name = request.param
     fixture = {"ray": "ray", "slurm": "outside"}.get(name)
     found = request.getfixturevalue(fixture) if fixture else None
+    if found:
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
 
     def conduct(few: Few) -> JobsOutcome:
         engine: Any = here(few)

@@ -12,8 +12,9 @@ from rota.execution.jobs.turns import AHEAD, interleave
 class Member:
     """Writes down what it does, and takes a moment for it."""
 
-    def __init__(self, name, log, takes_s=0.0, fails_at=None):
+    def __init__(self, name, log, takes_s=0.0, fails_at=None, error=ValueError):
         self.name, self.log, self.takes_s, self.fails_at, self.done = name, log, takes_s, fails_at, 0
+        self.error = error
 
     def _stage(self, stage):
         self.log.append((self.name, stage, "begins", self.done))
@@ -25,7 +26,7 @@ class Member:
 
     def compute(self):
         if self.done == self.fails_at:
-            raise ValueError("enough")
+            raise self.error("enough")
         self._stage("compute")
 
     def exchange(self):
@@ -87,6 +88,15 @@ def test_what_goes_wrong_with_one_is_its_own_affair():
     assert "ValueError: enough" in failed
     assert isinstance(fine, Seconds)
     assert works[1][0].done == 10
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_who_wants_to_exit_has_failed(number):
+    works = [(Member("a", []), 10), (Member("b", []), 10)]
+    works[number] = (Member("c", [], fails_at=2, error=SystemExit), 10)
+    outcomes = interleave(works)
+    assert "SystemExit: enough" in outcomes[number]
+    assert isinstance(outcomes[1 - number], Seconds)
 
 
 def test_nothing_is_done_for_nobody():

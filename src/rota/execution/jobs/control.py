@@ -77,9 +77,9 @@ def control_jobs(
             backend = Journaled(machines, journal, JobWords(), BoardWitness(board, state))
             for _ in drive(policy, backend, state):
                 watch(board)
+            complete = not machines.goes_on(state)
         finally:
             crew.close()
-        complete = not state.active and machines.all_arrived
         journal.append(ENDED if complete else STOPPED, {}, machines.clock.now_s())
     return JobsOutcome(board, state.timeline(), complete, backend.replayed, time.perf_counter() - began)
 

@@ -19,7 +19,7 @@ class Flight:
     died: str = ""
     """Why a worker is gone."""
     blameless: bool = False
-    """Its node is gone."""
+    """The node is gone, or nobody knows whose fault it is."""
     answers: dict[int, Sliced] = field(default_factory=dict)
     awaited: set[int] = field(init=False)
 
@@ -40,10 +40,13 @@ class Flight:
         self.awaited.discard(slot)
 
     def lost(self, slot: int, why: str = "") -> None:
-        """The worker of a slot is gone, or the whole node if nothing is said about why."""
+        """The worker of a slot is gone, or the whole node if nothing is said about why.
+
+        Of several jobs that shared a worker any may have ended it, so none is blamed.
+        """
         self.awaited.discard(slot)
         self.died = self.died or why
-        self.blameless = self.blameless or not why
+        self.blameless = self.blameless or not why or len(self.shares) > 1
 
     def land(self, at_s: float) -> Landed:
         """What came of it, once nobody is awaited any more."""

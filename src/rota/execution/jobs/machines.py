@@ -71,6 +71,8 @@ class JobMachines:
         """Slots whose node is gone."""
         self._nodes: list[NodeCame | NodeWent] = []
         """What has happened to nodes since the last instant."""
+        self._alone: set[int] = set()
+        """Jobs that were together when a worker died: each has a slice of its own first."""
         self._stopping = False
 
     # ── what the journal says ───────────────────────────────────────────────────────────────────────────────
@@ -92,11 +94,11 @@ class JobMachines:
         self._checkpoints.prune_all_but(self._ledger.used())
         self._ledger.unused.clear()
         self._left = {job for job, stands in enumerate(self._ledger.jobs) if stands.newest or stands.over}
-        self._nodes = _changes(set(self._workers.nodes()), state)
-        gone = [each.node for each in self._nodes if isinstance(each, NodeWent)]
-        self._away = {slot for node in gone for slot in self._slots_of(node)}
+        there = set(self._workers.nodes())
+        self._nodes = _changes(there, state)
+        self._away = {slot for slot, node in enumerate(self._venture.nodes) if node not in there}
         self.clock.go_on_from(max(state.now_s, self.since_s))  # it took a while until workers were there
-        while state.active or not self.all_arrived or self._resides():
+        while self.goes_on(state):
             if instant := self._happened(state):
                 self.recall(instant)
                 yield instant
@@ -109,8 +111,12 @@ class JobMachines:
         self._ledger.unused.clear()
         shutil.rmtree(self._meetings, ignore_errors=True)
 
+    def goes_on(self, state: State) -> bool:
+        """Whether something is left to do."""
+        return bool(state.active) or not self._all_arrived or self._resides()
+
     @property
-    def all_arrived(self) -> bool:
+    def _all_arrived(self) -> bool:
         return self._arrived == len(self._venture.ids)
 
     def perform(self, decisions: Decisions, state: State) -> None:
@@ -145,7 +151,8 @@ class JobMachines:
         """To workers, until something else is due."""
         self._stopping = self._stopping or self._asked_to_stop()
         due_s = math.inf if self._stopping else min(self._arrival_s(), self._wake_s) - self.clock.now_s()
-        if due_s == math.inf and not self._flights and not self._stopping and state.nodes[UP].all():
+        idle = due_s == math.inf and not self._flights and not self._stopping
+        if idle and state.active and state.nodes[UP].all():
             raise Stuck(
                 f"at {state.now_s:g} s nothing runs and nothing will happen, but {state.active} jobs wait"
             )
@@ -154,7 +161,7 @@ class JobMachines:
 
     def _arrival_s(self) -> float:
         """Of the next job."""
-        return math.inf if self.all_arrived else self._venture.submit_s[self._arrived]
+        return math.inf if self._all_arrived else self._venture.submit_s[self._arrived]
 
     def _take_in(self, message: Message) -> None:
         match message:
@@ -175,8 +182,7 @@ class JobMachines:
                 self._nodes.append(message)
 
     def _slots_of(self, node: int) -> list[int]:
-        nodes = self._venture.cluster.slot_nodes()
-        return [self._venture.places[slot] for slot in np.flatnonzero(nodes == node).tolist()]
+        return [slot for slot, at in enumerate(self._venture.nodes) if at == node]
 
     def _lose(self, slot: int, why: str = "") -> None:
         """A worker is gone, and with it what it was at; whoever meets with it has to meet anew."""
@@ -197,11 +203,20 @@ class JobMachines:
         busy = {job for flight in self._flights.values() for job in flight.jobs}
         for unit in self._units:
             slots = tuple(self._venture.places[slot] for slot in unit.slots)
-            jobs = tuple(job for job in unit.jobs if not self._ledger.jobs[job].over)
+            jobs = self._next_of(unit)
             if jobs and not busy & set(jobs) and not set(slots) & set(self._flights):
                 self._send(jobs, slots, unit.pace_s)
         if self._resides() and len(self._venture.ids) not in busy:
             self._send_resident()
+
+    def _next_of(self, unit: Unit) -> tuple[int, ...]:
+        """Its jobs that are not over; but only one of them while it is not known who ends workers."""
+        jobs = tuple(job for job in unit.jobs if not self._ledger.jobs[job].over)
+        suspects = tuple(job for job in jobs if job in self._alone)
+        if suspects and len(jobs) > 1:
+            self._left |= set(jobs)  # the others stand still
+            return suspects[:1]
+        return jobs
 
     def _resides(self) -> bool:
         """Whether the resident is there, and goes on."""
@@ -214,7 +229,7 @@ class JobMachines:
         """It is lent the slots that no plan asks for, until its slice is over."""
         resident, number = self._venture.resident, len(self._venture.ids)
         assert resident is not None
-        if set(resident.home) & set(self._flights):
+        if set(resident.home) & (self._away | set(self._flights)):
             return
         wanted = {self._venture.places[slot] for unit in self._units for slot in unit.slots}
         free = [slot for slot in self._venture.places if slot not in wanted and slot not in self._flights]
@@ -269,8 +284,16 @@ class JobMachines:
         if any(part.why for part in landed.parts):
             for job in flight.jobs:
                 self._last.pop(job, None)
+        self._suspect(flight, landed)
         self._measure(flight, landed)
         self._tell(landed)
+
+    def _suspect(self, flight: Flight, landed: Landed) -> None:
+        """Those whose worker died while it was at several; no longer one that went well alone."""
+        if len(flight.jobs) > 1 and flight.died:
+            self._alone |= set(flight.jobs)
+        elif len(flight.jobs) == 1 and not landed.parts[0].why:
+            self._alone -= set(flight.jobs)
 
     def _measure(self, flight: Flight, landed: Landed) -> None:
         """How long an iteration of this unit takes."""

@@ -43,7 +43,7 @@ class Turns:
 
 
 def interleave(works: Sequence[tuple[Working, int]]) -> list[Outcome]:
-    """So many iterations of each. What goes wrong with one is its own affair."""
+    """So many iterations of each. What goes wrong with one is its own affair, also if it wants to exit."""
     if not works:
         return []
     turns = Turns(len(works))
@@ -52,7 +52,7 @@ def interleave(works: Sequence[tuple[Working, int]]) -> list[Outcome]:
     def member(number: int) -> None:
         try:
             outcomes[number] = _iterate(*works[number], turns, number)
-        except Exception:
+        except BaseException:
             outcomes[number] = traceback.format_exc()
         finally:
             turns.note(number, float("inf"))

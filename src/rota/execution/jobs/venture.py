@@ -42,6 +42,8 @@ class Venture:
     cluster: Cluster
     places: Sequence[int]
     """Slot of the cluster → slot of the workers."""
+    nodes: Sequence[int]
+    """Slot of the workers → its node; those of a resident have one, too."""
     slice_s: float = 0.25
     """About how long a unit goes on before it can be given something else to do."""
     attempts: int = 3

@@ -99,7 +99,7 @@ class Landed(NamedTuple):
     slots: tuple[int, ...]
     parts: tuple[Part, ...]
     blameless: bool = False
-    """A node was lost: whatever failed is nobody's fault."""
+    """A node was lost, or a worker at several jobs has died: whatever failed is nobody's fault."""
     fresh: bool = False
     """Somebody in it had just started or moved."""
 

@@ -1,0 +1,179 @@
+"""The backend for jobs, with workers that say what the test wants; time passes only while they are asked."""
+
+import pytest
+
+from rota.core.cluster import Cluster, Node
+from rota.execution.clock import RunClock
+from rota.execution.jobs.reading import read_board
+from rota.execution.jobs.slices import Seconds, Sliced, Took
+from rota.execution.workers import Answered, Died, NodeCame, NodeWent
+
+KINDS = {"job": {"compute_s": 0.01}, "resident": {"compute_s": 0.01}}
+TURN_S = 0.02
+LIMIT_S = 60.0
+"""By then all is over, unless somebody waits for what never comes."""
+
+
+class Scripted:
+    """An engine, and its workers: all orders are done when it is asked, unless the script says otherwise."""
+
+    def __init__(self, script=(), nodes=(0,)):
+        self.script, self.there, self.orders, self.sent, self.now_s = list(script), list(nodes), [], [], 0.0
+
+    def fleet(self):
+        return None
+
+    def workers(self, fleet, assignment):
+        return self
+
+    def nodes(self):
+        return self.there
+
+    def send(self, slot, order):
+        self.orders.append((slot, order))
+        self.sent.append((slot, tuple(share.order.make.trial for share in order.shares)))
+
+    def wait(self, timeout_s):
+        self.now_s += TURN_S
+        assert self.now_s < LIMIT_S, f"nothing ends; {self.orders} are under way"
+        return (self.script.pop(0) if self.script else type(self).all_done)(self)
+
+    def all_done(self):
+        return [self.answered() for _ in range(len(self.orders))]
+
+    def answered(self, why=""):
+        slot, order = self.orders.pop(0)
+        makes = [share.order.make for share in order.shares]
+        parts = [Took(make.digest, Seconds(compute_s=0.01 * make.steps), 1.0, why) for make in makes]
+        return Answered(slot, Sliced(tuple(parts)))
+
+    def lose(self, node, *slots):
+        """A node with these slots goes; whoever trained together with one of them says that it could not."""
+        self.orders = [(slot, order) for slot, order in self.orders if slot not in slots]
+        return [NodeWent(node), *(self.answered("the exchange broke") for _ in range(len(self.orders)))]
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def conduct(on_engine, monkeypatch):
+    """Runs jobs on scripted workers and by their clock; the same folder each time."""
+
+    def run(few, workers, **more):
+        monkeypatch.setattr("rota.execution.jobs.machines.RunClock", lambda: RunClock(lambda: workers.now_s))
+        return on_engine(few, workers, **more)
+
+    return run
+
+
+@pytest.fixture
+def spread(few):
+    """A resident at home in slot 0; slot 1 is on its node, slot 2 on another one."""
+
+    class Spread(few):
+        cluster = Cluster((Node(1, kind="cpu"), Node(1, kind="cpu")))
+
+    return lambda *jobs, until_s=2.0: Spread(jobs, slots=3, kinds=KINDS, resident=("resident", until_s))
+
+
+def test_when_the_home_of_a_resident_goes_what_it_was_lent_is_free_and_it_is_back_when_that_comes(
+    conduct, spread
+):
+    went, came = [], []
+
+    def leave(self):
+        assert {slot for slot, jobs in self.sent if jobs == (1,)} == {0, 2}
+        messages = self.lose(0, 0, 1)
+        went.append(len(self.sent))
+        return messages
+
+    def come(self):
+        came.append(len(self.sent))
+        return [NodeCame(0), *self.all_done()]
+
+    workers = Scripted([leave, *[Scripted.all_done] * 30, come], nodes=(0, 1))
+    outcome = conduct(spread(("job", 1, 40, 0.0)), workers)
+    assert outcome.complete
+    assert (outcome.board.jobs[0].status, outcome.board.jobs[0].failures) == ("finished", 0)
+    assert outcome.board.resident.failures == 0
+    assert set(workers.sent[went[0] : came[0]]) == {(2, (0,))}
+    assert (0, (1,)) in workers.sent[came[0] :]
+
+
+def test_a_resident_waits_for_its_home_when_a_run_goes_on_without_it(conduct, spread):
+    asked = spread(("job", 1, 40, 0.0))
+    finished = []
+    stopped = conduct(asked, Scripted(nodes=(0, 1)), asked_to_stop=lambda: True)
+    assert not stopped.complete
+    workers = Scripted(nodes=(1,))
+    outcome = conduct(asked, workers, watch=lambda board: finished.append(board.jobs[0].status))
+    assert outcome.complete
+    assert finished[-1] == "finished"
+    assert {slot for slot, _ in workers.sent} == {2}
+
+
+def test_slots_of_a_node_that_was_gone_and_still_is_are_not_lent(conduct, spread):
+    asked = spread(("job", 1, 400, 0.0), until_s=8.0)
+    first = Scripted([lambda self: self.lose(1, 2)], nodes=(0, 1))
+    lost = []
+    stopped = conduct(asked, first, watch=lambda board: lost.append(0), asked_to_stop=lambda: len(lost) > 5)
+    assert not stopped.complete
+    workers = Scripted(nodes=(0,))
+    assert conduct(asked, workers).complete
+    assert {slot for slot, _ in workers.sent} == {0, 1}
+
+
+def test_a_run_is_not_over_while_its_resident_has_time_left(conduct, few, journal):
+    asked = few((("job", 1, 20, 0.0),), kinds=KINDS, resident=("resident", 4.0))
+    seen = []
+    stopped = conduct(
+        asked,
+        Scripted(),
+        watch=lambda board: seen.append(board.jobs[0].status),
+        asked_to_stop=lambda: "finished" in seen,
+    )
+    assert seen[-1] == "finished"
+    assert not stopped.complete
+    assert read_board(journal)[1] == "stopped"
+    outcome = conduct(asked, Scripted())
+    assert outcome.complete
+    assert outcome.board.resident.done > stopped.board.resident.done
+
+
+def test_who_ends_a_worker_is_found_out_and_the_others_of_its_group_are_not_given_up(conduct, few):
+    kinds = {
+        "fetches": {"fetch_s": 0.01, "compute_s": 0.001},
+        "computes": {"fetch_s": 0.001, "compute_s": 0.01},
+    }
+    jobs = (("fetches", 1, 40, 0.0), ("computes", 1, 40, 0.0))
+
+    class Deadly(Scripted):
+        def all_done(self):
+            if any(share.order.make.trial == 0 for _, order in self.orders for share in order.shares):
+                self.orders.clear()
+                return [Died(0, "killed")]
+            return super().all_done()
+
+    workers = Deadly()
+    deadly, fine = conduct(few(jobs, slots=1, kinds=kinds, scheduler="muri-s"), workers).board.jobs
+    assert (deadly.status, deadly.failures, deadly.why) == ("failed", 3, "killed")
+    assert (fine.status, fine.failures, fine.done) == ("finished", 0, 40)
+    assert [jobs for _, jobs in workers.sent[:5]] == [(0, 1), (0,), (0,), (0,), (1,)]
+
+
+def test_jobs_that_go_well_alone_are_together_again(conduct, few):
+    kinds = {
+        "fetches": {"fetch_s": 0.01, "compute_s": 0.001},
+        "computes": {"fetch_s": 0.001, "compute_s": 0.01},
+    }
+    jobs = (("fetches", 1, 40, 0.0), ("computes", 1, 40, 0.0))
+
+    def die(self):
+        self.orders.clear()
+        return [Died(0, "killed")]
+
+    workers = Scripted([die])
+    outcome = conduct(few(jobs, slots=1, kinds=kinds, scheduler="muri-s"), workers)
+    assert [(line.status, line.failures) for line in outcome.board.jobs] == [("finished", 0)] * 2
+    assert [jobs for _, jobs in workers.sent[:4]] == [(0, 1), (0,), (1,), (0, 1)]
