@@ -2,24 +2,39 @@
 
 import os
 import signal
+import time
+from pathlib import Path
 
 import pytest
 
 from rota.execution.answers import parse_answer
 from rota.execution.engine import Assignment
+from rota.execution.local import Place, _environment
 from rota.execution.local_config import LocalConfig, LocalSlotConfig
 from rota.execution.orders import Done, Order, Undone, answer_line, made, parse_order
 from rota.execution.workers import Answered, Died
 
 
 @pytest.fixture
-def workers(books):
-    """Two, for trials that do nothing."""
+def hire(books):
+    """Two workers; ended after the test."""
     books.make()
     config = LocalConfig((LocalSlotConfig(count=2, cores=0),))
-    found = config.workers(config.fleet(), Assignment("rota.execution.idle:idle", {}, 0, books))
-    yield found
-    found.close()
+    hired = []
+
+    def make(trial):
+        hired.append(config.workers(config.fleet(), Assignment(trial, {}, 0, books)))
+        return hired[-1]
+
+    yield make
+    for each in hired:
+        each.close()
+
+
+@pytest.fixture
+def workers(hire):
+    """For trials that do nothing."""
+    return hire("rota.execution.idle:idle")
 
 
 def order(trial, version, source=None, **more):
@@ -88,6 +103,54 @@ def test_after_closing_nobody_is_left(workers):
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+FORKS = """
+    import os, signal, time
+    from pathlib import Path
+    from rota.execution.idle import Idle
+
+    class Forks(Idle):
+        def train(self, steps, hyper, changes):
+            child = os.fork()
+            if not child:
+                time.sleep(600)
+                os._exit(0)
+            Path(__file__).with_name("child").write_text(str(child))
+            if hyper["dies"]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            super().train(steps, hyper, changes)
+
+    def make(settings, seed):
+        return Forks(0.0)
+"""
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_whoever_a_worker_has_started_ends_with_it_and_does_not_hide_that_it_died(
+    hire, trial_module, tmp_path, dies
+):
+    workers = hire(trial_module(FORKS))
+    workers.nodes()
+    workers.send(0, order(0, 1, dies=dies))
+    (message,) = heard(workers, 1)
+    assert isinstance(message, Died if dies else Answered)
+    if dies:
+        assert (message.slot, "SIGKILL" in message.why) == (0, True)
+    workers.close()
+    child = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat")
+    until_s = time.monotonic() + 100
+    while child.exists() and child.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until_s, "a child is left"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("said", "meant"), [(None, "lo"), ("eth1", "eth1")])
+def test_gangs_meet_on_the_loopback_unless_another_network_is_named(monkeypatch, said, meant):
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    if said:
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", said)
+    assert _environment(Place())["GLOO_SOCKET_IFNAME"] == meant
 
 
 @pytest.mark.parametrize("over", [None, (3, 4)])

@@ -15,7 +15,7 @@ from typing import Any
 from rota.core.errors import InputError
 from rota.core.population.fleet import Fleet
 from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.journal import NotWritten
+from rota.execution.logs import last_of, opened
 from rota.execution.trainable import check_name
 from rota.execution.worker import Hello
 from rota.execution.workers import Answered, Died, Message
@@ -25,8 +25,8 @@ STARTS = 3
 """How often in a row a worker may die before it is ready."""
 LINGER_S = 2.0
 WAKE_S = 0.2
-TAIL = 2000
-"""Characters of what a worker that died printed last."""
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+"""The environment of gangs that are on one machine: nothing listens beyond it, whatever its name means."""
 
 
 class CannotStart(InputError):
@@ -71,7 +71,7 @@ class LocalWorkers:
         messages: list[Message] = []
         for key, _ in self._selector.select(timeout_s):
             messages += self._hear(key.data)
-        return messages
+        return messages + self._unheard()
 
     def close(self) -> None:
         for slot in list(self._running):
@@ -88,6 +88,14 @@ class LocalWorkers:
         self._running[slot] = process
         self._selector.register(process.answers, selectors.EVENT_READ, process)
         return process
+
+    def _unheard(self) -> list[Message]:
+        """Those that are gone without an end of their answers: whoever they forked has the pipe, too."""
+        gone = [process for process in self._running.values() if process.has_ended()]
+        if not gone:
+            return []
+        speaking = {key.fd for key, _ in self._selector.select(0)}  # what they said before is heard first
+        return [self._died(process) for process in gone if process.answers not in speaking]
 
     def _hear(self, process: "_Process") -> list[Message]:
         lines = process.heard()
@@ -133,7 +141,7 @@ class _Process:
         self.answers, theirs = os.pipe()
         command = [sys.executable, "-m", "rota.execution.worker", str(theirs), str(os.getpid()), trial]
         try:
-            printed = _opened(log)
+            printed = opened(log)
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=printed, stderr=printed, pass_fds=[theirs],
                 env=environment, start_new_session=True,
@@ -165,9 +173,10 @@ class _Process:
         """How it ended, and what it printed before that."""
         code = self._process.returncode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        with suppress(OSError):
-            return f"the worker died ({how}): {self._log.read_text('utf-8', 'replace')[-TAIL:]}"
-        return f"the worker died ({how})"
+        return f"the worker died ({how}): {last_of(self._log)}"
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def linger(self) -> None:
         """Let it end by itself, so that it is known how it did."""
@@ -175,25 +184,19 @@ class _Process:
             self._process.wait(LINGER_S)
 
     def end(self) -> None:
-        """At once, if it has not ended yet."""
+        """At once, if it has not ended yet, and with it whatever it has started."""
         assert self._process.stdin is not None
-        self._process.kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         with suppress(OSError):
             self._process.stdin.close()
         os.close(self.answers)
 
 
-def _opened(log: Path) -> int:
-    try:
-        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError as error:
-        raise NotWritten(f"{log}: cannot be written ({error.strerror}); make room, then try again") from None
-
-
 def _environment(place: Place) -> dict[str, str]:
     """Of a worker: it sees one GPU, or none, and computes with as many threads as it has cores."""
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": place.gpu}
+    environment = {**LOOPBACK, **os.environ, "CUDA_VISIBLE_DEVICES": place.gpu}
     if place.cores:
         environment["OMP_NUM_THREADS"] = str(len(place.cores))
     return environment

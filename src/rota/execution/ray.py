@@ -10,7 +10,8 @@ from typing import Any
 
 from rota.core.population.fleet import Fleet
 from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.local import STARTS, TAIL, CannotStart
+from rota.execution.local import STARTS, CannotStart
+from rota.execution.logs import TAIL, last_of
 from rota.execution.ray_actor import SlotActor
 from rota.execution.ray_cluster import RayCluster, RayNode
 from rota.execution.ray_store import StoreActor
@@ -97,8 +98,6 @@ class RayWorkers:
         return sorted(self._placed)
 
     def send(self, slot: int, order: AnyOrder) -> None:
-        if self._ray is None:
-            self._contact(time.monotonic() + self._wait_s)
         if self._node_of(slot) in self._placed:  # else it is known, or will be, that the node is gone
             actor = self._actors.get(slot) or self._start(slot)
             actor.say(order.line())
@@ -273,9 +272,7 @@ class _Actor:
         self.calls.append(self.handle.carry_out.remote(line))
 
     def last_words(self) -> str:
-        with suppress(OSError):
-            return self._log.read_text("utf-8", "replace")[-TAIL:]
-        return ""
+        return last_of(self._log)
 
 
 def _brief(why: object) -> str:

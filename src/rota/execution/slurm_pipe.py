@@ -8,13 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rota.execution.journal import NotWritten
+from rota.execution.logs import last_of, opened
 
 CHUNK = 1 << 16
 PATIENCE_S = {signal.SIGTERM: 1.0, signal.SIGKILL: 10.0}
 """For how long a command that was told to end may take before it gets this."""
-TAIL = 2000
-"""Characters of what it printed last."""
 
 
 class Pipe:
@@ -22,7 +20,7 @@ class Pipe:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._log, self._rest = log, b""
-        printed = _opened(log)
+        printed = opened(log)
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=printed,
@@ -57,9 +55,7 @@ class Pipe:
 
     def last_words(self) -> str:
         """What it printed at last. How it exited says nothing: an srun whose node failed exits with 0."""
-        with suppress(OSError):
-            return self._log.read_text("utf-8", "replace")[-TAIL:].strip()
-        return ""
+        return last_of(self._log).strip()
 
     def hang_up(self) -> None:
         """Tell it that there will be no more: workers end then, and jobs."""
@@ -105,10 +101,3 @@ class Hold:
 
     node: int
     pipe: Pipe
-
-
-def _opened(log: Path) -> int:
-    try:
-        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError as error:
-        raise NotWritten(f"{log}: cannot be written ({error.strerror}); make room, then try again") from None

@@ -8,6 +8,7 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Any
 
 from rota.execution.journal import Entry, Journal, Line
+from rota.execution.logs import last_of
 from rota.sweeps.asha import Rungs
 from rota.sweeps.processes import Team
 from rota.sweeps.record import ENDED, LOGGED, STARTED, Record
@@ -124,7 +125,7 @@ class Controller:
         codes = self._teams[number].last_codes()
         output = self._output(number)
         files = [output, *sorted(output.parent.glob(f"{output.stem}.*{output.suffix}"))]
-        texts = [file.read_text("utf-8", errors="replace")[-TAIL:] for file in files]
+        texts = [last_of(file, TAIL) for file in files]
         said = ", ".join("still running" if code is None else str(code) for code in codes)
         return "\n".join([f"ended without a result; exit code: {said}", *filter(None, texts)])
 
