@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -41,6 +42,25 @@ def test_what_json_has_no_form_for_comes_back_from_the_list():
     assert things == [Path("a"), math.sin, Path]
     plain = json.loads(json.dumps(to_plain(value, things)))
     assert from_plain(plain, things) == value
+
+
+class Betas(NamedTuple):
+    first: float
+    make: object
+
+
+class Layers(list):
+    pass
+
+
+@pytest.mark.parametrize("value", [Betas(0.9, math.sin), Layers([64, 32])])
+def test_a_tuple_or_list_of_a_kind_of_its_own_comes_back_as_it_was(value):
+    cfg = {"x": [value, 1]}
+    things = things_of(cfg)
+    assert things == [value]
+    found = from_plain(json.loads(json.dumps(to_plain(cfg, things))), things)
+    assert found == cfg
+    assert type(found["x"][0]) is type(value)
 
 
 def test_without_the_list_it_is_what_was_printed():

@@ -174,11 +174,14 @@ def test_what_is_given_to_srun_is_a_list_of_arguments():
         "--ntasks=4",
         "--kill-on-bad-exit=1",
         "--export=ALL",
+        "--mem=0",
         "--comment=a b",
         "-C",
         "fast",
     ]
-    assert srun(SlurmCfg(), {"SLURM_CPUS_PER_TASK": "4"})[-2:] == ["--exclusive", "--cpus-per-task=4"]
+    given = srun(SlurmCfg(), {"SLURM_CPUS_PER_TASK": "4"})
+    assert given[-3:] == ["--exclusive", "--cpus-per-task=4", "--mem=0"]
+    assert srun(SlurmCfg(args="--mem-per-cpu=1G"), {})[-2:] == ["--exclusive", "--mem-per-cpu=1G"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def things_of(value: Any) -> list[Any]:
 
 
 def _gather(value: Any, found: list[Any]) -> None:
-    if isinstance(value, list | tuple):
+    if type(value) in (list, tuple):  # one of a kind of its own is a thing
         for part in value:
             _gather(part, found)
     elif isinstance(value, Mapping):

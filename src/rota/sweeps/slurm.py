@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from rota.core.errors import ConfigError
 
+MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+"""Of which srun takes one."""
+
 
 @dataclass(frozen=True)
 class SlurmCfg:
@@ -53,4 +56,7 @@ def srun(cfg: SlurmCfg, environment: Mapping[str, str] = os.environ) -> list[str
         command.append("--exclusive")
     if cores := environment.get("SLURM_CPUS_PER_TASK"):
         command.append(f"--cpus-per-task={int(cores)}")  # which a step no longer has from its job
-    return [*command, *shlex.split(cfg.args)]
+    more = shlex.split(cfg.args)
+    if not any(word.partition("=")[0] in MEMORY for word in more):
+        command.append("--mem=0")  # all that the job has there: steps share it
+    return [*command, *more]

@@ -6,10 +6,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from rota.core.errors import InputError
 from rota.sweeps.errors import TrialPruned
 from rota.sweeps.inside import Connection, connect, rank
-from rota.sweeps.parcel import read
-from rota.sweeps.plain import from_plain
+from rota.sweeps.parcel import Parcel, read
+from rota.sweeps.plain import Printed, from_plain, things_of
 
 
 def main() -> int:
@@ -44,7 +45,7 @@ def _turn_output_to(file: Path) -> None:
 def _train(order: dict[str, Any]) -> dict[str, Any]:
     try:
         parcel = read(Path(order["train"]), order["sha256"])
-        parcel.train(from_plain(order["cfg"], parcel.things))
+        parcel.train(_cfg(order["cfg"], parcel))
     except TrialPruned:
         return {"ended": "pruned", "failure": None}
     except SystemExit as error:
@@ -54,6 +55,17 @@ def _train(order: dict[str, Any]) -> dict[str, Any]:
     except BaseException:
         return _failed()
     return {"ended": "completed", "failure": None}
+
+
+def _cfg(plain: Any, parcel: Parcel) -> Any:
+    """The configuration of the trial; what it says must be there."""
+    cfg = from_plain(plain, parcel.things)
+    absent = [thing for thing in things_of(cfg) if isinstance(thing, Printed)]
+    if absent:
+        raise InputError(
+            f"{absent[0]} was in the configuration when this trial was drawn, and is not now; put it back"
+        )
+    return cfg
 
 
 def _failed() -> dict[str, Any]:
