@@ -276,6 +276,25 @@ def test_a_job_that_is_over_is_not_there(outside):
 
 
 @pytest.mark.parametrize(
+    ("sinfo", "squeue", "there"),
+    [
+        ("echo mixed", "echo 17 RUNNING; echo 7 RUNNING", True),
+        ("echo mixed", "echo 17 RUNNING; echo 7 COMPLETING", False),
+        ("echo mixed", "true", False),
+        ("echo 'down*'", "echo 7 RUNNING", False),
+        ("echo mixed", "exit 1", True),  # it does not answer
+        ("exit 1", "exit 1", True),
+    ],
+)
+def test_a_node_is_gone_only_if_slurm_says_so(monkeypatch, tmp_path, sinfo, squeue, there):
+    for name, does in (("sinfo", sinfo), ("squeue", squeue)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert is_there(Place("7", "node1")) == there
+
+
+@pytest.mark.parametrize(
     ("node", "says"),
     [
         (SlurmNodeConfig(feature="purple"), "Invalid feature"),

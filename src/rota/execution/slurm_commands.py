@@ -129,7 +129,8 @@ def is_there(place: Place) -> bool:
     state = node.split("\n")[0]
     if state.endswith("*") or state.startswith(GONE):
         return False
-    return _asked("squeue", "--noheader", f"--jobs={place.job}", "--format=%T") == "RUNNING"
+    mine = _asked("squeue", "--me", "--noheader", "--format=%A %T")  # one that is over is no error then
+    return mine is None or f"{place.job} RUNNING" in mine.splitlines()
 
 
 def end_jobs(name: str) -> None:
