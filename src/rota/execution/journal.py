@@ -28,7 +28,7 @@ PATIENCE_S = 0.5
 TABLE = "CREATE TABLE IF NOT EXISTS entry (number INTEGER PRIMARY KEY, at_s REAL, kind TEXT, body TEXT)"
 INSERT = "INSERT INTO entry (at_s, kind, body) VALUES "
 ENCODE = json.JSONEncoder(separators=(",", ":")).encode
-SELECT = "SELECT number, at_s, kind, body FROM entry WHERE number > ? ORDER BY number"
+SELECT = "SELECT number, at_s, kind, body FROM entry ORDER BY number"
 
 
 class NotWritten(InputError):
@@ -74,13 +74,11 @@ class Journal:
         try:  # one statement is kept as a whole
             self._database.execute(INSERT + ",".join(["(?, ?, ?)"] * len(rows)), values)
         except sqlite3.OperationalError as error:
-            raise NotWritten(
-                f"{self.file}: cannot be written ({error}); make room, then go on with --resume"
-            ) from None
+            raise _not_written(self.file, error) from None
 
-    def read(self, after: int = 0) -> Iterator[Entry]:
-        """The entries after the given number, one by one."""
-        return _entries(self._database, self.file, after)
+    def read(self) -> Iterator[Entry]:
+        """The entries, one by one."""
+        return _entries(self._database, self.file)
 
     def close(self) -> None:
         """Let others have it."""
@@ -97,13 +95,13 @@ class Journal:
         self.close()
 
 
-def read_journal(file: Path, after: int = 0) -> Iterator[Entry]:
+def read_journal(file: Path) -> Iterator[Entry]:
     """The entries of a journal, whoever owns it; without owning it."""
     if not file.is_file():
         raise InputError(f"{file}: no such journal; name the folder of a run")
     with closing(_connected(f"{file.absolute().as_uri()}?mode=ro", file)) as database:
         if database.execute("PRAGMA user_version").fetchone()[0]:  # else it is about to be made
-            yield from _entries(database, file, after)
+            yield from _entries(database, file)
 
 
 def has_owner(file: Path) -> bool:
@@ -116,6 +114,8 @@ def has_owner(file: Path) -> bool:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError:
+        return False  # where there are no locks, nobody can write
     finally:
         os.close(lock)
     return False
@@ -144,6 +144,11 @@ def _own(file: Path) -> int:
                     f"{file}: another process runs this; wait for its end, or stop it with Ctrl-C"
                 ) from None
             time.sleep(0.01)
+        except OSError as error:
+            os.close(lock)
+            raise InputError(
+                f"{file}: cannot be locked ({error.strerror}); choose a folder on another file system"
+            ) from None
 
 
 def _opened(file: Path) -> sqlite3.Connection:
@@ -163,8 +168,17 @@ def _opened(file: Path) -> sqlite3.Connection:
         database.execute("COMMIT")
     except sqlite3.OperationalError as error:
         database.close()
-        raise NotWritten(f"{file}: cannot be written ({error}); make room, then try again") from None
+        raise _not_written(file, error) from None
     return database
+
+
+def _not_written(file: Path, error: sqlite3.OperationalError) -> NotWritten:
+    """What was kept is whole, so whoever wrote it can go on: a run or a sweep, each in its own way."""
+    no_room = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    fix = "make room" if no_room else "see to it that it can be"
+    return NotWritten(
+        f"{file}: cannot be written ({error}); {fix}, then go on with it (--resume, restore=True)"
+    )
 
 
 def _connected(address: str, file: Path) -> sqlite3.Connection:
@@ -183,9 +197,9 @@ def _connected(address: str, file: Path) -> sqlite3.Connection:
     return database
 
 
-def _entries(database: sqlite3.Connection, file: Path, after: int) -> Iterator[Entry]:
+def _entries(database: sqlite3.Connection, file: Path) -> Iterator[Entry]:
     try:
-        for number, at_s, kind, body in database.execute(SELECT, (after,)):
+        for number, at_s, kind, body in database.execute(SELECT):
             yield Entry(number, at_s, kind, json.loads(body))
     except (sqlite3.DatabaseError, ValueError) as error:
         raise InputError(f"{file}: cannot be read ({error}); the run cannot be resumed") from None
