@@ -34,7 +34,6 @@ class Record:
         self.trials: list[Trial] = []
         self.metric: str | None = None
         self.mode: str | None = None
-        self.logs = 0
         self._things = things
         self._copies: Counter[str] = Counter()
 
@@ -61,7 +60,6 @@ class Record:
         """The digest of the train function: for whoever checks it."""
 
     def _logged(self, at_s: float, body: dict[str, Any]) -> None:
-        self.logs += 1
         metrics = self.trials[body["trial"]].metrics
         for name, value in body["metrics"].items():
             metrics.setdefault(name, {})[body["iteration"]] = value

@@ -62,7 +62,7 @@ ODD = """
 
     class Site(IdleSite):
         def open(self, job, kind, rank, size, meeting):
-            return Odd(self._kinds[kind], rank)
+            return Odd(self._kinds[kind])
 
     def make(settings, seed):
         return Site(settings)
@@ -174,7 +174,7 @@ GATED = """
 
     class Site(IdleSite):
         def open(self, job, kind, rank, size, meeting):
-            return Gated(self._kinds[kind], rank)
+            return Gated(self._kinds[kind])
 
     def make(settings, seed):
         return Site(settings)

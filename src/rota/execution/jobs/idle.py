@@ -9,8 +9,8 @@ from typing import Any
 class IdleJob:
     """Waits so many seconds in each stage, and counts its iterations."""
 
-    def __init__(self, seconds: Mapping[str, Any], rank: int) -> None:
-        self._seconds, self._rank = seconds, rank
+    def __init__(self, seconds: Mapping[str, Any]) -> None:
+        self._seconds = seconds
         self.done = 0
 
     def load(self, content: bytes) -> None:
@@ -53,7 +53,7 @@ class IdleSite:
         self._kinds = kinds
 
     def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> IdleJob:
-        return IdleJob(self._kinds[kind], rank)
+        return IdleJob(self._kinds[kind])
 
 
 def idle_jobs(settings: Mapping[str, Any], seed: int) -> IdleSite:

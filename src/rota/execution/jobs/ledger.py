@@ -1,6 +1,5 @@
 """How far each job is, and which checkpoints there are: what follows from the slices that were done."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -45,7 +44,6 @@ class JobLedger:
     unused: list[Name] = field(default_factory=list)
     """Checkpoints that nobody needs any more."""
     jobs: list[Standing] = field(init=False)
-    _uses: Counter[Name] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.jobs = [Standing(count) for count in self.iterations]
