@@ -14,7 +14,7 @@ from rota.execution.controller import Undertaking, control
 from rota.execution.engine import Assignment
 from rota.execution.folder import Books
 from rota.execution.local import CannotStart
-from rota.execution.orders import Order, made
+from rota.execution.orders import Order, Undone, made
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.execution.workers import Answered, Died
 from rota.policies.allocation.fifo import Fifo
@@ -115,6 +115,17 @@ def test_checkpoints_go_through_the_store_where_the_folder_is_not_shared(hire, b
     assert (remade.answer.metric, remade.answer.again) == (10.0, False)
     assert books.checkpoints.read(late.make).content == b'{"had": 10.0}'
     assert not list(books.logs.iterdir())
+
+
+def test_a_store_that_is_gone_is_no_trials_fault(hire):
+    workers = hire(RaySlotConfig(node="fast"), shared=False)
+    workers.nodes()
+    workers._ray.kill(workers._store)
+    workers.send(0, order(0, 1))
+    (answered,) = heard(workers, 1)
+    assert isinstance(answered.answer, Undone)
+    assert answered.answer.no_room
+    assert "the store of checkpoints does not answer" in answered.answer.why
 
 
 def test_a_node_that_does_not_see_the_folder_says_so(hire, books):

@@ -1,6 +1,7 @@
 """Real networks as jobs: exact checkpoints, gangs that share a batch, storage as slow as it is said to be."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -91,12 +92,20 @@ def test_members_of_a_gang_share_a_batch_and_have_one_network(tmp_path):
             [sys.executable, "-c", MEMBER, str(rank), str(tmp_path / "meeting"), kinds],
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
         )
         for rank in range(2)
     ]
     one, other = (process.communicate(timeout=240)[0] for process in members)
     assert one == other
     assert one.split()[1] == str(5 * 64 // 2)
+
+
+def test_members_of_a_gang_may_be_on_several_machines(monkeypatch):
+    """On which of their networks they meet is for whoever starts them to say."""
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    networks({}, 0)
+    assert "GLOO_SOCKET_IFNAME" not in os.environ
 
 
 def test_a_batch_that_cannot_be_shared_is_refused():

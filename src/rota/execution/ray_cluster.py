@@ -16,6 +16,7 @@ from threading import current_thread, main_thread
 from typing import Any
 
 from rota.core.errors import InputError
+from rota.execution.local import LOOPBACK
 
 STORE_BYTES = 100_000_000
 """Of a cluster of our own: nothing but orders and answers goes through it."""
@@ -26,7 +27,10 @@ ALONE = {
 }
 """The environment of a cluster of our own: nobody else gets in."""
 TOKEN = "RAY_AUTH_TOKEN_PATH"
-HOW = f"look whether it runs (ray status), and whether {TOKEN} names the file with its token"
+PREFIX = "rota-ray-"
+"""By which folders of clusters of our own are known."""
+HANDED_ON = ("PYTHONPATH", "GLOO_SOCKET_IFNAME")
+"""Of this process's environment: workers find what it finds, and gangs meet where it says."""
 
 
 class NoCluster(InputError):
@@ -79,9 +83,8 @@ class RayCluster:
 
     def _arguments(self) -> dict[str, Any]:
         common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        path = os.environ.get("PYTHONPATH")
-        if path:  # workers find what this process finds
-            common["runtime_env"] = {"env_vars": {"PYTHONPATH": path}}
+        if environment := self._environment():
+            common["runtime_env"] = {"env_vars": environment}
         if self.address:
             return {"address": self.address, **common}
         assert self._folder is not None
@@ -94,6 +97,11 @@ class RayCluster:
             "_temp_dir": str(self._folder / "ray"),
             **common,
         }
+
+    def _environment(self) -> dict[str, str]:
+        """Of workers; gangs of a cluster of our own stay on this machine."""
+        told = {name: os.environ[name] for name in HANDED_ON if os.environ.get(name)}
+        return told if self.address else LOOPBACK | told
 
     def nodes(self) -> list[RayNode]:
         """Those that are alive, in the order of their names."""
@@ -117,7 +125,7 @@ class RayCluster:
     def _prepare(self) -> None:
         """A folder with a short name, as paths of sockets must be; only its owner can enter."""
         self._remove_link()
-        self._folder = Path(tempfile.mkdtemp(prefix="rota-ray-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         token = self._folder / "token"
         with os.fdopen(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
             stream.write(_token())
@@ -132,9 +140,11 @@ class RayCluster:
             self._remove_link()
 
     def _remove_link(self) -> None:
-        """And what it points at: left by a controller that was killed."""
+        """And what it points at, if we made that: left by a controller that was killed."""
         if self.link is not None and self.link.is_symlink():
-            shutil.rmtree(self.link.readlink(), ignore_errors=True)
+            left = self.link.readlink()
+            if left.parent == Path(tempfile.gettempdir()) and left.name.startswith(PREFIX):
+                shutil.rmtree(left, ignore_errors=True)
             self.link.unlink()
 
 

@@ -39,16 +39,28 @@ class FarCheckpoints:
     def __init__(self, store: Any) -> None:
         import ray
 
-        self._store, self._get = store, ray.get
+        self._store, self._ray = store, ray
 
     def read(self, which: Made) -> Kept:
-        found = self._get(self._store.read.remote(tuple(which)))
+        found = self._asked(self._store.read, tuple(which))
         if isinstance(found, str):
             raise Damaged(found)
         answer, content = found
         return Kept(done(answer), content)
 
     def write(self, answer: Done, which: Made, content: bytes, over: tuple[int, int] | None = None) -> None:
-        why = self._get(self._store.write.remote(answer.record(), tuple(which), content, over))
+        why = self._asked(self._store.write, answer.record(), tuple(which), content, over)
         if why:
             raise NotWritten(why)
+
+    def _asked(self, method: Any, *arguments: Any) -> Any:
+        """What the store answers. That it is gone has nothing to do with a trial."""
+        try:
+            return self._ray.get(method.remote(*arguments))
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError as error:
+            said = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise NotWritten(
+                f"the store of checkpoints does not answer ({said}); see how its node is"
+            ) from None

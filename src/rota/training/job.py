@@ -17,7 +17,7 @@ from rota.core.errors import ConfigError
 from rota.core.sight import Adaptation
 from rota.training.adaptive import AdaptiveJob, AdaptiveKind
 from rota.training.device import device, synchronise
-from rota.training.exchange import Gang, Members, meet, stay_on_this_machine
+from rota.training.exchange import Gang, Members, meet
 from rota.training.recorder.stages import Iterations
 from rota.training.setup import Setup
 from rota.training.task import Task
@@ -125,7 +125,6 @@ class Networks:
         self._met: dict[str, Members] = {}
         self._tasks: dict[tuple[str, int], Task] = {}
         """Those that all jobs of a kind can share: they remember nothing."""
-        stay_on_this_machine()
         torch.set_num_threads(max((kind.setup.threads or 1 for kind in kinds.values()), default=1))
         for kind in kinds:
             self._warm_up(kind)

@@ -9,6 +9,7 @@ from rota.execution.jobs.hand import KEPT, Hand
 from rota.execution.jobs.idle import IdleSite
 from rota.execution.jobs.ledger import JobLedger
 from rota.execution.jobs.slices import Share, Slice, parse_slice, sliced
+from rota.execution.journal import NotWritten
 
 
 class Site(IdleSite):
@@ -125,6 +126,15 @@ def test_only_a_few_jobs_stay_in_memory(hand, ledger, site):
     for job in (KEPT, 0):
         hand.carry_out(Slice((share(ledger, job),)))
     assert site.opened == [*range(KEPT + 1), 0]
+
+
+def test_a_store_that_is_gone_is_nobodys_fault(site, ledger):
+    class Gone:
+        def read(self, which):
+            raise NotWritten("the store does not answer")
+
+    (part,) = Hand(site, Gone()).carry_out(Slice((share(ledger, 0),))).parts
+    assert (part.no_room, part.why) == (True, "the store does not answer")
 
 
 def test_no_room_is_nobodys_fault(hand, ledger, store):

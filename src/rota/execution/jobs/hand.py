@@ -73,6 +73,8 @@ class Hand:
             if begun.took is None:
                 begun.held = self._be_source(share)
                 begun.held.work.tell(share.room, share.at_s)
+        except NotWritten as error:
+            begun.took = self._without_room(share.order.make, error)
         except Exception:
             begun.took = self._failed(share.order.make, traceback.format_exc())
         begun.restore_s = perf_counter() - began
@@ -127,12 +129,16 @@ class Hand:
                 done = Done(begun.make.digest, metric, spent)
                 self._store.write(done, begun.make, held.work.save(), begun.share.order.over)
         except NotWritten as error:
-            return Took(begun.make.digest, why=str(error), no_room=True)
+            return self._without_room(begun.make, error)
         except Exception:
             return self._failed(begun.make, traceback.format_exc())
         held.holds = begun.make.digest
         seconds = outcome._replace(restore_s=begun.restore_s, save_s=perf_counter() - began)
         return Took(begun.make.digest, seconds, metric, notes=notes)
+
+    def _without_room(self, make: Made, error: NotWritten) -> Took:
+        self._held.pop(make.trial, None)
+        return Took(make.digest, why=str(error), no_room=True)
 
     def _failed(self, make: Made, why: str) -> Took:
         self._held.pop(make.trial, None)
