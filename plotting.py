@@ -42,4 +42,5 @@ if __name__ == "__main__":
 
     here = Path(os.path.relpath(ROOT))
     plot.RUNS, plot.OUT = here / "results", here / "plots"  # of this checkout, wherever the user is
-    sys.exit(main(["plot", *sys.argv[1:]]))
+    words = sys.argv[1:]
+    sys.exit(main(["plot", *words, *(() if "--quick" in words or "--svg" in words else ("--svg",))]))

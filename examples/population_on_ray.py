@@ -46,7 +46,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         config, run = Path(folder) / "population.toml", Path(folder) / "run"
         config.write_text(CONFIG)
-        code = rota(["run", str(config), "--out", str(run)])
+        if code := rota(["run", str(config), "--out", str(run)]):
+            return code
         found = json.loads((run / "result.json").read_text())
     print(
         f"\n{found['reports']} reports, {found['clones']} clones, {found['wall_s']:.1f} s once actors were up"
@@ -54,7 +55,7 @@ def main():
     print(f"\n{'trial':>5}{'learning rate in the end':>26}{'right at best':>15}")
     for trial in sorted(found["trials"], key=lambda trial: -trial["best_metric"]):
         print(f"{trial['id']:5}{trial['hyper']['lr']:26.4f}{trial['best_metric']:15.1%}")
-    return code
+    return 0
 
 
 if __name__ == "__main__":

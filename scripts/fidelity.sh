@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# How faithful is a simulation? For each workload: records on this machine what it costs, runs it for real, simulates
-# the same from the recordings, and compares the two timelines.
+# How faithful is a simulation? For each workload: records on this machine what it costs, simulates it from the
+# recordings, runs it for real, and compares the two timelines.
 #
 #     bash scripts/fidelity.sh [WORKLOAD…] [--quick] [--reuse] [--out DIR]
 #
 # Workloads: population (20 trials that evolve, on two cores: four minutes); srtf and tiresias (30 jobs of three kinds
-# under schedulers that were not used while other jobs were recorded, under fifo: two minutes each). Recordings, runs and numbers go to
-# results/fidelity, figures to plots/fidelity; what was there is made anew, except for recordings with --reuse. Exits
-# with 1 if a makespan is off by more than 5 % or a mean JCT by more than 8 %. --quick is for trying it out: too short
-# to say anything, so nothing is asked of it. Leave the machine alone meanwhile.
+# under schedulers that were not used while other jobs were recorded, under fifo: two minutes each). Recordings, runs
+# and numbers go to results/fidelity, figures to plots/fidelity; what was there is made anew, except for recordings with
+# --reuse, and a folder with anything else in it is refused. Exits with 1 if a makespan is off by more than 5 % or a mean
+# JCT by more than 8 %. --quick is for trying it out: too short to say anything, so nothing is asked of it. Leave the
+# machine alone meanwhile.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -49,6 +50,15 @@ configs="${here}config/fidelity"
 failed=""
 
 rota() { "$python" -P -m rota "$@"; }
+
+# Makes the folder ours, unless it is somebody else's.
+mark="$out/.fidelity"
+if [[ -d $out && ! -e $mark && -n $(ls -A "$out") ]]; then
+    echo "fidelity.sh: --out $out: has something else in it; give a new folder" >&2
+    exit 2
+fi
+mkdir -p "$out"
+touch "$mark"
 
 # Takes a folder of ours away: what is in it is made anew.
 clear_away() { rm -rf -- "$1"; }

@@ -2,7 +2,7 @@
 # Learns every family of agents from the shipped recordings, and the one that places trials, on random slots in the
 # simulator; scripts/evaluate.sh then says how good they are.
 #
-#     bash scripts/learn.sh [CONFIG…] [--quick | --full] [--out FOLDER] [--set key=value] …
+#     bash scripts/learn.sh [CONFIG…] [--quick | --full] [--out FOLDER] [--set key=value] [--recordings PATH…] …
 #
 # Without CONFIG: all in config/learn, into results/learn; what is there already, learned in the same way, stays.
 # --quick learns little of each family, in a minute; --full gives the original agent as many episodes as it had.
@@ -17,13 +17,16 @@ here="$root/"
 
 out="" configs=() arguments=() count="" next=""
 for argument in "$@"; do
+    [[ $next != paths || $argument != -* ]] || next="" # there are no more of them
     case "$next:$argument" in
         out:*) out="$argument" && next="" && continue ;;
         argument:*) next="" && arguments+=("$argument") && continue ;;
         :--quick | :--full) count="$argument" && continue ;;
         :--out) next=out && continue ;;
         :--out=*) out="${argument#--out=}" && continue ;;
-        :--workers | :--set | :--seed | :--recordings) next=argument ;;
+        :--workers | :--set | :--seed) next=argument ;;
+        :--recordings) next=paths ;;
+        paths:*) arguments+=("$argument") && continue ;;
         :-h | :--help)
             sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
             exec "$python" -P -m rota learn --help
@@ -31,7 +34,7 @@ for argument in "$@"; do
     esac
     if [[ $argument == -* || -n $next ]]; then arguments+=("$argument"); else configs+=("$argument"); fi
 done
-if [[ -n $next ]]; then
+if [[ -n $next && $next != paths ]]; then
     echo "learn.sh: ${*: -1}: what? Give it a value" >&2
     exit 2
 fi
@@ -61,6 +64,7 @@ settings() {
 for config in "${configs[@]}"; do
     name="$(basename "$config" .toml)"
     read -r -a more <<< "$(settings "$name")"
+    [[ $count != --quick ]] || more+=(--workers 1) # starting others would take longer than what they have to do
     echo "learn.sh: $config" >&2
     "$python" -P -m rota learn "$config" --out "$out/$name" ${more[@]+"${more[@]}"} ${arguments[@]+"${arguments[@]}"}
 done

@@ -33,7 +33,11 @@ if [[ -n $next ]]; then
     echo "record.sh: ${*: -1}: what? Give it a value" >&2
     exit 2
 fi
-if [[ -n $quick && ${#configs[@]} == 0 ]]; then
+if [[ -n $quick && ${#configs[@]} != 0 ]]; then
+    echo "record.sh: --quick: has a configuration of its own; leave it or ${configs[0]} out" >&2
+    exit 2
+fi
+if [[ -n $quick ]]; then
     configs=("${here}config/record/quick.toml")
     [[ $out != "${here}results/recordings" ]] || out="${here}results/quick-recordings"
 elif [[ ${#configs[@]} == 0 ]]; then

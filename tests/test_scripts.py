@@ -285,6 +285,14 @@ def test_record_records_and_then_shows_what_there_is(machine, arguments, configs
     assert (run.returncode, run.stderr, machine.asked()) == (0, "", asked)
 
 
+def test_quick_recordings_have_a_configuration_of_their_own(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    run = machine.run("record.sh", "--quick", "a.toml")
+    assert (run.returncode, machine.asked()) == (2, [])
+    assert "leave it or a.toml out" in run.stderr
+
+
 LEARN = "python -P -m rota learn"
 FAMILIES = ("joint", "scratch", "transfer", "curricula", "models")
 
@@ -299,6 +307,14 @@ def test_learn_learns_every_family(machine):
     ]
 
 
+def test_several_recordings_are_not_taken_for_configurations(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    machine.run("learn.sh", "mine.toml", "--recordings", "a", "b", "--quick", "--seed", "4")
+    words = "--out ROOT/results/quick-learn/mine --workers 1 --recordings a b --seed 4"
+    assert machine.asked() == [f"{LEARN} mine.toml {words}"]
+
+
 def test_quick_and_full_say_how_much_is_learned(machine):
     machine.run("setup.sh", "train")
     machine.asked()
@@ -307,6 +323,7 @@ def test_quick_and_full_say_how_much_is_learned(machine):
     *families, place = quick
     assert len(families) == len(FAMILIES)
     assert all("--out ROOT/results/quick-learn/" in line and "--set episodes=" in line for line in families)
+    assert all(line.endswith(" --workers 1") for line in quick)
     assert place.startswith(
         f"{LEARN} ROOT/config/learn/place.toml --out ROOT/results/quick-learn/place --set "
     )
@@ -345,6 +362,8 @@ FIDELITY = "results/fidelity/population"
 def test_fidelity_records_simulates_runs_and_compares_in_this_order(machine):
     machine.run("setup.sh", "train")
     machine.asked()
+    machine.run("fidelity.sh", "population")
+    machine.asked()
     stale = machine.root / FIDELITY / "real" / "stale"
     stale.mkdir(parents=True)
     run = machine.run("fidelity.sh", "population")
@@ -365,6 +384,7 @@ def test_fidelity_records_simulates_runs_and_compares_in_this_order(machine):
 def test_fidelity_keeps_recordings_if_asked_to_and_asks_nothing_of_quick_runs(machine):
     machine.run("setup.sh", "train")
     machine.asked()
+    machine.run("fidelity.sh", "population", "--out", "mine")
     kept = machine.elsewhere / "mine" / "population" / "recordings" / "kept"
     kept.mkdir(parents=True)
     run = machine.run("fidelity.sh", "population", "--quick", "--reuse", "--out", "mine")
@@ -373,6 +393,16 @@ def test_fidelity_keeps_recordings_if_asked_to_and_asks_nothing_of_quick_runs(ma
     assert "--within" not in compared
     assert "plots/quick-fidelity/population.png" in compared
     assert kept.exists()
+
+
+def test_fidelity_takes_nothing_away_that_is_not_its_own(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    theirs = machine.elsewhere / "mine" / "population" / "real"
+    theirs.mkdir(parents=True)
+    run = machine.run("fidelity.sh", "population", "--out", "mine")
+    assert (run.returncode, machine.asked(), theirs.exists()) == (2, [], True)
+    assert run.stderr == "fidelity.sh: --out mine: has something else in it; give a new folder\n"
 
 
 def test_fidelity_says_what_it_does_not_know_and_fails_if_a_comparison_does(machine):

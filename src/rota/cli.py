@@ -16,6 +16,7 @@ from importlib import import_module
 
 from rota import __doc__ as summary
 from rota import __version__
+from rota.commands.typed import WORDS
 from rota.core.errors import InputError, RotaError
 
 COMMANDS = {
@@ -76,6 +77,7 @@ def _run(argv: Sequence[str] | None) -> int:
             parser.print_help(sys.stderr)
             return 2
         _log_to_stderr(args.verbose)
+        WORDS.set(sys.argv[1:] if argv is None else argv)
         code: int = import_module(COMMANDS[args.command]).run(args)
         return code
     except RotaError as error:

@@ -127,8 +127,11 @@ def test_status_tells_the_same_as_the_run_did(config, tmp_path, capsys):
         (["--set", "local.slots=[{gpu = '0; x'}]"], "number or the UUID"),
         (["--set", "local.slots=[]"], "give at least one"),
         (["--set", "options.pbt.quantile=2"], "quantile is 2"),
+        (["--set", "options.pbt.space.rate={low = 0.1, high = 1.0}"], "hyper-parameter in space: 'rate'"),
+        (["--set", 'options.pbt.keep=["lrr"]'], "hyper-parameter in keep: 'lrr'. Did you mean 'lr'?"),
         (["--set", "training=3"], "training is not a table"),
         (["--repeat", "0"], "repeat is 0"),
+        (["--address", "127.0.0.1:1"], 'backend is "local"'),
         (["--set", "trial='rota.nothing:there'"], "No module named 'rota.nothing'"),
     ],
 )
@@ -290,6 +293,22 @@ def test_the_best_trial_trained_again_alone_comes_to_the_same(config, tmp_path, 
     assert told.out.startswith(f"trial {best['id']} again, alone")
     code, told = printed(capsys, "run", config, "--replay", out)
     assert (code, "give only the folder" in told.err) == (2, True)
+
+
+def test_there_is_nothing_to_train_again_where_nothing_was_trained(config, tmp_path, capsys):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.toml").write_text(config.read_text())
+    code, told = printed(capsys, "run", "--replay", out)
+    assert code == 2
+    assert "nothing has been trained there yet" in told.err
+
+
+def test_the_command_of_a_run_is_the_one_that_was_given(config, tmp_path, capsys):
+    out = tmp_path / "out"
+    printed(capsys, "-v", "run", config, "--out", out)
+    found = json.loads((out / "summary.json").read_text())
+    assert found["command"] == f"rota -v run {config} --out {out}"
 
 
 def test_what_allocation_needs_is_compiled_before_slots_wait_for_it(config, tmp_path, capsys, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from rota.cli import main
 from rota.commands.run_jobs_config import ordered_jobs
-from rota.config.load import read
+from rota.config.load import override, read
 from rota.recordings.profile import read_profiles
 from rota.results.run import read_run
 
@@ -117,6 +117,7 @@ def test_a_run_that_is_over_is_not_run_again(done, capsys):
         (["--set", "slice_s=0"], "slice_s is 0; it must be above 0"),
         (["--set", "workload.trace=nowhere.csv"], "nowhere.csv"),
         (["--repeat", "3"], "--repeat: is for populations"),
+        (["--address", "127.0.0.1:1"], 'backend is "local"'),
         (["--set", "kinds={}"], "there are jobs of 'fast'; add [kinds.fast]"),
         (["--set", "kinds=3"], "kinds is not a table of tables"),
         (["--set", "local.slots=[{count=1}]"], "needs 2 GPUs"),
@@ -146,6 +147,17 @@ def test_an_agent_is_looked_for_from_the_folder_of_the_file(config, tmp_path):
     assert order.kinds["grows"]["adaptive"]["agent"] == str(tmp_path / "agent")
     assert order.venture().resident.until_s == 60.0
     assert order.venture().places == [1, 2]
+
+
+def test_an_agent_in_a_flag_is_looked_for_where_the_user_is(config, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    kinds = "\n[kinds.grows.adaptive]\nagent = 'agent'\n[resident]\nkind = 'grows'\n"
+    config.write_text(CONFIG.replace("count = 2", "count = 3") + kinds)
+    flags = ["kinds.grows.adaptive.agent=mine"]
+    order = ordered_jobs(override(read(config), flags), config, flags)
+    assert order.kinds["grows"]["adaptive"]["agent"] == str(tmp_path / "here" / "mine")
+    assert order.config.workload.trace == tmp_path / "jobs.csv"
 
 
 def test_without_a_folder_it_asks_for_one(config, capsys):

@@ -1,6 +1,7 @@
 """What can be said about slots on Ray."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -72,8 +73,8 @@ def test_labels_that_contradict_each_other_are_refused():
 def test_what_was_asked_for_can_be_read_again():
     slots = [{"count": 2, "node": "a", "labels": {"kind": "fast"}, "resources": {"disk": 0.5}}]
     table = {"backend": "ray", "ray": {"address": "127.0.0.1:6379", "slots": slots}}
-    order = ordered(table, "here")
-    assert ordered(tomllib.loads(order.text()), "there").config == order.config
+    order = ordered(table, Path("here"))
+    assert ordered(tomllib.loads(order.text()), Path("there")).config == order.config
 
 
 def test_speeds_are_those_of_a_file_of_scores_and_are_kept_with_the_run(tmp_path):
@@ -88,7 +89,7 @@ def test_speeds_are_those_of_a_file_of_scores_and_are_kept_with_the_run(tmp_path
     order = ordered(table, tmp_path / "config.toml")
     assert [slot.speed for slot in order.config.engine.fleet().slots] == [1.0, 1.0, 3.0, 8.0]
     (tmp_path / "score.json").unlink()
-    assert ordered(tomllib.loads(order.text()), "there").config == order.config
+    assert ordered(tomllib.loads(order.text()), Path("there")).config == order.config
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota.commands import plot
+from rota.figures.files import draw_evaluations
 from rota.learning.history import Row, write_history
 from rota.learning.outcome import Evaluation, Others, Outcome, write_evaluations
 from rota.learning.outcome import Row as Evaluated
@@ -82,7 +83,7 @@ def test_figures_that_were_asked_for_by_name_come_alone(here, make_run, capsys):
 
 
 def test_an_evaluation_is_drawn_where_it_is_asked_for(here):
-    files = list(plot.draw_evaluations(evaluated(), Path("there"), "rota evaluate --agent joint"))
+    files = list(draw_evaluations(evaluated(), Path("there"), "rota evaluate --agent joint"))
     assert files == [Path("there/accuracy.png"), Path("there/probabilities.png")]
     assert sorted(Path("there").iterdir()) == files
 

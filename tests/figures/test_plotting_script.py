@@ -154,6 +154,7 @@ def test_what_was_recorded_is_drawn_too_even_without_runs(checkout, tmp_path):
     words = ["recordings", "import-adaptation", str(table), "--model", "net", "--out", str(recordings)]
     subprocess.run([sys.executable, "-m", "rota", *words], check=True, capture_output=True)
     result = run(checkout / "plotting.py")
-    assert result.stdout.split() == ["plots/recordings/overview.png", "plots/recordings/adaptation.png"]
+    names = ["overview.png", "overview.svg", "adaptation.png", "adaptation.svg"]
+    assert result.stdout.split() == [f"plots/recordings/{name}" for name in names]
     assert result.stderr == "note: no runs in results; make some: bash scripts/simulate.sh\n"
     assert (checkout / "plots" / "recordings" / "adaptation.png").stat().st_size > 10_000

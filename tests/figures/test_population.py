@@ -11,6 +11,7 @@ from matplotlib.image import imread
 
 from rota.commands import plot
 from rota.core.cluster import NodeChange
+from rota.core.errors import ConfigError
 from rota.core.population.events import (
     Cloned,
     Emptied,
@@ -254,7 +255,7 @@ def test_sheets_are_named_after_group_and_allocation(groups):
         "pair-2-trials-pbt/gantt-learned",
         "2-slots-2-trials-pbt/gantt-fifo",
     ]
-    quick = population_figure("trials")(groups, OPTIONS._replace(quick=True))
+    quick = population_figure("gantt")(groups, OPTIONS._replace(quick=True))
     assert [sheet.name for sheet in quick] == [
         "pair-2-trials-pbt/gantt-fifo",
         "2-slots-2-trials-pbt/gantt-fifo",
@@ -281,12 +282,37 @@ def test_plot_draws_populations_beside_other_runs(tmp_path, monkeypatch, make_ru
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--figure", "jct"], "--figure jct: there are only populations"),
+        (["--normalise-to", "srtf"], "--normalise-to: is for runs of traces"),
+        (["--chrome"], "--chrome: is for runs of traces"),
+    ],
+)
+def test_what_would_draw_nothing_is_said(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    write(Path("runs/populations"), "fifo")
+    with pytest.raises(ConfigError, match=said):
+        plot.run(parse("runs", "--quick", *words))
+    assert not Path("plots").exists()
+
+
+def test_vectors_are_drawn_beside(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write(Path("runs/populations"), "fifo")
+    plot.run(parse("runs", "--svg", "--figure", "idle"))
+    folder = "plots/populations/pair-2-trials-pbt"
+    assert capsys.readouterr().out.splitlines() == [f"{folder}/idle.png", f"{folder}/idle.svg"]
+    assert "<svg" in Path(folder, "idle.svg").read_text()
+
+
 def test_plot_leaves_out_a_population_that_is_not_complete(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for allocation in ("fifo", "era"):
         write(Path("runs"), allocation)
     Path("runs/era/summary.json").unlink()
-    plot.run(parse("runs", "--quick", "--figure", "trials"))
+    plot.run(parse("runs", "--quick", "--figure", "gantt"))
     said = capsys.readouterr()
     assert said.out.splitlines() == ["plots/populations/pair-2-trials-pbt/gantt-fifo.png"]
     assert said.err == "note: runs/era: not a complete run, left out\n"

@@ -88,6 +88,7 @@ def test_means_over_all_rows():
     found = Summary((row(1.0), row(0.5, fixed=0.3)), {}, {})
     assert found.headroom == 0.75
     assert found.fixed == pytest.approx(0.25)
+    assert found.never == pytest.approx(-0.5)
 
 
 def test_where_a_row_has_no_fixed_sequence_there_is_no_mean_of_them():
@@ -111,10 +112,10 @@ def test_the_text_by_hand():
     rows = (row(1.0), row(-0.5, None, scenario="late", seed=1, rank=4), row(0.6, rank=2))
     found = Summary(rows, {"convnet2/early": 0.9}, {"ConvNet2": Noise(0.02, 0.01)})
     assert found.text().splitlines() == [
-        "model      left out         headroom  ± seeds   fixed  ceiling  rank",
-        "ConvNet2   early                0.80     0.20    0.50     0.90  1 2",
-        "ConvNet2   late (1)            -0.50     0.00       –        –  4",
-        "mean                            0.37                –",
+        "model      left out         headroom  ± seeds   fixed   never  ceiling  rank",
+        "ConvNet2   early                0.80     0.20    0.50   -0.50     0.90  1 2",
+        "ConvNet2   late (1)            -0.50     0.00       –   -0.50        –  4",
+        "mean                            0.37                –   -0.50",
         "where there are two recordings: headroom 0.80, ceiling about 0.90",
         "another seed changes an accuracy of ConvNet2 by ±1.0% within its tree",
     ]

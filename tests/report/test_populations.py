@@ -125,7 +125,13 @@ def test_a_real_run_is_called_one(make_population):
 
 @pytest.mark.parametrize(
     ("command", "real"),
-    [("rota run a.toml", True), ("rota simulate run", False), ("rota", False), ("", False)],
+    [
+        ("rota run a.toml", True),
+        ("rota -v run a.toml", True),
+        ("rota simulate run", False),
+        ("rota", False),
+        ("", False),
+    ],
 )
 def test_the_command_says_whether_a_run_was_real(command, real):
     assert is_real(command) is real

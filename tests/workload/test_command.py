@@ -91,8 +91,10 @@ def test_generate_makes_the_load_asked_for(command, tmp_path):
     assert "load       0.500 on 16 GPUs" in command("describe", tmp_path / "o.csv", "--gpus", 16).out
 
 
-def test_generate_quick_is_a_hundred_jobs(command, tmp_path):
-    assert command("generate", "--quick", "--out", tmp_path / "o.csv").out.endswith(": 100 jobs\n")
+@pytest.mark.parametrize(("flags", "jobs"), [([], 100), (["--jobs", 5], 5), (["--jobs", 500], 100)])
+def test_generate_quick_is_a_hundred_jobs_at_most(command, tmp_path, flags, jobs):
+    out = command("generate", "--quick", *flags, "--out", tmp_path / "o.csv").out
+    assert out.endswith(f": {jobs} jobs\n")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""Schedulers with their options, and paths in files: what rehearsals and runs of jobs have in common."""
+"""Schedulers with their options: what rehearsals and runs of jobs have in common."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rota.config.bind import bind
@@ -9,16 +8,8 @@ from rota.core.errors import ConfigError
 from rota.core.loop import Policy
 from rota.policies.cluster.registry import canonical, scheduler_class
 
-PATHS = (("workload", "trace"), ("workload", "profiles"), ("cluster", "file"))
+PATHS = ("workload.trace", "workload.profiles", "cluster.file")
 """Keys of a configuration that are paths."""
-
-
-def resolve_paths(table: dict[str, Any], folder: Path, is_flag: Callable[[str], bool]) -> None:
-    """Paths in a file start at its folder, those in flags where the user is."""
-    for section, key in PATHS:
-        inner = table.get(section)
-        if isinstance(inner, dict) and isinstance(inner.get(key), str) and not is_flag(f"{section}.{key}"):
-            table[section] = {**inner, key: str(folder / inner[key])}
 
 
 def schedulers(

@@ -84,7 +84,13 @@ def _agent(args: argparse.Namespace) -> int:
 
 def _refuse_settings(args: argparse.Namespace) -> None:
     """What says how to learn has no effect on an agent that has learned."""
-    given = {"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--workers": args.workers}
+    given = {
+        "CONFIG": args.config,
+        "--set": args.set,
+        "--seed": args.seed,
+        "--workers": args.workers,
+        "--again": args.again,
+    }
     for name, value in given.items():
         if value:
             raise ConfigError(f"{name}: is for learning; leave it out with --agent")
@@ -167,7 +173,7 @@ def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:
     if args.out is not None:
         write_evaluations(args.out, found, command_of(args))
     if args.figures is not None:
-        from rota.commands.plot import draw_evaluations
+        from rota.figures.files import draw_evaluations
 
         for file in draw_evaluations(found, args.figures, command_of(args)):
             print(f"note: drawn into {file}", file=sys.stderr)

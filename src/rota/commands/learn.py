@@ -104,6 +104,9 @@ def command_of(args: argparse.Namespace) -> str:
     words = ["rota", args.command, *([str(args.config)] if args.config else [])]
     words += ["--recordings", *map(str, args.recordings)] if args.recordings else []
     words += ["--joint"] if getattr(args, "joint", False) else []
+    for name in ("live", "leave_out"):
+        given = getattr(args, name, None)
+        words += [f"--{name.replace('_', '-')}", str(given)] if given else []
     words += [word for seed in args.seed or () for word in ("--seed", str(seed))]
     words += [word for text in args.set for word in ("--set", text)]
     return shlex.join(words)

@@ -28,6 +28,8 @@ def run_live(args: argparse.Namespace) -> int:
 
     if args.config is not None or args.recordings or args.joint:
         raise ConfigError("--live: learns without recordings; leave CONFIG, --recordings and --joint out")
+    if args.workers is not None:
+        raise ConfigError("--live: trains one network after the other; leave --workers out")
     if args.seed and len(args.seed) > 1:
         raise ConfigError("--live: learns one agent; give one --seed")
     out: Path = args.out or OUT

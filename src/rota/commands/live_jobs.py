@@ -40,7 +40,8 @@ class JobLines:
 
     def __init__(self, stream: TextIO, every_s: float) -> None:
         self._stream, self._pace = stream, Pace(every_s)
-        self._failures = 0
+        self._failures: dict[int, int] = {}
+        """Of jobs, as they were said."""
         self._over: set[int] = set()
 
     def __call__(self, board: Board) -> None:
@@ -48,11 +49,10 @@ class JobLines:
             if line.status in ("finished", "failed") and number not in self._over:
                 self._over.add(number)
                 self._say(board, f"{board.frame.ids[number]} {line.status} after {board.jct_s(number):.2f} s")
-        failures = sum(line.failures for line in board.jobs)
-        if failures > self._failures:
-            self._failures = failures
-            why = next(line.why for line in board.jobs if line.why)
-            self._say(board, f"a slice failed: {why.strip().splitlines()[-1] if why.strip() else '?'}")
+            if line.failures > self._failures.get(number, 0):
+                self._failures[number] = line.failures
+                *_, why = line.why.strip().splitlines() or ["?"]
+                self._say(board, f"a slice of {board.frame.ids[number]} failed: {why}")
         if self._pace.due():
             self._say(board, jobs_summed_up(board))
 

@@ -4,7 +4,7 @@ import argparse
 import math
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,13 @@ from rota.figures.catalogue import FIGURES, POPULATIONS, check, figure
 
 if TYPE_CHECKING:
     from rota.figures.groups import Group
-    from rota.figures.sheets import Options, Sheet
-    from rota.learning.outcome import Evaluation
+    from rota.figures.pen import Pen
+    from rota.figures.sheets import Options
     from rota.results.folder import RunFolder
     from rota.results.population.folder import PopulationFolder
     from rota.results.run import Run
 
-NAMES = [*FIGURES, *POPULATIONS]
+NAMES = list(FIGURES | POPULATIONS)
 RUNS = Path("results")
 OUT = Path("plots")
 BESIDES = ("recordings", "learn", "evaluate", "compare-tune")
@@ -43,6 +43,7 @@ def add_parser(subparsers: Any) -> None:
     window = "what Gantt charts and traces show, in hours since the first job"
     add("--window", nargs=2, type=float, metavar=("START", "END"), help=window)
     add("--chrome", action="store_true", help="also write traces to open at https://ui.perfetto.dev")
+    add("--svg", action="store_true", help="also as SVG, beside each PNG")
     add("--quick", action="store_true", help="coarser, and only one Gantt chart per trace")
 
 
@@ -62,15 +63,37 @@ def run(args: argparse.Namespace) -> int:
     from rota.figures.groups import groups
     from rota.figures.sheets import Options
 
-    options = Options(command_of(args), args.normalise_to, window_s, args.quick)
+    _refuse(args, of_traces)
+    options = Options(command_of(args), args.normalise_to, window_s, args.quick, _pen(args))
+    drawn = list(others)
     for file in draw_populations(of_populations, args.out / "populations", names, options):
-        print(file)
+        drawn.append(_told(file))
     for group in groups(_read(of_traces)):
         files = _draw(group, args.out / group.name, names, options)
         traces = _export(group, args.out / group.name, options) if args.chrome else ()
-        for file in chain(files, traces):
-            print(file)
+        drawn += map(_told, chain(files, traces))
+    if not drawn:
+        what = "runs of traces" if of_traces else "populations"
+        raise ConfigError(f"--figure {' '.join(names)}: there are only {what}; name a figure of those")
     return 0
+
+
+def _refuse(args: argparse.Namespace, of_traces: list["RunFolder"]) -> None:
+    """What would have no effect."""
+    for flag, given in (("--normalise-to", args.normalise_to), ("--chrome", args.chrome)):
+        if given and not of_traces:
+            raise ConfigError(f"{flag}: is for runs of traces, and there are only populations; leave it out")
+
+
+def _told(file: Path) -> Path:
+    print(file)
+    return file
+
+
+def _pen(args: argparse.Namespace) -> "Pen":
+    from rota.figures.pen import Pen
+
+    return Pen(args.svg, QUICK_DOTS_PER_IN if args.quick else DOTS_PER_IN)
 
 
 def _any_runs() -> bool:
@@ -85,16 +108,9 @@ def _draw_all(args: argparse.Namespace) -> Iterator[Path]:
         return
     from rota.figures.files import draw_all
 
-    for file in draw_all(RUNS, args.out, command_of(args)):
+    for file in draw_all(RUNS, args.out, command_of(args), _pen(args)._replace(dots_per_in=DOTS_PER_IN)):
         print(file)
         yield file
-
-
-def draw_evaluations(evaluations: "Sequence[Evaluation]", out: Path, command: str) -> Iterator[Path]:
-    """The figures of what was evaluated; gives each file it writes."""
-    from rota.figures import files
-
-    yield from files.draw_evaluations(evaluations, out, command)
 
 
 def command_of(args: argparse.Namespace) -> str:
@@ -104,7 +120,7 @@ def command_of(args: argparse.Namespace) -> str:
     words += [word for name in args.figure or () for word in ("--figure", name)]
     words += ["--normalise-to", args.normalise_to] if args.normalise_to else []
     words += ["--window", *(f"{hours:g}" for hours in args.window)] if args.window else []
-    words += [f"--{flag}" for flag in ("chrome", "quick") if getattr(args, flag)]
+    words += [f"--{flag}" for flag in ("chrome", "svg", "quick") if getattr(args, flag)]
     return shlex.join(words)
 
 
@@ -129,6 +145,8 @@ def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFol
     found = list({folder.path.resolve(): folder for folder in folders}.values())
     if not found:
         where = ", ".join(map(str, paths or [RUNS]))
+        if any(True for path in paths for _ in path.rglob("recording.json")):
+            raise InputError(f"{where}: recordings, not runs; rota recordings describe FOLDER --figure FILE")
         raise InputError(f"no runs in {where}; make some first: {SIMULATE}")
     populations = [each for folder in found if (each := PopulationFolder(folder.path)).complete()]
     of_populations = {each.path for each in populations}
@@ -153,18 +171,7 @@ def _draw(group: "Group", out: Path, names: list[str], options: "Options") -> It
     for name in names:
         if name in FIGURES:
             for sheet in figure(name)(group, options):
-                yield write_sheet(sheet, out, options)
-
-
-def write_sheet(sheet: "Sheet", out: Path, options: "Options") -> Path:
-    """The file that a sheet became."""
-    from rota.core.atomic import written
-    from rota.figures.page import save
-
-    file = out / f"{sheet.name}.png"
-    with written(file) as stream:
-        save(sheet.figure, stream, dots_per_in=QUICK_DOTS_PER_IN if options.quick else DOTS_PER_IN)
-    return file
+                yield from options.pen.draw(sheet.figure, out / f"{sheet.name}.png")
 
 
 def _export(group: "Group", out: Path, options: "Options") -> Iterator[Path]:

@@ -17,7 +17,6 @@ def draw_populations(
     """Draw what was asked for of complete runs; gives each file it writes."""
     if not folders:
         return
-    from rota.commands.plot import write_sheet
     from rota.figures.population import population_groups
     from rota.results.population.run import read_population
 
@@ -25,4 +24,4 @@ def draw_populations(
     for name in names:
         if name in POPULATIONS:
             for sheet in population_figure(name)(groups, options):
-                yield write_sheet(sheet, out, options)
+                yield from options.pen.draw(sheet.figure, out / f"{sheet.name}.png")

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import math
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.commands.run_config import Ordered, ordered
+from rota.commands.typed import typed
 from rota.config.load import override, read
 from rota.core.atomic import written
 from rota.core.errors import InputError, RotaError
@@ -80,7 +79,7 @@ class RealRun:
             {outcome.picture.frame.seed: outcome.timeline for outcome in outcomes},
             config=text,
             inputs=hashlib.sha256(text.encode()).hexdigest(),
-            command=shlex.join(["rota", *sys.argv[1:]]),
+            command=typed(),
         )
         with written(self.folder.result) as stream:
             stream.write(json.dumps(record(outcomes), indent=2).encode() + b"\n")
@@ -128,7 +127,8 @@ def resume(path: Path, settings: Sequence[str] = ()) -> RealRun:
     folder = RealFolder(path)
     if not folder.config.exists():
         raise InputError(f"{path}: no run to go on with; name the folder that was given with --out")
-    return RealRun(folder, ordered(override(read(folder.config), list(settings)), folder.config))
+    table = override(read(folder.config), settings)
+    return RealRun(folder, ordered(table, folder.config, settings))
 
 
 def record(outcomes: list[Outcome]) -> dict[str, Any]:

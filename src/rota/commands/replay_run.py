@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rota.commands.real_run import resume
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.execution.engine import Assignment
 from rota.execution.lineage import Lineage, best_lineage
 from rota.execution.orders import Done
@@ -20,6 +20,8 @@ def replay(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
     if args.config or args.out or args.set or args.repeat or args.resume:
         raise ConfigError("--replay: goes along with what was recorded; give only the folder")
     real = resume(args.replay, settings)
+    if not real.folder.begun():
+        raise InputError(f"{args.replay}: nothing has been trained there yet; --resume goes on with it")
     lineages = [best_lineage(real.folder.books(seed).journal) for seed in real.folder.begun()]
     seed, lineage = max(
         zip(real.folder.begun(), lineages, strict=True), key=lambda pair: pair[1].stages[-1].metric

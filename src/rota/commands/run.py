@@ -142,7 +142,7 @@ def _real_run(args: argparse.Namespace) -> "RealRun":
         raise ConfigError("what and where? Give a file and a new folder: config/run/local.toml --out DIR")
     repeat = [f"repeat={args.repeat}"] if args.repeat is not None else []
     settings = [*args.set, *repeat, *_address(args)]
-    return begin(ordered(override(read(args.config), settings), args.config), args.out)
+    return begin(ordered(override(read(args.config), settings), args.config, settings), args.out)
 
 
 def _address(args: argparse.Namespace) -> list[str]:
@@ -168,25 +168,20 @@ def _said(real: "RealRun", outcomes: "list[Outcome]") -> str:
 def _print_keys() -> int:
     from rota.commands.population_policies import option_classes
     from rota.commands.run_config import RunConfig
+    from rota.commands.run_jobs_config import JobsConfig
     from rota.config.describe import help_text
 
     print(help_text(RunConfig))
     for name, chosen in option_classes().items():
         if text := help_text(chosen):
             print(f"\n[options.{name}]\n{text}")
+    print(f"\nWith a [workload], jobs are run:\n{help_text(JobsConfig)}")
     try:
+        from rota.training.job import Kind
         from rota.training.setup import Setup
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        print(f"note: keys of what is trained are left out, they need {error.name}", file=sys.stderr)
         return 0
     print(f"\n[training], for rota.training.trial:network\n{help_text(Setup)}")
-    _print_job_keys()
-    return 0
-
-
-def _print_job_keys() -> None:
-    from rota.commands.run_jobs_config import JobsConfig
-    from rota.config.describe import help_text
-    from rota.training.job import Kind
-
-    print(f"\nWith a [workload], jobs are run:\n{help_text(JobsConfig)}")
     print(f"\n[kinds.NAME], for rota.training.job:networks\n{help_text(Kind)}")
+    return 0

@@ -1,6 +1,6 @@
 """What a file in `config/run` may say, and how it becomes a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ import tomli_w
 from rota.commands.population_policies import Contender, contenders
 from rota.config.bind import bind
 from rota.config.dump import dump
+from rota.config.paths import placed
 from rota.core.errors import ConfigError
 from rota.core.population.costs import Costs
 from rota.core.population.decisions import Hyper
@@ -23,6 +24,8 @@ from rota.policies.choice import check_names
 from rota.policies.retirement import RetireSlowest
 from rota.policies.trials import MOST, TrialsConfig
 
+PATHS = ("ray.scores", "options.learned.agent")
+"""Keys of a configuration that are paths."""
 RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of whatever is trained."""
 
@@ -129,13 +132,21 @@ class Ordered:
         return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
 
 
-def ordered(table: Mapping[str, Any], where: str | Path) -> Ordered:
-    """What a table says; an error that says so if it is wrong."""
+def ordered(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> Ordered:
+    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
+    table: dict[str, Any] = placed(given, PATHS, where.parent.absolute(), assignments, Path.cwd())
     rest = {name: value for name, value in table.items() if name not in RAW}
     config = bind(RunConfig, rest, where)
-    config = replace(config, ray=config.ray.scored(Path(where).parent))
+    check_address(config.backend, assignments)
+    config = replace(config, ray=config.ray.scored())
     training = table.get("training", {})
     if not isinstance(training, Mapping):
         raise ConfigError(f"{where}: training is not a table")
     (contender,) = contenders(config, table.get("options", {}), str(where))
     return Ordered(config, contender, training)
+
+
+def check_address(backend: str, assignments: Sequence[str]) -> None:
+    """That of a cluster is of no use to other machines."""
+    if backend != "ray" and any(text.startswith("ray.address=") for text in assignments):
+        raise ConfigError(f'--address: is of a Ray cluster, but backend is "{backend}"; --set backend=ray')

@@ -3,14 +3,13 @@
 import argparse
 import hashlib
 import json
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rota.commands.run_jobs_config import JobsOrdered, ordered_jobs
+from rota.commands.typed import typed
 from rota.config.load import override, read
 from rota.core.atomic import written
 from rota.core.errors import ConfigError, InputError
@@ -70,7 +69,7 @@ class JobsRun:
             config_text=text,
             inputs=hashlib.sha256(text.encode()).hexdigest(),
             wall_s=outcome.wall_s,
-            command=shlex.join(["rota", *sys.argv[1:]]),
+            command=typed(),
         )
         with written(self.folder.result) as stream:
             stream.write(json.dumps(self.record(outcome), indent=2, allow_nan=False).encode() + b"\n")
@@ -80,8 +79,7 @@ def begin_jobs(args: argparse.Namespace, settings: Sequence[str]) -> JobsRun:
     """A new run in a folder where there is none, for the eyes of its owner only."""
     if args.repeat is not None:
         raise ConfigError("--repeat: is for populations; a trace of jobs is run once")
-    flags = tuple(text.partition("=")[0].strip() for text in settings)
-    order = ordered_jobs(override(read(args.config), settings), args.config, flags)
+    order = ordered_jobs(override(read(args.config), settings), args.config, settings)
     folder = RealFolder(args.out)
     if folder.begun() or folder.config.exists():
         raise InputError(
@@ -96,4 +94,4 @@ def begin_jobs(args: argparse.Namespace, settings: Sequence[str]) -> JobsRun:
 def resume_jobs(path: Path, settings: Sequence[str]) -> JobsRun:
     """The run in a folder, as it was asked for, but for settings of where it runs."""
     folder = RealFolder(path)
-    return JobsRun(folder, ordered_jobs(override(read(folder.config), settings), folder.config))
+    return JobsRun(folder, ordered_jobs(override(read(folder.config), settings), folder.config, settings))

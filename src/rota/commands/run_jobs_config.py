@@ -1,7 +1,7 @@
 """What a file in `config/run` may say about jobs, and how it becomes a run."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,9 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import tomli_w
 
-from rota.commands.cluster_policies import resolve_paths, schedulers
+from rota.commands.cluster_policies import schedulers
+from rota.commands.run_config import check_address
 from rota.config.bind import bind
 from rota.config.dump import dump
+from rota.config.paths import placed
 from rota.core.cluster import Cluster, Node
 from rota.core.errors import ConfigError
 from rota.core.loop import Policy
@@ -28,6 +30,8 @@ from rota.workload.jobs import Workload
 
 DEFAULT_BUDGET_S = 60.0
 """Of a resident that says nothing about it; as in `rota.training.adaptive`."""
+PATHS = ("workload.trace", "workload.profiles", "ray.scores", "kinds.*.adaptive.agent")
+"""Keys of a configuration that are paths."""
 RAW = ("options", "kinds")
 """Tables that are not bound here: those of schedulers, and those of whatever is trained."""
 
@@ -149,16 +153,16 @@ def is_about_jobs(table: Mapping[str, Any]) -> bool:
     return "workload" in table
 
 
-def ordered_jobs(table: Mapping[str, Any], where: Path, flags: tuple[str, ...] = ()) -> JobsOrdered:
-    """What a table says; an error that says so if it is wrong. `flags` are keys that were not in a file."""
+def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsOrdered:
+    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
+    table: dict[str, Any] = placed(given, PATHS, where.parent.absolute(), assignments, Path.cwd())
     rest = {name: value for name, value in table.items() if name not in RAW}
-    resolve_paths(rest, where.parent, lambda key: key in flags)
     config = bind(JobsConfig, rest, where)
-    config = _absolute(replace(config, ray=config.ray.scored(where.parent)))
+    check_address(config.backend, assignments)
+    config = replace(config, ray=config.ray.scored())
     kinds, options = table.get("kinds", {}), table.get("options", {})
     if not isinstance(kinds, Mapping) or not all(isinstance(kind, Mapping) for kind in kinds.values()):
         raise ConfigError(f"{where}: kinds is not a table of tables; write [kinds.NAME]")
-    kinds = {name: _with_agent(kind, where.parent) for name, kind in kinds.items()}
     (policy,) = schedulers((config.scheduler,), lambda chosen: {}, options, str(where)).values()
     jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
     resident = [config.resident.kind] if config.resident else []
@@ -173,22 +177,6 @@ def ordered_jobs(table: Mapping[str, Any], where: Path, flags: tuple[str, ...] =
     if config.backend == "ray" and not config.ray.shared and together:
         raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
     return order
-
-
-def _with_agent(kind: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """A kind whose agent, if it has one, is where the file says: from its folder."""
-    adaptive = kind.get("adaptive")
-    if not isinstance(adaptive, Mapping) or not isinstance(adaptive.get("agent"), str):
-        return kind
-    return {**kind, "adaptive": {**adaptive, "agent": str((folder / adaptive["agent"]).absolute())}}
-
-
-def _absolute(config: JobsConfig) -> JobsConfig:
-    """So that it can be resumed from anywhere."""
-    found = config.workload
-    paths = {name: getattr(found, name) for name in ("trace", "profiles")}
-    absolute = {name: path.absolute() for name, path in paths.items() if path is not None}
-    return replace(config, workload=replace(found, **absolute))
 
 
 def _places(fleet: Fleet, home: int) -> list[int]:

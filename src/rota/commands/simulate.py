@@ -4,7 +4,6 @@ import argparse
 import hashlib
 import json
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from rota.commands import simulate_population
+from rota.commands.typed import typed
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,20 +108,21 @@ class Outcome:
 
 def _cases(args: argparse.Namespace) -> list[Case]:
     """Read the configuration, put the flags over it, and check all of it before anything runs."""
-    from rota.commands.cluster_policies import resolve_paths, schedulers
+    from rota.commands.cluster_policies import PATHS, schedulers
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override
+    from rota.config.paths import placed
     from rota.replay.experiment import SimulateConfig
 
     file = args.config or (None if vars(args)["workload.trace"] else _shipped())
-    table = override(_base(file, args), [*_assignments(args), *args.set])
+    assignments = [*_assignments(args), *args.set]
+    table = override(_base(file, args), assignments)
     where = str(args.config or "command line")
     cases: list[Case] = []
     for point in expand(table, where):
-        raw = dict(point.table)
+        raw = placed(point.table, PATHS, file.parent if file else Path(), assignments)
         options = raw.pop("options", {})
-        resolve_paths(raw, file.parent if file else Path(), lambda key: _is_flag(key, args))
         config = bind(SimulateConfig, raw, where)
         policies = schedulers(config.schedulers, config.defaults_for, options, where)
         lists_machines = config.cluster.groups or config.cluster.file
@@ -135,11 +136,6 @@ def _cases(args: argparse.Namespace) -> list[Case]:
     for note in dict.fromkeys(note for case in cases for note in case.jobs.notes):
         print(f"note: {note}", file=sys.stderr)
     return cases
-
-
-def _is_flag(key: str, args: argparse.Namespace) -> bool:
-    """Whether a key was given on the command line."""
-    return bool(vars(args).get(key)) or any(text.startswith(f"{key}=") for text in args.set)
 
 
 def _jobs(config: "SimulateConfig", cases: list[Case], quick: bool) -> "Workload":
@@ -218,7 +214,7 @@ def _one(case: Case, name: str, policy: "Policy", args: argparse.Namespace) -> O
     metrics = write_run(
         folder, scheduler=name, workload=jobs, cluster=cluster, timeline=done.timeline,
         config_text=_resolved(case, name, policy, folder), inputs=inputs, wall_s=done.wall_s,
-        command=shlex.join(["rota", *sys.argv[1:]]),
+        command=typed(),
     )  # fmt: skip
     return Outcome(case.name, name, metrics, done.wall_s)
 
@@ -230,8 +226,9 @@ def _resolved(case: Case, name: str, policy: "Policy", folder: Path) -> str:
     def from_folder(path: Path | None) -> Path | None:
         return path and Path(os.path.relpath(path, folder))
 
-    config = case.config
-    workload = replace(config.workload, trace=from_folder(config.workload.trace), jobs=len(case.jobs))
+    config, given = case.config, case.config.workload
+    trace, profiles = from_folder(given.trace), from_folder(given.profiles)
+    workload = replace(given, trace=trace, profiles=profiles, jobs=len(case.jobs))
     cluster = replace(config.cluster, file=from_folder(config.cluster.file))
     text = dump(replace(config, workload=workload, cluster=cluster, schedulers=(name,)))
     options = dump(policy)

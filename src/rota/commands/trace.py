@@ -70,7 +70,7 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     """Only what is given on the command line replaces the defaults of `SyntheticConfig`."""
     for flag, kind, metavar, meaning in GENERATE_FLAGS:
         parser.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=meaning)
-    parser.add_argument("--quick", action="store_true", help=f"only {QUICK_JOBS} jobs")
+    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_JOBS} jobs")
     parser.add_argument("--out", type=Path, required=True, metavar="CSV", help="where to write it")
 
 
@@ -103,7 +103,9 @@ def _generate(args: argparse.Namespace) -> None:
 
     names = {field.name for field in fields(SyntheticConfig)}
     given = {name: value for name, value in vars(args).items() if name in names}
-    jobs = generate(SyntheticConfig(**given | ({"jobs": QUICK_JOBS} if args.quick else {})))
+    if args.quick:
+        given["jobs"] = min(given.get("jobs", QUICK_JOBS), QUICK_JOBS)
+    jobs = generate(SyntheticConfig(**given))
     write(args.out, jobs)
     print(f"{args.out}: {len(jobs):,} jobs")
 

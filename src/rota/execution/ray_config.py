@@ -91,11 +91,11 @@ class RayConfig:
             slots += [Slot(node, group.speed, device=device)] * group.count
         return Fleet(tuple(slots), tuple(nodes))
 
-    def scored(self, folder: Path) -> "RayConfig":
-        """With the speeds that the file says; it starts at a folder. The slowest slot has speed 1."""
+    def scored(self) -> "RayConfig":
+        """With the speeds that the file says. The slowest slot has speed 1."""
         if self.scores is None:
             return self
-        found = read_scores(folder / self.scores)
+        found = read_scores(self.scores)
         speeds = [_speed(found, group, self.scores) for group in self.slots]
         slots = (
             replace(group, speed=speed / min(speeds)) for group, speed in zip(self.slots, speeds, strict=True)

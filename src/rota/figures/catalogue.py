@@ -24,7 +24,7 @@ POPULATIONS = {
     "ratio": "rota.figures.population_ratio:sheets",
     "accuracy": "rota.figures.population_accuracy:sheets",
     "idle": "rota.figures.population_idle:sheets",
-    "trials": "rota.figures.population_gantt:sheets",
+    "gantt": "rota.figures.population_gantt:sheets",
 }
 """The same of groups of runs of populations."""
 

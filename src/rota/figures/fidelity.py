@@ -199,12 +199,6 @@ def _mark_parting(both: tuple[Axes, Axes], parted: Versus | None, unit: Unit) ->
         return
     for axes, at_s in zip(both, parted, strict=True):
         axes.axvline(at_s / unit.seconds, color=PARTED, linewidth=1.2, linestyle=(0, (3, 2)))
-    both[0].annotate(
-        "a slot gets another one than in the simulation",
-        (parted.real / unit.seconds, 0),
-        xytext=(4, 3),
-        textcoords="offset points",
-        size=7.5,
-        color=PARTED,
-        annotation_clip=False,
+    both[0].set_title(
+        "dashed: a slot gets another one than in the simulation", loc="right", size=7.5, color=PARTED, pad=3
     )

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rota.core.atomic import written
 from rota.figures.learned import agents_in
 from rota.figures.learned_accuracy import accuracy_figures
 from rota.figures.learned_objective import objective_figure
 from rota.figures.learned_probabilities import probabilities_figures
 from rota.figures.learned_transfer import panels, transfer_figure
-from rota.figures.page import footer, save, save_svg
+from rota.figures.page import footer
+from rota.figures.pen import PEN, Pen
 from rota.figures.placement_comparison import placement_comparison_figure
 from rota.figures.placement_learning import placement_learning_figure, read_placement_learned
 from rota.figures.recordings import figures
@@ -30,86 +30,81 @@ AGAINST_TUNE = "compare-tune"
 """The folder of that comparison, and the name of its figure."""
 
 
-def draw_all(results: Path, out: Path, command: str) -> Iterator[Path]:
+def draw_all(results: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
     """Whatever is there besides runs; `command` is the one that draws it."""
     if (results / "recordings").is_dir():
-        yield from draw_recordings(results / "recordings", out / "recordings")
+        yield from draw_recordings(results / "recordings", out / "recordings", pen)
     if (results / "learn").is_dir():
-        yield from draw_learned(results / "learn", out / "learn", command)
+        yield from draw_learned(results / "learn", out / "learn", command, pen)
     for file in sorted((results / "evaluate").rglob(FILE)):
-        yield from _draw_evaluated(file, out / "evaluate" / file.parent.relative_to(results / "evaluate"))
+        where = out / "evaluate" / file.parent.relative_to(results / "evaluate")
+        yield from _draw_evaluated(file, where, pen)
     if (results / AGAINST_TUNE / SIDES).is_file():
         yield from draw_sides(read_sides(results / AGAINST_TUNE), out)
 
 
-def _draw_evaluated(file: Path, out: Path) -> Iterator[Path]:
+def _draw_evaluated(file: Path, out: Path, pen: Pen) -> Iterator[Path]:
     """How good agents are, of whichever kind."""
     if is_comparison(file):
         found, evaluated_by = read_comparison(file.parent)
-        yield from draw_comparison(found, out, evaluated_by)
+        yield from draw_comparison(found, out, evaluated_by, pen)
     else:
         evaluations, evaluated_by = read_evaluations(file.parent)
-        yield from draw_evaluations(evaluations, out, evaluated_by)
+        yield from draw_evaluations(evaluations, out, evaluated_by, pen)
 
 
-def draw_recordings(folder: Path, out: Path) -> Iterator[Path]:
+def draw_recordings(folder: Path, out: Path, pen: Pen = PEN) -> Iterator[Path]:
     """What was recorded."""
     for name, verb, draw in figures(read_library(folder)):
         file = out / f"{name}.png"
-        yield _drawn(draw(f"rota recordings {verb} {folder} --figure {file}"), file)
+        yield from pen.draw(draw(f"rota recordings {verb} {folder} --figure {file}"), file)
 
 
-def draw_learned(folder: Path, out: Path, command: str) -> Iterator[Path]:
+def draw_learned(folder: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
     """How agents learned: a sheet for each family, what transfer does, and those that place trials."""
     families = {each.name: agents_in(each) for each in sorted(folder.iterdir()) if each.is_dir()}
     for name, agents in families.items():
         if any(agent.history for agent in agents):
-            yield _drawn(objective_figure(agents, str(folder / name), command), out / name / "objective.png")
+            figure = objective_figure(agents, str(folder / name), command)
+            yield from pen.draw(figure, out / name / "objective.png")
     pair = families.get(SCRATCH, []), families.get(TRANSFER, [])
     if panels(*pair):
-        yield _drawn(transfer_figure(*pair, command), out / TRANSFER / "jump-start.png")
+        yield from pen.draw(transfer_figure(*pair, command), out / TRANSFER / "jump-start.png")
     for agent in placement_agents(folder):
-        yield from _draw_placement_agent(agent, out / agent.relative_to(folder), command)
+        yield from _draw_placement_agent(agent, out / agent.relative_to(folder), command, pen)
 
 
-def _draw_placement_agent(agent: Path, out: Path, command: str) -> Iterator[Path]:
+def _draw_placement_agent(agent: Path, out: Path, command: str, pen: Pen) -> Iterator[Path]:
     """How it learned, and how good it became, as far as it says."""
     if learned := read_placement_learned(agent):
-        yield _drawn(placement_learning_figure(learned, command), out / "learning.png")
+        yield from pen.draw(placement_learning_figure(learned, command), out / "learning.png")
     if is_comparison(agent / COMPARISON):
         found, tried_by = read_comparison(agent)
-        yield _drawn(placement_comparison_figure(found, footer(command, [tried_by])), out / "comparison.png")
+        figure = placement_comparison_figure(found, footer(command, [tried_by]))
+        yield from pen.draw(figure, out / "comparison.png")
 
 
-def draw_evaluations(evaluations: Sequence[Evaluation], out: Path, command: str) -> Iterator[Path]:
+def draw_evaluations(
+    evaluations: Sequence[Evaluation], out: Path, command: str, pen: Pen = PEN
+) -> Iterator[Path]:
     """How good agents are, and how sure; `command` is the one that evaluated them."""
     footer = (f"figure: {command} --figures {out}",)
-    yield from _pages(accuracy_figures(evaluations, footer), out / "accuracy.png")
-    yield from _pages(probabilities_figures(evaluations, footer), out / "probabilities.png")
+    yield from _pages(accuracy_figures(evaluations, footer), out / "accuracy.png", pen)
+    yield from _pages(probabilities_figures(evaluations, footer), out / "probabilities.png", pen)
 
 
-def draw_comparison(found: Comparison, out: Path, command: str) -> Iterator[Path]:
+def draw_comparison(found: Comparison, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
     """How good an agent is that places trials; `command` is the one that tried it."""
     foot = (f"figure: {command} --figures {out}",)
-    yield _drawn(placement_comparison_figure(found, foot), out / "comparison.png")
+    yield from pen.draw(placement_comparison_figure(found, foot), out / "comparison.png")
 
 
 def draw_sides(sides: Sides, out: Path) -> Iterator[Path]:
     """The same population under rota and under Ray Tune: a PNG and an SVG."""
-    figure = sides_figure(sides)
-    yield _drawn(figure, out / f"{AGAINST_TUNE}.png")
-    with written(out / f"{AGAINST_TUNE}.svg") as stream:
-        save_svg(figure, stream)
-    yield out / f"{AGAINST_TUNE}.svg"
+    yield from Pen(svg=True).draw(sides_figure(sides), out / f"{AGAINST_TUNE}.png")
 
 
-def _pages(found: Iterable[Figure], file: Path) -> Iterator[Path]:
+def _pages(found: Iterable[Figure], file: Path, pen: Pen) -> Iterator[Path]:
     """The second page has a 2 in its name."""
     for number, figure in enumerate(found, 1):
-        yield _drawn(figure, file if number == 1 else file.with_stem(f"{file.stem}-{number}"))
-
-
-def _drawn(figure: Figure, file: Path) -> Path:
-    with written(file) as stream:
-        save(figure, stream)
-    return file
+        yield from pen.draw(figure, file if number == 1 else file.with_stem(f"{file.stem}-{number}"))

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from rota.figures.groups import Group
 from rota.figures.page import footer
+from rota.figures.pen import PEN, Pen
 
 
 class Options(NamedTuple):
@@ -19,6 +20,8 @@ class Options(NamedTuple):
     """Of the Gantt charts, since the first submit."""
     quick: bool = False
     """Only one Gantt chart per group."""
+    pen: Pen = PEN
+    """What figures are written with."""
 
     def footer(self, group: Group) -> tuple[str, ...]:
         return footer(self.command, group.commands)

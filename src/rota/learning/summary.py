@@ -57,6 +57,11 @@ class Summary:
         return float(np.mean(found)) if len(found) == len(self.rows) else None
 
     @property
+    def never(self) -> float:
+        """The same of never changing anything."""
+        return float(np.mean([_never(row) for row in self.rows]))
+
+    @property
     def bounded(self) -> tuple[float, float] | None:
         """The mean headroom and the mean ceiling where a ceiling is known; None if it is nowhere."""
         known = [row for row in self.rows if _name(row) in self.ceilings]
@@ -72,6 +77,7 @@ class Summary:
             "scenarios": scenarios,
             "headroom": self.headroom,
             "headroom_fixed": self.fixed,
+            "headroom_never": self.never,
             "ceilings": self.ceilings,
             "where_bounded": self.bounded and dict(zip(("headroom", "ceiling"), self.bounded, strict=True)),
             "noise": {model: asdict(noise) for model, noise in self.noise.items()},
@@ -80,7 +86,8 @@ class Summary:
     def text(self) -> str:
         """As a table, a line for each tree."""
         lines = [
-            f"{'model':<10} {'left out':<15} {'headroom':>9} {'± seeds':>8} {'fixed':>7} {'ceiling':>8}  rank"
+            f"{'model':<10} {'left out':<15} {'headroom':>9} {'± seeds':>8} {'fixed':>7} {'never':>7} "
+            f"{'ceiling':>8}  rank"
         ]
         groups: dict[tuple[str, str, int], list[Row]] = {}
         for row in self.rows:
@@ -90,10 +97,12 @@ class Summary:
             ceiling = self.ceilings.get(_name(rows[0]))
             lines.append(
                 f"{model:<10} {scenario + (f' ({seed})' if seed else ''):<15} {np.mean(found):>9.2f} "
-                f"{np.std(found):>8.2f} {_number(_fixed(rows[0])):>7} {_number(ceiling):>8}  "
-                + " ".join(str(row.agent.rank) for row in rows)
+                f"{np.std(found):>8.2f} {_number(_fixed(rows[0])):>7} {_never(rows[0]):>7.2f} "
+                f"{_number(ceiling):>8}  " + " ".join(str(row.agent.rank) for row in rows)
             )
-        lines.append(f"{'mean':<26} {self.headroom:>9.2f} {'':>8} {_number(self.fixed):>7}")
+        lines.append(
+            f"{'mean':<26} {self.headroom:>9.2f} {'':>8} {_number(self.fixed):>7} {self.never:>7.2f}"
+        )
         if self.bounded:
             reached, ceiling = self.bounded
             lines.append(
@@ -112,6 +121,11 @@ def _fixed(row: Row) -> float | None:
     """The headroom of the fixed sequence in the same scenario, if there is one."""
     found = row.others
     return None if found.fixed is None else share(found.fixed, found.mean, found.oracle)
+
+
+def _never(row: Row) -> float:
+    found = row.others
+    return share(found.never, found.mean, found.oracle)
 
 
 def _number(value: float | None) -> str:

@@ -5,4 +5,5 @@ import shlex
 
 def is_real(command: str) -> bool:
     """Whether a run was made by `rota run`, not rehearsed."""
-    return shlex.split(command)[1:2] == ["run"]
+    words = [word for word in shlex.split(command)[1:] if not word.startswith("-")]
+    return words[:1] == ["run"]

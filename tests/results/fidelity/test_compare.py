@@ -40,6 +40,18 @@ def test_intervals_of_two_trials(two_trials):
     assert found.same_slot == 0.5
 
 
+def test_what_is_off_besides_the_pace_of_computing(two_trials):
+    at_pace = two_trials.makespan_at_pace  # of 23 s, as if 10.5 s of computing had been 9.75 s
+    assert at_pace == (22.0, pytest.approx(23 * 9.75 / 10.5))
+
+
+def test_the_pace_of_jobs_is_not_known(hand, tmp_path):
+    told = told_of_jobs(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
+    found = compare(told, told)
+    assert found.makespan_at_pace is None
+    assert "pace" not in table("srtf", found)
+
+
 def test_both_trials_begin_at_once_and_end_in_the_same_order(two_trials):
     assert two_trials.starts == (True, None)
     assert two_trials.ends == (True, 1.0)
@@ -184,11 +196,12 @@ def test_as_text(two_trials):
     assert lines[0] == "finish: 2 trials, 4 intervals aligned"
     assert lines[2].split() == ["real", "simulated", "error"]
     assert lines[3].split() == ["makespan", "[s]", "22.00", "23.00", "+4.5", "%"]
-    assert lines[4].split() == ["mean", "JCT", "[s]", "21.00", "22.00", "+4.8", "%"]
-    assert lines[7].split() == ["s", "per", "interval", "10.50", "11.00", "+4.8", "%"]
+    assert lines[4].split() == ["at", "real", "pace", "22.00", "21.36", "-2.9", "%"]
+    assert lines[5].split() == ["mean", "JCT", "[s]", "21.00", "22.00", "+4.8", "%"]
+    assert lines[8].split() == ["s", "per", "interval", "10.50", "11.00", "+4.8", "%"]
     assert "on the same slot    50% of the intervals" in lines
     assert "timelines part      at 10.00 s: a slot gets another one than simulated" in lines
-    assert len({line.index("%") for line in lines[3:9]}) == 1
+    assert len({line.index("%") for line in lines[3:10]}) == 1
 
 
 def test_as_plain_values(two_trials):

@@ -67,6 +67,16 @@ class Comparison:
     parted: Versus | None
     """When a slot first got another interval than in the other timeline; None if that was never so."""
 
+    @property
+    def makespan_at_pace(self) -> Versus | None:
+        """As if computing had been foretold to cost what it cost in the run: then a machine may be faster or
+        slower than when it was recorded. None where that is not known."""
+        computing = self.intervals.computing
+        if computing is None or not computing.mean.simulated > 0.0:
+            return None
+        pace = computing.mean.real / computing.mean.simulated
+        return Versus(self.makespan.real, self.makespan.simulated * pace)
+
 
 def compare(real: Told, simulated: Told) -> Comparison:
     """Both must tell of the same trials or jobs."""

@@ -50,6 +50,7 @@ def record(found: Comparison) -> dict[str, Any]:
         "what": found.what,
         "count": found.count,
         "makespan": _versus(found.makespan),
+        "makespan_at_pace": found.makespan_at_pace and _versus(found.makespan_at_pace),
         "jct": {
             "mean": _versus(jct.mean),
             "p50": _versus(jct.p50),
@@ -90,8 +91,10 @@ def _spell(spell: Spell | None) -> dict[str, float | None] | None:
 
 def _times(found: Comparison) -> Iterator[Row]:
     jct, intervals = found.jct, found.intervals
+    at_pace = found.makespan_at_pace
     for name, versus in (
         ("makespan [s]", found.makespan),
+        *([("  at real pace", at_pace)] if at_pace else []),
         ("mean JCT [s]", jct.mean),
         ("p50 JCT [s]", jct.p50),
         ("p99 JCT [s]", jct.p99),

@@ -1,0 +1,12 @@
+"""The command as it was typed: results name it, so that they can be made again."""
+
+import shlex
+from collections.abc import Sequence
+from contextvars import ContextVar
+
+WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())
+"""All that came after `rota`."""
+
+
+def typed() -> str:
+    return shlex.join(["rota", *WORDS.get()])
