@@ -16,8 +16,10 @@ import rota
 from rota.commands.population_policies import Contender
 from rota.config.dump import dump
 from rota.core.errors import Stuck
+from rota.policies.evolution.pbt import Pbt
 from rota.replay.population.experiment import PopulationsConfig
-from rota.replay.population.rehearse import Rehearsed, rehearse
+from rota.replay.population.recorded import BATCH
+from rota.replay.population.rehearse import Rehearsed, Scene, rehearse
 from rota.results.population.folder import PopulationFolder
 from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import read_population, write_population
@@ -64,12 +66,18 @@ class Contest:
         for seed in range(self.config.seeds):
             landscape = self.config.population.landscape()
             try:
-                done.append(rehearse(self.config.scene(seed), landscape, self.contender.policy, seed))
+                done.append(rehearse(self.scene(seed), landscape, self.contender.policy, seed))
             except Stuck as error:
                 where = f"{self.allocation} on {self.config.cluster_name()}, seed {seed}"
                 raise Stuck(f"{where}: {error}; leave that allocation out, or look at the cluster") from None
             tick()
         return done
+
+    def scene(self, seed: int) -> Scene:
+        """What is rehearsed with a seed, with the batch sizes that evolution may lead to."""
+        evolution = self.contender.policy.evolution
+        explored = evolution.space.get(BATCH) if isinstance(evolution, Pbt) else None
+        return self.config.scene(seed, explored.values if explored else ())
 
     def _warm_up(self) -> None:
         population = self.config.population
@@ -91,7 +99,7 @@ class Contest:
         )
 
     def _repetition(self, seed: int, done: Rehearsed) -> Repetition:
-        scene = self.config.scene(seed)
+        scene = self.scene(seed)
         return measure(
             done.timeline, scene.hypers, scene.fleet, seed=seed, target=scene.terms.target,
             lower_bound_s=self.config.lower_bound_s(done.timeline, scene),

@@ -82,6 +82,13 @@ def test_slots_of_a_cluster_are_on_nodes_that_have_names():
     assert fleet.slowdowns == (Slowdown(6.0, 0, 2.0),)
 
 
+def test_slots_without_a_node_are_on_none_that_has_a_name():
+    slots = [{"speed": 1.0, "count": 2}, {"speed": 2.0, "node": "node1"}, {"speed": 3.0}]
+    fleet = bind(MachinesConfig, {"slots": slots}).build()
+    assert fleet.nodes == ("node0", "node2", "node1", "node3")
+    assert [slot.node for slot in fleet.slots] == [0, 1, 2, 3]
+
+
 def test_a_trial_may_take_several_slots_of_a_node():
     slots = [{"speed": 1.0, "node": "a", "count": 4}, {"speed": 3.0, "node": "b", "count": 3}]
     fleet = bind(MachinesConfig, {"slots": slots, "per_trial": 2, "efficiency": 0.9}).build()

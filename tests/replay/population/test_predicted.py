@@ -4,9 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from rota.commands.population_policies import Contender
+from rota.commands.rehearse_population import Contest
 from rota.config.bind import bind
 from rota.core.errors import ConfigError
 from rota.core.population.fleet import Fleet, Slot
+from rota.policies.allocation.fifo import Fifo
+from rota.policies.evolution.explore import Space
+from rota.policies.evolution.pbt import Pbt
+from rota.policies.population import Policy
 from rota.recordings.curve import read_curves
 from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.recordings.provenance import Provenance
@@ -52,13 +58,13 @@ def test_what_a_slot_says_itself_and_devices_that_were_not_profiled_stay_as_they
     assert found.slots[1] == fleet.slots[1]
 
 
-def config(tmp_path, **population):
+def config(tmp_path, machines=None, **population):
     here = next(iter(read_curves(CURVES).settings.values())).device
     write_profiles(tmp_path / "profiles", profiles(here))
     slots = [{"speed": 1.0}, {"speed": 2.0, "device": "gpu"}]
     table = {
         "population": {"curves": str(CURVES), "profiles": str(tmp_path / "profiles"), **population},
-        "clusters": {"two": {"slots": slots}},
+        "clusters": {"two": machines or {"slots": slots}},
         "cluster": "two",
     }
     return bind(PopulationsConfig, table)
@@ -72,8 +78,30 @@ def test_a_configuration_names_profiles_and_its_slots_have_speeds_for_each_batch
     assert scene.fleet.slots[0].speeds == {}
 
 
+def test_a_trial_that_takes_several_slots_has_what_is_predicted_of_each(tmp_path):
+    gpus = {"slots": [{"speed": 2.0, "device": "gpu", "node": "a", "count": 4}], "per_trial": 4}
+    (slot,) = config(tmp_path, {**gpus, "efficiency": 0.5}, trials=40).scene(0).fleet.slots
+    assert slot.speed == pytest.approx(4.0)
+    assert slot.speed_of("convnet2 32") == pytest.approx(4 * 4.0 * 0.5)
+
+
+def test_batch_sizes_that_no_trial_begins_with_are_predicted_too(tmp_path):
+    """One that was recorded, and one that evolution may lead to."""
+    alone = config(tmp_path, trials=2, start={"batch_size": {"values": [16]}})
+    assert {hyper["batch_size"] for hyper in alone.scene(0).hypers} == {16}
+    slot = alone.scene(0, (48.0,)).fleet.slots[1]
+    assert [slot.speed_of(f"convnet2 {size}") for size in (16, 128, 48)] == pytest.approx([4.0] * 3)
+    assert slot.speed_of("convnet2 7") == 2.0
+
+
 def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_path):
     with pytest.raises(ConfigError, match="what trials are is said by curves"):
         bind(PopulationsConfig, {"population": {"profiles": str(tmp_path)}})
     with pytest.raises(ConfigError, match="nothing about tpu, on which the curves were recorded"):
         Foretold.of(profiles(), {}, "tpu")
+
+
+def test_a_rehearsal_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
+    explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
+    contest = Contest("", config(tmp_path, trials=2), Contender("fifo", Policy(Fifo(), explored), {}))
+    assert contest.scene(0).fleet.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rota.core.errors import ConfigError, unknown
 from rota.core.population.costs import Costs
+from rota.core.population.decisions import Hyper
 from rota.core.population.events import Event
 from rota.core.population.fleet import Fleet
 from rota.policies.allocation.registry import ALLOCATIONS
@@ -30,7 +31,7 @@ class WeatherConfig:
     noise: float = 0.0
     """Each part takes exp(N(-noise²/2, noise)) times as long: 1 on average."""
     drift: float = 0.0
-    """How far the logarithm of a slot's speed wanders from part to part."""
+    """How far the logarithm of a slot's speed wanders in an interval; in k of them, √k times as far."""
 
     def __post_init__(self) -> None:
         self.seeded(0)
@@ -97,18 +98,25 @@ class PopulationsConfig:
     def fleet(self) -> Fleet:
         return self.clusters[self.cluster].build() if self.cluster else Fleet.of(self.slots or NINE)
 
-    def scene(self, seed: int) -> Scene:
-        """What is rehearsed with a seed, whatever the allocation."""
+    def scene(self, seed: int, batch_sizes: Sequence[float] = ()) -> Scene:
+        """What is rehearsed with a seed, whatever the allocation. Evolution may lead to these batch sizes."""
         hypers = self.population.hypers(seed)
         return Scene(
             hypers=hypers,
-            fleet=self.population.foretold(self.fleet(), hypers),
+            fleet=self._foretold(hypers, batch_sizes),
             terms=self.population.terms(),
             costs=self.costs,
             weather=self.weather.seeded(seed),
             report_each=self.population.report == "each",
             besides=self.population.besides() if self.besides is None else self.besides,
         )
+
+    def _foretold(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> Fleet:
+        """The slots, with speeds from profiles: those of single slots, before trials take several."""
+        if not self.cluster:
+            return self.population.foretold(self.fleet(), hypers, batch_sizes)
+        machines = self.clusters[self.cluster]
+        return machines.spanned(self.population.foretold(machines.apart(), hypers, batch_sizes))
 
     def cluster_name(self) -> str:
         """Its name, or the speeds of the slots."""

@@ -1,6 +1,8 @@
 """What a configuration may say about the slots of a population, and how it becomes a fleet."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal
 
 from rota.core.cluster import LARGEST, NodeChange
@@ -21,7 +23,8 @@ class SlotConfig:
     switch: int = 0
     """That the node is at."""
     device: str = "cpu"
-    """What they are, for people."""
+    """What they are: for people, to find them in `population.profiles`, and for the shares of the originals,
+    which are per node and device."""
     speeds: dict[str, float] = field(default_factory=dict)
     """Kind of trial → speed with it, where that is another."""
 
@@ -68,23 +71,41 @@ class MachinesConfig:
 
     def build(self) -> Fleet:
         """The fleet; what is wrong with it is an error."""
-        switches: dict[str, int] = {}
+        return self.spanned(self.apart())
+
+    def apart(self) -> Fleet:
+        """With each slot by itself, however many a trial takes."""
+        named = {group.node for group in self.slots}
+        numbers: dict[str, int] = {}
+        switches: list[int] = []
         slots: list[Slot] = []
         for group in self.slots:
             for _ in range(group.count):
-                node = group.node or f"node{len(switches)}"
-                if switches.setdefault(node, group.switch) != group.switch:
+                node = group.node or _unused(numbers, named)
+                if node not in numbers:
+                    numbers[node] = len(numbers)
+                    switches.append(group.switch)
+                if switches[numbers[node]] != group.switch:
                     raise ConfigError(f"slots: {node} is at two switches; give its slots the same")
-                slots.append(Slot(list(switches).index(node), group.speed, group.speeds, group.device))
-        nodes = tuple(switches)
-        fleet = Fleet(
+                slots.append(Slot(numbers[node], group.speed, group.speeds, group.device))
+        nodes = tuple(numbers)
+        return Fleet(
             tuple(slots),
             nodes,
-            tuple(switches.values()),
+            tuple(switches),
             tuple(NodeChange(c.at_s, _number(nodes, c.node), c.what == "join") for c in self.changes),
             tuple(Slowdown(s.at_s, _number(nodes, s.node), s.factor) for s in self.slowdowns),
         )
+
+    def spanned(self, fleet: Fleet) -> Fleet:
+        """Slots as trials take them."""
         return fleet.spanned(self.per_trial, self.efficiency)
+
+
+def _unused(numbers: Collection[str], named: Collection[str]) -> str:
+    """The name of the next node that has none: its number, unless another one is called so."""
+    names = (f"node{number}" for number in count(len(numbers)))
+    return next(name for name in names if name not in named and name not in numbers)
 
 
 def _number(nodes: tuple[str, ...], name: str) -> int:

@@ -15,7 +15,7 @@ from rota.recordings.profile import Profiles, read_profiles
 from rota.replay.population.besides import Besides
 from rota.replay.population.landscape import Equal, Landscape
 from rota.replay.population.predicted import Foretold, Kind
-from rota.replay.population.recorded import Liberties, Recorded
+from rota.replay.population.recorded import BATCH, Liberties, Recorded
 
 __all__ = ["MOST", "PopulationConfig"]
 
@@ -33,7 +33,8 @@ class PopulationConfig(TrialsConfig):
     the folder of the configuration file. Without it trials cost the same, and nothing is measured."""
     profiles: Path | None = None
     """The folder of a recording of profiles, with curves: speeds of slots whose `device` was profiled are
-    predicted from it, for each batch size, where the slot does not give them."""
+    predicted from it, where the slot does not give them: for each batch size that trials begin with, that was
+    recorded, or that `options.pbt.space` lists."""
     parameters: dict[str, int] = field(default_factory=dict)
     """Model → how many parameters it has, for predicting those that were not profiled from others."""
     metric: str = ""
@@ -71,13 +72,18 @@ class PopulationConfig(TrialsConfig):
         """What a report costs besides its steps, as far as that was recorded."""
         return Besides.recorded(_recording(self.curves).details if self.curves else {})
 
-    def foretold(self, fleet: Fleet, hypers: Sequence[Hyper]) -> Fleet:
-        """The slots, with speeds for each kind of trial as far as profiles tell."""
+    def foretold(self, fleet: Fleet, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()) -> Fleet:
+        """The slots, with speeds for each kind of trial as far as profiles tell.
+
+        Kinds are those that trials begin with, that were recorded, and those of further batch sizes.
+        """
         if self.profiles is None or self.curves is None:
             return fleet
         curves, landscape = _recording(self.curves), self.landscape()
         device = next(iter(curves.settings.values())).device
-        batches = {landscape.kind(hyper, ()): int(hyper.get("batch_size", 0)) for hyper in hypers}
+        recorded = (setting.hyper for setting in curves.settings.values())
+        all_there_are = (*hypers, *recorded, *({BATCH: size} for size in batch_sizes))
+        batches = {landscape.kind(hyper, ()): int(hyper.get(BATCH, 0)) for hyper in all_there_are}
         kinds = {name: Kind(curves.model, batch) for name, batch in batches.items() if batch}
         return Foretold.of(_profiles(self.profiles), self.parameters, device).fill_in(fleet, kinds)
 
