@@ -79,6 +79,12 @@ def test_without_json_there_is_a_table(rota):
     assert [line.split()[0] for line in out.splitlines()] == ["allocation", "fifo", "era"]
 
 
+def test_intervals_may_be_shorter_than_those_of_the_curves_if_trials_are_looked_at_later(rota):
+    words = ("--population", 4, *EVOLVED, "--set", "evolution=asha", "--steps", 100, "--interval", 20)
+    said = rota(*words, "--set", "options.asha.min_t=3", "--seeds", 1, "--allocations", "fifo", "--json")
+    assert (said.code, said.err) == (0, "")
+
+
 def test_evolution_on_recorded_curves_says_how_good_trials_became(rota):
     (row,) = rows_of(rota("--population", 8, *EVOLVED, "--allocations", "era", "--seeds", 1, "--json"))
     assert 0.5 < row["best_accuracy"] < 0.9
@@ -280,6 +286,22 @@ def test_an_out_that_is_a_file_is_refused(rota, here):
         (["--population", 3, "--set", "options=1"], "options is not a table"),
         (["--population", 3, "--set", "population.curves=nowhere"], "nowhere: not a complete recording"),
         ([ROOT / "config" / "simulate" / "shipped.toml", "--population", 3], "is about a workload"),
+        (
+            ["--population", 3, *EVOLVED, "--interval", 20],
+            "options.pbt: trials are looked at after 20 steps, but the curves begin at step 50",
+        ),
+        (
+            ["--population", 3, *EVOLVED, "--set", "evolution=asha", "--interval", 20],
+            "options.asha: trials are looked at after 20 steps, but the curves begin at step 50",
+        ),
+        (
+            ["--population", 3, *EVOLVED, "--set", "options.pbt.space.lrr={low = 0.1, high = 1.0}"],
+            "options.pbt: unknown hyper-parameter in space: 'lrr'. Did you mean 'lr'?",
+        ),
+        (
+            ["--population", 3, *EVOLVED, "--set", 'options.pbt.keep=["batch"]'],
+            "options.pbt: unknown hyper-parameter in keep: 'batch'. Did you mean 'batch_size'?",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(rota, words, message):

@@ -13,6 +13,7 @@ from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.choice import PRESETS, Choice
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
 from rota.policies.population import Policy
+from rota.policies.trials import TrialsConfig
 
 Options = Mapping[str, Mapping[str, Any]]
 
@@ -51,11 +52,21 @@ def contenders(config: Choice, options: Any, where: str) -> Iterator[Contender]:
     evolution = bind(
         evolution_class(config.evolution), options.get(config.evolution, {}), _at(where, config.evolution)
     )
+    _check(evolution, config.population, _at(where, config.evolution))
     for name in config.allocations:
         given = bind(_class(name), options.get(name, {}), _at(where, name))
         policy = _policy(name, given, evolution, config)
         chosen = {name: tomllib.loads(dump(given)), config.evolution: tomllib.loads(dump(evolution))}
         yield Contender(name, policy, {each: table for each, table in chosen.items() if table})
+
+
+def _check(evolution: Any, trials: TrialsConfig, where: str) -> None:
+    """Whether its options fit the trials, if it can tell."""
+    try:
+        if hasattr(evolution, "check"):
+            evolution.check(trials)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _at(where: str, name: str) -> str:

@@ -8,13 +8,17 @@ from rota.policies.allocation.named import MODES, NAMED
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.evolution.registry import EVOLUTIONS
 from rota.policies.retirement import RetireSlowest
+from rota.policies.trials import TrialsConfig
 
 PRESETS = tuple(f"{name}-{mode.lower()}" for name in NAMED for mode in MODES)
 """`spa-era` …: an allocation and what goes with it."""
 
 
 class Choice(Protocol):
-    """What is said about policies."""
+    """What is said about policies, and the trials that they are for."""
+
+    @property
+    def population(self) -> TrialsConfig: ...
 
     @property
     def allocations(self) -> tuple[str, ...]: ...

@@ -58,6 +58,18 @@ class TrialsConfig:
         """Hyper-parameter → what trials may begin with."""
         return dict(self.start)
 
+    def measured_from(self) -> int:
+        """The first step after which something says how good a trial is."""
+        return 0
+
+    def check_measured(self, steps: int) -> None:
+        """Whether something says how good a trial is after so many steps; else evolution takes it for bad."""
+        if steps < self.measured_from():
+            raise ConfigError(
+                f"trials are looked at after {steps:,} steps, but the curves begin at step "
+                f"{self.measured_from():,}; give at least that (population.interval is {self.interval:,})"
+            )
+
     def hypers(self, seed: int) -> tuple[Hyper, ...]:
         """What each trial begins with."""
         random = np.random.default_rng((seed, FIRST_DRAWS))
@@ -65,6 +77,11 @@ class TrialsConfig:
         return tuple(
             {name: _drawn(choice, random) for name, choice in choices.items()} for _ in range(self.trials)
         )
+
+
+def in_words(choice: Space | Sequence[Any]) -> bool:
+    """Whether a hyper-parameter is a word, not a number."""
+    return bool(choice.names) if isinstance(choice, Space) else any(isinstance(each, str) for each in choice)
 
 
 def _drawn(choice: Space | Sequence[Any], random: np.random.Generator) -> Any:

@@ -15,6 +15,7 @@ from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.asha import Asha, losers, rungs
 from rota.policies.population import Policy
+from rota.policies.trials import TrialsConfig
 from rota.recordings.curve import read_curves
 from rota.replay.population.landscape import Equal
 from rota.replay.population.recorded import Recorded
@@ -76,16 +77,13 @@ class Drawn(Equal):
         return self.curves[trial][self.steps[trial] // self.interval - 1]
 
 
-def table_rule(table: list[dict], rungs_largest_first: list[int], factor: float, mode: str) -> list[int]:
+def table_rule(table: list[dict], rungs_largest_first: list[int], factor: float) -> list[int]:
     """Trials to prune, given all rows (t, trial, metric) so far: rung by rung, rows in their order."""
     pruned = []
     for rung in rungs_largest_first:
         rows = [row for row in table if row["t"] == rung]
         known = [row["metric"] for row in rows if row["metric"] == row["metric"]]
-        if mode == "max":
-            kept = [value for value in known if value >= np.percentile(known, (1 - 1 / factor) * 100)]
-        else:
-            kept = [value for value in known if value <= np.percentile(known, 1 / factor * 100)]
+        kept = [value for value in known if value >= np.percentile(known, (1 - 1 / factor) * 100)]
         pruned += [row["trial"] for row in rows if row["metric"] not in kept]
     return pruned
 
@@ -100,7 +98,7 @@ def stopped_by_the_table(
         if isinstance(event, Reported):
             steps[event.trial] = steps.get(event.trial, 0) + event.steps
             table.append({"t": steps[event.trial] // interval, "trial": event.trial, "metric": event.metric})
-            pruned = table_rule(table, all_rungs, asha.reduction_factor, asha.mode)
+            pruned = table_rule(table, all_rungs, asha.reduction_factor)
             if event.trial in pruned and (event.at_s, event.trial) not in finished:
                 found.append((event.at_s, event.trial))
     return found
@@ -110,15 +108,14 @@ def stopped_by_the_table(
     st.integers(0, 10**6),
     st.integers(2, 16),
     st.sampled_from([(2, [16, 8, 4, 2, 1], 1), (3, [9, 3, 1], 1), (4, [16, 4, 1], 1), (4, [12, 3], 3)]),
-    st.sampled_from(["max", "min"]),
     st.sampled_from([0.0, 0.1]),
 )
-def test_it_stops_the_trials_that_the_table_rule_stops_at_the_same_report(seed, trials, rule, mode, gaps):
+def test_it_stops_the_trials_that_the_table_rule_stops_at_the_same_report(seed, trials, rule, gaps):
     factor, all_rungs, min_t = rule
     random = np.random.default_rng(seed)
     curves = np.round(random.normal(0, 1, (trials, 1)) + random.normal(0, 0.5, (trials, 18)), 1)
     curves[random.random(curves.shape) < gaps] = NAN
-    asha = Asha(mode, factor, min_t, 17)
+    asha = Asha(factor, min_t, 17)
     hypers: tuple[Hyper, ...] = ({},) * trials
     scene = Scene(hypers, Fleet.of([1.0, 0.7, 2.3]), Terms(50, 900), weather=Weather(noise=0.3, seed=seed))
     timeline = rehearse(scene, Drawn(curves.tolist(), 50), Policy(Fifo(), asha)).timeline
@@ -173,3 +170,17 @@ def test_an_interval_that_was_reported_in_parts_is_an_interval(population):
 def test_an_option_out_of_range_is_refused(options):
     with pytest.raises(ConfigError, match=r"must be above 1|max_t > min_t > 0"):
         Asha(**options)
+
+
+class Later(TrialsConfig):
+    """Trials of which nothing is known before step 50."""
+
+    def measured_from(self) -> int:
+        return 50
+
+
+def test_the_lowest_rung_is_not_below_the_first_step_that_is_measured():
+    Asha().check(Later(interval=50))
+    Asha(min_t=3).check(Later(interval=20))
+    with pytest.raises(ConfigError, match=r"looked at after 20 steps, but the curves begin at step 50"):
+        Asha().check(Later(interval=20))

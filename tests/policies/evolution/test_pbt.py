@@ -19,6 +19,7 @@ from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Grow, Pbt, quantiles
 from rota.policies.population import Policy
+from rota.policies.trials import TrialsConfig
 from rota.replay.population.rehearse import Scene, rehearse
 
 NAN = float("nan")
@@ -276,3 +277,36 @@ def test_an_option_out_of_range_says_what_would_be_right(options, says):
 def test_growth_that_makes_no_sense_says_so(options, says):
     with pytest.raises(ConfigError, match=says):
         Grow(**options)
+
+
+class Later(TrialsConfig):
+    """Trials of which nothing is known before step 50."""
+
+    def measured_from(self) -> int:
+        return 50
+
+
+WORDS, NUMBERS = Space(names=("sgd", "adam")), Space(values=(0.1, 0.2))
+TRIALS = Later(interval=50, start={"lr": Space(0.1, 1.0), "optimizer": WORDS})
+
+
+def test_options_that_fit_the_trials_are_fine():
+    Pbt().check(TRIALS)
+    Pbt(space={"lr": NUMBERS, "optimizer": WORDS}, keep=("optimizer",)).check(TRIALS)
+    Pbt(interval=60).check(replace(TRIALS, interval=20))
+
+
+@pytest.mark.parametrize(
+    ("pbt", "trials", "says"),
+    [
+        (Pbt(space={"lrr": NUMBERS}), TRIALS, r"hyper-parameter in space: 'lrr'\. Did you mean 'lr'\?"),
+        (Pbt(keep=("batch_size",)), TRIALS, r"hyper-parameter in keep: 'batch_size'"),
+        (Pbt(space={"optimizer": Space(0.1, 1.0)}), TRIALS, r"space\.optimizer: trials begin with words"),
+        (Pbt(space={"optimizer": NUMBERS}), TRIALS, r"space\.optimizer: trials begin with words"),
+        (Pbt(space={"lr": WORDS}), TRIALS, r"space\.lr: trials begin with numbers"),
+        (Pbt(), replace(TRIALS, interval=20), r"looked at after 20 steps, but the curves begin at step 50"),
+    ],
+)
+def test_options_that_do_not_fit_the_trials_are_found_before_anything_runs(pbt, trials, says):
+    with pytest.raises(ConfigError, match=says):
+        pbt.check(trials)

@@ -16,6 +16,7 @@ import numpy as np
 from rota.core.errors import ConfigError
 from rota.core.population.decisions import Continue, Stop
 from rota.core.population.view import View
+from rota.policies.trials import TrialsConfig
 
 Mode = Literal["max", "min"]
 
@@ -60,8 +61,6 @@ def losers(values: Sequence[float], reduction_factor: float, mode: Mode) -> list
 class Asha:
     """Stops trials that are not among the best of a rung. A trial's t is the number of its intervals."""
 
-    mode: Mode = "max"
-    """Whether more or less is better."""
     reduction_factor: float = 4.0
     """One in so many goes on from each rung."""
     min_t: int = 1
@@ -75,6 +74,10 @@ class Asha:
         if not self.max_t > self.min_t > 0:
             raise ConfigError(f"min_t is {self.min_t}, max_t {self.max_t}; give max_t > min_t > 0")
 
+    def check(self, trials: TrialsConfig) -> None:
+        """Whether trials are measured when they reach the lowest rung."""
+        trials.check_measured(self.min_t * trials.interval)
+
     def judge(self, view: View, trial: int) -> Continue | Stop:
         done = int(view.steps[trial])
         for rung in rungs(self.reduction_factor, self.min_t, self.max_t):
@@ -87,7 +90,7 @@ class Asha:
         """Whether it is among the losers of the rung at so many steps."""
         there = np.flatnonzero(view.steps >= steps).tolist()
         values = [_value(view.history[other], steps) for other in there]
-        return losers(values, self.reduction_factor, self.mode)[there.index(trial)]
+        return losers(values, self.reduction_factor, "max")[there.index(trial)]
 
 
 def _value(reports: list[tuple[int, float]], steps: float) -> float:

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.change import Change
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, unknown
 from rota.core.population.decisions import Clone, Continue, Hyper
 from rota.core.population.view import Status, View
 from rota.policies.evolution.explore import USUAL, Explorer, Space
+from rota.policies.trials import TrialsConfig, in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,19 @@ class Pbt:
             raise ConfigError(f"resample is {self.resample}; it must be 0 to 1")
         if not self.factors or min(self.factors) <= 0.0:
             raise ConfigError(f"factors are {self.factors}; give at least one, above 0")
+
+    def check(self, trials: TrialsConfig) -> None:
+        """Whether trials have the hyper-parameters that are named, and are measured by the first look."""
+        choices = trials.choices()
+        for where, names in (("space", self.space), ("keep", self.keep)):
+            for name in names:
+                if name not in choices:
+                    raise ConfigError(unknown(f"hyper-parameter in {where}:", name, choices))
+        for name, space in self.space.items():
+            if in_words(choices[name]) != bool(space.names):
+                how = "words; give names" if in_words(choices[name]) else "numbers; give a range, or values"
+                raise ConfigError(f"space.{name}: trials begin with {how}")
+        trials.check_measured(self.interval or trials.interval)
 
     def judge(self, view: View, trial: int) -> Continue | Clone:
         interval = self.interval or view.terms.interval

@@ -1,7 +1,8 @@
 """The evolutions by name. To add one: write its file in this folder, add its line here.
 
 An evolution is a frozen dataclass whose fields are its options, with `judge(view, trial)` as in
-`rota.policies.population.Evolution`. The contract tests over this table then cover it.
+`rota.policies.population.Evolution`. The contract tests over this table then cover it. If it also has
+`check(trials)`, that is asked before anything runs, and raises a ConfigError if its options do not fit them.
 """
 
 from importlib import import_module

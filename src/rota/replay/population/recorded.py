@@ -52,8 +52,8 @@ class Progress:
 class Recorded:
     """Metrics and costs of trials from curves; how they are found between settings is said in `grid.py`.
 
-    - Between the ends of recorded intervals a metric is on the straight line; before the first and after the
-      last it is held: a rehearsal claims nothing that was not reached.
+    - Between the ends of recorded intervals a metric is on the straight line; before the first it is not
+      known, after the last it is held: a rehearsal claims nothing that was not reached.
     - A trial that is cloned, or goes on with other hyper-parameters, goes on along their curve from the
       first interval whose metric is not below the donor's, or else from the last.
     - Trials of one model, batch size and number of changes are of one kind. A step takes the median of what

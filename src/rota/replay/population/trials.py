@@ -72,6 +72,11 @@ class PopulationConfig(TrialsConfig):
         """What a report costs besides its steps, as far as that was recorded."""
         return Besides.recorded(_recording(self.curves).details if self.curves else {})
 
+    def measured_from(self) -> int:
+        """Where the curves begin."""
+        settings = _recording(self.curves).settings.values() if self.curves else ()
+        return min((int(setting.steps[0]) for setting in settings), default=0)
+
     def foretold(self, fleet: Fleet, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()) -> Fleet:
         """The slots, with speeds for each kind of trial as far as profiles tell.
 
