@@ -79,6 +79,16 @@ def test_without_json_there_is_a_table(rota):
     assert [line.split()[0] for line in out.splitlines()] == ["allocation", "fifo", "era"]
 
 
+def test_points_of_a_grid_have_bounds_of_their_own(rota, here):
+    """A step takes 1 s at one point and 10 s at the other: ten times as much to do, and as good."""
+    (here / "p.toml").write_text(
+        '[population]\ntrials = 2\nsteps = 50\n[grid]\n"population.step_s" = [1, 10]\n'
+    )
+    _, out, _ = rota("p.toml", "--slots", "1", "--allocations", "fifo", "--seeds", 1)
+    rows = [line.split()[1:5] for line in out.splitlines()[1:]]
+    assert rows == [["fifo", "100.00", "100.00", "1.000"], ["fifo", "1,000.00", "1,000.00", "1.000"]]
+
+
 def test_intervals_may_be_shorter_than_those_of_the_curves_if_trials_are_looked_at_later(rota):
     words = ("--population", 4, *EVOLVED, "--set", "evolution=asha", "--steps", 100, "--interval", 20)
     said = rota(*words, "--set", "options.asha.min_t=3", "--seeds", 1, "--allocations", "fifo", "--json")

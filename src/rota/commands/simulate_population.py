@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_json_row(point, summary) for point, summary in rows]))
     else:
-        print(comparison([(f"{point} {summary.allocation}".strip(), summary) for point, summary in rows]))
+        print(comparison(rows))
     return 0
 
 

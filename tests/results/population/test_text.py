@@ -23,7 +23,8 @@ def test_a_summary_says_averages_repetitions_slots_and_batch_sizes(by_hand):
 
 
 def test_allocations_are_compared_one_to_a_line(by_hand):
-    header, first, second = comparison([("era", by_hand), ("x eta", by_hand)]).splitlines()
+    eta = replace(by_hand, allocation="eta")
+    header, first, second = comparison([("", by_hand), ("x", eta)]).splitlines()
     assert header.split() == [
         "allocation", "makespan", "[s]", "bound", "[s]", "ratio", "idle", "clones", "decisions/s", "best",
         "accuracy",
@@ -36,5 +37,23 @@ def test_allocations_are_compared_one_to_a_line(by_hand):
 def test_without_accuracies_there_is_no_column_for_them(by_hand):
     nothing = {"best_accuracy": None, "final_accuracy": None, "to_target_s": None}
     plain = replace(by_hand, repetitions=tuple(replace(each, **nothing) for each in by_hand.repetitions))
-    assert "accuracy" not in comparison([("era", plain)])
+    assert "accuracy" not in comparison([("", plain)])
     assert "best accuracy:" not in markdown(plain)
+
+
+def bound_of(summary, bound_s):
+    return replace(
+        summary, repetitions=tuple(replace(each, lower_bound_s=bound_s) for each in summary.repetitions)
+    )
+
+
+def bounds(*runs):
+    return [line.split()[-6] for line in comparison(runs).splitlines()[1:]]
+
+
+def test_bounds_are_common_to_the_allocations_of_one_point_on_the_same_slots(by_hand):
+    less, more = bound_of(by_hand, 20.0), bound_of(by_hand, 40.0)
+    other = replace(more, slots=tuple(replace(slot, speed=1.0) for slot in more.slots))
+    assert bounds(("a", less), ("a", more)) == ["20.00", "20.00"]
+    assert bounds(("a", less), ("b", more)) == ["20.00", "40.00"]
+    assert bounds(("a", less), ("a", other)) == ["20.00", "40.00"]

@@ -120,7 +120,7 @@ def on_common_ground(summaries: Sequence[Summary]) -> list[Summary]:
 
 
 def _ground(summary: Summary) -> tuple[object, ...]:
-    return summary.population, summary.evolution, summary.cluster, summary.target
+    return summary.population, summary.evolution, summary.cluster, summary.slots, summary.target
 
 
 AVERAGES = (

@@ -1,8 +1,9 @@
 """Summaries as text: Markdown for one allocation, and a table for all that were compared."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
-from rota.results.population.summary import Summary, on_common_ground
+from rota.results.population.summary import Summary, mean, on_common_ground
 
 Row = Sequence[str]
 
@@ -42,14 +43,15 @@ def markdown(summary: Summary) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def comparison(lines: Sequence[tuple[str, Summary]]) -> str:
-    """Allocations side by side: one line each."""
-    measured = any(summary.best_accuracy is not None for _, summary in lines)
+def comparison(runs: Sequence[tuple[str, Summary]]) -> str:
+    """Allocations side by side: one line each. Each comes with its point of a grid, point by point."""
+    measured = any(summary.best_accuracy is not None for _, summary in runs)
     header = ["allocation", "makespan [s]", "bound [s]", "ratio", "idle", "clones", "decisions/s"]
     rows = [header + ["best accuracy"] * measured]
-    summaries = on_common_ground([summary for _, summary in lines])
-    for (name, _), summary in zip(lines, summaries, strict=True):
-        rows.append(_compared(name, summary) + [_share(summary.best_accuracy)] * measured)
+    for point, members in groupby(runs, key=lambda run: run[0]):
+        for summary in on_common_ground([summary for _, summary in members]):
+            name = f"{point} {summary.allocation}".strip()
+            rows.append(_compared(name, summary) + [_share(summary.best_accuracy)] * measured)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
@@ -75,12 +77,12 @@ def _averages(summary: Summary) -> Iterable[tuple[str, str]]:
         yield "best accuracy in the end", _share(summary.final_accuracy)
     if summary.to_target_s is not None:
         yield "time to the target", f"{summary.to_target_s:,.2f} s"
-    yield "clones", f"{_mean(each.clones for each in summary.repetitions):,.1f}"
+    yield "clones", f"{mean(each.clones for each in summary.repetitions):,.1f}"
     yield (
         "lists handed out",
-        f"{_mean(sum(slot.lists for slot in each.slots) for each in summary.repetitions):,.1f}",
+        f"{mean(sum(slot.lists for slot in each.slots) for each in summary.repetitions):,.1f}",
     )
-    yield "placements", f"{_mean(each.decisions for each in summary.repetitions):,.1f}"
+    yield "placements", f"{mean(each.decisions for each in summary.repetitions):,.1f}"
     yield "placements per second of making it", f"{summary.decisions_per_s:,.0f}"
 
 
@@ -106,14 +108,9 @@ def _sizes(sizes: dict[str, dict[str, int]]) -> Iterable[tuple[str, str]]:
 def _compared(name: str, summary: Summary) -> list[str]:
     uses = summary.slot_use()
     idle = sum(use.idle_s for use in uses) / (sum(use.there_s for use in uses) or 1.0)
-    clones = _mean(each.clones for each in summary.repetitions)
+    clones = mean(each.clones for each in summary.repetitions)
     times = (f"{summary.makespan_s:,.2f}", f"{summary.lower_bound_s:,.2f}", f"{summary.ratio:.3f}")
     return [name, *times, f"{idle:.1%}", f"{clones:,.1f}", f"{summary.decisions_per_s:,.0f}"]
-
-
-def _mean(values: Iterable[int]) -> float:
-    found = list(values)
-    return sum(found) / len(found)
 
 
 def _share(value: float | None) -> str:
