@@ -70,6 +70,9 @@ def test_what_a_row_says_itself_wins(tmp_path, measured):
     )
     jobs = read(tmp_path / "jobs.csv", 0, measured)
     assert (jobs.iteration_s[0], jobs.iterations[0], jobs.duration_s[0]) == (0.5, 60.0, 30.0)
+    assert jobs.notes == (
+        f"iteration_s in the trace for 1 job: that counts, not what {measured.source} says",
+    )
 
 
 def test_a_model_that_nobody_measured_is_named(tmp_path, measured):

@@ -23,9 +23,13 @@ class Speed:
 
     @classmethod
     def of(cls, cluster: Cluster, jobs: Workload) -> "Speed":
-        """The cluster's own speeds, and where it has none those that the workload was measured with."""
-        kinds = {*jobs.speeds, *cluster.speeds}
-        speeds = {kind: {**jobs.speeds.get(kind, {}), **cluster.speeds.get(kind, {})} for kind in kinds}
+        """The cluster's own speeds, and where it has none those that the workload was measured with.
+
+        A `default` of the cluster's own is for all models that it does not name.
+        """
+        speeds = {kind: dict(measured) for kind, measured in jobs.speeds.items()}
+        for kind, own in cluster.speeds.items():
+            speeds[kind] = {**({} if "default" in own else speeds.get(kind, {})), **own}
         known = Cluster(cluster.nodes, speeds=speeds)
         rows = [[known.speed(model, kind) for kind in cluster.kinds] for model in jobs.models]
         return cls(np.array(rows), cluster.cross_node, cluster.cross_switch)

@@ -23,7 +23,7 @@ A job of 0 s without iterations did no work and is left out. Rows may be in any 
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from rota.core.atomic import written
 from rota.core.table import Floats, Table, read_table
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
-from rota.workload.jobs import Workload, workload
+from rota.workload.jobs import Workload, counted, workload
 from rota.workload.measured import Measured
 from rota.workload.profiles import MODELS
 from rota.workload.records import left_out
@@ -80,6 +80,7 @@ def read(path: Path, seed: int = 0, measured: Measured | None = None) -> Workloa
         speeds=_speeds(table, models),
         notes=[
             *([left_out(idle, len(everything), "they took 0 s")] if idle else []),
+            *_overruled(table, models, measured),
             *([models_note(unnamed, seed)] if unnamed else []),
             *([priorities_note(unranked, seed)] if unranked else []),
         ],
@@ -159,6 +160,16 @@ def _check_profiles(table: Table, models: Sequence[str], found: Floats) -> None:
             raise table.wrong(
                 "model", row, f"measured ({known}): give its iteration_s and {', '.join(STAGES)}"
             )
+
+
+def _overruled(table: Table, models: Sequence[str], measured: Measured | None) -> Iterator[str]:
+    """The note on jobs that say how long an iteration takes, though their model was measured."""
+    if measured is None:
+        return
+    known = np.array([model in measured.rows for model in models], bool)
+    jobs = int(np.count_nonzero(known & table.given("iteration_s")))
+    if jobs:
+        yield f"iteration_s in the trace for {counted(jobs)}: that counts, not what {measured.source} says"
 
 
 def _speeds(table: Table, models: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
