@@ -6,6 +6,7 @@ given again is answered again, from the checkpoint, without training.
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -91,7 +92,7 @@ class Done:
     digest: str
     """Of what was made."""
     metric: float
-    """How good it is; NaN if nothing is measured."""
+    """How good it is; NaN if nothing is measured, or it is infinite."""
     spent: Spent = field(default_factory=Spent)
     again: bool = False
     """It was there already: the controller that had ordered it died before it could hear of it."""
@@ -135,8 +136,10 @@ def order_of(found: Mapping[str, Any]) -> Order:
 
 
 def done(found: Mapping[str, Any]) -> Done:
-    """From its record."""
-    return Done(found["digest"], float(found["metric"]), Spent(*found["spent"]), bool(found["again"]))
+    """From its record. What is infinite says no more than what is not a number."""
+    metric = float(found["metric"])
+    metric = metric if math.isfinite(metric) else math.nan
+    return Done(found["digest"], metric, Spent(*found["spent"]), bool(found["again"]))
 
 
 def _made(found: Any) -> Made | None:
