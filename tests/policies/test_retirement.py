@@ -161,3 +161,16 @@ def test_slots_that_were_given_up_come_back_if_nobody_else_is_left():
         scene = Scene(({},) * 4, fleet, Terms(interval=50, steps=1000))
         done = rehearse(scene, Equal(0.02), Policy(allocation, retirement=RetireSlowest(late=0.5)))
         assert (done.state.status == Status.FINISHED).all()
+
+
+def test_slots_that_were_given_up_come_back_with_their_node_if_nobody_else_is_left():
+    """The slow slot is given up, and its node leaves; then the other one does, and the first is back."""
+    changes = (
+        NodeChange(7.0, 1, joins=False),
+        NodeChange(8.0, 0, joins=False),
+        NodeChange(9.0, 1, joins=True),
+    )
+    scene = Scene(({},) * 4, replace(Fleet.of([8.0, 0.3]), changes=changes), Terms(interval=50, steps=1000))
+    done = rehearse(scene, Equal(0.02), Policy(Fifo(), retirement=RetireSlowest(late=0.5)))
+    assert [event.slot for event in done.timeline if isinstance(event, Retired)] == [1]
+    assert (done.state.status == Status.FINISHED).all()

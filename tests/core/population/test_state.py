@@ -364,6 +364,23 @@ def test_a_busy_slot_that_is_given_up_is_so_on_the_timeline_when_it_is_free():
     assert (told(state.timeline[-1]), state.idle) == (told(Retired(10.0, 0)), [1])
 
 
+def test_a_slot_that_is_done_with_its_last_list_counts_among_those_that_are_done():
+    state = state_of()
+    carry_out(state, Hand(0, [Part(0, 10)]), Retire(0))
+    report(state, 10.0, 0, 0)
+    assert (state.idle, state.freed) == ([1], 1)
+
+
+def test_a_slot_that_was_given_up_is_needed_if_it_comes_back_when_nobody_is_left():
+    state = state_of()
+    carry_out(state, Retire(1))
+    state.apply([Lost(1.0, 1)])
+    state.apply([Lost(2.0, 0)])
+    assert (state.idle, state.usable.tolist()) == ([], [False, False])
+    state.apply([Joined(3.0, 1)])
+    assert (state.idle, state.usable.tolist(), state.freed) == ([1], [False, True], 1)
+
+
 def test_seconds_per_trial_are_of_training_and_over_different_trials():
     state = state_of()
     carry_out(state, Hand(0, [Part(0, 10), Part(1, 10), Part(0, 10)]))

@@ -6,8 +6,10 @@ from rota.core.errors import Stuck
 from rota.core.population.decisions import Retire
 from rota.core.population.events import Lost
 from rota.core.population.fleet import Fleet
+from rota.core.population.view import Terms
 from rota.policies.allocation.eta import Eta
 from rota.policies.population import Policy
+from rota.policies.retirement import RetireSlowest
 from rota.replay.population.landscape import Equal
 from rota.replay.population.rehearse import Scene, rehearse
 
@@ -118,6 +120,13 @@ def test_slots_without_a_share_do_not_stop_a_run():
     with pytest.raises(Stuck, match="3 trials are not done and 4 slots are idle"):
         rehearse(scene, Equal(0.01), Policy(Eta(original=True)))
     assert rehearse(scene, Equal(0.01), Policy(Eta())).state.left == 0
+
+
+def test_a_report_of_a_slot_that_is_given_up_starts_a_list_elsewhere():
+    """Three trials of two intervals. The slow slot is given up, reports at 50 s, and its trial goes on."""
+    policy = Policy(Eta(original=True), retirement=RetireSlowest(1, original=True))
+    done = rehearse(Scene(({},) * 3, Fleet.of([10.0, 1.0]), Terms(50, 100)), Equal(1.0), policy)
+    assert (done.state.left, done.makespan_s) == (0, pytest.approx(55.0))
 
 
 def test_spa_leaves_slots_without_a_share_out(population, lists):

@@ -164,10 +164,12 @@ class Referee:
         match event:
             case Joined(node=node):
                 self.up.add(node)
+                self.take_back()
             case Lost(node=node):
                 self.up.discard(node)
                 for slot in [slot for slot in self.busy if self.node(slot) == node]:
                     del self.busy[slot]
+                self.take_back()
             case Handed(slot=slot, steps=steps):
                 assert slot not in self.busy, "the slot is not idle"
                 assert slot not in self.retired, "the slot was given up"
@@ -193,6 +195,12 @@ class Referee:
                 self.done[trial] = event
             case SlotRetired(slot=slot):
                 self.retired.add(slot)
+
+    def take_back(self) -> None:
+        """Slots that were given up are needed if no others are there, or if those are given up once idle."""
+        there = {slot for slot in range(len(self.scene.fleet.slots)) if self.node(slot) in self.up}
+        if there <= self.retired | set(self.busy):
+            self.retired -= there
 
     def node(self, slot: int) -> int:
         return self.scene.fleet.slots[slot].node

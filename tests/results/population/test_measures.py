@@ -46,6 +46,18 @@ def test_a_slot_that_was_given_up_while_busy_counts_until_its_list_is_done():
     assert second.idle_share == 0.0
 
 
+def test_a_slot_that_was_given_up_and_is_needed_again_is_there_again():
+    events = [
+        Joined(0.0, 0),
+        Retired(5.0, 0),
+        Handed(20.0, 0, 1, 50),
+        Reported(30.0, 0, 0, 50, 20.0, 30.0, 0.0, math.nan),
+        Emptied(30.0, 0),
+    ]
+    (slot,) = usage(events, Fleet.of([1.0]), 40.0)
+    assert (slot.there_s, slot.computing_s, slot.idle_s) == (5.0 + 20.0, 10.0, 15.0)
+
+
 def test_reports_at_the_end_of_a_list_are_counted_by_when_their_training_ended():
     events = [
         Joined(0.0, 0),

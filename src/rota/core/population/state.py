@@ -130,11 +130,11 @@ class State(View):
                 self.first_s[slot] = training_s
             self.trial_s[slot] = training_s / trials
         self.ends_s[slot] = self.now_s
+        self.freed += 1
         if self.retired[slot]:
             self._note_retired(slot)
         else:
             self.idle.append(slot)
-            self.freed += 1
 
     def _fail(self, trial: int) -> None:
         """The rest of the list that it was on is done without it."""
@@ -183,6 +183,8 @@ class State(View):
                 if not self.retired[slot]:
                     self.idle.append(slot)
                     self.freed += 1
+        if not self.usable.any():
+            self._take_back()
 
     def _hand(self, slot: int, parts: list[Part]) -> None:
         if slot not in self.idle:
@@ -210,7 +212,6 @@ class State(View):
         self.idle.remove(slot)
         self._on[slot] = parts
         self.ends_s[slot] = ends_s
-        self.lists[slot] += 1
         self.decisions += len(parts)
 
     def _go_on(self, trial: int, looked: bool) -> None:

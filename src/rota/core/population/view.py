@@ -120,8 +120,6 @@ class View:
         """Slots, in the order in which they became so."""
         self.ends_s = np.zeros(slots)
         """Slot → when its list is expected to be done."""
-        self.lists = np.zeros(slots, np.int64)
-        """Slot → lists that it has been handed."""
         self.trial_s = np.full(slots, inf)
         """Slot → seconds of training per trial in its last list; infinite before that."""
         self.measured: list[int] = []
@@ -129,7 +127,7 @@ class View:
         self.first_s = np.full(slots, inf)
         """Slot → seconds of training in its first list; infinite before that."""
         self.freed = 0
-        """How many slots became idle at this instant."""
+        """How many slots became idle at this instant, or were done with their last list."""
 
         self.work = work
         self._moves_are_free = costs.moves_are_free

@@ -35,7 +35,8 @@ class Eta:
     """Of idle slots, so that a slow one gets the last trials only if nobody else is idle; else whoever has
     been idle for longest."""
     original: bool = False
-    """As the original: one list per slot that became idle, times of the last list, rounded up."""
+    """As the original: one list per slot that became idle, times of the last list, rounded up. But a slot
+    without a share ends all rounds of an instant; there it ends one, and is last in the next."""
 
     def hand_out(self, view: View) -> Iterator[Hand]:
         if self.original:
@@ -55,7 +56,7 @@ class Eta:
         return max(1, round(times) if abs(times - round(times)) < HAIR else ROUND[self.rounding](times))
 
     def _originally(self, view: View) -> Iterator[Hand]:
-        """Each report starts one list at most; a slot without a share ends the round."""
+        """Each slot that is done starts one list at most; a slot without a share ends the rounds."""
         share = original_shares(view, self.split)
         for _ in range(view.freed):
             slot = self._next(view, share)

@@ -66,6 +66,9 @@ class _Watch:
             self.busy_since_s = at_s
 
     def hand(self, at_s: float) -> None:
+        """Whoever is handed a list is there, even if it had been given up."""
+        self.retires = False
+        self.join(at_s)
         self.use.lists += 1
         self.busy_since_s = at_s
 
