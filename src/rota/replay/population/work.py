@@ -7,6 +7,7 @@ from rota.core.population.decisions import Hyper
 from rota.core.population.events import Cloned, Event, Reported
 from rota.core.population.fleet import Fleet
 from rota.core.population.view import Work
+from rota.replay.population.bound import bound_s
 
 Done = list[dict[str, float]]
 """Trial → kind of trial → seconds that its steps take on a slot of speed 1."""
@@ -42,10 +43,7 @@ def bound_of_s(done: Done, fleet: Fleet) -> float:
 
 def unequal_bound_s(works_s: Sequence[float], speeds: Sequence[float]) -> float:
     """The least time for trials of unequal work: the k largest are never on more than the k fastest slots."""
-    largest = list(accumulate(sorted(works_s, reverse=True)))
-    fastest = list(accumulate(sorted(speeds, reverse=True)))
-    each = (work_s / speed for work_s, speed in zip(largest, fastest, strict=False))
-    return max(largest[-1] / fastest[-1], *each)
+    return bound_s(list(accumulate(sorted(works_s, reverse=True))), speeds)
 
 
 def best_speeds(fleet: Fleet, kind: str) -> list[float]:
