@@ -129,8 +129,6 @@ def test_status_tells_the_same_as_the_run_did(config, tmp_path, capsys):
         (["--set", "options.pbt.quantile=2"], "quantile is 2"),
         (["--set", "options.pbt.space.rate={low = 0.1, high = 1.0}"], "hyper-parameter in space: 'rate'"),
         (["--set", 'options.pbt.keep=["lrr"]'], "hyper-parameter in keep: 'lrr'. Did you mean 'lr'?"),
-        (["--set", "options.pbt.space.rate={low = 0.1, high = 1.0}"], "hyper-parameter in space: 'rate'"),
-        (["--set", 'options.pbt.keep=["lrr"]'], "hyper-parameter in keep: 'lrr'. Did you mean 'lr'?"),
         (["--set", "training=3"], "training is not a table"),
         (["--repeat", "0"], "repeat is 0"),
         (["--address", "127.0.0.1:1"], 'backend is "local"'),
