@@ -3,7 +3,6 @@
 import hashlib
 import math
 import os
-import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ import tomli_w
 
 import rota
 from rota.commands.population_policies import Contender
+from rota.commands.typed import typed
 from rota.config.dump import dump
 from rota.core.errors import Stuck
 from rota.policies.evolution.pbt import Pbt
@@ -55,7 +55,7 @@ class Contest:
         summary = self._summary(done)
         write_population(
             folder.path, summary, {seed: each.timeline for seed, each in enumerate(done)},
-            config=self._resolved(folder.path), inputs=inputs, command=shlex.join(["rota", *sys.argv[1:]]),
+            config=self._resolved(folder.path), inputs=inputs, command=typed(),
         )  # fmt: skip
         return summary
 
@@ -114,8 +114,10 @@ class Contest:
         found = {name: path and Path(os.path.relpath(path, folder)) for name, path in paths.items()}
         population = replace(config.population, curves=found["curves"], profiles=found["profiles"])
         whole = replace(config, population=population, clusters=used, allocations=(self.allocation,))
-        options = {"options": self.contender.options} if self.contender.options else {}
-        return tomli_w.dumps({**tomllib.loads(dump(whole)), **options})
+        options = {name: dict(table) for name, table in self.contender.options.items()}
+        for table in options.values():
+            table.update({"agent": os.path.relpath(table["agent"], folder)} if "agent" in table else {})
+        return tomli_w.dumps({**tomllib.loads(dump(whole)), **({"options": options} if options else {})})
 
     def _digest(self) -> str:
         """What a run follows from: the configuration, what it names, and the code that simulates."""

@@ -44,8 +44,8 @@ FLAGS: tuple[tuple[str, str, str, str], ...] = (
     ("--mode", "mode", "MODE", "how a preset allocates: ERA (default) or ETA"),
 )
 PRESETS, MODES = ("spa", "gpa"), ("ERA", "ETA")
-PATHS = ("curves", "profiles")
-"""Keys of `population` that name folders."""
+PATHS = ("population.curves", "population.profiles", "options.learned.agent")
+"""Keys that name folders."""
 JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "decisions_per_s")
 
 
@@ -113,33 +113,24 @@ def _contests(args: argparse.Namespace) -> "list[Contest]":
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override
+    from rota.config.paths import placed
     from rota.replay.population.experiment import PopulationsConfig
 
     table = _read(args.config) if args.config else {}
     if "workload" in table:
         raise ConfigError(f"{args.config}: is about a workload; leave it out, or --population")
-    table = override(_without_machines(table, args), [*_assignments(args), *args.set])
+    assignments = [*_assignments(args), *args.set]
+    table = override(_without_machines(table, args), assignments)
     where = str(args.config or "command line")
     contests = []
     for point in expand(table, where):
-        raw = dict(point.table)
-        options = raw.pop("options", {})
-        _resolve_paths(raw, args)
+        raw = placed(point.table, PATHS, args.config.parent if args.config else Path(), assignments)
+        options: Any = raw.pop("options", {})
         config = bind(PopulationsConfig, raw, where)
         config = _shortened(config) if args.quick else config
         config.scene(0)  # what cannot be read is said before anything runs
         contests += [Contest(point.name, config, each) for each in contenders(config, options, where)]
     return contests
-
-
-def _resolve_paths(table: dict[str, Any], args: argparse.Namespace) -> None:
-    """A path in a file starts at its folder, one in a flag where the user is."""
-    inner = table.get("population")
-    if args.config is None or not isinstance(inner, dict):
-        return
-    flags = [name for name in PATHS if any(text.startswith(f"population.{name}=") for text in args.set)]
-    found = {name: inner[name] for name in PATHS if name not in flags and isinstance(inner.get(name), str)}
-    table["population"] = inner | {name: str(args.config.parent / path) for name, path in found.items()}
 
 
 def _without_machines(table: dict[str, object], args: argparse.Namespace) -> dict[str, object]:
