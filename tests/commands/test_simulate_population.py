@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -191,6 +192,16 @@ def test_out_keeps_what_happened_with_every_seed(rota, here):
     logs = {f"fifo/seed{seed}/{trial}-accuracy.json" for seed in (0, 1) for trial in range(3)}
     rest = {"fifo/config.toml", "fifo/summary.md", "fifo/summary.json"}
     assert found == rest | logs | {"fifo/seed0/timeline.jsonl", "fifo/seed1/timeline.jsonl"}
+
+
+def test_an_agent_in_a_flag_is_where_the_user_is_and_in_the_folder_it_is_named_from_there(rota):
+    shutil.copytree(ROOT / "src" / "rota" / "agents" / "place", "mine")
+    given = ("--set", "options.learned.agent=mine", "--allocations", "learned", "--json")
+    first = rows_of(rota(*SMALL, *given, "--out", "runs"))
+    kept = Path("runs/learned/config.toml")
+    assert tomllib.loads(kept.read_text())["options"]["learned"]["agent"] == "../../mine"
+    again = rows_of(rota(kept, "--json"))
+    assert [row["makespan_s"] for row in again] == [row["makespan_s"] for row in first]
 
 
 def test_the_configuration_in_a_folder_makes_the_same_run(rota):
