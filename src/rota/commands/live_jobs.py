@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rota.commands.live import MOST, Pace, columns_text
-from rota.execution.jobs.board import Board
+from rota.execution.jobs.board import Board, JobLine
 
 if TYPE_CHECKING:
     from rota.execution.jobs.control import Watch
@@ -72,8 +72,10 @@ def jobs_summed_up(board: Board) -> str:
 
 
 def jobs_text(board: Board) -> str:
-    """The jobs, a line each."""
-    return columns_text([HEADER, *(_row(board, number) for number in range(len(board.jobs)))])
+    """The jobs, a line each, and the resident."""
+    return columns_text(
+        [HEADER, *(_row(board, number) for number in range(len(board.jobs))), *_resident(board)]
+    )
 
 
 def _row(board: Board, number: int) -> tuple[str, ...]:
@@ -86,9 +88,21 @@ def _row(board: Board, number: int) -> tuple[str, ...]:
         line.status,
         where,
         f"{line.done}/{frame.iterations[number]}",
-        "-" if math.isnan(line.metric) else f"{line.metric:.4g}",
+        _metric(line),
         f"{max(0.0, since_s):.1f}",
     )
+
+
+def _resident(board: Board) -> list[tuple[str, ...]]:
+    """The line of whoever trains beside the jobs, if there is one."""
+    line, kind = board.resident, board.frame.resident
+    return (
+        [("resident", kind, "beside", "", str(line.done), _metric(line), f"{board.at_s:.1f}")] if kind else []
+    )
+
+
+def _metric(line: JobLine) -> str:
+    return "-" if math.isnan(line.metric) else f"{line.metric:.4g}"
 
 
 def _rich_table(board: Board) -> Any:
@@ -99,4 +113,6 @@ def _rich_table(board: Board) -> Any:
     ranked = sorted(range(len(board.jobs)), key=lambda number: ORDER.index(board.jobs[number].status))
     for number in sorted(ranked[:MOST]):
         table.add_row(*map(Text, _row(board, number)))  # not markup, whatever is in it
+    for row in _resident(board):
+        table.add_row(*map(Text, row))
     return table

@@ -1,0 +1,46 @@
+"""What people see of jobs that run for real."""
+
+import io
+
+import pytest
+
+from rota.commands.live_jobs import JobLines, jobs_text
+from rota.execution.jobs.board import Board, Frame
+
+
+@pytest.fixture
+def board():
+    """Two jobs, of which the first runs, and somebody beside them."""
+    frame = Frame("run", 0, "srtf", ["a", "b"], ["fast", "slow"], [60, 40], [0.0, 1.0], ["here"] * 2, "grows")
+    board = Board(frame)
+    board.happened({"at_s": 2.0, "arrived": (0, 2), "finished": []})
+    board.decided([((0,), (1,), 0.1)])
+    board.resident.done, board.resident.metric = 70, 0.5
+    return board
+
+
+def test_a_line_for_each_job_and_one_for_the_resident(board):
+    assert [line.split() for line in jobs_text(board).splitlines()[1:]] == [
+        ["a", "fast", "running", "1:here", "0/60", "-", "2.0"],
+        ["b", "slow", "waiting", "0/40", "-", "1.0"],
+        ["resident", "grows", "beside", "70", "0.5", "2.0"],
+    ]
+
+
+def test_a_failure_is_told_once_with_the_name_and_the_reason_of_its_own_job(board):
+    stream = io.StringIO()
+    tell = JobLines(stream, 1e9)
+    for job, why in (
+        (board.jobs[1], "Traceback\nValueError: of b"),
+        (board.jobs[0], "of a"),
+        (board.jobs[1], ""),
+    ):
+        job.failures, job.why = job.failures + 1, why
+        tell(board)
+        tell(board)
+    said = [line.split(" s  ")[1] for line in stream.getvalue().splitlines() if "failed:" in line]
+    assert said == [
+        "a slice of b failed: ValueError: of b",
+        "a slice of a failed: of a",
+        "a slice of b failed: ?",
+    ]
