@@ -17,6 +17,18 @@ checkout="$root $(cksum < "$root/pyproject.toml")"
 say() { echo "setup: $*" >&2; }
 fail() { say "$*" && exit 1; }
 
+known_extras() {
+    local table='/^\[project.optional-dependencies\]/,/^\[project.scripts\]/'
+    sed -n "$table"'s/^\([a-z]*\) = \[$/\1/p' "$root/pyproject.toml"
+}
+
+for extra in "$@"; do
+    if ! known_extras | grep -qxF -- "$extra"; then
+        say "$extra: there is no such extra; there are: $(known_extras | paste -sd ' ')"
+        exit 2
+    fi
+done
+
 is_ready() { [[ -x $python ]] && grep -qxF "$checkout [$extras]" "$stamp" 2>/dev/null; }
 
 # Runs a command whose output matters only if it fails.

@@ -38,7 +38,7 @@ class Machine:
         self.elsewhere = folder / "elsewhere"
         self.elsewhere.mkdir()
         shutil.copytree(SCRIPTS, self.root / "scripts")
-        (self.root / "pyproject.toml").write_text("[project]\n")
+        shutil.copy(SCRIPTS.parent / "pyproject.toml", self.root)
         for name in ["python3", "python3.11", "python3.12", "python3.13", "python3.14"]:
             self.write(folder / "bin" / name)
         self.variables = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "LOG": str(self.log)}
@@ -102,6 +102,12 @@ def test_extras_are_installed_once_each(machine):
     for extras in [[], ["dev"], ["dev", "train"]]:
         machine.run("setup.sh", *extras)
     assert machine.asked() == []
+
+
+def test_an_extra_that_there_is_not_is_named_before_anything_is_installed(machine):
+    run = machine.run("setup.sh", "train", "tensorflo")
+    assert (run.returncode, run.stdout, machine.asked()) == (2, "", [])
+    assert run.stderr.startswith("setup: tensorflo: there is no such extra; there are: train tensorflow sweeps")
 
 
 def test_a_changed_pyproject_is_installed_again(machine):
