@@ -44,6 +44,10 @@ def test_an_agent_that_places_trials_shows_its_ratio_and_its_entropy(placement_a
     assert ratio["lines"][0]["y"] == [1.4, 1.3, 1.2]
     assert entropy["lines"][0]["y"] == [2, 2, 2]
     assert section.about == "3 updates, 300 decisions, 6 s"
+    assert section.glance.says == (
+        "learned to place trials from 300 decisions; meanwhile populations took 1.3 times the lower bound "
+        "(median)"
+    )
 
 
 def test_scenarios_are_a_table_with_what_others_reach(evaluated):
