@@ -74,7 +74,7 @@ compare() {
 # A population that evolves: its curves, and what its parts cost with two of them side by side.
 population() {
     local recordings="$out/population/recordings" short=() small=()
-    local grid="grid = {lr = [0.01, 0.1], momentum = [0.1, 0.9]}"
+    local grid="grid = {lr = [0.01, 0.1], momentum = [0.9]}"
     local setup="setup = {model = 'convnet2', data = 'digits', optimizer = 'sgd', threads = 1, decay = {factor = 1.0}}"
     if [[ -n $quick ]]; then
         short=(--set population.trials=4 --set population.steps=40 --set population.interval=10)

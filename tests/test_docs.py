@@ -187,13 +187,13 @@ def copy_checkout(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def followed(request, tmp_path_factory):
-    """Page → what comes of following it; of those that are asked for, as many at once as there are cores."""
+    """Page → what comes of following it; of those that are asked for, one more at once than there are cores."""
     asked = [
         item.callspec.params["name"] for item in request.session.items if "followed" in item.fixturenames
     ]
     needed = set().union(*(block.told.needs for block in ALL if block.name in asked))
     engines = {name: request.getfixturevalue(FIXTURES[name]) for name in sorted(needed)}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:  # they also wait: for engines, and for disks
         yield {name: pool.submit(follow, name, tmp_path_factory.mktemp("page"), engines) for name in asked}
 
 

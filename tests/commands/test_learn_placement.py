@@ -1,6 +1,7 @@
 """`rota learn` and `rota evaluate` of an agent that places trials, as their user sees them."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,22 @@ def rota(here, capsys):
     return run
 
 
+@pytest.fixture(scope="module")
+def learned_once(tmp_path_factory):
+    """An agent, learned as `small.toml` says."""
+    folder = tmp_path_factory.mktemp("learned")
+    (folder / "small.toml").write_text(SMALL)
+    words = ["learn", folder / "small.toml", "--out", folder / "agent", "--workers", 1, "--quiet"]
+    assert cli.main([*map(str, words)]) == 0
+    return folder / "agent"
+
+
+@pytest.fixture
+def learned(here, learned_once):
+    """A copy of it, in `agent`."""
+    shutil.copytree(learned_once, here / "agent")
+
+
 def learn(rota, *words):
     return rota("learn", "small.toml", "--out", "agent", "--workers", 1, "--quiet", *words)
 
@@ -64,8 +81,8 @@ def test_json_is_one_object_and_nothing_else(rota):
     assert found["evaluation"]["ratio"].keys() == set(ALLOCATIONS)
 
 
+@pytest.mark.usefixtures("learned")
 def test_the_agent_can_be_used_and_evaluated(rota):
-    learn(rota)
     _, first, _ = rota("evaluate", "--agent", "agent", "--json", "--out", "again", "--workers", 1, "--quiet")
     summary = read_about(Path("agent"))["evaluation"]
     assert {name: json.loads(first)["evaluation"][name] for name in summary} == summary
@@ -78,8 +95,8 @@ def test_the_agent_can_be_used_and_evaluated(rota):
     assert [row["allocation"] for row in json.loads(out)] == ["fifo", "learned"]
 
 
+@pytest.mark.usefixtures("learned")
 def test_what_is_learned_stays_and_another_is_not_written_over(rota):
-    learn(rota)
     before = Path("agent/weights.npz").read_bytes()
     code, _, err = learn(rota)
     assert (code, "learned already; --again learns it anew" in err) == (0, True)
@@ -91,8 +108,8 @@ def test_what_is_learned_stays_and_another_is_not_written_over(rota):
     assert Path("agent/weights.npz").read_bytes() != before
 
 
+@pytest.mark.usefixtures("learned")
 def test_more_tests_are_tried_without_learning_again(rota):
-    learn(rota)
     before = Path("agent/weights.npz").read_bytes()
     code, out, err = learn(rota, "--set", "placement.tests=2")
     assert (code, "tried on other cases" in err) == (0, True)
@@ -127,8 +144,8 @@ def test_bad_input_says_what_is_wrong(rota, words, says):
     assert says in err
 
 
+@pytest.mark.usefixtures("learned")
 def test_evaluating_takes_no_recordings(rota):
-    learn(rota)
     code, _, err = rota("evaluate", "--agent", "agent", "--recordings", "trees")
     assert (code, "places trials, which needs none" in err) == (2, True)
 

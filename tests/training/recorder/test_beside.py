@@ -1,12 +1,14 @@
 """Seconds of parts that are trained side by side."""
 
+from functools import partial
+
 import pytest
 
 from rota.core.errors import ConfigError
 from rota.core.workers import WorkerLost
 from rota.recordings.curve import read_curves
 from rota.replay.population.besides import Besides
-from rota.training.recorder import beside
+from rota.training.recorder import beside, curves
 from rota.training.recorder.beside import Beside, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.curves import SITTINGS, CurvesRecorder, _groups
@@ -23,16 +25,17 @@ CONFIG = CurvesConfig(
 def recorded(tmp_path_factory):
     """Recorded for real, with two copies side by side."""
     out = tmp_path_factory.mktemp("beside")
-    with Progress(quiet=True) as progress:
+    with pytest.MonkeyPatch.context() as patch, Progress(quiet=True) as progress:
+        patch.setattr(curves, "SITTINGS", 2)
         (folder,) = CurvesRecorder(out, CONFIG, 1, "rota record test").record(progress)
     return folder
 
 
 def test_seconds_per_step_of_each_batch_size_are_kept(recorded):
-    curves = read_curves(recorded)
-    known = {size: seconds for _, size, seconds in curves.details["seconds_per_step"]}
+    found = read_curves(recorded)
+    known = {size: seconds for _, size, seconds in found.details["seconds_per_step"]}
     assert sorted(known) == [8, 16]
-    for setting in curves.settings.values():
+    for setting in found.settings.values():
         step_s = known[setting.hyper["batch_size"]]
         assert setting.seconds.tolist() == pytest.approx([4 * step_s, 4 * step_s])
 
@@ -60,6 +63,12 @@ def test_a_part_takes_as_long_as_it_does_on_average():
     assert mean(parts) == PartSeconds(1.0, 2.0, 4.0, 3.0)
 
 
+def done(work, name):
+    """In this process."""
+    work(name)
+    return name
+
+
 def test_sittings_are_spread_over_the_recording(monkeypatch, tmp_path):
     """A machine that is three times as slow after the last setting is so in one sitting of five."""
     paces = iter([1.0] * (SITTINGS - 1) + [3.0])
@@ -70,6 +79,9 @@ def test_sittings_are_spread_over_the_recording(monkeypatch, tmp_path):
         return {8: [PartSeconds(0.0, next(paces), 0.0, 0.0)]}
 
     monkeypatch.setattr(Beside, "measure", measured)
+    monkeypatch.setattr(
+        curves, "carry_out", lambda work, names, then, workers: map(partial(done, work), names)
+    )
     grid = {"batch_size": (8.0,), "lr": (0.01, 0.02, 0.03, 0.04)}
     config = CurvesConfig(name="pair", setup=SETUP, grid=grid, intervals=1, steps=1, beside=2)
     with Progress(quiet=True) as progress:
