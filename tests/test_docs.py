@@ -187,7 +187,7 @@ def copy_checkout(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def followed(request, tmp_path_factory):
-    """Page → what comes of following it; of those that are asked for, one more at once than cores are there."""
+    """Page → what comes of following it, of those asked for; one more at once than there are cores."""
     asked = [
         item.callspec.params["name"] for item in request.session.items if "followed" in item.fixturenames
     ]
