@@ -5,7 +5,7 @@
 #     bash scripts/fidelity.sh [WORKLOAD…] [--quick] [--reuse] [--out DIR]
 #
 # Workloads: population (20 trials that evolve, on two cores: four minutes); srtf and tiresias (30 jobs of three kinds
-# under schedulers that were not used while other jobs were recorded, under fifo: two minutes each). Recordings, runs
+# under schedulers that were not used while other jobs were recorded, under fifo: three minutes each). Recordings, runs
 # and numbers go to results/fidelity, figures to plots/fidelity; what was there is made anew, except for recordings with
 # --reuse, and a folder with anything else in it is refused. Exits with 1 if a makespan is off by more than 5 % or a mean
 # JCT by more than 8 %. --quick is for trying it out: too short to say anything, so nothing is asked of it. Leave the
@@ -91,13 +91,13 @@ population() {
 
 # Jobs of three kinds under a scheduler: jobs SCHEDULER. What they take is recorded from a run of others, once.
 jobs() {
-    local recording="$out/jobs/recording" few=()
-    [[ -z $quick ]] || few=(--set workload.jobs=2 --set slice_s=0.1)
+    local recording="$out/jobs/recording" few=() round=()
+    [[ -z $quick ]] || few=(--set workload.jobs=2 --set slice_s=0.1) round=(--set workload.jobs=9)
     if [[ -z $recorded ]]; then
         [[ -n $reuse ]] || clear_away "$out/jobs"
         if [[ ! -e $recording ]]; then
             rota run "$configs/jobs-run.toml" --out "$out/jobs/recorded" --set scheduler=fifo \
-                --set "workload.trace=$configs/jobs-record.csv"
+                --set "workload.trace=$configs/jobs-record.csv" ${round[@]+"${round[@]}"}
             rota recordings from-run "$out/jobs/recorded" --out "$recording"
         fi
         recorded=yes

@@ -6,6 +6,7 @@ from rota.core.cluster import Cluster, Node
 from rota.execution.clock import RunClock
 from rota.execution.jobs.reading import read_board
 from rota.execution.jobs.slices import Seconds, Sliced, Took
+from rota.execution.journal import read_journal
 from rota.execution.workers import Answered, Died, NodeCame, NodeWent
 
 KINDS = {"job": {"compute_s": 0.01}, "resident": {"compute_s": 0.01}}
@@ -40,6 +41,9 @@ class Scripted:
 
     def all_done(self):
         return [self.answered() for _ in range(len(self.orders))]
+
+    def silent(self):
+        return []
 
     def answered(self, why=""):
         slot, order = self.orders.pop(0)
@@ -177,3 +181,36 @@ def test_jobs_that_go_well_alone_are_together_again(conduct, few):
     outcome = conduct(few(jobs, slots=1, kinds=kinds, scheduler="muri-s"), workers)
     assert [(line.status, line.failures) for line in outcome.board.jobs] == [("finished", 0)] * 2
     assert [jobs for _, jobs in workers.sent[:4]] == [(0, 1), (0,), (1,), (0, 1)]
+
+
+def test_a_policy_is_told_what_a_slice_should_have_done_that_is_under_way(conduct, few, journal):
+    """100 iterations of 0.01 s in slices of 40: at 0.6 s, 40 have landed, 20 more are done: 40 are left."""
+    silent = [Scripted.silent] * (round(0.4 / TURN_S) - 1)
+    workers = Scripted([*silent, Scripted.all_done, *silent])
+    asked = few((("job", 1, 100, 0.0), ("job", 1, 50, 0.59)), slots=1, slice_s=0.4, kinds=KINDS)
+    assert conduct(asked, workers).complete
+    assert [jobs for _, jobs in workers.sent] == [(0,), (0,), (0,), (1,), (1,)]
+    told = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
+    assert (told[1]["at_s"], told[1]["arrived"]) == (pytest.approx(0.6), [1, 1])
+    assert told[1]["left"] == [[0, pytest.approx(40.0)]]
+
+
+def test_the_last_iteration_of_a_slice_counts_when_it_has_landed(conduct, few, journal):
+    """It takes twice as long as it should, so 1 of 40 is left, not none."""
+    workers = Scripted([Scripted.silent] * round(0.8 / TURN_S))
+    asked = few((("job", 1, 40, 0.0), ("job", 1, 10, 0.75)), slots=1, slice_s=0.4, kinds=KINDS)
+    assert conduct(asked, workers).complete
+    told = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
+    assert (told[1]["arrived"], told[1]["left"]) == ([1, 1], [[0, 1.0]])
+
+
+def test_one_that_waits_for_its_slots_does_nothing_meanwhile(conduct, few, journal):
+    """It is told to run at 0.1 s, but the slot is at a slice until 0.4 s."""
+    workers = Scripted([Scripted.silent] * (round(0.4 / TURN_S) - 1))
+    asked = few(
+        (("job", 1, 100, 0.0), ("job", 1, 30, 0.1), ("job", 1, 200, 0.3)), slots=1, slice_s=0.4, kinds=KINDS
+    )
+    assert conduct(asked, workers).complete
+    told = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
+    assert told[2]["arrived"] == [2, 1]
+    assert dict(told[2]["left"])[1] == 30.0

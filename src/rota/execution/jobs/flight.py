@@ -14,6 +14,8 @@ class Flight:
     """As the first slot was given them: one per job."""
     slots: tuple[int, ...]
     began_s: float
+    due_s: float
+    """When it should land, by what is known of such units."""
     fresh: bool = False
     """Somebody in it has just started or moved."""
     died: str = ""
@@ -29,6 +31,12 @@ class Flight:
     @property
     def jobs(self) -> tuple[int, ...]:
         return tuple(share.order.make.trial for share in self.shares)
+
+    def done_of(self, job: int, at_s: float) -> float:
+        """Iterations that it should have done of a job by then; the last one counts when it has landed."""
+        steps = sum(share.order.make.steps for share in self.shares if share.order.make.trial == job)
+        part = (at_s - self.began_s) / (self.due_s - self.began_s)
+        return min(part * steps, steps - 1.0) if steps else 0.0
 
     def takes(self, slot: int, answer: Sliced) -> bool:
         """Whether this answers it."""

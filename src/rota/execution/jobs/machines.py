@@ -134,7 +134,8 @@ class JobMachines:
         if not (ended or arrived > first or self._nodes or now_s >= self._wake_s) or self._stopping:
             return None
         self._wake_s = math.inf
-        left = {rows[job]: float(self._ledger.jobs[job].left) for job in sorted(self._left) if job in rows}
+        known = self._left | self._under_way() | {job for unit in self._units for job in unit.jobs}
+        left = {rows[job]: self._left_of(job, now_s) for job in sorted(known) if job in rows}
         nodes, self._nodes, self._left = self._nodes, [], set()
         return Instant(
             max(now_s, state.now_s),
@@ -146,6 +147,12 @@ class JobMachines:
             [each.node for each in nodes if isinstance(each, NodeWent)],
             left,
         )
+
+    def _left_of(self, job: int, now_s: float) -> float:
+        """Iterations, without those that a slice which is under way should have done by now."""
+        flights = (flight for flight in self._flights.values() if job in flight.jobs)
+        done = max((flight.done_of(job, now_s) for flight in flights), default=0.0)
+        return self._ledger.jobs[job].left - done
 
     def _listen(self, state: State) -> None:
         """To workers, until something else is due."""
@@ -200,7 +207,7 @@ class JobMachines:
         """Whatever should run and is not under way, on slots that are free."""
         if self._stopping:
             return
-        busy = {job for flight in self._flights.values() for job in flight.jobs}
+        busy = self._under_way()
         for unit in self._units:
             slots = tuple(self._venture.places[slot] for slot in unit.slots)
             jobs = self._next_of(unit)
@@ -209,12 +216,14 @@ class JobMachines:
         if self._resides() and len(self._venture.ids) not in busy:
             self._send_resident()
 
+    def _under_way(self) -> set[int]:
+        return {job for flight in self._flights.values() for job in flight.jobs}
+
     def _next_of(self, unit: Unit) -> tuple[int, ...]:
         """Its jobs that are not over; but only one of them while it is not known who ends workers."""
         jobs = tuple(job for job in unit.jobs if not self._ledger.jobs[job].over)
         suspects = tuple(job for job in jobs if job in self._alone)
         if suspects and len(jobs) > 1:
-            self._left |= set(jobs)  # the others stand still
             return suspects[:1]
         return jobs
 
@@ -241,7 +250,8 @@ class JobMachines:
         count = max(1, round(self._venture.slice_s / measured_s))
         fresh = any(self._last.get(job, ((), ""))[0] != slots for job in jobs)
         first = tuple(self._share(job, slots, count, room) for job in jobs)
-        flight = Flight(first, slots, self.clock.now_s(), fresh)
+        now_s, steps = self.clock.now_s(), max(share.order.make.steps for share in first)
+        flight = Flight(first, slots, now_s, now_s + steps * measured_s, fresh)
         for rank, slot in enumerate(slots):
             self._flights[slot] = flight
             self._workers.send(slot, Slice(tuple(share._replace(rank=rank) for share in first)))

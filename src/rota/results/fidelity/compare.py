@@ -31,6 +31,7 @@ class Spell:
     """The time of intervals that both timelines have."""
 
     mean: Versus
+    """By the weights of the real ones."""
     off_percent: float | None
     """How far single ones are off: the median share, whichever the sign."""
 
@@ -133,7 +134,7 @@ Pair = tuple[Interval, Interval]
 def _intervals(real: Told, simulated: Told) -> Intervals:
     pairs = aligned(real, simulated)
     computing = [
-        (here.computing_s, there.computing_s)
+        (here.weight, here.computing_s, there.computing_s)
         for here, there in pairs
         if here.computing_s is not None and there.computing_s is not None
     ]
@@ -143,7 +144,7 @@ def _intervals(real: Told, simulated: Told) -> Intervals:
         aligned=len(pairs),
         only_real=_count(real) - len(pairs),
         only_simulated=_count(simulated) - len(pairs),
-        whole=_spell([(here.whole_s, there.whole_s) for here, there in pairs]),
+        whole=_spell([(here.weight, here.whole_s, there.whole_s) for here, there in pairs]),
         computing=_spell(computing),
         same_slot=fmean(here.slots == there.slots for here, there in placed) if placed else None,
     )
@@ -192,9 +193,10 @@ def _count(told: Told) -> int:
     return sum(len(life.intervals) for life in told.lives.values())
 
 
-def _spell(times_s: Sequence[tuple[float, float]]) -> Spell | None:
+def _spell(times_s: Sequence[tuple[float, float, float]]) -> Spell | None:
     if not times_s:
         return None
-    off = [abs(there_s / here_s - 1.0) for here_s, there_s in times_s if here_s > 0.0]
-    mean = Versus(fmean(here_s for here_s, _ in times_s), fmean(there_s for _, there_s in times_s))
+    weights, here_s, there_s = zip(*times_s, strict=True)
+    off = [abs(there / here - 1.0) for here, there in zip(here_s, there_s, strict=True) if here > 0.0]
+    mean = Versus(fmean(here_s, weights), fmean(there_s, weights))
     return Spell(mean, 100.0 * median(off) if off else None)

@@ -30,6 +30,8 @@ class Interval(NamedTuple):
     """That this amount took."""
     computing_s: float | None
     """Without what had to be moved first, where that is known."""
+    weight: float = 1.0
+    """In means: how many iterations it had. One of a single iteration may have waited longer than it ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[Interval
             done, left[job] = left[job] - remaining, remaining
             if done > LEAST_ITERATIONS:
                 pace_s = (at_s - began_s) / done
-                found.setdefault(job, []).append(Interval(began_s - origin_s, on, 1.0, pace_s, None))
+                found.setdefault(job, []).append(Interval(began_s - origin_s, on, 1.0, pace_s, None, done))
     return {job: tuple(intervals) for job, intervals in found.items()}
 
 
@@ -130,4 +132,5 @@ def _changes(timeline: Timeline) -> Iterable[tuple[float, int, int, float, tuple
 
 def _whole(began_s: float, running_s: float, iterations: float) -> tuple[Interval, ...]:
     """Where no stretch says what was done in it: all of the job's running."""
-    return (Interval(began_s, (), 1.0, running_s / max(iterations, LEAST_ITERATIONS), None),)
+    count = max(iterations, LEAST_ITERATIONS)
+    return (Interval(began_s, (), 1.0, running_s / count, None, count),)
