@@ -115,6 +115,23 @@ def test_jobs_that_take_a_quarter_longer(hand, tmp_path):
     assert found.parted is None
 
 
+def test_a_stretch_counts_by_its_iterations(hand, tmp_path):
+    """Of 14 iterations, b's four took 2 s each in place of 1 s: it waited, and began 4 s after it was told to."""
+    waited = list(hand.PREEMPTED)
+    waited[5:] = [
+        (110.0, Kind.FINISHED, 1, 0.0, ()),
+        (110.0, Kind.STARTED, 0, 1.0, (0,)),
+        (118.0, Kind.FINISHED, 0, 0.0, ()),
+    ]
+    real, simulated = (
+        told_of_jobs(read_run(hand.write_jobs(tmp_path / name, *rows)))
+        for name, rows in (("real", waited), ("simulated", hand.PREEMPTED))
+    )
+    found = compare(real, simulated).intervals
+    assert found.aligned == 3
+    assert found.whole.mean == (pytest.approx((2 * 1 + 8 * 1 + 4 * 2) / 14), 1.0)
+
+
 def test_a_job_that_starts_once_has_all_its_iterations_in_one_stretch(hand, tmp_path):
     rows = (
         (100.0, Kind.ARRIVED, 0, 0.0, ()),
