@@ -39,7 +39,7 @@ def cache_folder() -> Path:
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(package.rglob("*.py")):
         text = source.read_bytes()
-        if source.parent == package / "core" or b"@kernel" in text:
+        if package / "core" in source.parents or b"@kernel" in text:
             digest.update(text)
     home = Path(os.environ.get("ROTA_CACHE") or Path.home() / ".cache" / "rota") / "kernels"
     folder = home / digest.hexdigest()[:16]
