@@ -53,6 +53,30 @@ def test_a_rolling_mean_over_more_than_there_is_is_the_mean_of_all():
     assert rolling([10, 20], [1.0, 2.0], 1)[1].tolist() == [1.0, 2.0]
 
 
+def test_a_rolling_mean_is_over_one_episode_at_least():
+    where, means = rolling([1, 2, 3], [1.0, 2.0, 5.0], 0)
+    assert (where.tolist(), means.tolist()) == ([1, 2, 3], [1.0, 2.0, 5.0])
+
+
+def short(folder, *scenarios):
+    """Stages of four episodes."""
+    stages = tuple(Stage((f"net/{scenario}",), 4, 1.0) for scenario in scenarios)
+    history = tuple(
+        Row(number, episodes, 1.0, 0.0, 0.125 * episodes, 1.0, 0.01, 1.0)
+        for number in range(len(stages))
+        for episodes in (2, 4)
+    )
+    return Learned(Path(folder), "original", 0, stages, "", "rota learn a.toml", history)
+
+
+def test_agents_with_few_episodes_are_drawn():
+    alone, before = short("s/late", "late"), short("t/a", "early", "late")
+    assert_png(learned_objective.objective_figure([alone, before], "f", "rota plot"))
+    (panel,) = learned_transfer.panels([alone], [before])
+    assert (panel.window, panel.scratch.accuracy.tolist()) == (1, [0.25, 0.5])
+    assert_png(learned_transfer.transfer_figure([alone], [before], "rota plot"))
+
+
 def test_scenarios_are_in_order_of_time_and_others_follow():
     assert in_time(["late", "mine", "early", "late", "another"]) == ["early", "late", "mine", "another"]
 

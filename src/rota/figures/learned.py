@@ -111,7 +111,8 @@ def without_seed(folder: str, seed: object) -> str:
 
 
 def rolling(episodes: Sequence[int], values: Sequence[float], window: int) -> tuple[Floats, Floats]:
-    """Means over the last `window` episodes, from when there have been so many; where, and what."""
+    """Means over the last `window` episodes, at least one, from when there were so many; where, and what."""
+    window = max(1, window)
     ends, found = np.array(episodes, float), np.array(values, float)
     lengths = np.diff(ends, prepend=0.0)
     sums, drawn = np.cumsum(found * lengths), np.cumsum(lengths)

@@ -89,7 +89,7 @@ def source(agent: Learned, *, models: bool = False) -> str:
 
 
 def _panel(title: str, scratch: Sequence[Learned], transfers: Sequence[Learned]) -> Panel:
-    window = round(WINDOW * min(agent.stages[-1].episodes for agent in (*scratch, *transfers)))
+    window = max(1, round(WINDOW * min(agent.stages[-1].episodes for agent in (*scratch, *transfers))))
     base = _curve(scratch, window, np.nan, 0.0)
     by_temperature: dict[float, list[Learned]] = {}
     for agent in sorted(transfers, key=lambda agent: agent.stages[-1].temperature):
