@@ -1,5 +1,6 @@
 """Slots, their nodes, and what is refused."""
 
+from dataclasses import replace
 from math import inf, nan
 
 import pytest
@@ -74,11 +75,31 @@ def test_a_span_has_the_speed_of_its_slowest_slot_with_each_kind():
 
 def test_spans_keep_what_is_known_about_nodes_and_spans_of_one_keep_everything():
     fleet = Fleet(
-        (Slot(0), Slot(0), Slot(1)), nodes=("a", "b"), switches=(0, 1), slowdowns=(Slowdown(1, 1, 2),)
+        (Slot(0), Slot(1), Slot(0), Slot(1)),
+        nodes=("a", "b"),
+        switches=(0, 1),
+        changes=(NodeChange(1.0, 1, False),),
+        slowdowns=(Slowdown(1, 1, 2),),
     )
-    spanned = fleet.spanned(2)
-    assert (spanned.nodes, spanned.switches, spanned.slowdowns) == (fleet.nodes, (0, 1), fleet.slowdowns)
+    assert fleet.spanned(2) == replace(fleet, slots=(Slot(0, 2.0), Slot(1, 2.0)))
     assert fleet.spanned(1) is fleet
+
+
+def test_nodes_without_room_for_a_span_are_left_out_and_the_others_numbered_anew():
+    fleet = Fleet(
+        (Slot(0), Slot(1), Slot(1), Slot(2), Slot(3), Slot(3)),
+        nodes=("a", "b", "c", "d"),
+        switches=(0, 1, 2, 3),
+        changes=(NodeChange(1.0, 0, True), NodeChange(2.0, 1, False), NodeChange(3.0, 3, True)),
+        slowdowns=(Slowdown(1, 2, 2), Slowdown(2, 3, 2)),
+    )
+    assert fleet.spanned(2) == Fleet(
+        (Slot(0, 2.0), Slot(1, 2.0)),
+        nodes=("b", "d"),
+        switches=(1, 3),
+        changes=(NodeChange(2.0, 0, False), NodeChange(3.0, 1, True)),
+        slowdowns=(Slowdown(2, 1, 2),),
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """The slots that a population trains on: unequal, on nodes that may slow down, fail and come back."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TypeVar
 
 from rota.core.cluster import FASTEST, SLOWEST, NodeChange
 from rota.core.errors import InputError
@@ -32,6 +33,9 @@ class Slowdown:
     at_s: float
     node: int
     factor: float
+
+
+OfNode = TypeVar("OfNode", Slot, NodeChange, Slowdown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class Fleet:
     def spanned(self, count: int, efficiency: float = 1.0) -> "Fleet":
         """The same for trials that take several slots of a node each, as fast as the slowest of them allows.
 
-        What is left over on a node is not used.
+        What is left over on a node is not used; a node of which nothing is used is left out.
         """
         if count < 1 or not 0.0 < efficiency <= 1.0:
             raise InputError(
@@ -116,7 +120,19 @@ class Fleet:
             spans += [slots[at : at + count] for at in range(0, whole, count)]
         if not spans:
             raise InputError(f"slots: no node has {count} slots for a trial; give fewer slots per trial")
-        return replace(self, slots=tuple(_bundle(span, efficiency) for span in spans))
+        used = {node: place for place, node in enumerate(dict.fromkeys(span[0].node for span in spans))}
+        return Fleet(
+            _renumbered((_bundle(span, efficiency) for span in spans), used),
+            tuple(self.nodes[node] for node in used),
+            tuple(self.switches[node] for node in used),
+            _renumbered(self.changes, used),
+            _renumbered(self.slowdowns, used),
+        )
+
+
+def _renumbered(found: Iterable[OfNode], used: Mapping[int, int]) -> tuple[OfNode, ...]:
+    """Those of nodes that are used; `used` gives their new numbers."""
+    return tuple(replace(each, node=used[each.node]) for each in found if each.node in used)
 
 
 def _bundle(slots: Sequence[Slot], efficiency: float) -> Slot:
