@@ -94,6 +94,15 @@ def test_calibration_touches_nothing_else(learnt, digits):
     assert network[2][1].track_running_stats
 
 
+def test_calibration_leaves_the_statistics_of_other_normalisations(digits):
+    norm = nn.InstanceNorm2d(4, track_running_stats=True)
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), norm)
+    before = copy.deepcopy(network.state_dict())
+    deepen(network, "0", calibration=digits[0][:50])
+    torch.testing.assert_close(norm.state_dict(), nn.InstanceNorm2d(4, track_running_stats=True).state_dict())
+    assert all(torch.equal(network.state_dict()[name], before[name]) for name in ("1.running_mean", "0.bias"))
+
+
 def test_the_new_layers_are_an_identity_and_imitate_the_block():
     block = conv_block(2, 3, 5).double().eval()
     block[1].eps, block[1].momentum = 0.01, 0.3
@@ -123,6 +132,17 @@ def test_new_moments_are_those_of_a_rectified_gaussian():
     # for N(0, s²) cut off at 0 the mean is s/√(2π) and the variance s²(1/2 − 1/(2π))
     torch.testing.assert_close(norm.running_mean, torch.tensor([0.398942, 0.797885]))
     torch.testing.assert_close(norm.running_var, torch.tensor([0.340845, 1.363380]))
+
+
+@pytest.mark.parametrize(("eps", "kind"), [(1e-5, torch.float64), (1e-6, torch.float32)])
+def test_a_normalisation_that_has_not_learnt_is_not_taken_for_one_that_has_grown(eps, kind):
+    network = nn.Sequential(conv_block(1, 1)).to(kind)
+    network[0][1].eps = eps
+    deepen(network, "0")
+    assert network[0][4].running_mean.item() == pytest.approx((2 * torch.pi) ** -0.5)
+    deepen(network, "0")
+    assert torch.equal(network[0][7].running_mean, network[0][4].running_mean)
+    assert torch.equal(network[0][7].running_var, network[0][4].running_var)
 
 
 def test_groups_stay():

@@ -297,6 +297,44 @@ def test_a_residual_block_grows_behind_its_sum_only_where_that_is_what_it_gives_
     assert ("1" in blocks(network)) == grows
 
 
+class Conditioned(nn.Module):
+    """A residual block that is given two things, and may give out more than one."""
+
+    def __init__(self, give=lambda y, emb: y) -> None:
+        super().__init__()
+        self.conv, self.give = nn.Conv2d(3, 3, 3, padding=1), give
+
+    def forward(self, x: Tensor, emb: Tensor) -> Tensor:
+        return self.give(functional.relu(self.conv(x + emb) + x), emb)
+
+
+@pytest.mark.parametrize("call", [lambda block, h, e: block(h, e), lambda block, h, e: block(h, emb=e)])
+def test_a_block_that_is_given_more_than_one_thing_grows(call):
+    def run(own: nn.Module, x: Tensor) -> Tensor:
+        h = own.stem(x)
+        return own.head(call(own.block, h, h.mean((2, 3), keepdim=True)))
+
+    parts = {"stem": nn.Conv2d(1, 3, 3), "block": Conditioned(), "head": nn.Conv2d(3, 1, 3)}
+    network, x = Calls(run, **parts), torch.randn(2, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    before = network(x)
+    for _ in range(2):
+        deepen(network, "block")
+    assert blocks(network) == ["block"]
+    assert len(describe(network).layers) == 7 + 2 * 2
+    torch.testing.assert_close(network(x), before, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("give", [lambda y, emb: (y, emb), lambda y, emb: [y], lambda y, emb: {"y": y}])
+def test_a_block_that_gives_out_more_than_a_tensor_does_not_grow(give):
+    def run(own: nn.Module, x: Tensor) -> Tensor:
+        h = own.stem(x)
+        found = own.block(h, h)
+        return own.head(found["y"] if isinstance(found, dict) else found[0])
+
+    parts = {"stem": nn.Conv2d(1, 3, 3), "block": Conditioned(give), "head": nn.Conv2d(3, 1, 3)}
+    assert "block" not in blocks(Calls(run, **parts))
+
+
 def test_a_sum_whose_channels_are_not_known_does_not_grow():
     network = nn.Sequential(Sum(lambda own, y: own.relu(y)), nn.Conv2d(3, 1, 3))
     assert blocks(network) == []

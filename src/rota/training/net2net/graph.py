@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 from torch import fx, nn
+from torch.fx.node import map_aggregate
 
 from rota.training.net2net.grown import Grown, NotGrowable
 
@@ -15,7 +16,20 @@ class _Original(fx.Tracer):
     def call_module(self, m: nn.Module, forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(m, Grown):
             return m.part(*args, **kwargs)
-        return super().call_module(m, forward, args, kwargs)
+        output = super().call_module(m, forward, args, kwargs)
+        if not isinstance(output, fx.Proxy):
+            name = self.path_of_module(m)
+            map_aggregate(output, lambda part: _note_packed(part, name))
+        return output
+
+
+_PACKED = "rota_packed"
+
+
+def _note_packed(part: Any, by: str) -> Any:
+    if isinstance(part, fx.Proxy):
+        part.node.meta.setdefault(_PACKED, []).append(by)
+    return part
 
 
 def whole(network: nn.Module) -> fx.Graph | None:
@@ -62,6 +76,11 @@ class View:
         """Growth would happen in all places at once."""
         if self.shared(name):
             raise NotGrowable(f"{name}: is used in several places of the network, which would all change")
+
+
+def is_packed(node: fx.Node, block: str) -> bool:
+    """Whether a block gives out what a node computes in a tuple or the like, not as it is."""
+    return block in node.meta.get(_PACKED, ())
 
 
 def owners(node: fx.Node) -> list[str]:

@@ -32,6 +32,13 @@ class Grown(nn.Sequential):
         """The layers behind it."""
         return list(self)[1:]
 
+    def forward(self, *given: Any, **named: Any) -> Any:
+        """The part is given whatever it takes, and each new layer what comes of that."""
+        output = self.part(*given, **named)
+        for layer in self.new:
+            output = layer(output)
+        return output
+
     def __getattr__(self, name: str) -> Any:
         """What only the part has, such as its weight, for code that asks for it in this place.
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rota.core.errors import InputError
+from rota.training.statistics import Statistics
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,17 @@ def expected(norm: Any, activation: nn.Module) -> Moments:
     A normalised channel is taken for Gaussian with mean β and deviation γ. A normalisation that still is the
     identity promises what it was made for.
     """
-    promised = normalised(norm)
-    mean, spread = norm.running_mean, norm.running_var + norm.eps
-    if torch.equal(promised.mean, mean) and torch.allclose(promised.variance, spread, rtol=1e-5, atol=0.0):
-        return Moments(mean, norm.running_var)
-    return after(activation, promised)
+    if _is_identity(norm):
+        return Moments(norm.running_mean, norm.running_var)
+    return after(activation, normalised(norm))
+
+
+def _is_identity(norm: Any) -> bool:
+    """Whether γ and β undo what the running statistics do, but for the last bit: as `identity_norm` makes them."""
+    if norm.weight is None or norm.bias is None or not torch.equal(norm.bias, norm.running_mean):
+        return False
+    made, bit = (norm.running_var.double() + norm.eps).sqrt(), torch.finfo(norm.weight.dtype).eps
+    return torch.allclose(norm.weight.double(), made, rtol=bit, atol=0.0)
 
 
 def normalised(norm: Any) -> Moments:
@@ -108,17 +115,14 @@ def _moments(seen: list[Tensor]) -> Moments:
 
 @contextmanager
 def _on_trial(network: nn.Module) -> Iterator[None]:
-    """Batch normalisation uses the batch and keeps nothing of it; nothing is dropped at random."""
+    """Normalisations use the batch and keep nothing of it; nothing is dropped at random."""
     modes = {module: module.training for module in network.modules()}
-    tracking: list[Any] = [module for module in modes if vars(module).get("track_running_stats")]
+    statistics = Statistics(network)
     try:
         for module in modes:
-            module.training = module in tracking
-        for norm in tracking:
-            norm.track_running_stats = False
+            module.training = bool(vars(module).get("track_running_stats"))
         yield
     finally:
-        for norm in tracking:
-            norm.track_running_stats = True
+        statistics.restore()
         for module, mode in modes.items():
             module.training = mode

@@ -9,7 +9,7 @@ import torch
 from torch import fx, nn
 
 from rota.training.net2net.activation import activation_of
-from rota.training.net2net.graph import View, owners
+from rota.training.net2net.graph import View, is_packed, owners
 from rota.training.net2net.grown import NotGrowable, around, before
 from rota.training.net2net.identity import CONVOLUTIONS, LAYERS, NORMS, is_layer
 from rota.training.net2net.moments import Moments, after, expected, normalised
@@ -49,7 +49,8 @@ def _is_output(view: View, applied: fx.Node, block: str) -> bool:
     """Whether a node is all that leaves a block, and does not go on inside it."""
     inside = {node for node in view.nodes if block in owners(node)}
     leaving = {node for node in inside if not inside.issuperset(node.users)}
-    return leaving == {applied} and inside.isdisjoint(applied.users)
+    alone = leaving == {applied} and inside.isdisjoint(applied.users)
+    return alone and not is_packed(applied, block)
 
 
 def residual(view: View, applied: fx.Node, name: str) -> Site:
