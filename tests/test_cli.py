@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -115,6 +117,8 @@ def test_more_is_logged_to_stderr_the_more_often_v_is_given(command, capsys, arg
 
 SPEAK = """
 import sys
+import tomllib
+from pathlib import Path
 from types import ModuleType
 from rota import cli
 
@@ -159,6 +163,24 @@ def test_a_command_that_needs_an_extra_says_how_to_get_it(command, capsys):
     command(run)
     assert cli.main(["act"]) == 2
     assert "needs torch; install it with: bash scripts/setup.sh train" in capsys.readouterr().err
+
+
+def test_whatever_an_extra_installs_is_known_by_its_extra():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    imported = {"scikit-learn": "sklearn", "tensorflow-cpu": "tensorflow"}
+    names = {
+        imported.get(name, name): extra
+        for extra, requirements in project["optional-dependencies"].items()
+        if extra not in ("dev", "tune")  # of tests and benchmarks
+        for name in (re.match(r"[\w-]+", requirement)[0] for requirement in requirements)
+    }
+    assert cli.EXTRAS.items() >= names.items()
+
+
+def test_what_is_written_when_all_is_learned_is_asked_for_before(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)  # as if it were not installed
+    assert cli.main(["learn", "--recordings", str(tmp_path)]) == 2
+    assert "needs tensorboardX; install it with: bash scripts/setup.sh train" in capsys.readouterr().err
 
 
 def test_a_module_that_is_missing_by_mistake_is_a_bug(command):

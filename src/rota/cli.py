@@ -34,7 +34,13 @@ COMMANDS = {
     "status": "rota.commands.status",
     "compare": "rota.commands.compare",
 }
-EXTRAS = {"torch": "train", "torchvision": "train", "gymnasium": "train", "sklearn": "train"}
+EXTRAS = {
+    **dict.fromkeys(("torch", "torchvision", "gymnasium", "tensorboardX", "sklearn"), "train"),
+    "tensorflow": "tensorflow",
+    **dict.fromkeys(("cloudpickle", "pandas"), "sweeps"),
+    "lightning": "lightning",
+    "ray": "ray",
+}
 """What some commands need → the extra it comes with."""
 
 

@@ -63,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(help_text(LearnConfig), help_text(PlacementFile), sep="\n\n")
         return 0
+    import tensorboardX  # noqa: F401 (it is needed when all is learned: who lacks it should know before)
+
     if asks_to_place(args.config):
         return run_placement(args)
     if args.live is not None:
