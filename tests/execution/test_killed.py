@@ -163,6 +163,32 @@ def test_nothing_is_lost_or_done_twice_however_often_the_controller_is_killed(
     assert last == written(folder)
 
 
+FORKS = """
+    import os, time
+    from rota.execution.idle import Idle
+
+    class Forks(Idle):
+        def train(self, steps, hyper, changes):
+            if not os.fork():
+                time.sleep(600)
+                os._exit(0)
+            super().train(steps, hyper, changes)
+
+    def make(settings, seed):
+        return Forks(0.002)
+"""
+
+
+def test_whoever_trials_have_started_is_gone_with_the_controller(tmp_path, trial_module):
+    mark, config, folder = f"{tmp_path.name}-{time.time_ns()}", tmp_path / "config.toml", tmp_path / "run"
+    config.write_text(CONFIG.format(evolution="none", slots=2, trial=trial_module(FORKS), training=""))
+    assert killed_after_a_report(mark, folder, ["run", config, "--out", folder], 0.0)
+    until_s = time.monotonic() + 60
+    while left_running(mark):
+        assert time.monotonic() < until_s, "somebody is left"
+        time.sleep(0.01)
+
+
 def written(folder):
     """Trial → what is in its newest checkpoint."""
     found = {}

@@ -1,13 +1,15 @@
 """The process of a worker: `python -m rota.execution.worker NUMBER PARENT module:function`.
 
 Its first line of input says what the run is; each further one is an order. Answers go to the descriptor of
-that number, so that whatever a trial prints disturbs nothing. It ends with its parent, the controller.
+that number, so that whatever a trial prints disturbs nothing. It ends with its parent, the controller, and
+whatever it has started ends with it.
 """
 
 import ctypes
 import json
 import logging
 import os
+import select
 import signal
 import sys
 import traceback
@@ -164,6 +166,7 @@ def work(name: str, orders: Iterator[bytes], answers: IO[bytes]) -> int:
 def main(answers_to: int, parent: int, name: str) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the controller
     end_with(parent)
+    end_with_all()
     with open(answers_to, "wb") as answers:
         return work(name, sys.stdin.buffer, answers)
 
@@ -174,6 +177,27 @@ def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, by)
         if os.getppid() != parent:
             os._exit(1)  # it died before that was said
+
+
+def end_with_all() -> None:
+    """Whatever this process starts ends with it, also if it is killed: one that is nobody's child sees to it.
+
+    Only the leader of a group can say that, and only on Linux.
+    """
+    if sys.platform != "linux" or os.getpgrp() != os.getpid():
+        return
+    this = os.pidfd_open(os.getpid())
+    if between := os.fork():
+        os.close(this)
+        os.waitpid(between, 0)
+        return
+    if os.fork():
+        os._exit(0)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    os.closerange(3, this)
+    os.closerange(this + 1, os.sysconf("SC_OPEN_MAX"))
+    select.select([this], [], [])
+    os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":
