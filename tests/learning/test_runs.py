@@ -34,7 +34,9 @@ def names(trees):
         ("ConvNet3/early + late", [1, 2, 3]),
     ],
 )
-def test_a_stage_names_its_trees(trees, stage, expected):
+@pytest.mark.parametrize("written", [str, str.title])
+def test_a_stage_names_its_trees_however_they_are_written(trees, stage, expected, written):
+    trees = [replace(tree, scenario=written(tree.scenario)) for tree in trees]
     assert matching(trees, stage) == tuple(trees[at] for at in expected)
 
 
@@ -51,8 +53,22 @@ def test_models_and_recorded_seeds_narrow_it_down(trees, tmp_path):
     assert names(run.last.trees) == [("convnet2", "early", 0), ("convnet2", "late", 0)]
     with pytest.raises(ConfigError, match="no tree of 'resnet18'; there are: convnet2, convnet3"):
         plan(replace(CONFIG, models=("resnet18",)), trees, tmp_path, tmp_path)
-    with pytest.raises(ConfigError, match="there are only trees from 0, 1"):
-        plan(replace(CONFIG, recorded_seeds=(7,)), trees, tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("models", "seeds", "message"),
+    [
+        ((), (7,), "recorded_seeds: no tree from 7; there are only trees from 0, 1"),
+        ((), (0, 7), "recorded_seeds: no tree from 7"),
+        (("convnet3",), (1,), "recorded_seeds: no tree of convnet3 from 1; there are only trees from 0"),
+        (("convnet2", "convnet3"), (1,), "models: no tree of 'convnet3' from 1"),
+    ],
+)
+@pytest.mark.parametrize("left_out", [False, True])
+def test_whatever_is_named_must_choose_some_tree(trees, tmp_path, models, seeds, message, left_out):
+    config = replace(CONFIG, models=models, recorded_seeds=seeds)
+    with pytest.raises(ConfigError, match=message):
+        folds(config, trees, "scenario", tmp_path) if left_out else plan(config, trees, tmp_path, tmp_path)
 
 
 def test_a_curriculum_is_a_chain_and_temperature_is_for_what_is_learned_anew(trees, tmp_path):
@@ -135,13 +151,50 @@ def test_the_original_network_wants_one_number_of_actions(make_tree, tmp_path):
         list(learn(plan(config, trees, tmp_path, tmp_path), tmp_path, 1, "rota learn"))
 
 
+def without_one_sequence(tree):
+    return replace(tree, curves={made: points for made, points in tree.curves.items() if made != (0, 1, 2)})
+
+
+def test_a_tree_of_a_later_stage_that_is_not_whole_is_found_before_anything_is_learned(trees, tmp_path):
+    trees[1] = without_one_sequence(trees[1])
+    drawn = []
+    runs = plan(replace(CONFIG, stages=("early", "late")), trees, tmp_path, tmp_path)
+    with pytest.raises(InputError, match=r"1 of 64 sequences are missing \(0-1-2\)"):
+        list(learn(runs, tmp_path, 1, "rota learn", drawn.append))
+    assert drawn == []
+
+
+def test_what_is_left_out_must_be_such_that_it_can_be_evaluated_on(trees, make_tree, tmp_path):
+    with pytest.raises(InputError, match="1 of 64 sequences are missing"):
+        folds(CONFIG, [*trees, without_one_sequence(make_tree(scenario="noon"))], "scenario", tmp_path)
+    original = replace(CONFIG, method=replace(CONFIG.method, network="original"))
+    other = make_tree(scenario="noon", actions=("deepen 0", "nothing"))
+    with pytest.raises(ConfigError, match="convnet2/noon has 2 actions, the original network was built for"):
+        folds(original, [*trees, other], "scenario", tmp_path)
+    assert len(folds(CONFIG, [*trees, other], "scenario", tmp_path)) == 3
+
+
+def test_what_an_agent_started_from_must_not_have_learned_from_what_is_left_out(trees, make_tree, tmp_path):
+    known = make_tree(lambda sequence: 0.1 * sequence[0], scenario="noon")
+    for name, tree in (("knows", trees[1]), ("other", known)):
+        list(learn(plan(CONFIG, [tree], tmp_path, tmp_path / name), tmp_path, 1, "rota learn"))
+    with pytest.raises(
+        ConfigError, match=r"start: .*knows has learned from convnet2/late, which is left out"
+    ):
+        folds(replace(CONFIG, start=tmp_path / "knows"), trees, "scenario", tmp_path / "folds")
+    found = folds(replace(CONFIG, start=tmp_path / "other"), trees, "scenario", tmp_path / "folds")
+    assert [fold.runs[0].last.start for fold in found] == [tmp_path / "other"] * 2
+    with pytest.raises(ConfigError, match=r"stages: .* learns from all others at once; leave stages out"):
+        folds(replace(CONFIG, stages=("early", "late")), trees, "scenario", tmp_path)
+
+
 def test_each_is_left_out_once(trees, tmp_path):
     found = folds(CONFIG, trees, "scenario", tmp_path)
     assert [(fold.name, names(fold.left_out)) for fold in found] == [
         ("early", [("convnet2", "early", 0), ("ConvNet3", "early", 0)]),
         ("late", [("convnet2", "late", 0), ("convnet2", "late", 1)]),
     ]
-    assert names(found[0].learned_from) == names(found[0].runs[0].last.trees) == names(trees[1:3])
+    assert names(found[0].runs[0].last.trees) == names(trees[1:3])
     assert [fold.name for fold in folds(CONFIG, trees, "model", tmp_path)] == ["convnet2", "convnet3"]
     by_tree = folds(CONFIG, trees, "tree", tmp_path)
     assert [fold.name for fold in by_tree] == ["convnet2/early", "convnet2/late", "convnet3/early"]

@@ -1,14 +1,16 @@
 """Leave one out: learn from all trees but some, and see what the agent does there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from rota.core.errors import ConfigError
+from rota.learning.agent import read_agent
 from rota.learning.config import LearnConfig
-from rota.learning.problem import name_of
-from rota.learning.runs import Run, plan, wanted
+from rota.learning.learner import begin
+from rota.learning.problem import name_of, tree_digest
+from rota.learning.runs import Run, check_trees, plan_from, wanted
 from rota.recordings.tree import Tree
 
 By = Literal["scenario", "model", "tree"]
@@ -20,27 +22,40 @@ class Fold:
     """One that is left out."""
 
     name: str
-    learned_from: tuple[Tree, ...]
     left_out: tuple[Tree, ...]
     runs: tuple[Run, ...]
     """One for each seed of the agent."""
 
 
 def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list[Fold]:
-    """Each is left out once."""
+    """Each is left out once, and must be such that an agent can be evaluated there."""
+    if config.stages != ("*",):
+        raise ConfigError(f"stages: --leave-out {by} learns from all others at once; leave stages out")
     trees = wanted(trees, config)
+    _check_start(config, trees)
     keys = [_key(tree, by) for tree in trees]
     names = list(dict.fromkeys(keys))
     if len(names) < 2:
         raise ConfigError(f"--leave-out {by}: there is only {names[0]}; give recordings of two or more")
     found = []
     for name in names:
-        known = tuple(tree for tree, key in zip(trees, keys, strict=True) if key != name)
+        known = [tree for tree, key in zip(trees, keys, strict=True) if key != name]
         rest = tuple(tree for tree, key in zip(trees, keys, strict=True) if key == name)
-        folder = out / f"without-{name.replace('/', '-')}"
-        runs = plan(replace(config, stages=("*",), models=()), known, out, folder)
-        found.append(Fold(name, known, rest, tuple(runs)))
+        runs = plan_from(config, known, out, out / f"without-{name.replace('/', '-')}")
+        check_trees(begin(runs[0].last.chain[0]), rest)
+        found.append(Fold(name, rest, tuple(runs)))
     return found
+
+
+def _check_start(config: LearnConfig, trees: Sequence[Tree]) -> None:
+    """An agent that knows a tree cannot be learned on from as if it did not."""
+    known = read_agent(config.start).learned_from if config.start else frozenset()
+    for tree in trees:
+        if tree_digest(tree) in known:
+            raise ConfigError(
+                f"start: {config.start} has learned from {name_of(tree)}, which is left out here; "
+                "leave start out, or give an agent that has not"
+            )
 
 
 def _key(tree: Tree, by: By) -> str:

@@ -53,36 +53,52 @@ class Run:
 
 
 def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[Run]:
-    """A run for each seed, in the folder itself if there is only one; `out` is where stages are kept."""
+    """A run for each seed, from the trees that the configuration names; `out` is where stages are kept."""
+    return plan_from(config, wanted(trees, config), out, folder)
+
+
+def plan_from(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[Run]:
+    """The same from all of these trees; in the folder itself if there is only one seed."""
     several = len(config.seeds) > 1
-    chosen = wanted(trees, config)
     return [
-        Run(config, seed, folder / f"seed{seed}" if several else folder, _chain(config, chosen, seed, out))
+        Run(config, seed, folder / f"seed{seed}" if several else folder, _chain(config, trees, seed, out))
         for seed in config.seeds
     ]
 
 
 def wanted(trees: Sequence[Tree], config: LearnConfig) -> list[Tree]:
-    """The trees of the models and seeds that a configuration names; of all if it names none."""
-    models, seeds = {tree.model.lower() for tree in trees}, {tree.seed for tree in trees}
+    """The trees of the models and seeds that a configuration names, each of which must have some; of all if
+    it names none."""
+    models = [model.lower() for model in config.models]
+    of_models = [tree for tree in trees if not models or tree.model.lower() in models]
+    found = [tree for tree in of_models if not config.recorded_seeds or tree.seed in config.recorded_seeds]
     for model in config.models:
-        if model.lower() not in models:
-            raise ConfigError(f"models: no tree of {model!r}; there are: {', '.join(sorted(models))}")
-    if config.recorded_seeds and not seeds & set(config.recorded_seeds):
-        raise ConfigError(f"recorded_seeds: there are only trees from {', '.join(map(str, sorted(seeds)))}")
-    models = {model.lower() for model in config.models} or models
-    seeds = set(config.recorded_seeds) or seeds
-    return [tree for tree in trees if tree.model.lower() in models and tree.seed in seeds]
+        _check_some(trees, model)
+    for seed in config.recorded_seeds:
+        if seed not in {tree.seed for tree in of_models}:
+            of = f" of {', '.join(models)}" if models else ""
+            seeds = ", ".join(map(str, sorted({tree.seed for tree in of_models})))
+            raise ConfigError(f"recorded_seeds: no tree{of} from {seed}; there are only trees from {seeds}")
+    for model in config.models:
+        _check_some(found, model, f" from {', '.join(map(str, config.recorded_seeds))}")
+    return found
+
+
+def _check_some(trees: Sequence[Tree], model: str, which: str = "") -> None:
+    models = {tree.model.lower() for tree in trees}
+    if model.lower() not in models:
+        raise ConfigError(f"models: no tree of {model!r}{which}; there are: {', '.join(sorted(models))}")
 
 
 def matching(trees: Sequence[Tree], stage: str) -> tuple[Tree, ...]:
-    """The trees that a stage names."""
-    parts = [part.strip().lower() for part in stage.split("+")]
-    known = dict.fromkeys(name for tree in trees for name in (name_of(tree), tree.scenario.lower()))
-    for part in parts:
-        if part != "*" and part not in known:
-            raise ConfigError(f"stages: no tree for {part!r}; there are: {', '.join(known)}")
-    return tuple(tree for tree in trees if {"*", name_of(tree), tree.scenario.lower()} & set(parts))
+    """The trees that a stage names, however it is written."""
+    parts = {part.strip().lower() for part in stage.split("+")}
+    names = [(name_of(tree).lower(), tree.scenario.lower()) for tree in trees]
+    known = dict.fromkeys(name for both in names for name in both)
+    unknown = sorted(parts - {"*", *known})
+    if unknown:
+        raise ConfigError(f"stages: no tree for {unknown[0]!r}; there are: {', '.join(known)}")
+    return tuple(tree for tree, both in zip(trees, names, strict=True) if {"*", *both} & parts)
 
 
 def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> Stage:
@@ -115,17 +131,18 @@ def check(runs: Iterable[Run]) -> None:
                 f"start: {first.start} has the {agent.name} network, method.network is "
                 f"{run.config.method.network}; make them the same"
             )
-        for stage in run.last.chain:
-            _check_actions(agent, stage)
+        check_trees(agent, run.trees)
 
 
-def _check_actions(agent: Agent, stage: Stage) -> None:
-    wrong = next((tree for tree in stage.trees if not agent.decides_between(len(tree.actions))), None)
-    if wrong is not None:
-        raise ConfigError(
-            f"{name_of(wrong)} has {len(wrong.actions)} actions, the {agent.name} network was built for "
-            f"{agent.options['actions']}; choose other trees, or the structural network"
-        )
+def check_trees(agent: Agent, trees: Iterable[Tree]) -> None:
+    """Whether trees are whole, and an agent can decide in them."""
+    for tree in trees:
+        problem_of(tree)
+        if not agent.decides_between(len(tree.actions)):
+            raise ConfigError(
+                f"{name_of(tree)} has {len(tree.actions)} actions, the {agent.name} network was built for "
+                f"{agent.options['actions']}; choose other trees, or the structural network"
+            )
 
 
 def learn(
