@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from dataclasses import replace
 from threading import Thread
 
 import pytest
@@ -180,6 +181,60 @@ def test_nothing_of_other_settings_is_left_after_a_stop_and_a_resumption(recorde
         record(tmp_path)
     monkeypatch.setattr(recorder_module, "grow", grow)
     record(tmp_path)
+    assert [path for path in (tmp_path / "partial").rglob("*") if path.is_file()] == []
+
+
+SMALL = replace(CONFIG, decisions=1, scenarios={"late": 0.65}, more_seeds={})
+
+
+def stop_before(monkeypatch, unwanted):
+    """Pieces are trained until one is unwanted; gives those that were."""
+    trained = []
+
+    def stopping(branch: Branch, paces):
+        if unwanted(branch):
+            raise KeyboardInterrupt
+        grow(branch, paces)
+        trained.append((branch.seed, branch.scenario, branch.actions))
+
+    monkeypatch.setattr(recorder_module, "grow", stopping)
+    return trained
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"scenarios": {"middle": 0.5}}])
+def test_recording_again_what_is_there_leaves_the_unfinished_pieces_of_others(tmp_path, monkeypatch, other):
+    record(tmp_path, SMALL)
+    stop_before(monkeypatch, lambda branch: branch.actions == (1,))
+    with pytest.raises(KeyboardInterrupt):
+        record(tmp_path, replace(SMALL, **other))
+    assert record(tmp_path, SMALL) == []
+    trained = stop_before(monkeypatch, lambda branch: False)
+    record(tmp_path, replace(SMALL, **other))
+    assert [actions for _, _, actions in trained] == [(1,)]
+    assert [path for path in (tmp_path / "partial").rglob("*") if path.is_file()] == []
+
+
+def test_pieces_of_a_tree_that_was_written_just_before_the_stop_go(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(TreesRecorder, "_remove_pieces", stop)
+        record(tmp_path, SMALL)
+    assert record(tmp_path, SMALL) == []
+    assert [path for path in (tmp_path / "partial").rglob("*") if path.is_file()] == []
+
+
+def stop(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_a_scenario_that_is_moved_begins_anew_from_where_it_is_now(tmp_path, monkeypatch):
+    stop_before(monkeypatch, lambda branch: branch.actions == (1,))
+    with pytest.raises(KeyboardInterrupt):
+        record(tmp_path, SMALL)
+    trained = stop_before(monkeypatch, lambda branch: False)
+    record(tmp_path, replace(SMALL, scenarios={"late": 0.5}))
+    assert [actions for _, _, actions in trained] == [(), (0,), (1,)]
+    tree = read_tree(tmp_path / "trees" / "convnet2-digits-late-seed0")
+    assert {points[-1].steps for points in tree.curves.values()} == {25, 25 + 16, 50}
     assert [path for path in (tmp_path / "partial").rglob("*") if path.is_file()] == []
 
 

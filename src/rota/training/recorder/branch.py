@@ -7,7 +7,7 @@ or not begun.
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +36,26 @@ class Branch:
     seed: int
     scenario: str
     actions: Prefix
-    after: str | None
     folder: Path
+
+    @property
+    def after(self) -> str | None:
+        """The scenario that begins next before this one."""
+        starts = self.config.scenarios
+        earlier = [name for name in starts if starts[name] < starts[self.scenario]]
+        return max(earlier, key=starts.__getitem__, default=None)
 
     @property
     def file(self) -> Path:
         """Without suffix.
 
-        The trunk is shared by scenarios, so its name does not depend on which are asked for.
+        The trunk is shared by scenarios, so its name does not depend on which are asked for. A scenario may
+        be moved, so the names of its pieces say when it begins.
         """
+        start = f"{self.config.start_s(self.scenario):.12g}s"
         if not self.actions:
-            return self.folder / f"trunk-{self.began_s:g}-{self.config.start_s(self.scenario):g}s"
-        return self.folder / self.scenario / "-".join(map(str, self.actions))
+            return self.folder / f"trunk-{self.began_s:.12g}-{start}"
+        return self.folder / f"{self.scenario}@{start}" / "-".join(map(str, self.actions))
 
     @property
     def began_s(self) -> float:
@@ -75,11 +83,8 @@ class Branch:
     def parent(self) -> "Branch | None":
         """The piece whose end this one starts from; none for the first piece of the trunk."""
         if self.actions:
-            return Branch(self.config, self.seed, self.scenario, self.actions[:-1], self.after, self.folder)
-        if self.after is None:
-            return None
-        before = previous(self.config, self.after)
-        return Branch(self.config, self.seed, self.after, (), before, self.folder)
+            return replace(self, actions=self.actions[:-1])
+        return None if self.after is None else replace(self, scenario=self.after)
 
     @property
     def seconds(self) -> float:
@@ -102,10 +107,9 @@ class Branch:
             ) from None
 
 
-def previous(config: TreesConfig, scenario: str) -> str | None:
-    """The scenario that begins next before this one."""
-    earlier = [name for name in config.scenarios if config.scenarios[name] < config.scenarios[scenario]]
-    return max(earlier, key=config.scenarios.__getitem__, default=None)
+def pieces_of(folder: Path, scenario: str = "*") -> list[Path]:
+    """The folders with pieces of a scenario, or of any, wherever it began."""
+    return list(folder.glob(f"{scenario}@*"))
 
 
 def grow(branch: Branch, paces: dict[Pace, float]) -> None:

@@ -14,7 +14,7 @@ from rota.recordings.store import recording_folders
 from rota.recordings.tree import Point, Tree, read_tree, write_tree
 from rota.training.clock import Pace
 from rota.training.device import description, device
-from rota.training.recorder.branch import Branch, grow, previous
+from rota.training.recorder.branch import Branch, grow, pieces_of
 from rota.training.recorder.pace import paces as measured
 from rota.training.recorder.partial import Partial, plain, refuse_other
 from rota.training.recorder.progress import Progress
@@ -56,7 +56,7 @@ class TreesRecorder:
             asked = [pair for pair in self.config.asked() if not self._there(*pair)]
             if asked:
                 yield from self._record(asked, progress)
-            self.common.remove()
+            self._tidy_up()
 
     def _record(self, asked: list[tuple[str, int]], progress: Progress) -> Iterator[Path]:
         check_changes(self.config.setup, ((change,) for change in self.config.changes))
@@ -87,7 +87,21 @@ class TreesRecorder:
         tree = read_tree(folder)
         if tree.details.get("asked") != self.asked() or tree.start_s != self.config.start_s(scenario):
             raise refuse_other(folder)
+        self._remove_pieces(scenario, seed)
         return True
+
+    def _remove_pieces(self, scenario: str, seed: int) -> None:
+        """The tree is recorded."""
+        for folder in pieces_of(self.pieces(seed), scenario):
+            shutil.rmtree(folder)
+
+    def _tidy_up(self) -> None:
+        """Remove what no tree needs any more; the pieces of others, which were stopped, stay."""
+        for seed in {seed for _, seed in self.config.asked()}:
+            if not pieces_of(self.pieces(seed)):
+                shutil.rmtree(self.pieces(seed), ignore_errors=True)
+        if not any(self.common.folder.glob("seed*")):
+            self.common.remove()
 
     def asked(self) -> dict[str, object]:
         """The settings that a tree depends on, as they come back from its file."""
@@ -108,19 +122,16 @@ class TreesRecorder:
     def branches(self, scenario: str, seed: int) -> list[Branch]:
         """Every piece of a tree, each after its parent."""
         branch = partial(Branch, self.config, seed, folder=self.pieces(seed))
-        trunk, name = [], scenario
-        while True:
-            before = previous(self.config, name)
-            trunk.append(branch(scenario=name, actions=(), after=before))
-            if before is None:
-                break
-            name = before
-        after = previous(self.config, scenario)
+        trunk: list[Branch] = []
+        at: Branch | None = branch(scenario, ())
+        while at is not None:
+            trunk.append(at)
+            at = at.parent
         prefixes: list[tuple[int, ...]] = [()]
         grown = []
         for _ in range(self.config.decisions):
             prefixes = [(*prefix, a) for prefix in prefixes for a in range(len(self.config.actions))]
-            grown += [branch(scenario=scenario, actions=prefix, after=after) for prefix in prefixes]
+            grown += [branch(scenario, prefix) for prefix in prefixes]
         return [*reversed(trunk), *grown]
 
     def _open(self, scenario: str, seed: int) -> list[Branch]:
@@ -163,7 +174,7 @@ class TreesRecorder:
             details={"asked": self.asked(), "seconds_per_step": _plain(seconds)},
         )
         write_tree(folder, tree)
-        shutil.rmtree(self.pieces(seed) / scenario)
+        self._remove_pieces(scenario, seed)
         return folder
 
     # ── seconds per step ────────────────────────────────────────────────────────────────────────────────────
