@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 from rota.commands import plot
@@ -16,6 +17,7 @@ from rota.core.population.events import (
     Cloned,
     Emptied,
     Event,
+    Failed,
     Finished,
     Handed,
     Joined,
@@ -29,7 +31,14 @@ from rota.figures.page import save
 from rota.figures.population import population_groups, slot_names
 from rota.figures.population_accuracy import accuracy_curve, best_so_far
 from rota.figures.population_blocks import away, copied, given_up, population_chart, shading, undone
-from rota.figures.population_gantt import LOWER, UPPER, clone_heights, scale_of
+from rota.figures.population_gantt import (
+    LOWER,
+    UNMEASURED,
+    UPPER,
+    clone_heights,
+    draw_population_gantt,
+    scale_of,
+)
 from rota.figures.population_idle import shares
 from rota.figures.population_ratio import arranged, ratios, table
 from rota.figures.sheets import Options
@@ -207,6 +216,12 @@ def test_what_a_slot_was_at_when_its_node_failed_is_lost():
     assert undone(told(), [0, 1]) == [(1, 20.0, 30.0)]
 
 
+def test_what_a_slot_was_at_when_its_trial_failed_is_lost_and_its_list_goes_on():
+    failed = [Failed(25.0, 1, 1, "out of memory"), *told()[11:]]
+    assert undone([*told()[:11], *failed], [0, 1]) == [(1, 20.0, 25.0), (1, 25.0, 30.0)]
+    assert undone([Failed(5.0, 0, 0, "could not begin")], [0, 1]) == []
+
+
 def test_nodes_are_away_before_they_join_and_after_they_fail():
     assert away([Joined(0.0, 0), *told()[2:]], 2, 50.0) == [(1, 0.0, 50.0)]
     assert away(told(), 2, 50.0) == [(1, 30.0, 50.0)]
@@ -216,6 +231,16 @@ def test_nodes_are_away_before_they_join_and_after_they_fail():
 def test_a_slot_is_in_use_until_the_end_or_until_it_was_given_up():
     busy = [Handed(0.0, 0, 1, 1), Retired(5.0, 0), Emptied(8.0, 0), Retired(9.0, 1)]
     assert given_up(busy, 3, 50.0) == [8.0, 9.0, 50.0]
+
+
+def test_blocks_that_were_not_measured_do_not_look_idle(runs):
+    chart = population_chart(next(run for run in runs if run.summary.cluster == "pair"))
+    scale = scale_of([chart])
+    chart.blocks[1] = chart.blocks[1]._replace(metric=float("nan"))
+    axes = draw_population_gantt(chart, scale, "", ()).axes[0]
+    blocks = next(each for each in axes.collections if len(each.get_facecolors()) == len(chart.blocks))
+    assert to_hex(blocks.get_facecolors()[1]) == UNMEASURED
+    assert "not measured" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_a_chart_has_every_part_with_what_was_moved_first(runs):

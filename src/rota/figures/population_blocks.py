@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rota.core.population.events import Cloned, Emptied, Event, Handed, Joined, Lost, Reported, Retired
+from rota.core.population.events import (
+    Cloned,
+    Emptied,
+    Event,
+    Failed,
+    Handed,
+    Joined,
+    Lost,
+    Reported,
+    Retired,
+)
 from rota.figures.durations import Unit, unit_for
 from rota.results.population.run import PopulationRun
 from rota.results.population.summary import SlotInfo
@@ -29,7 +39,7 @@ class Trained(NamedTuple):
 
 
 class Undone(NamedTuple):
-    """What a slot was at when its node failed."""
+    """What a slot was at when its node or its trial failed."""
 
     slot: int
     began_s: float
@@ -127,6 +137,9 @@ def undone(events: Sequence[Event], slots: Sequence[int]) -> list[Undone]:
             busy[event.slot] = event.at_s
         elif isinstance(event, Emptied):
             busy.pop(event.slot, None)
+        elif isinstance(event, Failed) and event.slot in busy:
+            found.append(Undone(event.slot, busy[event.slot], event.at_s))
+            busy[event.slot] = event.at_s
         elif isinstance(event, Lost):
             at = [slot for slot in busy if slots[slot] == event.node]
             found += [Undone(slot, busy.pop(slot), event.at_s) for slot in at]

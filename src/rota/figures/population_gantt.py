@@ -1,5 +1,6 @@
 """A Gantt chart of a population: which trial on which slot, how good it was, and who was cloned."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,7 +22,10 @@ from rota.figures.population_blocks import PopulationChart, population_chart, sh
 from rota.figures.sheets import Options, Sheet
 
 WIDTH_IN, SLOT_IN = 12.0, 0.36
-SHADES = LinearSegmentedColormap.from_list("shades", colormaps["YlGnBu"](np.linspace(0.0, 0.82, 64)))
+UNMEASURED = "#9cc4dd"
+SHADES = LinearSegmentedColormap.from_list(
+    "shades", colormaps["YlGnBu"](np.linspace(0.0, 0.82, 64)), bad=UNMEASURED
+)
 """Light enough that lines can be seen on the darkest."""
 CLONE = "#d1006c"
 MOVING = "#111111"
@@ -32,7 +36,6 @@ NARROW_IN = 0.035
 CHARACTER_EM = 0.62
 TEXT_PT = 6.5
 LOST = "#f0a35e"
-UNMEASURED = "#9cc4dd"
 AWAY: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
 LEGEND: dict[str, Any] = {
     "fontsize": 8.5,
@@ -78,7 +81,7 @@ def draw_population_gantt(
     _label(axes, chart)
     if scale:
         _draw_scale(figure, axes, scale)
-    axes.legend(handles=_legend(chart), loc="lower left", bbox_to_anchor=(0.0, 1.0), **LEGEND)
+    axes.legend(handles=_legend(chart, scale), loc="lower left", bbox_to_anchor=(0.0, 1.0), **LEGEND)
     return figure
 
 
@@ -181,7 +184,7 @@ def _label(axes: Axes, chart: PopulationChart) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _legend(chart: PopulationChart) -> list[Patch | Line2D]:
+def _legend(chart: PopulationChart, scale: PowerNorm | None) -> list[Patch | Line2D]:
     clone = Line2D(
         [],
         [],
@@ -195,6 +198,10 @@ def _legend(chart: PopulationChart) -> list[Patch | Line2D]:
         (
             any(block.trains_s > block.began_s for block in chart.blocks),
             Patch(color=MOVING, label="dispatch, and moving a checkpoint"),
+        ),
+        (
+            scale and any(math.isnan(block.metric) for block in chart.blocks),
+            Patch(color=UNMEASURED, label="not measured"),
         ),
         (chart.copied, clone),
         (True, Patch(color=IDLE, label="idle")),

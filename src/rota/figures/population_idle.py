@@ -97,5 +97,5 @@ def _legend(lost: bool) -> list[Patch]:
         Patch(color=COMMUNICATING, label="communicating"),
     ]
     if lost:
-        handles.append(Patch(label="lost with its node", **LOST))
+        handles.append(Patch(label="lost: its node or its trial failed", **LOST))
     return [*handles, Patch(color=IDLE, label="idle, and its share")]

@@ -42,7 +42,7 @@ def trial_bars(
     columns |= _then_columns(parts)
     if not measured:
         columns["paint"] = Column(columns["item"].values % looks.TRIALS)
-    columns |= _other_columns(absent, lost, where, at)
+    columns |= _other_columns(absent, lost, at)
     return {"tick_s": clock.tick_s, "bars": len(parts), **packed(columns)}
 
 
@@ -110,9 +110,7 @@ def _then_columns(parts: Sequence[Part]) -> dict[str, Column]:
     return {name: Column(np.array(values, np.int64)) for name, values in named.items()}
 
 
-def _other_columns(
-    absent: Sequence[Away], lost: Sequence[Undone], where: Sequence[int], at: Any
-) -> dict[str, Column]:
+def _other_columns(absent: Sequence[Away], lost: Sequence[Undone], at: Any) -> dict[str, Column]:
     return {
         "away_start": Column(at([each.from_s for each in absent])),
         "away_end": Column(at([each.to_s for each in absent])),

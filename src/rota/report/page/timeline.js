@@ -355,7 +355,7 @@ class Timeline {
   }
 }
 
-// Nodes that are not there, and work that was lost with them.
+// Nodes that are not there, and work that was lost.
 function regionsOf(block, scene) {
   const machines = block.machines ?? block.nodes.map(([name]) => name);
   const rowsOf = (node) => block.machine
@@ -365,7 +365,7 @@ function regionsOf(block, scene) {
     from: scene.instants[scene.away_start[i]], to: scene.instants[scene.away_end[i]], what: `${machines[node]} is not there`, ...rows,
   })));
   Array.from(scene.lost_row ?? [], (row, i) => regions.push({
-    from: scene.instants[scene.lost_start[i]], to: scene.instants[scene.lost_end[i]], what: "lost with its node", row, rows: 1,
+    from: scene.instants[scene.lost_start[i]], to: scene.instants[scene.lost_end[i]], what: "lost: its node or its trial failed", row, rows: 1,
   }));
   return regions;
 }
