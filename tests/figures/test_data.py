@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
+from rota.core.events import Kind
 from rota.figures.comparison import compare
 from rota.figures.groups import groups
 from rota.figures.jct import jct_curves
@@ -74,6 +75,20 @@ def test_metrics_relative_to_one_scheduler(three):
     assert [value_s / HOUR_S for value_s in average.values_s] == pytest.approx([14 / 3, 10 / 3, 11 / 3])
     assert average.ratios == pytest.approx([1.4, 1.0, 1.1])
     assert tail.ratios == makespan.ratios == [1, 1, 1]
+
+
+def test_makespans_of_a_trace_that_begins_late_count_from_its_first_job(make_run, jobs_of, timeline_of):
+    late = jobs_of((1.7e9, 1, 3600), models=("bert",))
+
+    def ended(after_s):
+        arrived, started = (1.7e9, Kind.ARRIVED, 0, ()), (1.7e9, Kind.STARTED, 0, (0,))
+        return timeline_of(arrived, started, (1.7e9 + after_s, Kind.FINISHED, 0, ()))
+
+    runs = [make_run("f", "fifo", workload=late, timeline=ended(2 * HOUR_S))]
+    runs += [make_run("s", "srtf", workload=late, timeline=ended(HOUR_S))]
+    (group,) = groups(runs)
+    *_, makespan = compare(group.contenders, group.find("srtf"))
+    assert (makespan.values_s, makespan.ratios) == ([2 * HOUR_S, HOUR_S], [2.0, 1.0])
 
 
 def test_the_queue_and_the_use_of_slots_in_equal_intervals(three):

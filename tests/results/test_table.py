@@ -14,7 +14,7 @@ def metrics(avg_jct_s):
 
 def test_all_times_are_in_the_unit_of_the_longest_mean():
     header, first, second = table(
-        [Line("srtf", metrics(90.0), 0.01), Line("fifo", metrics(600.0), 0.0123)]
+        [Line("srtf", metrics(90.0), 0.01, 0.0), Line("fifo", metrics(600.0), 0.0123, 1800.0)]
     ).splitlines()
     assert header.split()[:4] == ["scheduler", "avg", "JCT", "[min]"]
     assert first.split() == [
@@ -30,8 +30,11 @@ def test_all_times_are_in_the_unit_of_the_longest_mean():
         "0.010",
     ]
     assert second.split()[1] == "10.00"
+    assert second.split()[4] == "30.00"  # from the first submit on
 
 
 def test_columns_line_up():
-    lines = table([Line("a", metrics(1.0), 1.0), Line("a-longer-name", metrics(7200.0), 22.5)]).splitlines()
+    lines = table(
+        [Line("a", metrics(1.0), 1.0, 0.0), Line("a-longer-name", metrics(7200.0), 22.5, 0.0)]
+    ).splitlines()
     assert len({len(line) for line in lines}) == 1

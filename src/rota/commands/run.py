@@ -100,7 +100,7 @@ def _check_population(folder: Path) -> None:
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
     from rota.commands.live_jobs import jobs_summed_up, live_jobs
-    from rota.results.table import Line, table
+    from rota.results.table import table
     from rota.training.stopping import stopping
 
     with stopping() as stop, live_jobs(sys.stderr, args.every) as watch:
@@ -112,11 +112,7 @@ def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
     if not outcome.complete:
         return _stopped(jobs.folder.path)
     if not args.json:
-        print(
-            table([Line(jobs.order.scheduler, jobs.metrics(outcome), outcome.wall_s)]),
-            jobs.folder.path,
-            sep="\n",
-        )
+        print(table([jobs.line(outcome)]), jobs.folder.path, sep="\n")
     return 1 if outcome.board.record()["finished"] == 0 else 0
 
 

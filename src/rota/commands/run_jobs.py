@@ -19,6 +19,7 @@ from rota.execution.jobs.control import JobsOutcome, Watch, control_jobs
 from rota.replay.simulate import warm_up
 from rota.results.metrics import Metrics, measure
 from rota.results.run import write_run
+from rota.results.table import Line
 
 ONLY = 0
 """There is one repetition: a trace is run as it is."""
@@ -51,6 +52,11 @@ class JobsRun:
     def metrics(self, outcome: JobsOutcome) -> Metrics:
         """As of a rehearsal."""
         return measure(outcome.timeline, self.order.jobs, self.order.cluster).metrics
+
+    def line(self, outcome: JobsOutcome) -> Line:
+        """What the table says of it."""
+        first_s = float(self.order.jobs.submit_s[0])
+        return Line(self.order.scheduler, self.metrics(outcome), outcome.wall_s, first_s)
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
         """Plain values."""

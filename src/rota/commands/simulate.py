@@ -81,7 +81,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_json_row(row) for row in rows]))
     else:
-        print(table([Line(f"{row.case} {row.scheduler}".strip(), row.metrics, row.wall_s) for row in rows]))
+        names = [f"{row.case} {row.scheduler}".strip() for row in rows]
+        lines = zip(names, rows, strict=True)
+        print(table([Line(name, row.metrics, row.wall_s, row.first_s) for name, row in lines]))
     return 0
 
 
@@ -104,6 +106,8 @@ class Outcome:
     scheduler: str
     metrics: "Metrics"
     wall_s: float
+    first_s: float
+    """When the first job was submitted."""
 
 
 def _cases(args: argparse.Namespace) -> list[Case]:
@@ -197,12 +201,13 @@ def _one(case: Case, name: str, policy: "Policy", args: argparse.Namespace) -> O
     from rota.results.run import read_run, write_run
 
     jobs, cluster, cost = case.jobs, case.cluster, case.config.cost_model
+    first_s = float(jobs.submit_s[0])
     folder = args.out / case.name / name if args.out else None
     inputs = _digest(case, policy) if folder else ""
     if folder and RunFolder(folder).complete(inputs):
         found = read_run(folder)
         print(f"{folder}: reused, its inputs are the same", file=sys.stderr)
-        return Outcome(case.name, name, found.metrics, found.wall_s)
+        return Outcome(case.name, name, found.metrics, found.wall_s, first_s)
     if folder and RunFolder(folder).begun:
         print(f"{folder}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
     with _say_if_slow("compiling the simulator: once per version, about half a minute"):
@@ -210,13 +215,14 @@ def _one(case: Case, name: str, policy: "Policy", args: argparse.Namespace) -> O
     with _progress(name, len(jobs)) as bar:
         done = simulate(jobs, cluster, policy, cost, bar.move_to)
     if folder is None:
-        return Outcome(case.name, name, measure(done.timeline, jobs, cluster).metrics, done.wall_s)
+        metrics = measure(done.timeline, jobs, cluster).metrics
+        return Outcome(case.name, name, metrics, done.wall_s, first_s)
     metrics = write_run(
         folder, scheduler=name, workload=jobs, cluster=cluster, timeline=done.timeline,
         config_text=_resolved(case, name, policy, folder), inputs=inputs, wall_s=done.wall_s,
         command=typed(),
     )  # fmt: skip
-    return Outcome(case.name, name, metrics, done.wall_s)
+    return Outcome(case.name, name, metrics, done.wall_s, first_s)
 
 
 def _resolved(case: Case, name: str, policy: "Policy", folder: Path) -> str:

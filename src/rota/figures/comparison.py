@@ -1,6 +1,6 @@
 """Schedulers side by side: average JCT, tail JCT and makespan relative to one of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +13,13 @@ from rota.figures.durations import said
 from rota.figures.groups import Contender, Group
 from rota.figures.page import new_page, plain
 from rota.figures.sheets import Options, Sheet
+from rota.results.run import Run
 
-METRICS = {"avg_jct_s": "average JCT", "p99_jct_s": "99th percentile JCT", "makespan_s": "makespan"}
+METRICS: dict[str, Callable[[Run], float]] = {
+    "average JCT": lambda run: run.metrics.avg_jct_s,
+    "99th percentile JCT": lambda run: run.metrics.p99_jct_s,
+    "makespan": lambda run: run.makespan_s,
+}
 
 
 class Comparison(NamedTuple):
@@ -28,9 +33,9 @@ class Comparison(NamedTuple):
 
 def compare(contenders: Sequence[Contender], reference: Contender) -> list[Comparison]:
     compared = []
-    for name, metric in METRICS.items():
-        values_s = [float(getattr(contender.run.metrics, name)) for contender in contenders]
-        base_s = float(getattr(reference.run.metrics, name))
+    for metric, of in METRICS.items():
+        values_s = [of(contender.run) for contender in contenders]
+        base_s = of(reference.run)
         compared.append(Comparison(metric, values_s, [value_s / base_s for value_s in values_s]))
     return compared
 

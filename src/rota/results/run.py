@@ -35,6 +35,11 @@ class Run:
     times: JobTimes
     metrics: Metrics
 
+    @property
+    def makespan_s(self) -> float:
+        """From the first submit to the last end, wherever the clock of the trace begins."""
+        return self.metrics.makespan_s - float(self.jobs.submit_s[0])
+
     def timeline(self) -> Timeline:
         """Everything that happened, read from the folder."""
         cluster = self.cluster
