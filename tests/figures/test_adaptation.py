@@ -14,10 +14,10 @@ from rota.recordings.tree import Point, Tree
 ORIGIN = Provenance("cpu", {"torch": "2"}, "", 0, "rota record a.toml", "2026-01-02T03:04:05+00:00", "0.1.0")
 
 
-def tree(model="net", scenario="early", seed=0, start_s=10.0, without=()):
+def tree(model="net", scenario="early", seed=0, start_s=10.0, without=(), data="digits"):
     prefixes = [p for n in range(3) for p in product((0, 1), repeat=n) if p not in without]
     curves = {p: (Point(1, 20.0, 1, 1.0, 0.75 - 0.125 * sum(p) + 0.01 * seed),) for p in prefixes}
-    return Tree(model, "digits", scenario, seed, 40.0, start_s, 2, ("deepen 0", "nothing"), curves, ORIGIN)
+    return Tree(model, data, scenario, seed, 40.0, start_s, 2, ("deepen 0", "nothing"), curves, ORIGIN)
 
 
 def test_a_panel_per_model_and_a_column_per_tree():
@@ -30,6 +30,12 @@ def test_a_panel_per_model_and_a_column_per_tree():
     assert early.noise.whole == pytest.approx(0.01 / 2**0.5)
     assert late.noise is None  # only what was measured is drawn
     assert found[1].columns[0].gain.never == 0.5
+
+
+def test_the_same_model_on_other_data_is_another_panel():
+    found = panels([tree(), tree(data="mnist"), tree("b", data="mnist")])
+    assert [panel.model for panel in found] == ["b", "net-digits", "net-mnist"]
+    assert [len(panel.columns) for panel in found] == [1, 1, 1]
 
 
 def test_an_unfinished_tree_is_left_out_and_none_at_all_is_an_error():

@@ -14,7 +14,7 @@ from rota.learning.outcome import Evaluation, Others, Outcome, Row
 CHANCES = ((0.75, 0.25), (0.125, 0.875))
 
 
-def row(scenario="early", model="net", seed=0, accuracy=0.575, rank=2, seen=True, fixed=0.5):
+def row(scenario="early", model="net", seed=0, accuracy=0.575, rank=2, seen=True, fixed=0.5, data=""):
     outcome = Outcome(
         scenario,
         model,
@@ -27,6 +27,7 @@ def row(scenario="early", model="net", seed=0, accuracy=0.575, rank=2, seen=True
         4,
         8 * (accuracy - 0.5),
         CHANCES,
+        data,
     )
     return Row(outcome, Others(0.45, 0.5, fixed, (0, 0), 0.625, 0.5), seen)
 
@@ -53,6 +54,13 @@ def test_places_are_in_order_of_time_within_their_model():
         Place("net", "middle", 0), Place("net", "late", 0), Place("net", "late", 1),
     ]  # fmt: skip
     assert [place.label for place in picture.of_model("net")] == ["middle", "late", "late\nseed 1"]
+
+
+def test_the_same_model_on_other_data_is_another_place():
+    rows = [row(data="digits"), row(data="mnist"), row(model="b", data="mnist")]
+    (picture,) = pictures([evaluation("joint", *rows)])
+    assert picture.models == ["net-digits", "net-mnist", "b"]
+    assert len(picture.rows) == 3
 
 
 def test_agents_of_several_seeds_are_one_picture():

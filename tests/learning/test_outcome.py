@@ -60,6 +60,12 @@ def test_a_row_as_plain_values_says_what_users_are_promised():
     assert Row.from_json(found) == SEEN
 
 
+def test_a_row_that_does_not_say_its_data_can_be_read():
+    found = SEEN.to_json()
+    del found["data"]
+    assert Row.from_json(found) == SEEN
+
+
 def test_headroom_is_the_mean_of_all_rows():
     assert EVALUATION.headroom == (0.25 - 0.75) / 2
 

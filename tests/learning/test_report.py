@@ -8,9 +8,17 @@ CHANGES = ("deepen 0", "nothing", "deepen 2")
 
 
 def row(
-    scenario: str, *, seed: int = 0, seen: bool = True, headroom: float = 1.0, fixed: float | None = 0.4
+    scenario: str,
+    *,
+    seed: int = 0,
+    seen: bool = True,
+    headroom: float = 1.0,
+    fixed: float | None = 0.4,
+    data: str = "",
 ) -> Row:
-    agent = Outcome(scenario, "convnet2", seed, (0, 3, 2), CHANGES, ACTIONS, 0.45678, 3, 64, headroom, ())
+    agent = Outcome(
+        scenario, "convnet2", seed, (0, 3, 2), CHANGES, ACTIONS, 0.45678, 3, 64, headroom, (), data
+    )
     return Row(agent, Others(0.2, 0.3, fixed, None if fixed is None else (0, 0, 0), 0.5, 0.3), seen)
 
 
@@ -36,3 +44,15 @@ def test_where_all_was_seen_there_is_no_legend():
 def test_in_brief():
     found = brief([row("early"), row("late", headroom=0.5)])
     assert found == "  convnet2/early rank 3/64, convnet2/late rank 3/64; headroom 0.75"
+
+
+def test_data_is_named_where_there_is_more_than_one():
+    rows = [row("early", data="digits"), row("early", data="mnist")]
+    assert [line[:26] for line in table(rows).splitlines()] == [
+        "model           scenario  ",
+        "convnet2-digits early     ",
+        "convnet2-mnist  early     ",
+        "mean                      ",
+    ]
+    assert brief(rows).startswith("  convnet2-digits/early rank 3/64, convnet2-mnist/early rank 3/64;")
+    assert "convnet2   early" in table(rows[:1])

@@ -47,6 +47,17 @@ def test_a_stage_that_names_none_is_told_what_there_is(trees):
         matching(trees, "early+noon")
 
 
+def test_trees_of_other_data_can_be_named_and_are_left_out_by_themselves(trees, make_tree, tmp_path):
+    trees.append(make_tree(lambda sequence: 0.5, data="digits"))
+    assert matching(trees, "convnet2-digits/early") == (trees[4],)
+    assert matching(trees, "convnet2-cifar10/early") == (trees[0],)
+    assert matching(trees, "convnet2/early") == (trees[0], trees[4])
+    by_tree = [fold.name for fold in folds(CONFIG, trees, "tree", tmp_path)]
+    assert by_tree == [
+        "convnet2-cifar10/early", "convnet2-cifar10/late", "convnet3/early", "convnet2-digits/early"
+    ]  # fmt: skip
+
+
 def test_models_and_recorded_seeds_narrow_it_down(trees, tmp_path):
     config = replace(CONFIG, models=("ConvNet2",), recorded_seeds=(0,))
     (run,) = plan(config, trees, tmp_path, tmp_path)

@@ -33,11 +33,17 @@ def problem(small):
 
 
 def row(
-    headroom: float, fixed: float | None = 0.4, *, scenario: str = "early", seed: int = 0, rank: int = 1
+    headroom: float,
+    fixed: float | None = 0.4,
+    *,
+    scenario: str = "early",
+    seed: int = 0,
+    rank: int = 1,
+    data: str = "",
 ) -> Row:
     """In a scenario whose mean is 0.3 and whose best is 0.5."""
     agent = Outcome(
-        scenario, "ConvNet2", seed, (0, 0), ("deepen 0",) * 2, ACTIONS, 0.4, rank, 4, headroom, ()
+        scenario, "ConvNet2", seed, (0, 0), ("deepen 0",) * 2, ACTIONS, 0.4, rank, 4, headroom, (), data
     )
     return Row(agent, Others(0.2, 0.3, fixed, None if fixed is None else (0, 1), 0.5, 0.3), False)
 
@@ -72,7 +78,9 @@ def test_without_a_second_seed_no_ceiling_is_known(problem):
     assert ceilings([one, problem(0.1, 0.2, 0.3, 0.4)]) == {}
 
 
-@pytest.mark.parametrize("changes", [{"decisions": 3}, {"actions": ("deepen 1", "nothing")}])
+@pytest.mark.parametrize(
+    "changes", [{"decisions": 3}, {"actions": ("deepen 1", "nothing")}, {"data": "digits"}, {"start_s": 90.0}]
+)
 def test_trees_of_other_sequences_are_not_compared(problem, changes):
     one, other = problem(0.1, 0.2, 0.3, 0.4), problem(0.1, 0.2, 0.3, 0.4, seed=1, **changes)
     assert ceilings([one, other]) == {}
@@ -118,6 +126,21 @@ def test_the_text_by_hand():
         "mean                            0.37                –   -0.50",
         "where there are two recordings: headroom 0.80, ceiling about 0.90",
         "another seed changes an accuracy of ConvNet2 by ±1.0% within its tree",
+    ]
+
+
+def test_the_same_model_on_other_data_has_a_line_and_a_ceiling_of_its_own(problem):
+    problems = [
+        problem(0.1, 0.2, 0.3, 0.4, data=data, seed=seed) for data in ("cifar10", "digits") for seed in (0, 1)
+    ]
+    found = ceilings(problems[:3])
+    assert found == {"convnet2-cifar10/early": pytest.approx(1.0)}
+    lines = Summary((row(1.0, data="digits"), row(0.5, data="cifar10")), found, {}).text().splitlines()
+    assert lines[1:5] == [
+        "ConvNet2-digits  early                1.00     0.00    0.50   -0.50        –  1",
+        "ConvNet2-cifar10 early                0.50     0.00    0.50   -0.50     1.00  1",
+        "mean                                  0.75             0.50   -0.50",
+        "where there are two recordings: headroom 0.50, ceiling about 1.00",
     ]
 
 

@@ -5,18 +5,18 @@ from itertools import product
 
 import pytest
 
-from rota.recordings.gain import gain, noise, table
+from rota.recordings.gain import by_model, gain, noise, table
 from rota.recordings.provenance import Provenance
 from rota.recordings.tree import Point, Tree
 
 ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
 
 
-def tree(*accuracies: float, seed: int = 0, scenario: str = "early") -> Tree:
+def tree(*accuracies: float, seed: int = 0, scenario: str = "early", data: str = "digits") -> Tree:
     """Two decisions, `deepen 0` or `nothing`; accuracies of 0-0, 0-1, 1-0, 1-1."""
     ends = dict(zip(product((0, 1), repeat=2), accuracies, strict=True))
     curves = {p: (Point(0, 10.0 + len(p), 1, 1.0, ends.get(p, 0.5)),) for p in [(), (0,), (1,), *ends]}
-    return Tree("net", "digits", scenario, seed, 40.0, 10.0, 2, ("deepen 0", "nothing"), curves, ORIGIN)
+    return Tree("net", data, scenario, seed, 40.0, 10.0, 2, ("deepen 0", "nothing"), curves, ORIGIN)
 
 
 def test_the_sum_of_a_tree():
@@ -52,3 +52,16 @@ def test_the_table_names_what_it_says():
     text = table([tree(0.75, 0.5, 0.25, 0.375), tree(0.75, 0.5, 0.25, 0.375, seed=1)])
     assert "37.5%     50.0%   75.0%           67%          deepen 0, deepen 0" in text
     assert "another seed changes an accuracy by ±0.0%" in text
+
+
+def test_trees_of_other_data_are_another_model():
+    """They are named with it, and what differs between them is not the noise of a seed."""
+    trees = [tree(0.5, 0.5, 0.5, 0.25), tree(0.75, 0.5, 0.25, 0.375, seed=1, data="mnist")]
+    assert {model: [each.data for each in group] for model, group in by_model(trees).items()} == {
+        "net-digits": ["digits"],
+        "net-mnist": ["mnist"],
+    }
+    _, digits, mnist = table(trees).splitlines()
+    assert digits.startswith("net-digits early            0   25.0%")
+    assert mnist.startswith("net-mnist  early            1   37.5%")
+    assert len(table([]).splitlines()) == 1

@@ -115,7 +115,7 @@ def command_of(args: argparse.Namespace) -> str:
 
 
 def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
-    from rota.learning.problem import name_of, read_trees
+    from rota.learning.problem import names, read_trees
     from rota.learning.runs import plan, wanted
 
     found: list[Run] = []
@@ -131,7 +131,7 @@ def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
                 where = ": ".join(str(part) for part in (args.config, name) if part)
                 raise ConfigError(f"{where}: {error}" if where else str(error)) from None
             continue
-        for scenario in dict.fromkeys(map(name_of, wanted(trees, config))):
+        for scenario in dict.fromkeys(names(wanted(trees, config))):
             alone = replace(config, stages=(scenario,))
             found += plan(alone, trees, out, out / scenario.replace("/", "-"))
     return found

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rota.figures.learned import in_time, without_seed
 from rota.learning.outcome import Evaluation, Row
+from rota.recordings.models import models
 
 
 class Place(NamedTuple):
@@ -44,21 +45,20 @@ class Picture(NamedTuple):
 def pictures(evaluations: Iterable[Evaluation]) -> list[Picture]:
     """All that was evaluated; agents of different configurations that share no scenario are one picture."""
     groups: dict[str, dict[Place, dict[int, Row]]] = {}
+    evaluations = list(evaluations)
+    called = iter(models([row.agent for each in evaluations for row in each.rows]))
     for each in evaluations:
         seed = int(each.about.get("seed", 0))
         rows = groups.setdefault(without_seed(each.agent, seed), {})
         for row in each.rows:
-            rows.setdefault(_place(row), {})[seed] = row
+            place = Place(next(called), row.agent.scenario, row.agent.seed)
+            rows.setdefault(place, {})[seed] = row
     if len(groups) > 1 and _apart(list(groups.values())):
         name = PurePath(next(iter(groups))).parent.name
         return [
             Picture(name, _ordered({place: row for rows in groups.values() for place, row in rows.items()}))
         ]
     return [Picture(PurePath(name).name, _ordered(rows)) for name, rows in groups.items()]
-
-
-def _place(row: Row) -> Place:
-    return Place(row.agent.model, row.agent.scenario, row.agent.seed)
 
 
 def _apart(groups: Sequence[dict[Place, dict[int, Row]]]) -> bool:

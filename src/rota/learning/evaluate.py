@@ -50,6 +50,7 @@ def outcome(problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float
         of=len(problem.sequences),
         headroom=headroom(accuracy, problem.accuracies),
         probabilities=probabilities,
+        data=tree.data,
     )
 
 

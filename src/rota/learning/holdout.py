@@ -9,7 +9,7 @@ from rota.core.errors import ConfigError
 from rota.learning.agent import read_agent
 from rota.learning.config import LearnConfig
 from rota.learning.learner import begin
-from rota.learning.problem import name_of, tree_digest
+from rota.learning.problem import name_of, names, tree_digest
 from rota.learning.runs import Run, check_trees, plan_from, wanted
 from rota.recordings.tree import Tree
 
@@ -33,12 +33,11 @@ def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list
         raise ConfigError(f"stages: --leave-out {by} learns from all others at once; leave stages out")
     trees = wanted(trees, config)
     _check_start(config, trees)
-    keys = [_key(tree, by) for tree in trees]
-    names = list(dict.fromkeys(keys))
-    if len(names) < 2:
-        raise ConfigError(f"--leave-out {by}: there is only {names[0]}; give recordings of two or more")
+    keys = _keys(trees, by)
+    if len(set(keys)) < 2:
+        raise ConfigError(f"--leave-out {by}: there is only {keys[0]}; give recordings of two or more")
     found = []
-    for name in names:
+    for name in dict.fromkeys(keys):
         known = [tree for tree, key in zip(trees, keys, strict=True) if key != name]
         rest = tuple(tree for tree, key in zip(trees, keys, strict=True) if key == name)
         runs = plan_from(config, known, out, out / f"without-{name.replace('/', '-')}")
@@ -58,5 +57,8 @@ def _check_start(config: LearnConfig, trees: Sequence[Tree]) -> None:
             )
 
 
-def _key(tree: Tree, by: By) -> str:
-    return {"scenario": tree.scenario, "model": tree.model.lower(), "tree": name_of(tree)}[by]
+def _keys(trees: Sequence[Tree], by: By) -> list[str]:
+    """Trees with the same are left out together."""
+    if by == "tree":
+        return names(trees)
+    return [tree.scenario if by == "scenario" else tree.model.lower() for tree in trees]

@@ -34,6 +34,8 @@ class Outcome:
     """0 is the mean of all sequences, 1 the best of them."""
     probabilities: tuple[tuple[float, ...], ...]
     """Of each action, at each decision of the sequence."""
+    data: str = ""
+    """That the model learned; empty in files that do not say."""
 
 
 def share(accuracy: float, mean: float, best: float) -> float:

@@ -20,6 +20,7 @@ from rota.core.sight import Sight
 from rota.core.table import Floats
 from rota.learning.rebuilt import actions_of, seen_in
 from rota.recordings.folder import complete
+from rota.recordings.models import models
 from rota.recordings.store import CONTENTS, entries
 from rota.recordings.tree import SHAPE, Prefix, Tree, beginnings, read_tree, written_as
 
@@ -71,6 +72,11 @@ class Problem:
 def name_of(tree: Tree) -> str:
     """What it is called in configurations and tables."""
     return f"{tree.model.lower()}/{tree.scenario}"
+
+
+def names(trees: Sequence[Tree]) -> list[str]:
+    """What trees are called beside each other: `convnet2-digits/early` if some are of other data."""
+    return [f"{model.lower()}/{tree.scenario}" for model, tree in zip(models(trees), trees, strict=True)]
 
 
 def tree_digest(tree: Tree) -> str:

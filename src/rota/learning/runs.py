@@ -16,7 +16,7 @@ from rota.learning.config import LearnConfig
 from rota.learning.evaluate import best_fixed_of_each
 from rota.learning.history import read_history, write_events, write_history
 from rota.learning.learner import begin, carry_through, learned, place_of, spent
-from rota.learning.problem import name_of, problem_of, tree_digest
+from rota.learning.problem import name_of, names, problem_of, tree_digest
 from rota.learning.stage import Stage
 from rota.recordings.provenance import provenance
 from rota.recordings.tree import Tree
@@ -93,12 +93,15 @@ def _check_some(trees: Sequence[Tree], model: str, which: str = "") -> None:
 def matching(trees: Sequence[Tree], stage: str) -> tuple[Tree, ...]:
     """The trees that a stage names, however it is written."""
     parts = {part.strip().lower() for part in stage.split("+")}
-    names = [(name_of(tree).lower(), tree.scenario.lower()) for tree in trees]
-    known = dict.fromkeys(name for both in names for name in both)
+    called = [
+        (name.lower(), name_of(tree).lower(), tree.scenario.lower())
+        for name, tree in zip(names(trees), trees, strict=True)
+    ]
+    known = dict.fromkeys(name for each in called for name in each)
     unknown = sorted(parts - {"*", *known})
     if unknown:
         raise ConfigError(f"stages: no tree for {unknown[0]!r}; there are: {', '.join(known)}")
-    return tuple(tree for tree, both in zip(trees, names, strict=True) if {"*", *both} & parts)
+    return tuple(tree for tree, each in zip(trees, called, strict=True) if {"*", *each} & parts)
 
 
 def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> Stage:
@@ -232,9 +235,10 @@ def _alone(run: Run) -> LearnConfig:
 def about_of(run: Run, seconds: float, episodes: int) -> dict[str, Any]:
     """What an agent's file says of how it was learned."""
     before = read_agent(run.config.start).about.get("stages", []) if run.config.start else []
+    called = dict(zip(map(id, run.trees), names(run.trees), strict=True))
     stages = [
         {
-            "trees": stage.names,
+            "trees": list(dict.fromkeys(called[id(tree)] for tree in stage.trees)),
             "digests": [tree_digest(tree) for tree in stage.trees],
             "episodes": stage.drawn,
             "temperature": stage.temperature,

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rota.learning.config import Method
-from rota.learning.problem import name_of, tree_digest
+from rota.learning.problem import tree_digest
 from rota.recordings.tree import Tree
 
 RULES = 1
@@ -78,8 +78,3 @@ class Stage:
     def chain(self) -> "list[Stage]":
         """The stages up to this one, the first one first."""
         return [*(self.before.chain if self.before else []), self]
-
-    @property
-    def names(self) -> list[str]:
-        """Of its trees."""
-        return list(dict.fromkeys(map(name_of, self.trees)))

@@ -14,20 +14,25 @@ from typing import Any
 import numpy as np
 
 from rota.core.table import Floats
-from rota.learning.evaluate import alike
 from rota.learning.outcome import Evaluation, Row, share
-from rota.learning.problem import Problem, problem_of
-from rota.recordings.gain import Noise, by_model, noise
+from rota.learning.problem import Problem, names, problem_of
+from rota.recordings.gain import Noise, but_for_seed, by_model, noise
+from rota.recordings.models import models
 from rota.recordings.tree import Tree
 
 
 def ceilings(problems: Sequence[Problem]) -> dict[str, float]:
     """Name → the headroom that the truly best sequence is expected to have, where there are two seeds."""
     found: dict[str, list[float]] = {}
-    for one, other in combinations(problems, 2):
-        if one.name == other.name and one.tree.seed != other.tree.seed and alike(one, other):
-            found.setdefault(one.name, []).append(_correlation(one.accuracies, other.accuracies))
+    called = names([problem.tree for problem in problems])
+    for (name, one), (_, other) in combinations(zip(called, problems, strict=True), 2):
+        if one.name == other.name and _another_seed(one.tree, other.tree):
+            found.setdefault(name, []).append(_correlation(one.accuracies, other.accuracies))
     return {name: math.sqrt(max(0.0, float(np.mean(each)))) for name, each in found.items()}
+
+
+def _another_seed(one: Tree, other: Tree) -> bool:
+    return one.seed != other.seed and but_for_seed(one) == but_for_seed(other)
 
 
 def _correlation(one: Floats, other: Floats) -> float:
@@ -64,11 +69,21 @@ class Summary:
     @property
     def bounded(self) -> tuple[float, float] | None:
         """The mean headroom and the mean ceiling where a ceiling is known; None if it is nowhere."""
-        known = [row for row in self.rows if _name(row) in self.ceilings]
-        if not known:
+        pairs = zip(self.rows, self.called, strict=True)
+        known = [(row.agent.headroom, self._ceiling(row, model)) for row, model in pairs]
+        found = [(headroom, ceiling) for headroom, ceiling in known if ceiling is not None]
+        if not found:
             return None
-        reached = np.mean([row.agent.headroom for row in known])
-        return float(reached), float(np.mean([self.ceilings[_name(row)] for row in known]))
+        reached, most = np.mean(found, axis=0).tolist()
+        return reached, most
+
+    @property
+    def called(self) -> list[str]:
+        """The model of each row."""
+        return models([row.agent for row in self.rows])
+
+    def _ceiling(self, row: Row, model: str) -> float | None:
+        return self.ceilings.get(f"{model.lower()}/{row.agent.scenario}")
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -85,24 +100,24 @@ class Summary:
 
     def text(self) -> str:
         """As a table, a line for each tree."""
+        width = max([10, *map(len, self.called)])
         lines = [
-            f"{'model':<10} {'left out':<15} {'headroom':>9} {'± seeds':>8} {'fixed':>7} {'never':>7} "
+            f"{'model':<{width}} {'left out':<15} {'headroom':>9} {'± seeds':>8} {'fixed':>7} {'never':>7} "
             f"{'ceiling':>8}  rank"
         ]
         groups: dict[tuple[str, str, int], list[Row]] = {}
-        for row in self.rows:
-            groups.setdefault((row.agent.model, row.agent.scenario, row.agent.seed), []).append(row)
+        for model, row in zip(self.called, self.rows, strict=True):
+            groups.setdefault((model, row.agent.scenario, row.agent.seed), []).append(row)
         for (model, scenario, seed), rows in groups.items():
             found = [row.agent.headroom for row in rows]
-            ceiling = self.ceilings.get(_name(rows[0]))
+            ceiling = self._ceiling(rows[0], model)
             lines.append(
-                f"{model:<10} {scenario + (f' ({seed})' if seed else ''):<15} {np.mean(found):>9.2f} "
+                f"{model:<{width}} {scenario + (f' ({seed})' if seed else ''):<15} {np.mean(found):>9.2f} "
                 f"{np.std(found):>8.2f} {_number(_fixed(rows[0])):>7} {_never(rows[0]):>7.2f} "
                 f"{_number(ceiling):>8}  " + " ".join(str(row.agent.rank) for row in rows)
             )
-        lines.append(
-            f"{'mean':<26} {self.headroom:>9.2f} {'':>8} {_number(self.fixed):>7} {self.never:>7.2f}"
-        )
+        means = f"{self.headroom:>9.2f} {'':>8} {_number(self.fixed):>7} {self.never:>7.2f}"
+        lines.append(f"{'mean':<{width + 16}} {means}")
         if self.bounded:
             reached, ceiling = self.bounded
             lines.append(
@@ -111,10 +126,6 @@ class Summary:
         for model, each in self.noise.items():
             lines.append(f"another seed changes an accuracy of {model} by ±{each.apart:.1%} within its tree")
         return "\n".join(lines)
-
-
-def _name(row: Row) -> str:
-    return f"{row.agent.model.lower()}/{row.agent.scenario}"
 
 
 def _fixed(row: Row) -> float | None:

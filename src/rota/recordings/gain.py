@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from rota.core.table import Floats
+from rota.recordings.models import models
 from rota.recordings.tree import Tree
 
 
@@ -72,7 +73,7 @@ def noise(trees: Sequence[Tree]) -> Noise | None:
     """From trees that differ in their seeds only; None if there are no two such trees."""
     whole, apart = [], []
     for first, second in combinations(trees, 2):
-        if first.seed != second.seed and _alike(first) == _alike(second):
+        if first.seed != second.seed and but_for_seed(first) == but_for_seed(second):
             one, other = first.accuracies(), second.accuracies()
             differences = np.array([one[each] - other[each] for each in one if each in other])
             differences = differences[~np.isnan(differences)]
@@ -83,17 +84,19 @@ def noise(trees: Sequence[Tree]) -> Noise | None:
     return Noise(math.sqrt(np.mean(whole)), math.sqrt(np.mean(apart)))
 
 
-def _alike(tree: Tree) -> tuple[object, ...]:
+def but_for_seed(tree: Tree) -> tuple[object, ...]:
+    """Equal for trees that differ in their seeds only."""
     asked = tree.details.get("asked")
     return tree.model, tree.data, tree.start_s, tree.budget_s, tree.actions, tree.decisions, asked
 
 
 def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
-    """Model → its complete trees in the order of time and seed."""
+    """Model → its complete trees in the order of time and seed; those of other data are another model."""
     groups: dict[str, list[Tree]] = {}
-    for tree in sorted(trees, key=lambda tree: (tree.model, tree.start_s, tree.seed)):
-        if not tree.missing():
-            groups.setdefault(tree.model, []).append(tree)
+    whole = [tree for tree in trees if not tree.missing()]
+    whole.sort(key=lambda tree: (tree.model, tree.data, tree.start_s, tree.seed))
+    for model, tree in zip(models(whole), whole, strict=True):
+        groups.setdefault(model, []).append(tree)
     return groups
 
 
@@ -107,20 +110,22 @@ def by_scenario(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
 
 def table(trees: Iterable[Tree]) -> str:
     """A line per tree, and the noise of each scenario that has several seeds."""
-    lines = [
-        f"{'model':<10} {'scenario':<13} seed   never  adapting (mean, best)   above never   best sequence"
-    ]
-    for model, group in by_model(trees).items():
+    groups = by_model(trees)
+    width = max([10, *map(len, groups)])
+    heads = "seed   never  adapting (mean, best)   above never   best sequence"
+    lines = [f"{'model':<{width}} {'scenario':<13} {heads}"]
+    for model, group in groups.items():
+        name = f"{model:<{width}}"
         for each in map(gain, group):
             lines.append(
-                f"{model:<10} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {each.mean:8.1%}"
+                f"{name} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {each.mean:8.1%}"
                 f"  {each.top:6.1%}        {each.share_above:6.0%}          {', '.join(each.best)}"
             )
         for scenario, alike in by_scenario(group).items():
             found = noise(alike)
             if found:
                 lines.append(
-                    f"{model:<10} {scenario:<13} another seed changes an accuracy by ±{found.whole:.1%}, "
+                    f"{name} {scenario:<13} another seed changes an accuracy by ±{found.whole:.1%}, "
                     f"of which ±{found.apart:.1%} is not the same for all sequences"
                 )
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from rota.figures.learned_probabilities import Strip, strips
 from rota.learning.outcome import Evaluation, Row
 from rota.learning.placement.outcome import AGENT, Comparison
 from rota.learning.placement.report import SHUFFLED, against_best
+from rota.recordings.models import models
 from rota.report import looks, verdict
 from rota.report.blocks import Block, Cell, Glance, Head, Section, table
 
@@ -55,16 +56,18 @@ def scenarios(evaluations: Sequence[Evaluation]) -> Block:
         Head("oracle", "The best of all sequences"),
         Head("what it does", "Decision by decision"),
     ]
-    rows = [_scenario(row, PurePath(each.agent).name) for each in evaluations for row in each.rows]
+    found = [(row, PurePath(each.agent).name) for each in evaluations for row in each.rows]
+    called = models([row.agent for row, _ in found])
+    rows = [_scenario(row, model, by) for model, (row, by) in zip(called, found, strict=True)]
     if len(evaluations) == 1:
         heads, rows = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in rows]
     return table("Scenario by scenario", heads, rows, [])
 
 
-def _scenario(row: Row, by: str) -> list[Cell]:
+def _scenario(row: Row, model: str, by: str) -> list[Cell]:
     agent, others, seen = row
     seed = f", seed {agent.seed}" if agent.seed else ""
-    name = f"{agent.model} {agent.scenario}{seed}{'' if seen else UNSEEN}"
+    name = f"{model} {agent.scenario}{seed}{'' if seen else UNSEEN}"
     return [
         Cell(name, name),
         Cell(by, by),
