@@ -377,6 +377,21 @@ def test_too_little_memory_is_a_failed_epoch():
     assert "out of memory at batch size 32" in epoch.failure
 
 
+def test_too_little_memory_to_derive_the_loss_leaves_the_running_statistics_too():
+    one = trainer(steps=10)
+    one.network.add_module("hungry", Hungry(only_in="derivation"))
+    before = weights(one)
+    epoch = one.epoch()
+    assert (epoch.ended, epoch.steps) == ("failed", 0)
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(one), strict=True))
+
+
+def test_a_batch_that_cannot_be_normalised_is_an_error_that_says_what_to_do():
+    one = trainer(setup=Setup(model="resnet18", threads=1, hyper=Hyperparameters(batch_size=1)))
+    with pytest.raises(InputError, match=r"batch_size is 1; .* give a larger batch_size"):
+        one.epoch(until_steps=1)
+
+
 def test_too_little_memory_to_evaluate_is_a_failed_epoch_too():
     one = trainer(steps=1)
     one.network.add_module("hungry", Hungry(only_in="evaluation"))
@@ -396,6 +411,8 @@ class Hungry(nn.Module):
     def forward(self, values):
         if self.only_in == ("training" if self.training else "evaluation"):
             return values + torch.empty(1 << 60).sum()
+        if self.only_in == "derivation" and values.requires_grad:
+            values.register_hook(lambda gradient: gradient + torch.empty(1 << 60).sum())
         return values
 
 

@@ -27,8 +27,14 @@ class Hyperparameters:
             raise ConfigError(f"lr is {self.lr:g}; it must be above 0 and finite")
         if not 0 <= self.momentum < 1:
             raise ConfigError(f"momentum is {self.momentum:g}; it must be at least 0 and below 1")
+        if not float(self.batch_size).is_integer():
+            raise ConfigError(
+                f"batch_size is {self.batch_size:g}; it must be a whole number: if it is drawn, give "
+                "values = [16, 32, …] in place of a range"
+            )
         if self.batch_size < 1:
-            raise ConfigError(f"batch_size is {self.batch_size}; it must be at least 1")
+            raise ConfigError(f"batch_size is {self.batch_size:g}; it must be at least 1")
+        object.__setattr__(self, "batch_size", int(self.batch_size))  # 32.0 is as good
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,8 @@ class Decay:
     def __post_init__(self) -> None:
         if not 0 < self.factor <= 1:
             raise ConfigError(f"factor is {self.factor:g}; it must be above 0 and at most 1")
-        if not self.floor >= 0:
-            raise ConfigError(f"floor is {self.floor:g}; it must be at least 0")
+        if not 0 <= self.floor < math.inf:
+            raise ConfigError(f"floor is {self.floor:g}; it must be at least 0 and finite")
 
     def lr(self, first: float, epochs: int) -> float:
         """The rate so many whole epochs after the last change."""

@@ -35,6 +35,8 @@ from rota.training.tasks.evaluation import evaluating
 
 OUT_OF_MEMORY = "out of memory"
 """How such a failure of an epoch begins."""
+TOO_FEW = "Expected more than 1 value per channel"
+"""What PyTorch says to a batch that cannot be normalised."""
 
 
 class Diverged(Exception):
@@ -104,8 +106,8 @@ class Trainer:
     ) -> Epoch:
         """Train until the epoch is whole, the budget of time or steps is over, or `interrupted(now_s)`.
 
-        A step that makes the loss infinite or NaN, or does not fit into memory, ends the epoch as `failed`;
-        the weights are those from before that step.
+        A loss that is infinite or NaN, or that there is too little memory to compute or to derive, ends the
+        epoch as `failed`; the network is as it was before that step.
         """
         ended: Ended = "failed"
         metrics: dict[str, float] = {}
@@ -122,6 +124,13 @@ class Trainer:
             if not _out_of_memory(error):
                 raise
             ended, failure = "failed", self._say_out_of_memory()
+        except ValueError as error:
+            if TOO_FEW not in str(error):
+                raise
+            raise InputError(
+                f"batch_size is {self.hyper.batch_size}; a layer that normalises gets one value of each "
+                "channel, which is too few: give a larger batch_size, or a larger size of images"
+            ) from None
         return self._close(ended, failure, metrics)
 
     def _train(
@@ -151,14 +160,7 @@ class Trainer:
         progress, size = self.progress, self.hyper.batch_size
         first, share = (0, size) if self.gang is None else self.gang.share(size)
         batch = self.task.batch(self.network, progress.position + first, share)
-        self._statistics.keep()
-        loss = self._loss(batch)
-        value = loss.item()
-        if not math.isfinite(value):
-            self._statistics.restore()
-            raise Diverged(f"the loss is {value} at step {progress.steps + 1}; try a smaller lr")
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        value = self._derive(batch)
         if self.gang is not None:
             self.gang.exchange.average(self.network)
         self.optimizer.step()
@@ -167,6 +169,21 @@ class Trainer:
         progress.position += size
         progress.epoch_steps += 1
         progress.epoch_loss += value
+
+    def _derive(self, batch: Batch) -> float:
+        """Gradients of the loss, which it gives; if that fails, running statistics are what they were."""
+        self._statistics.keep()
+        try:
+            loss = self._loss(batch)
+            value = loss.item()
+            if not math.isfinite(value):
+                raise Diverged(f"the loss is {value} at step {self.progress.steps + 1}; try a smaller lr")
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+        except Exception:
+            self._statistics.restore()
+            raise
+        return value
 
     def _loss(self, batch: Batch) -> torch.Tensor:
         outputs = self.network(batch.inputs)
@@ -186,7 +203,7 @@ class Trainer:
 
     def _decay(self) -> None:
         self.progress.since_change += 1
-        tell(self.optimizer, self.lr, self.hyper.momentum)
+        self._tell()
         if self.teacher is not None:
             self.teacher.epoch_over()
             if self.teacher.spent:
@@ -220,7 +237,8 @@ class Trainer:
         self.history.append(Made(self.progress.steps, change))
         self._structure = None
         self._statistics = Statistics(self.network)
-        self._reset_lr()
+        self.progress.since_change = 0
+        self._tell()
 
     def _block(self, change: Change) -> str:
         names = blocks(self.network)
@@ -282,10 +300,9 @@ class Trainer:
         self.hyper = wanted
         if "lr" in values:
             self.progress.since_change = 0
-        tell(self.optimizer, self.lr, self.hyper.momentum)
+        self._tell()
 
-    def _reset_lr(self) -> None:
-        self.progress.since_change = 0
+    def _tell(self) -> None:
         tell(self.optimizer, self.lr, self.hyper.momentum)
 
 
