@@ -33,6 +33,7 @@ from rota.core.atomic import written
 from rota.core.errors import ConfigError, RotaError
 from rota.core.population.events import Reported
 from rota.figures.files import draw_sides
+from rota.figures.pen import Pen
 from rota.policies.evolution.pbt import Pbt
 from rota.results.population.run import read_population
 from rota.results.population.sides import SideRun, Sides, table, write_sides
@@ -234,7 +235,7 @@ def show(sides: Sides, out: Path, figures: Path) -> None:
     with written(out / "compare.txt") as stream:
         stream.write(text.encode())
     print(f"\n{text}")
-    for file in draw_sides(sides, figures):
+    for file in draw_sides(sides, figures, Pen(svg=True)):
         print(file)
 
 

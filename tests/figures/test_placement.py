@@ -70,6 +70,11 @@ def assert_png(figure):
 # how good it is
 
 
+def test_an_agent_that_is_level_with_the_best_rule_everywhere_is_drawn():
+    level = Comparison((tried(0, 0.0, 1.25), tried(1, 0.0, 1.25)))
+    assert_png(placement_comparison_figure(level, ("figure: rota plot",)))
+
+
 def test_each_dispatch_cost_has_all_allocations_in_the_order_of_the_colours():
     free, dear = panels(FOUND)
     assert (free.dispatch, dear.dispatch) == (0.0, 0.5)

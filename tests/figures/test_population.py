@@ -26,10 +26,11 @@ from rota.core.population.events import (
     Retired,
 )
 from rota.core.population.fleet import Fleet, Slot
+from rota.figures.best import best_so_far
 from rota.figures.catalogue import POPULATIONS, population_figure
 from rota.figures.page import save
 from rota.figures.population import population_groups, slot_names
-from rota.figures.population_accuracy import accuracy_curve, best_so_far
+from rota.figures.population_accuracy import accuracy_curve, reports
 from rota.figures.population_blocks import away, copied, given_up, population_chart, shading, undone
 from rota.figures.population_gantt import (
     LOWER,
@@ -157,7 +158,7 @@ def test_shares_of_a_slot_add_up():
 
 
 def test_the_best_accuracy_only_rises():
-    at_s, best = best_so_far(told())
+    at_s, best = best_so_far(reports(told()))
     assert (at_s.tolist(), best.tolist()) == ([10.0, 35.0], [0.5, 0.75])
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from rota.commands import plot
+from rota.figures.best import MOMENTS
 from rota.figures.files import draw_sides
-from rota.figures.tune import MOMENTS, overheads, rises, said_s, sides_figure
+from rota.figures.pen import Pen
+from rota.figures.tune import overheads, rises, said_s, sides_figure
 from rota.results.population.sides import Part, SideRun, Sides, write_sides
 
 
@@ -54,6 +56,17 @@ def test_a_rise_is_the_best_so_far_since_training_began_over_the_repetitions():
     assert (theirs.end_s, theirs.final) == (10.0, 0.8)
 
 
+def test_a_report_that_measured_nothing_changes_nothing():
+    nan = float("nan")
+    gap = run_of("rota", 0, (50.0, 51.0, 0.5), (51.0, 52.0, nan), (52.5, 53.0, 0.8))
+    none = run_of("none", 0, (0.0, 1.0, nan), (1.5, 2.0, nan))
+    ours, theirs = rises(replace(SIDES, runs=[gap, none]))
+    assert (ours.mean[0], ours.final, ours.end_s) == (0.5, 0.8, 3.0)
+    assert not np.isnan(ours.mean).any()
+    assert np.isnan(theirs.mean).all()
+    sides_figure(replace(SIDES, runs=[gap, none]))
+
+
 def test_the_figure_says_what_was_measured():
     figure = sides_figure(SIDES)
     left, right = figure.axes
@@ -73,7 +86,7 @@ def test_short_times_are_said_in_milliseconds(seconds, said):
 
 
 def test_the_same_comparison_gives_the_same_files(tmp_path):
-    first, second = (list(draw_sides(SIDES, tmp_path / name)) for name in ("a", "b"))
+    first, second = (list(draw_sides(SIDES, tmp_path / name, Pen(svg=True))) for name in ("a", "b"))
     assert [file.name for file in first] == ["compare-tune.png", "compare-tune.svg"]
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
 
@@ -84,4 +97,8 @@ def test_all_figures_include_it_if_it_was_compared(tmp_path, monkeypatch, capsys
     parser = argparse.ArgumentParser()
     plot.add_parser(parser.add_subparsers())
     assert plot.run(parser.parse_args(["plot"])) == 0
+    assert capsys.readouterr().out.split() == ["plots/compare-tune.png"]
+    fine = Path("plots/compare-tune.png").stat().st_size
+    plot.run(parser.parse_args(["plot", "--quick", "--svg"]))
     assert capsys.readouterr().out.split() == ["plots/compare-tune.png", "plots/compare-tune.svg"]
+    assert Path("plots/compare-tune.png").stat().st_size < fine

@@ -1,9 +1,12 @@
 """The figure of a trace: its numbers, not its pixels."""
 
+import io
+
 import numpy as np
 import pytest
 
-from rota.figures.trace import arrivals, durations, gangs, models, png, trace_figure
+from rota.figures.page import save
+from rota.figures.trace import arrivals, durations, gangs, models, trace_figure
 from rota.workload.describe import Share, describe
 from rota.workload.jobs import workload
 from rota.workload.synthetic import SyntheticConfig, generate
@@ -65,8 +68,16 @@ def test_the_figure_has_four_labelled_panels_and_is_a_png():
     figure = trace_figure(generate(SyntheticConfig(jobs=30)))
     assert [axes.get_title() for axes in figure.axes] == ["Arrivals", "Durations", "Gang sizes", "Models"]
     assert all(axes.get_xlabel() for axes in figure.axes)
-    assert png(figure).startswith(b"\x89PNG")
+    stream = io.BytesIO()
+    save(figure, stream)
+    assert stream.getvalue().startswith(b"\x89PNG")
 
 
 def test_a_single_job_can_be_drawn():
-    assert png(trace_figure(workload("a", ["a"], [0], [1], ["bert"], duration_s=[60])))
+    save(trace_figure(workload("a", ["a"], [0], [1], ["bert"], duration_s=[60])), io.BytesIO())
+
+
+def test_durations_that_are_nearly_alike_have_marks_too():
+    jobs = workload("a", ["a", "b"], [0, 1], [1, 1], ["bert"] * 2, duration_s=[1000, 2000])
+    axes = trace_figure(jobs).axes[1]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["17 min", "33 min"]

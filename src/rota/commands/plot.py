@@ -27,7 +27,7 @@ BESIDES = ("recordings", "learn", "evaluate", "compare-tune")
 """Folders of RUNS in which there are no runs, but something to draw."""
 SIMULATE = "bash scripts/simulate.sh"
 HOUR_S = 3600.0
-DOTS_PER_IN, QUICK_DOTS_PER_IN = 160, 80
+QUICK_DOTS_PER_IN = 80
 
 
 def add_parser(subparsers: Any) -> None:
@@ -91,9 +91,9 @@ def _told(file: Path) -> Path:
 
 
 def _pen(args: argparse.Namespace) -> "Pen":
-    from rota.figures.pen import Pen
+    from rota.figures.pen import PEN, Pen
 
-    return Pen(args.svg, QUICK_DOTS_PER_IN if args.quick else DOTS_PER_IN)
+    return Pen(args.svg, QUICK_DOTS_PER_IN if args.quick else PEN.dots_per_in)
 
 
 def _any_runs() -> bool:
@@ -108,7 +108,7 @@ def _draw_all(args: argparse.Namespace) -> Iterator[Path]:
         return
     from rota.figures.files import draw_all
 
-    for file in draw_all(RUNS, args.out, command_of(args), _pen(args)._replace(dots_per_in=DOTS_PER_IN)):
+    for file in draw_all(RUNS, args.out, command_of(args), _pen(args)):
         print(file)
         yield file
 

@@ -128,8 +128,9 @@ def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
 
 def _draw(path: Path, jobs: "Workload") -> None:
     from rota.core.atomic import written
-    from rota.figures.trace import png, trace_figure
+    from rota.figures.page import save
+    from rota.figures.trace import trace_figure
 
     with written(path) as stream:
-        stream.write(png(trace_figure(jobs)))
+        save(trace_figure(jobs), stream)
     print(f"note: drawn into {path}", file=sys.stderr)

@@ -11,7 +11,7 @@ from matplotlib.ticker import PercentFormatter
 from rota.core.errors import InputError
 from rota.core.table import Floats
 from rota.figures.colours import FAINT, INK
-from rota.figures.page import new_page, plain
+from rota.figures.page import new_page, origins, plain
 from rota.recordings.gain import Gain, Noise, by_model, by_scenario, gain, noise
 from rota.recordings.tree import Tree
 
@@ -63,7 +63,7 @@ def adaptation_figure(trees: Sequence[Tree], drawn_by: str) -> Figure:
     figure = new_page(
         "Does it pay to grow a network while it trains?",
         "all sequences of changes, by when there is room to grow",
-        (f"figure: {drawn_by}", *_origins(trees)),
+        (f"figure: {drawn_by}", *origins(tree.provenance for tree in trees)),
         width_in=sum(widths),
         height_in=HEIGHT_IN,
     )
@@ -99,8 +99,3 @@ def _draw(axes: Axes, panel: Panel, *, first: bool) -> None:
 def _title(panel: Panel) -> str:
     better = sum(column.gain.mean > column.gain.never for column in panel.columns)
     return f"{panel.model}: adapting is better on average in {better} of {len(panel.columns)} trees"
-
-
-def _origins(trees: Sequence[Tree]) -> list[str]:
-    lines = dict.fromkeys(f"{tree.provenance.made_with} · {tree.provenance.command}" for tree in trees)
-    return [f"from:   {line}" for line in list(lines)[:4]]

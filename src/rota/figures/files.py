@@ -31,16 +31,20 @@ AGAINST_TUNE = "compare-tune"
 
 
 def draw_all(results: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
-    """Whatever is there besides runs; `command` is the one that draws it."""
+    """Whatever is there besides runs; `command` is the one that draws it.
+
+    What was recorded is never drawn coarser: those figures are kept in git.
+    """
     if (results / "recordings").is_dir():
-        yield from draw_recordings(results / "recordings", out / "recordings", pen)
+        fine = pen._replace(dots_per_in=PEN.dots_per_in)
+        yield from draw_recordings(results / "recordings", out / "recordings", fine)
     if (results / "learn").is_dir():
         yield from draw_learned(results / "learn", out / "learn", command, pen)
     for file in sorted((results / "evaluate").rglob(FILE)):
         where = out / "evaluate" / file.parent.relative_to(results / "evaluate")
         yield from _draw_evaluated(file, where, pen)
     if (results / AGAINST_TUNE / SIDES).is_file():
-        yield from draw_sides(read_sides(results / AGAINST_TUNE), out)
+        yield from draw_sides(read_sides(results / AGAINST_TUNE), out, pen)
 
 
 def _draw_evaluated(file: Path, out: Path, pen: Pen) -> Iterator[Path]:
@@ -99,9 +103,9 @@ def draw_comparison(found: Comparison, out: Path, command: str, pen: Pen = PEN) 
     yield from pen.draw(placement_comparison_figure(found, foot), out / "comparison.png")
 
 
-def draw_sides(sides: Sides, out: Path) -> Iterator[Path]:
-    """The same population under rota and under Ray Tune: a PNG and an SVG."""
-    yield from Pen(svg=True).draw(sides_figure(sides), out / f"{AGAINST_TUNE}.png")
+def draw_sides(sides: Sides, out: Path, pen: Pen = PEN) -> Iterator[Path]:
+    """The same population under rota and under Ray Tune."""
+    yield from pen.draw(sides_figure(sides), out / f"{AGAINST_TUNE}.png")
 
 
 def _pages(found: Iterable[Figure], file: Path, pen: Pen) -> Iterator[Path]:

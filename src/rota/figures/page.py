@@ -1,9 +1,10 @@
 """What all figures have in common: a title, a subject, plain axes, and a footer that names the commands."""
 
 import textwrap
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Iterable, Sequence
+from typing import IO, TypeVar
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -11,10 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from rota.figures.colours import FAINT, INK
+from rota.recordings.provenance import Provenance
+
+T = TypeVar("T")
 
 MARGIN_IN = 0.12
 TITLE_IN, SUBJECT_IN, LINE_IN = 0.27, 0.2, 0.135
 CHARACTERS_PER_IN = 17.5
+MOST_ORIGINS = 4
 
 
 def new_page(
@@ -47,6 +52,19 @@ def footer(drawn_by: str, run_by: Sequence[str]) -> tuple[str, ...]:
     """The commands that a reader needs to make the figure again."""
     more = f" (and {len(run_by) - 3} more)" if len(run_by) > 3 else ""
     return (f"figure: {drawn_by}", f"runs:   {' · '.join(run_by[:3])}{more}")
+
+
+def origins(recorded: Iterable[Provenance]) -> list[str]:
+    """What recordings were made with, each once, for the footer."""
+    lines = list(dict.fromkeys(f"from:   {each.made_with} · {each.command}" for each in recorded))
+    more = [f" (and {len(lines) - MOST_ORIGINS} more)"] if len(lines) > MOST_ORIGINS else []
+    return lines[:MOST_ORIGINS] + more
+
+
+def spread(values: Sequence[T], most: int) -> list[T]:
+    """Some of many, evenly spread, with the first and the last."""
+    places = np.linspace(0, len(values) - 1, min(len(values), most))
+    return [values[place] for place in sorted({round(place) for place in places.tolist()})]
 
 
 def plain(axes: Axes, *, grid: str = "") -> None:

@@ -1,7 +1,7 @@
 """The best accuracy that any trial has reached, against time, per allocation."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from matplotlib.ticker import PercentFormatter
 
 from rota.core.population.events import Event, Reported
 from rota.core.table import Floats
+from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.colours import FAINT, allocation_colour
 from rota.figures.durations import unit_for
 from rota.figures.page import legend, new_page, plain
@@ -18,8 +19,6 @@ from rota.figures.population import PopulationGroup
 from rota.figures.sheets import Options, Sheet
 from rota.results.population.run import PopulationRun
 
-MOMENTS = 400
-"""At which repetitions are put together."""
 BEYOND = 1.06
 """How far the axis goes, in makespans."""
 EARLY = 0.04
@@ -43,31 +42,19 @@ class AccuracyCurve(NamedTuple):
     """When all repetitions were done."""
 
 
-def best_so_far(events: Sequence[Event]) -> tuple[Floats, Floats]:
-    """When the best accuracy rose, and to what."""
-    at_s: list[float] = []
-    best: list[float] = []
-    for event in events:
-        if isinstance(event, Reported) and event.metric > (best[-1] if best else -math.inf):
-            at_s.append(event.at_s)
-            best.append(event.metric)
-    return np.array(at_s), np.array(best)
-
-
 def accuracy_curve(run: PopulationRun, end_s: float) -> AccuracyCurve | None:
     """None if nothing was measured."""
     at_s = np.linspace(0.0, end_s, MOMENTS)
-    rows = []
-    for repetition in run.summary.repetitions:
-        rose_s, best = best_so_far(run.events(repetition.seed))
-        if not len(best):
-            return None
-        place = np.searchsorted(rose_s, at_s, side="right") - 1
-        rows.append(np.where(place < 0, np.nan, best[np.maximum(place, 0)]))
-    values = np.array(rows)
-    bands = (values.mean(0), values.min(0), values.max(0))
+    risen = [best_so_far(reports(run.events(each.seed))) for each in run.summary.repetitions]
+    if not all(len(best) for _, best in risen):
+        return None
     final = run.summary.best_accuracy or math.nan
-    return AccuracyCurve(run.summary.allocation, at_s, *bands, final, done_s(run))
+    return AccuracyCurve(run.summary.allocation, at_s, *bands(risen, at_s), final, done_s(run))
+
+
+def reports(events: Iterable[Event]) -> Iterator[tuple[float, float]]:
+    """When trials reported, and how good they were then."""
+    return ((event.at_s, event.metric) for event in events if isinstance(event, Reported))
 
 
 def done_s(run: PopulationRun) -> float:

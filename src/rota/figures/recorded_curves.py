@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from rota.core.table import Floats
 from rota.figures.colours import INK
-from rota.figures.page import plain
+from rota.figures.page import plain, spread
 from rota.recordings.curve import Curves, Plain, Setting
 
 HEIGHT_IN = 3.0
@@ -55,7 +55,7 @@ def bundle(curves: Curves) -> Bundle:
 def draw_curves(figure: Figure, place: SubplotSpec, data: Bundle) -> Axes:
     axes = figure.add_subplot(place)
     colours = colormaps["viridis"](np.linspace(0.0, 0.92, max(len(data.values), 1)))
-    shown = {data.values[i] for i in _spread(len(data.values), MOST_IN_LEGEND)}
+    shown = set(spread(data.values, MOST_IN_LEGEND))
     for line in data.lines:
         label = _said(line.value)
         axes.plot(
@@ -113,11 +113,6 @@ def _explained(settings: Sequence[Setting], name: str, metric: str) -> float:
         return 0.0
     means = [np.mean(group) for group in groups.values() for _ in group]
     return float(np.var(means) / np.var(every))
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """Places in a list, evenly spread, with the first and the last."""
-    return sorted({round(place) for place in np.linspace(0, count - 1, min(count, most))})
 
 
 def _spans_decades(lines: Sequence[Line]) -> bool:

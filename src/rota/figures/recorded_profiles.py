@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,10 +11,8 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from rota.figures.colours import FAINT, INK
-from rota.figures.page import legend, plain
+from rota.figures.page import legend, plain, spread
 from rota.recordings.profile import PACKED, Profile, Profiles
-
-T = TypeVar("T")
 
 ROW_IN, AROUND_IN = 0.155, 0.95
 MOST_GANGS, MOST_BATCHES = 4, 4
@@ -106,7 +104,7 @@ def _bars(rows: Sequence[Profile]) -> list[Bar]:
         gangs = sorted({row.gang for row in own})
         for gang in _some_gangs(gangs):
             same = sorted((row for row in own if row.gang == gang), key=lambda row: row.batch_size)
-            some = [same[len(same) // 2]] if len(gangs) > 1 else _spread(same, MOST_BATCHES)
+            some = [same[len(same) // 2]] if len(gangs) > 1 else spread(same, MOST_BATCHES)
             bars += [Bar(_label(row, len(gangs) > 1), shares(row), row.iteration_s) for row in some]
     return bars
 
@@ -170,9 +168,3 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
     plain(axes, grid="x")
     axes.tick_params(axis="y", length=0, labelsize=7.5)
     axes.spines["left"].set_color(FAINT)
-
-
-def _spread(values: Sequence[T], most: int) -> list[T]:
-    """Some of many, evenly spread, with the first and the last."""
-    places = np.linspace(0, len(values) - 1, min(len(values), most))
-    return [values[place] for place in sorted({round(place) for place in places.tolist()})]

@@ -10,7 +10,7 @@ from matplotlib.gridspec import SubplotSpec
 
 from rota.core.errors import InputError
 from rota.figures.adaptation import adaptation_figure
-from rota.figures.page import new_page
+from rota.figures.page import new_page, origins
 from rota.figures.recorded_curves import HEIGHT_IN as CURVES_IN
 from rota.figures.recorded_curves import bundle, draw_curves
 from rota.figures.recorded_profiles import draw_profiles, panels
@@ -75,10 +75,15 @@ def recordings_figure(library: Library, drawn_by: str) -> Figure:
         raise InputError(f"{library.folder}: no complete recording to draw; record or import one first")
     drawn = parts(library)
     heights_in = [part.height_in for part in drawn]
+    every = [
+        *(held.what.provenance for held in library.trees),
+        *(held.what.provenance for held in library.curves),
+        *(held.what.provenance for held in library.profiles),
+    ]
     figure = new_page(
         "What was recorded",
         f"{library.folder}: {contents(library)}",
-        (f"figure: {drawn_by}", *_origins(library)),
+        (f"figure: {drawn_by}", *origins(every)),
         width_in=WIDTH_IN,
         height_in=sum(heights_in),
     )
@@ -88,15 +93,3 @@ def recordings_figure(library: Library, drawn_by: str) -> Figure:
         for column, draw in enumerate(part.across):
             draw(figure, places[0, column])
     return figure
-
-
-def _origins(library: Library) -> list[str]:
-    """What it was recorded with, each once."""
-    every = [
-        *(held.what.provenance for held in library.trees),
-        *(held.what.provenance for held in library.curves),
-        *(held.what.provenance for held in library.profiles),
-    ]
-    lines = dict.fromkeys(f"{each.made_with} · {each.command}" for each in every)
-    more = f" (and {len(lines) - 4} more)" if len(lines) > 4 else ""
-    return [f"from:   {line}" for line in list(lines)[:4]] + ([more] if more else [])

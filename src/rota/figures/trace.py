@@ -1,6 +1,5 @@
 """A trace at a glance: when jobs arrive, how long they take, how large they are, which models they train."""
 
-import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,13 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from rota.figures.durations import DAY_S, HOUR_S, MINUTE_S, log_ticks
 from rota.workload.describe import Description, Share, describe
 from rota.workload.jobs import Floats, Workload
 
 JOBS, GPU_TIME = "#0072b2", "#e69f00"
 """Of jobs, and of GPU time; distinct to colour-blind readers and in print."""
-
-MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 
 STRETCHES = {
     MINUTE_S: "minute", 10 * MINUTE_S: "10 min", HOUR_S: "hour",
@@ -24,11 +22,6 @@ STRETCHES = {
 }  # fmt: skip
 """Lengths of time to count arrivals over."""
 MOST_BARS = 130
-
-DURATION_TICKS = {
-    1.0: "1 s", 10.0: "10 s", MINUTE_S: "1 min", 10 * MINUTE_S: "10 min",
-    HOUR_S: "1 h", 10 * HOUR_S: "10 h", 4 * DAY_S: "4 d", 30 * DAY_S: "30 d",
-}  # fmt: skip
 MOST_MODELS = 10
 
 
@@ -101,12 +94,6 @@ def trace_figure(jobs: Workload) -> Figure:
     return figure
 
 
-def png(figure: Figure) -> bytes:
-    data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=120)
-    return data.getvalue()
-
-
 def _draw_arrivals(axes: Axes, data: Arrivals) -> None:
     axes.stairs(data.jobs, data.edges, fill=True, color=JOBS)
     axes.set(title="Arrivals", xlabel=f"time since the first job ({data.unit})")
@@ -120,7 +107,7 @@ def _draw_durations(axes: Axes, data: Durations) -> None:
     axes.step(data.seconds, data.of_gpu_time, where="post", color=GPU_TIME, label="of GPU time")
     axes.set_xscale("log")
     low_s, high_s = data.seconds[0] / 1.5, data.seconds[-1] * 1.5
-    ticks = {at_s: label for at_s, label in DURATION_TICKS.items() if low_s <= at_s <= high_s}
+    ticks = log_ticks(low_s, high_s)
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.minorticks_off()
     axes.set(title="Durations", xlabel="duration", ylabel="share in jobs at most this long")

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from rota.core.table import Floats
+from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.colours import FAINT, INK
 from rota.figures.durations import log_ticks
 from rota.figures.page import legend, new_page, plain
@@ -17,8 +18,6 @@ from rota.results.population.sides import SideRun, Sides
 
 COLOURS = ("#d55500", "#0072b2", "#56c9f0", "#626262")
 """In the order of the sides."""
-MOMENTS = 400
-"""At which repetitions are put together."""
 MARGIN = 5.0
 """By which the axis of overheads reaches further than they do."""
 LEAST_S = 1e-5
@@ -69,30 +68,24 @@ def _overhead(side: str, runs: list[SideRun]) -> Overhead:
     return Overhead(side, found, each_s, gap_s if gap_s < CLEARLY * found else None)
 
 
-def best_so_far(run: SideRun) -> tuple[Floats, Floats]:
-    """When parts ended, since training began, and the best accuracy then."""
+def reports(run: SideRun) -> list[tuple[float, float]]:
+    """When parts ended, since training began, and how good they were; in order."""
     parts = sorted(run.parts, key=lambda part: part.ended_s)
-    at_s = np.array([part.ended_s - run.first_s for part in parts])
-    return at_s, np.maximum.accumulate(np.array([part.metric for part in parts]))
+    return [(part.ended_s - run.first_s, part.metric) for part in parts]
 
 
 def rises(sides: Sides) -> list[Rise]:
     """A curve per side, over the same moments, evenly in their logarithm; they end with the last report."""
-    risen = {side: [best_so_far(run) for run in sides.of(side)] for side in sides.names}
-    each_s = [at_s for curves in risen.values() for at_s, _ in curves]
-    moments = np.geomspace(min(at_s[0] for at_s in each_s), max(at_s[-1] for at_s in each_s), MOMENTS)
-    moments[-1] = max(at_s[-1] for at_s in each_s)  # whatever rounding made of it
-    return [_rise(side, curves, moments) for side, curves in risen.items()]
+    reported = {side: [reports(run) for run in sides.of(side)] for side in sides.names}
+    every_s = [at_s for runs in reported.values() for run in runs for at_s, _ in run]
+    moments = np.geomspace(min(every_s), max(every_s), MOMENTS)
+    moments[-1] = max(every_s)  # whatever rounding made of it
+    return [_rise(side, runs, moments) for side, runs in reported.items()]
 
 
-def _rise(side: str, curves: list[tuple[Floats, Floats]], moments: Floats) -> Rise:
-    rows = []
-    for at_s, best in curves:
-        place = np.searchsorted(at_s, moments, side="right") - 1
-        rows.append(np.where(place < 0, np.nan, best[np.maximum(place, 0)]))
-    values = np.array(rows)
-    end_s = max(float(at_s[-1]) for at_s, _ in curves)
-    return Rise(side, moments, values.mean(0), values.min(0), values.max(0), end_s)
+def _rise(side: str, runs: list[list[tuple[float, float]]], moments: Floats) -> Rise:
+    end_s = max(run[-1][0] for run in runs)
+    return Rise(side, moments, *bands(list(map(best_so_far, runs)), moments), end_s)
 
 
 def sides_figure(sides: Sides) -> Figure:
@@ -176,7 +169,8 @@ def _draw_rises(axes: Axes, found: list[Rise]) -> None:
     axes.set_xlim(first_s, last_s * 1.15)
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(LOWEST * max(rise.final for rise in found), None)
+    finals = [rise.final for rise in found if not math.isnan(rise.final)]
+    axes.set_ylim(LOWEST * max(finals) if finals else None, None)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set(xlabel="time since training began (log scale)", ylabel="best accuracy so far")
     title = "means over repetitions, shaded from worst to best; dots: all are done"
