@@ -67,11 +67,18 @@ def test_a_stage_that_is_stopped_and_goes_on_comes_to_the_same(stage, tmp_path, 
     assert read_history(stage.place) == read_history(whole.place)
 
 
-def test_a_damaged_checkpoint_is_said_to_be_one(stage, monkeypatch):
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and then nothing"])
+def test_a_damaged_file_is_said_to_be_one(stage, content):
     stage.place.mkdir(parents=True)
-    (stage.place / "checkpoint.npz").write_bytes(b"PK\x03\x04 and then nothing")
-    with pytest.raises(InputError, match="delete it to begin this stage anew"):
+    (stage.place / "checkpoint.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"checkpoint.npz: .*; delete it to begin this stage anew"):
         carry_through(stage)
+    (stage.place / "weights.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"weights.npz: not the weights of this agent"):
+        learned(stage)
+    (stage.place / "done.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"done.json: .*; delete it to learn this stage again"):
+        spent(stage)
 
 
 def test_it_learns_what_there_is_to_learn(make_tree, tmp_path):

@@ -121,6 +121,28 @@ def test_what_is_there_is_not_learned_again_and_another_agent_is_not_written_ove
     assert sum(drawn) == 4 * 4  # all of it, from the beginning
 
 
+def test_to_learn_again_goes_on_where_that_was_stopped(trees, tmp_path):
+    runs = plan(replace(CONFIG, stages=("early", "late")), trees, tmp_path, tmp_path)
+    list(learn(runs, tmp_path, 1, "rota learn"))
+    drawn = []
+
+    def stop(episodes):
+        drawn.append(episodes)
+        if len(drawn) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(learn(runs, tmp_path, 1, "rota learn", stop, again=True))
+    assert runs[0].last.before.done
+    assert not runs[0].last.done
+    drawn.clear()
+    assert list(learn(runs, tmp_path, 1, "rota learn", drawn.append, again=True)) == runs
+    assert sum(drawn) == 8 * 2  # the second stage only
+    assert list(learn(runs, tmp_path, 1, "rota learn", drawn.append, again=True)) == runs
+    assert sum(drawn) == 8 * 2 + 2 * 8 * 2  # and then all of it
+    assert not (tmp_path / ".stages").exists()
+
+
 def test_nothing_of_the_users_is_deleted(trees, tmp_path):
     (tmp_path / "stages").mkdir()
     (tmp_path / ".stages").mkdir()

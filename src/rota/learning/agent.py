@@ -5,21 +5,19 @@ weights.npz     its weights
 """
 
 import hashlib
-import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.core.sight import Sight
+from rota.learning.kept import as_file, read_arrays
 from rota.learning.networks.registry import build
 from rota.recordings.provenance import Provenance
 
@@ -121,18 +119,15 @@ def is_agent(folder: Path) -> bool:
 
 def arrays(network: nn.Module) -> bytes:
     """The weights of a network as an .npz file."""
-    stream = io.BytesIO()
-    np.savez(stream, **{name: values.numpy() for name, values in network.state_dict().items()})
-    return stream.getvalue()
+    return as_file({name: values.numpy() for name, values in network.state_dict().items()})
 
 
 def fill(network: nn.Module, content: bytes, path: Path) -> None:
     """Put weights into the network that they are of."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as found:
-            state = {name: torch.from_numpy(found[name]) for name in found.files}
+        state = {name: torch.from_numpy(values) for name, values in read_arrays(content).items()}
         network.load_state_dict(state)
-    except (ValueError, OSError, zipfile.BadZipFile, RuntimeError, TypeError) as error:
+    except (ValueError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError(f"{path}: not the weights of this agent ({reason}); {AGAIN}") from None
 

@@ -86,8 +86,8 @@ class LearnConfig:
     stages: tuple[str, ...] = ("*",)
     """What is learned from, one after the other.
 
-    A scenario (`early`), one of a model (`convnet2/early`, or `convnet2-digits/early` if there are trees of it
-    on other data), several (`early+late`) or all (`*`).
+    A scenario (`early`), one of a model (`convnet2/early`, or `convnet2-digits/early` if there are trees of
+    it on other data), several (`early+late`) or all (`*`).
     """
     episodes: int = 256_000
     """Of each scenario, in the first stage."""

@@ -1,9 +1,7 @@
 """Learn one stage, from where it was stopped if it was."""
 
-import io
 import json
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +11,9 @@ import torch
 
 from rota.core.atomic import written
 from rota.core.errors import InputError
-from rota.learning.adam import adam_arrays, restore_adam
 from rota.learning.agent import Agent, arrays, fill, read_agent
 from rota.learning.history import Row, read_history, window, write_history
+from rota.learning.kept import Arrays, as_file, read_arrays, restore, state_of
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import problem_of
 from rota.learning.reinforce import Made, Pressure, Tables, update
@@ -76,16 +74,13 @@ class Learner:
 
     def save(self) -> None:
         """Keep all that exact resumption needs."""
-        weights = dict(self.agent.network.state_dict())
-        state = {f"weights/{name}": values.numpy() for name, values in weights.items()}
-        state |= adam_arrays(self.optimizer)
+        state = state_of(self.agent.network, self.optimizer)
+        state["random"] = self.generator.get_state().numpy()
         state["progress"] = np.array([self.update, self.seconds])
         state["made"] = np.array(self.made).reshape(-1, len(Made._fields))
-        stream = io.BytesIO()
-        np.savez(stream, random=self.generator.get_state().numpy(), **state)
         write_history(self.stage.place, self.rows)
         with written(self.stage.place / CHECKPOINT) as file:
-            file.write(stream.getvalue())
+            file.write(as_file(state))
 
     def resume(self) -> None:
         """Go on from the last checkpoint, if there is one."""
@@ -93,22 +88,19 @@ class Learner:
         if not path.exists():
             return
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
-                self._restore({name: torch.from_numpy(found[name]) for name in found.files})
-        except (OSError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
+            self._restore(read_arrays(path.read_bytes()))
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise InputError(
                 f"{path}: cannot be read ({error}); delete it to begin this stage anew"
             ) from None
         last = self.update * self.stage.method.episodes_per_update * len(self.stage.trees)
         self.rows = [row for row in read_history(self.stage.place) if row.episodes <= last]
 
-    def _restore(self, found: dict[str, torch.Tensor]) -> None:
-        update_, seconds = found.pop("progress").tolist()
-        self.generator.set_state(found.pop("random"))
-        self.made = [Made(*row) for row in found.pop("made").tolist()]
-        weights = {name.removeprefix("weights/"): v for name, v in found.items() if name.startswith("w")}
-        self.agent.network.load_state_dict(weights)
-        restore_adam(self.optimizer, found)
+    def _restore(self, found: Arrays) -> None:
+        update_, seconds = found["progress"].tolist()
+        self.generator.set_state(torch.from_numpy(found["random"]))
+        self.made = [Made(*row) for row in found["made"].tolist()]
+        restore(self.agent.network, self.optimizer, found)
         self.update, self.seconds = int(update_), seconds
 
     def finish(self) -> None:
@@ -147,8 +139,16 @@ def learned(stage: Stage) -> Agent:
 
 def spent(stage: Stage) -> tuple[float, int]:
     """Seconds and episodes of a stage that is done, with all before it."""
-    found = [json.loads((each.place / DONE).read_text("utf-8")) for each in stage.chain]
-    return sum(each["seconds"] for each in found), sum(each["episodes"] for each in found)
+    found = [_spent(each.place / DONE) for each in stage.chain]
+    return sum(seconds for seconds, _ in found), sum(episodes for _, episodes in found)
+
+
+def _spent(path: Path) -> tuple[float, int]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        return float(found["seconds"]), int(found["episodes"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); delete it to learn this stage again") from None
 
 
 def carry_through(stage: Stage, on_update: Callable[[int], None] | None = None) -> None:

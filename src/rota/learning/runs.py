@@ -22,6 +22,8 @@ from rota.recordings.provenance import provenance
 from rota.recordings.tree import Tree
 
 LIBRARIES = ("torch", "numpy")
+ANEW = "anew"
+"""A file in the folder of a stage that was done before and is being learned again."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +168,21 @@ def learn(
         yield from (run for run in runs if run not in waiting)
         check(waiting)
         if again:
-            _forget(waiting, out)
+            _begin_again(run for run in waiting if run.done)
         missing = {stage.digest: stage for run in waiting for stage in run.last.chain if not stage.done}
         yield from _finished(waiting, command)
         for _ in _carried(list(missing.values()), workers, on_episodes):
             yield from _finished(waiting, command)
         _forget(runs, out)
+
+
+def _begin_again(runs: Iterable[Run]) -> None:
+    """Delete the stages of runs, but for those that have been begun again and were stopped."""
+    for stage in (stage for run in runs for stage in run.last.chain):
+        if not (stage.place / ANEW).exists():
+            shutil.rmtree(stage.place, ignore_errors=True)
+            stage.place.mkdir(parents=True)
+            (stage.place / ANEW).touch()
 
 
 def _forget(runs: Iterable[Run], out: Path) -> None:

@@ -11,6 +11,7 @@ from rota.learning.placement.cases import Cases
 from rota.learning.placement.config import PlacementConfig
 from rota.learning.placement.history import read_history, write_history
 from rota.learning.placement.learner import CHECKPOINT, Learner
+from rota.learning.placement.run import PlacementRun
 
 SMALL = PlacementConfig(
     updates=4,
@@ -66,17 +67,28 @@ def test_an_agent_that_is_stopped_and_goes_on_comes_to_the_same(tmp_path, monkey
     assert [row[2:] for row in whole.rows] == [row[2:] for row in again.rows]
 
 
-def test_a_checkpoint_of_something_else_is_left_alone(tmp_path):
+def test_another_learning_that_is_under_way_is_written_over_only_if_that_is_said(tmp_path):
     learned(tmp_path).save()
-    other = Learner(SMALL, tmp_path, "another")
-    other.resume()
-    assert other.rows == []
+    other = PlacementRun(replace(SMALL, seed=1), tmp_path)
+    with pytest.raises(InputError, match=r"another learning is under way here; .* --out, or --again"):
+        other.begin(again=False)
+    assert (tmp_path / CHECKPOINT).exists()
+    assert other.begin(again=True).rows == []
 
 
-def test_a_damaged_checkpoint_says_what_to_do(tmp_path):
+def test_to_learn_again_goes_on_where_that_was_stopped(tmp_path):
+    run = PlacementRun(SMALL, tmp_path)
+    started = run.begin(again=True)
+    started.learn(1)
+    started.save()
+    assert run.begin(again=True).rows == started.rows
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_damaged_checkpoint_says_what_to_do(tmp_path, size):
     learned(tmp_path).save()
     file = tmp_path / CHECKPOINT
-    file.write_bytes(file.read_bytes()[:100])
+    file.write_bytes(file.read_bytes()[:size])
     with pytest.raises(InputError, match=r"cannot be read.*delete it to begin anew"):
         Learner(SMALL, tmp_path, "this").resume()
 

@@ -5,9 +5,7 @@ with a few decisions drawn. Those after which all took less long become more lik
 is the network that was best, on the way, on cases that are set aside.
 """
 
-import io
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf
@@ -20,7 +18,7 @@ import torch
 from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.core.workers import side_by_side
-from rota.learning.adam import adam_arrays, restore_adam
+from rota.learning.kept import Arrays, as_file, read_arrays, restore, state_of
 from rota.learning.placement.config import PlacementConfig
 from rota.learning.placement.history import Row
 from rota.learning.placement.network import Scorer
@@ -129,35 +127,36 @@ class Learner:
 
     def save(self) -> None:
         """Keep all that exact resumption needs."""
-        kept: dict[str, Any] = {
-            f"weights/{name}": values.numpy() for name, values in self.network.state_dict().items()
-        }
-        kept |= adam_arrays(self.optimizer)
+        kept = state_of(self.network, self.optimizer)
         kept |= {f"kept/{number}": values for number, values in enumerate(self.kept)}
         kept |= {"first": np.array(self.first), "kept_score": np.array(self.kept_score)}
-        stream = io.BytesIO()
-        np.savez(stream, rows=np.array(self.rows), kept=np.array(self._fingerprint), **kept)
+        kept |= {"rows": np.array(self.rows), "kept": np.array(self._fingerprint)}
         with written(self.folder / CHECKPOINT) as file:
-            file.write(stream.getvalue())
+            file.write(as_file(kept))
 
-    def resume(self) -> None:
-        """Go on from the last checkpoint, if there is one of the same learning."""
+    def resume(self, *, over: bool = False) -> None:
+        """Go on from the last checkpoint, if there is one.
+
+        One of another learning is an error, unless it may be written over.
+        """
         path = self.folder / CHECKPOINT
         if not path.exists():
             return
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
-                if str(found["kept"]) != self._fingerprint:
-                    return
-                arrays = {name: torch.from_numpy(found[name]) for name in found.files if "/" in name}
-                self.first, self.kept_score = found["first"].tolist(), float(found["kept_score"])
-                self.rows = [
-                    Row(int(row[0]), row[1], int(row[2]), *row[3:]) for row in found["rows"].tolist()
-                ]
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            found = read_arrays(path.read_bytes())
+            if str(found["kept"]) == self._fingerprint:
+                self._restore(found)
+            elif not over:
+                raise InputError(
+                    f"{path}: another learning is under way here; give another folder with --out, or --again "
+                    "to learn this in its place"
+                )
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise InputError(f"{path}: cannot be read ({error}); delete it to begin anew") from None
-        self.kept = tuple(arrays.pop(f"kept/{number}").numpy() for number in range(len(self.kept)))
-        weights = {name.removeprefix("weights/"): v for name, v in arrays.items() if name.startswith("w")}
-        self.network.load_state_dict(weights)
-        restore_adam(self.optimizer, arrays)
+
+    def _restore(self, found: Arrays) -> None:
+        restore(self.network, self.optimizer, found)
+        self.first, self.kept_score = found["first"].tolist(), float(found["kept_score"])
+        self.kept = tuple(found[f"kept/{number}"] for number in range(len(self.kept)))
+        self.rows = [Row(int(row[0]), row[1], int(row[2]), *row[3:]) for row in found["rows"].tolist()]
         self.seconds = self.rows[-1].seconds if self.rows else 0.0

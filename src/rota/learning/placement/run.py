@@ -59,11 +59,9 @@ class PlacementRun:
             )
 
     def begin(self, *, again: bool) -> Learner:
-        """What learns it, from where it was stopped; from the start if it is to be learned again."""
-        if again:
-            (self.folder / CHECKPOINT).unlink(missing_ok=True)
+        """What learns it, from where it was stopped; `again` writes over another that was."""
         learner = Learner(self.config, self.folder, self.digest)
-        learner.resume()
+        learner.resume(over=again)
         return learner
 
 
