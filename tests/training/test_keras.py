@@ -244,6 +244,55 @@ def test_branches_and_loose_parameters() -> None:
     assert "shift" not in [variable.path.split("/")[0] for variable in model.trainable_variables]
 
 
+def test_images_are_multiplied_as_matrices_of_their_pixels() -> None:
+    network, inputs = Unusual(lambda x: torch.matmul(x, x) @ x), _numbers(2, 6, 6, 6)
+    _same(_outputs(network, inputs), predict(to_keras(network, inputs), inputs))
+
+
+class Optional(nn.Module):
+    """Takes more than it needs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, scale: float = 2.0, deep: bool = False
+    ) -> Tensor:
+        x = self.linear(x) * scale
+        return x if mask is None else x * mask
+
+
+def test_arguments_that_may_be_left_out_are() -> None:
+    network, inputs = Optional(), _numbers(2, 4)
+    model = to_keras(network, inputs)
+    _same(_outputs(network, inputs), predict(model, inputs))
+    import_weights(model, network)
+
+
+class Auxiliary(nn.Module):
+    """Has a head and a buffer that only training needs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.aux = nn.Linear(4, 2), nn.Linear(4, 2)
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x: Tensor) -> Any:
+        return (self.body(x), self.aux(x) + self.seen.sum()) if self.training else self.body(x)
+
+
+def test_what_only_training_uses_is_named() -> None:
+    network = Auxiliary()
+    with pytest.raises(InputError, match="layer 'aux': is not used in evaluation mode; remove it first"):
+        to_keras(network, _numbers(2, 4))
+    del network.aux
+    with pytest.raises(InputError, match="layer 'seen': is not used in evaluation mode; remove it first"):
+        to_keras(network, _numbers(2, 4))
+    del network.seen
+    _same(_outputs(network, _numbers(2, 4)), predict(to_keras(network, _numbers(2, 4)), _numbers(2, 4)))
+
+
 def test_the_network_stays_as_it_was() -> None:
     network = build("convnet2", (3, 8, 8), 10).train()
     network.conv1.eval()

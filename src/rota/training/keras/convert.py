@@ -1,7 +1,5 @@
 """A network as a Keras model with the same weights and outputs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -11,7 +9,8 @@ from torch.fx.node import map_aggregate
 from rota.core.errors import InputError
 from rota.training.keras.call import parts
 from rota.training.keras.translate import Translator
-from rota.training.keras.weights import export_weights
+from rota.training.keras.weights import export_weights, refuse_unused
+from rota.training.tasks.evaluation import evaluating
 
 TOLERANCE = 1e-4
 """How far outputs may be apart, relative to the largest: more than rounding, less than a mistake."""
@@ -26,8 +25,9 @@ def to_keras(network: nn.Module, example_inputs: Tensor) -> Any:
         raise InputError("example_inputs: needs a tensor with at least one example in it")
     tensors = [*network.parameters(), *network.buffers()]
     inputs = example_inputs.to(tensors[0].device) if tensors else example_inputs
-    with _evaluated(network), torch.no_grad():
+    with evaluating(network):
         model = Translator(network, inputs).model()
+        refuse_unused(network, model)
         export_weights(network, model)
         _check(network, model, inputs)
     return model
@@ -42,17 +42,6 @@ def predict(model: Any, inputs: Tensor) -> Any:
 def _from_keras(tensor: Any) -> Tensor:
     answer = torch.from_numpy(tensor.numpy().copy())
     return answer.movedim(-1, 1) if answer.dim() == 4 else answer
-
-
-@contextmanager
-def _evaluated(network: nn.Module) -> Iterator[None]:
-    modes = [(module, module.training) for module in network.modules()]
-    network.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 def _check(network: nn.Module, model: Any, inputs: Tensor) -> None:

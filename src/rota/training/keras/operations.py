@@ -109,6 +109,11 @@ def arithmetic(function: str) -> Step:
     return step
 
 
+def matmul(call: Call) -> Signal:
+    """Of the last two dimensions in PyTorch's order."""
+    return Signal(call.keras.ops.matmul(*(_operand(call, side, last=False) for side in call.args[:2])))
+
+
 def _operand(call: Call, side: Any, last: bool) -> Any:
     if not isinstance(side, Signal):
         return side

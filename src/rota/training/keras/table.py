@@ -34,7 +34,7 @@ STEPS: dict[Step, tuple[Any, ...]] = {
     operations.arithmetic("subtract"): (operator.sub, operator.isub, torch.sub, "sub"),
     operations.arithmetic("multiply"): (operator.mul, operator.imul, torch.mul, "mul"),
     operations.arithmetic("divide"): (operator.truediv, torch.div, "div"),
-    operations.arithmetic("matmul"): (operator.matmul, torch.matmul, "matmul"),
+    operations.matmul: (operator.matmul, torch.matmul, "matmul"),
     operations.mean: (torch.mean, "mean"),
     operations.reshape: (
         *(nn.Flatten, nn.Unflatten, torch.flatten, torch.reshape, torch.squeeze, torch.unsqueeze),

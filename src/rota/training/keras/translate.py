@@ -11,6 +11,7 @@ from rota.training.keras.layers import parameter
 from rota.training.keras.library import keras
 from rota.training.keras.table import TABLE
 from rota.training.keras.weights import loose_tensors
+from rota.training.net2net.graph import left_out
 
 
 class Translator(fx.Interpreter):
@@ -85,11 +86,11 @@ def _traced(network: nn.Module) -> fx.GraphModule:
     if type(network) in TABLE:
         raise InputError(f"{_title(network)}: a layer by itself has no name; put it into nn.Sequential")
     try:
-        traced = fx.symbolic_trace(network)
+        traced = fx.symbolic_trace(network, concrete_args=left_out(network))
     except Exception as error:  # the network's own code runs on stand-ins and may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f"{_title(network)}: its steps cannot be traced ({reason})") from error
-    inputs = [node.name for node in traced.graph.nodes if node.op == "placeholder"]
+    inputs = [node.name for node in traced.graph.nodes if node.op == "placeholder" and not node.args]
     if len(inputs) != 1:
         raise InputError(f"{_title(network)}: takes {len(inputs)} inputs ({', '.join(inputs)}), not one")
     return traced

@@ -54,6 +54,14 @@ def import_weights(model: Any, network: nn.Module) -> None:
             tensor.copy_(numbers)
 
 
+def refuse_unused(network: nn.Module, model: Any) -> None:
+    """What has weights and is not in the Keras model of a network has no part in what it computes."""
+    there = {layer.name for layer in model.layers}
+    for name, _ in _expected(network):
+        if name not in there:
+            raise InputError(f"layer {name!r}: is not used in evaluation mode; remove it first")
+
+
 def loose_tensors(network: nn.Module) -> dict[str, Tensor]:
     """The parameters and buffers that are not in a layer, by name."""
     loose: dict[str, Tensor] = {}

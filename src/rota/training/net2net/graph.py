@@ -43,12 +43,17 @@ def without_growth(network: nn.Module) -> fx.Graph | None:
 
 
 def _trace(tracer: fx.Tracer, network: nn.Module) -> fx.Graph | None:
-    parameters = inspect.signature(network.forward).parameters.values()
-    optional = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
     try:
-        return tracer.trace(network, concrete_args=optional or None)
+        return tracer.trace(network, concrete_args=left_out(network))
     except Exception:  # whatever a network's own code raises when it is given symbols
         return None
+
+
+def left_out(network: nn.Module) -> dict[str, Any] | None:
+    """The arguments of a network that have defaults, for a trace in which they stay what they are."""
+    parameters = inspect.signature(network.forward).parameters.values()
+    found = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+    return found or None
 
 
 class View:

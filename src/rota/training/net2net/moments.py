@@ -32,7 +32,7 @@ def expected(norm: Any, activation: nn.Module) -> Moments:
 
 
 def _is_identity(norm: Any) -> bool:
-    """Whether γ and β undo what the running statistics do, but for the last bit: as `identity_norm` makes them."""
+    """Whether γ and β undo what the running statistics do, up to rounding: as `identity_norm` makes them."""
     if norm.weight is None or norm.bias is None or not torch.equal(norm.bias, norm.running_mean):
         return False
     made, bit = (norm.running_var.double() + norm.eps).sqrt(), torch.finfo(norm.weight.dtype).eps
