@@ -76,6 +76,25 @@ def test_functions_are_layers_and_asking_for_a_size_is_none():
     )
 
 
+class Mixer(nn.Module):
+    """Mixes places, then channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places, self.channels = nn.Linear(5, 5), nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.places(x.mT).mT
+        return self.channels(x.to(x.device, x.dtype)) * x.shape[0] / x.ndim
+
+
+def test_a_view_of_data_is_a_layer_and_asking_what_they_are_is_none():
+    found = describe(Mixer())
+    kinds = [layer.kind for layer in found.layers]
+    assert kinds == ["transpose", "linear", "transpose", "add", "to", "linear", "mul", "truediv"]
+    assert found.edges == tuple((i, i + 1) for i in range(7))
+
+
 def test_neither_names_nor_weights_matter():
     network = small()
     other = small()

@@ -53,14 +53,19 @@ def _located(network: nn.Module, graph: fx.Graph) -> tuple[Structure, list[tuple
 
 def _asks(node: fx.Node) -> bool:
     """Whether a node only asks data for their shape or device."""
-    return node.target in ("size", "dim") or _name(node) in ("getattr", "eq", "assert")
+    return node.target in ("size", "dim") or _name(node) in _ASKED
 
 
 def _name(node: fx.Node) -> str:
-    target = node.target
+    """Of the function or method, or of the attribute that is looked up."""
+    target = node.args[1] if node.target is getattr else node.target
     return (target if isinstance(target, str) else getattr(target, "__name__", "function")).strip("_")
 
 
+_ASKED = (
+    *("shape", "ndim", "device", "dtype", "layout", "itemsize", "nbytes", "is_cuda", "is_sparse"),
+    *("requires_grad", "is_leaf", "eq", "assert"),
+)
 _KINDS = {  # functions and methods whose name is not the kind
     "iadd": "add",
     "imul": "mul",
@@ -74,6 +79,8 @@ _KINDS = {  # functions and methods whose name is not the kind
     "layer_norm": "layernorm",
     "scaled_dot_product_attention": "attention",
     "view": "reshape",
+    "T": "transpose",
+    "mT": "transpose",
 }
 
 
