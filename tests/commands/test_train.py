@@ -179,6 +179,7 @@ def test_the_keys_of_the_configuration_can_be_listed(train):
     code, out, _ = train("--help-config")
     assert code == 0
     assert "setup.hyper.lr" in out
+    assert "resnet18       ResNet-18 for small images" in out
 
 
 @pytest.fixture

@@ -47,8 +47,12 @@ def run(args: argparse.Namespace) -> int:
 
     if args.help_config:
         from rota.config.describe import help_text
+        from rota.training.models.registry import MODELS
 
         print(help_text(TrainConfig))
+        print("\nsetup.model is one of")
+        for name, entry in MODELS.items():
+            print(f"{name:14} {entry.note}")
         return 0
     if args.config is None:
         raise ConfigError("which configuration? Give a file, for example config/train/digits.toml")

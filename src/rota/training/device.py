@@ -20,6 +20,8 @@ def device(name: str = "auto") -> torch.device:
         raise ConfigError(f"device {name!r}: rota trains on the CPU and on CUDA; give auto, cpu or cuda")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device {name!r}: PyTorch sees no GPU here; give cpu or auto")
+    if found.type == "cuda" and (found.index or 0) >= (count := torch.cuda.device_count()):
+        raise ConfigError(f"device {name!r}: PyTorch sees {count} GPUs here: give cuda:0 to cuda:{count - 1}")
     return found
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rota.training.describe import describe
-from rota.training.net2net import blocks, deepen, layers, shrink, widen
+from rota.training.net2net import NotGrowable, blocks, deepen, layer_in, layers, shrink, widen
 from rota.training.torchvision import torchvision
 
 
@@ -19,6 +19,13 @@ def evaluated(network: nn.Module, inputs: Tensor) -> Tensor:
 
 def difference(one: Tensor, other: Tensor) -> float:
     return float((one - other).abs().max() / one.abs().max())
+
+
+def test_where_nothing_can_be_wider_that_is_said():
+    with pytest.raises(NotGrowable, match="0: cannot be made wider; nor can anything else of this network"):
+        layer_in(nn.Sequential(nn.Linear(2, 2)), "0")
+    with pytest.raises(NotGrowable, match="1: cannot be made wider; of this network can be: 0"):
+        layer_in(nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)), "1")
 
 
 def test_copies_come_after_the_originals_and_share_outgoing_weights():

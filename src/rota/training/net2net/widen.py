@@ -64,7 +64,7 @@ def layer_in(network: nn.Module, block: str) -> str:
     """The layer of a block that can be made wider."""
     names = [name for name in layers(network) if name == block or name.startswith(f"{block}.")]
     if not names:
-        raise NotGrowable(
-            f"{block}: cannot be made wider; of this network can be: {', '.join(layers(network))}"
-        )
+        others = ", ".join(layers(network))
+        instead = f"of this network can be: {others}" if others else "nor can anything else of this network"
+        raise NotGrowable(f"{block}: cannot be made wider; {instead}")
     return names[0]
