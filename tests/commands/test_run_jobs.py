@@ -140,6 +140,22 @@ def test_a_run_of_jobs_has_no_best_trial(done, capsys):
     assert "is a run of jobs, and has no best trial" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("setup", "said"),
+    [
+        ("{ hyper = { batch_size = 6 } }", "kinds.fast: a batch of 6 cannot be shared equally by 4"),
+        ("{ model = 'a2c', hyper = { batch_size = 16 } }", "kinds.fast: shared by 4: batch_size is 4"),
+    ],
+)
+def test_a_resident_whose_batch_cannot_be_shared_is_refused(config, tmp_path, capsys, setup, said):
+    config.write_text(CONFIG.replace("count = 2", "count = 7") + "\n[resident]\nkind = 'fast'\n")
+    flags = [f"kinds.fast={{ setup = {setup} }}", "site=rota.training.job:networks"]
+    words = [word for flag in flags for word in ("--set", flag)]
+    assert main(["run", str(config), "--out", str(tmp_path / "run"), *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_agent_is_looked_for_from_the_folder_of_the_file(config, tmp_path):
     kinds = "\n[kinds.grows.adaptive]\nagent = 'agent'\n[resident]\nkind = 'grows'\n"
     config.write_text(CONFIG.replace("count = 2", "count = 3") + kinds)

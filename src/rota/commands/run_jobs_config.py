@@ -18,6 +18,7 @@ from rota.core.cluster import Cluster, Node
 from rota.core.errors import ConfigError
 from rota.core.loop import Policy
 from rota.core.population.fleet import Fleet
+from rota.core.sight import BUDGET_S
 from rota.execution.engine import Engine
 from rota.execution.jobs.venture import Resident, Venture
 from rota.execution.local_config import LocalConfig
@@ -28,8 +29,8 @@ from rota.policies.cluster.registry import canonical
 from rota.replay.experiment import WorkloadConfig
 from rota.workload.jobs import Workload
 
-DEFAULT_BUDGET_S = 60.0
-"""Of a resident that says nothing about it; as in `rota.training.adaptive`."""
+NETWORKS = ("rota.training.job:networks", "rota.learning.site:networks")
+"""Sites that are rota's own: what they make of `[kinds]` is known."""
 PATHS = ("workload.trace", "workload.profiles", "ray.scores", "kinds.*.adaptive.agent")
 """Keys of a configuration that are paths."""
 RAW = ("options", "kinds")
@@ -70,7 +71,7 @@ class JobsConfig:
     """A job that failed so often is given up."""
     seed: int = 0
     """Of first weights and the order of the data."""
-    site: str = "rota.training.job:networks"
+    site: str = NETWORKS[0]
     """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed."""
     backend: Literal["local", "ray", "slurm"] = "local"
     """Which machines."""
@@ -139,7 +140,7 @@ class JobsOrdered:
         found = self.config.resident
         if found is None:
             return None
-        budget_s = self.kinds[found.kind].get("adaptive", {}).get("budget_s", DEFAULT_BUDGET_S)
+        budget_s = self.kinds[found.kind].get("adaptive", {}).get("budget_s", BUDGET_S)
         return Resident(found.kind, tuple(range(found.slots)), float(budget_s), found.most)
 
     def text(self) -> str:
@@ -172,11 +173,25 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
     whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
     home = config.resident.slots if config.resident else 0
     order = JobsOrdered(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
-    order.venture()  # all jobs fit
+    _check_resident(order)
     together = config.resident is not None or max(whole.gpus) > 1
     if config.backend == "ray" and not config.ray.shared and together:
         raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
     return order
+
+
+def _check_resident(order: JobsOrdered) -> None:
+    """Its batch can be shared by as many slots as it may be given."""
+    resident = order.venture().resident  # which also says whether all jobs fit
+    if resident is None or order.config.site not in NETWORKS:
+        return
+    try:
+        from rota.training.job import bound
+    except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
+        return
+    kind = bound({resident.kind: order.kinds[resident.kind]})[resident.kind]
+    for size in resident.sizes(len(order.fleet.slots)):
+        kind.member(resident.kind, size)
 
 
 def _places(fleet: Fleet, home: int) -> list[int]:

@@ -7,6 +7,9 @@ from typing import Protocol
 from rota.core.change import Change
 from rota.core.structure import Structure
 
+BUDGET_S = 60.0
+"""Of a resident that says nothing about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sight:
@@ -23,7 +26,7 @@ class Sight:
     actions: tuple[Change, ...]
     """What may be done."""
     made: tuple[int, ...] = ()
-    """What has been done since there was room, as positions in `actions`."""
+    """What was decided before in this run, also where it has been taken back, as positions in `actions`."""
 
     @property
     def left(self) -> float:

@@ -1,7 +1,7 @@
-"""A network that trains for as long as a cluster runs, and grows and shrinks with the room that it is given.
+"""A network that trains beside the jobs of a cluster, and grows and shrinks with the room that it is given.
 
-It has a slot of its own. While others are idle they are lent to it: then there is room to grow, and whoever
-decides is asked. When they are taken back, the network is what it was before.
+It has a slot of its own until its time is over. While others are idle they are lent to it: then there is
+room to grow, and whoever decides is asked. When they are taken back, the network is what it was before.
 """
 
 import math
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import ConfigError
-from rota.core.sight import Adaptation
+from rota.core.sight import BUDGET_S, Adaptation
 from rota.training.checkpoint import from_bytes, to_bytes
 from rota.training.clock import ToldClock
 from rota.training.decisions import Decider
@@ -25,7 +25,7 @@ from rota.training.turns import Course, Turns
 class AdaptiveKind:
     """How the network of a kind changes while it trains."""
 
-    budget_s: float = 60.0
+    budget_s: float = BUDGET_S
     """Until when it trains; an agent decides by the time that is left."""
     epoch: Length = field(default_factory=lambda: Length(steps=50))
     """After each, something may be decided."""
@@ -66,6 +66,10 @@ class AdaptiveJob:
         self._first = gang is None or gang.rank == 0
         self._notes: list[dict[str, Any]] = []
         self._metric = math.nan
+
+    def check(self) -> None:
+        """Make sure, before anything is trained, that what may be decided can be done."""
+        self._course.decider.check(self._trainer)
 
     def load(self, content: bytes) -> None:
         extra = from_bytes(content, self._trainer, Path("the checkpoint of a job"))

@@ -23,6 +23,14 @@ def test_it_is_given_its_own_slots_and_a_power_of_two_in_all(home, idle, most, g
     assert Resident("a", home, 9.0, most).slots(idle) == given
 
 
+@pytest.mark.parametrize(
+    ("home", "most", "slots", "sizes"),
+    [((0,), 8, 7, [1, 2, 4]), ((0, 1), 4, 9, [2, 4]), ((0, 1), 1, 9, [2]), ((0,), 8, 8, [1, 2, 4, 8])],
+)
+def test_it_is_known_how_many_it_may_be_given(home, most, slots, sizes):
+    assert Resident("a", home, 9.0, most).sizes(slots) == sizes
+
+
 def test_idle_slots_are_lent_and_taken_back_on_each_engine(on_each, few, slices):
     """Two slots: one is its own, the other is a job's for a while."""
     jobs = (("job", 1, 40, 0.5),)

@@ -22,6 +22,13 @@ class Resident:
     most: int = 8
     """Slots that it can make use of; so many of them are used as are a power of two."""
 
+    def sizes(self, slots: int) -> list[int]:
+        """How many it may be given, if there are so many in all."""
+        sizes = [len(self.home)]
+        while 2 * sizes[-1] <= min(self.most, slots):
+            sizes.append(2 * sizes[-1])
+        return sizes
+
     def slots(self, idle: Sequence[int]) -> tuple[int, ...]:
         """Its own, and some that are idle."""
         there = (*self.home, *idle)[: max(self.most, len(self.home))]

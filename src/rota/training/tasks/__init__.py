@@ -1,7 +1,5 @@
 """What networks are trained for, and the task that goes with a model."""
 
-from pathlib import Path
-
 import torch
 
 from rota.core.errors import ConfigError
@@ -10,6 +8,16 @@ from rota.training.task import Task
 
 OWN_DATA = {"language": "stdlib", "a2c": "cartpole", "dqn": "cartpole"}
 """What the tasks learn from that take no data set of images."""
+GAMES = 8
+"""That are played side by side."""
+
+
+def check_batch(model: str, size: int) -> None:
+    """Whether the task of a model can make batches of so many."""
+    if entry_of(model).task == "a2c" and size % GAMES:
+        raise ConfigError(
+            f"batch_size is {size}; A2C plays {GAMES} games at once: give a multiple of {GAMES}"
+        )
 
 
 def task_of(
@@ -21,12 +29,11 @@ def task_of(
     size: int | None = None,
     augment: bool = False,
     validation: int | None = None,
-    data_root: Path | None = None,
 ) -> Task:
     """The task that a model of the registry is trained for; images are the digits if no data set is named."""
     kind = entry_of(model).task
     if kind == "classification":
-        return _classification(data or "digits", device, seed, size, augment, validation, data_root)
+        return _classification(data or "digits", device, seed, size, augment, validation)
     if data not in (None, OWN_DATA[kind]):
         raise ConfigError(f"data {data!r}: model {model!r} learns from {OWN_DATA[kind]!r}; leave data out")
     if size is not None or augment or validation is not None:
@@ -41,12 +48,11 @@ def _classification(
     size: int | None,
     augment: bool,
     validation: int | None,
-    root: Path | None,
 ) -> Task:
     from rota.training.data import load
     from rota.training.tasks.classification import Classification
 
-    splits = load(data, root=root, size=size, validation=validation, seed=seed)
+    splits = load(data, size=size, validation=validation, seed=seed)
     return Classification(splits, device=device, seed=seed, augment=augment)
 
 

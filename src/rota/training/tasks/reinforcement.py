@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss, smooth_l1_loss
 
-from rota.core.errors import ConfigError
 from rota.training.task import Batch
+from rota.training.tasks import GAMES, check_batch
 from rota.training.tasks.cartpole import ACTIONS, OBSERVATION, CartPoles, mean_return
 from rota.training.tasks.evaluation import evaluating
 from rota.training.tasks.replay import Replay
@@ -20,8 +20,6 @@ from rota.training.tasks.target import Target
 
 DISCOUNT = 0.99
 REWARD = 1 - DISCOUNT
-GAMES = 8
-"""Played side by side."""
 EXAMPLES = 4096
 """There is no pass over the data; so many examples count as one."""
 
@@ -51,10 +49,7 @@ class A2C:
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
         """Play `size` steps altogether."""
-        if size % GAMES:
-            raise ConfigError(
-                f"batch_size is {size}; A2C plays {GAMES} games at once: give a multiple of {GAMES}"
-            )
+        check_batch("a2c", size)
         chance = np.random.default_rng((self._seed, position)).random((size // GAMES, GAMES))
         with evaluating(network):
             steps = [self._play(network, torch.from_numpy(row)) for row in chance]
