@@ -7,14 +7,17 @@ machine does for a while is spread over all of them, and the median leaves it ou
 import random
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 from statistics import median
 
 import torch
 
 from rota.core.change import Change
+from rota.core.errors import InputError
 from rota.training.clock import Pace, StoppedClock
 from rota.training.device import device, synchronise
+from rota.training.hyper import Hyperparameters
 from rota.training.setup import Setup
 from rota.training.trainer import Trainer
 
@@ -51,8 +54,12 @@ def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
 
 
 def paces(setup: Setup, actions: Iterable[Change], decisions: int, seed: int = 0) -> dict[Pace, float]:
-    """The seconds per step of every structure within reach, measured now, on this machine."""
-    return measure(list(grown(setup, actions, decisions, seed)), device(setup.device))
+    """The seconds per step of every structure within reach, measured now, on this machine.
+
+    With a learning rate of its own, at which training does not fail; a step takes as long at any.
+    """
+    usual = replace(setup, hyper=Hyperparameters(batch_size=setup.hyper.batch_size))
+    return measure(list(grown(usual, actions, decisions, seed)), device(setup.device))
 
 
 def _timed(trainer: Trainer, steps: int, where: torch.device) -> list[float]:
@@ -60,7 +67,14 @@ def _timed(trainer: Trainer, steps: int, where: torch.device) -> list[float]:
     for _ in range(steps):
         synchronise(where)
         began_s = time.perf_counter()
-        trainer.epoch(until_steps=trainer.progress.steps + 1, evaluate=False)
+        step(trainer)
         synchronise(where)
         seconds.append(time.perf_counter() - began_s)
     return seconds
+
+
+def step(trainer: Trainer) -> None:
+    """One step; an error if it fails, since what takes no whole step says nothing of how long one takes."""
+    epoch = trainer.epoch(until_steps=trainer.progress.steps + 1, evaluate=False)
+    if epoch.ended == "failed":
+        raise InputError(f"seconds per step cannot be measured: {epoch.failure}")

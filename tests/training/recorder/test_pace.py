@@ -1,0 +1,31 @@
+"""Seconds per step: of whole steps, whatever the learning rate."""
+
+import pytest
+import torch
+
+from rota.core.change import NOTHING
+from rota.core.errors import InputError
+from rota.training.clock import StoppedClock
+from rota.training.hyper import Hyperparameters
+from rota.training.recorder import pace
+from rota.training.setup import Setup
+
+WILD = Setup(
+    model="feedforward1",
+    data="digits",
+    threads=1,
+    optimizer="sgd",
+    hyper=Hyperparameters(lr=1e30, batch_size=16),
+)
+
+
+def test_steps_that_fail_are_not_taken_for_fast_ones():
+    with pytest.raises(InputError, match=r"cannot be measured: the loss is .*; try a smaller lr"):
+        pace.measure([WILD.trainer(StoppedClock(), seed=0)], torch.device("cpu"))
+
+
+def test_a_learning_rate_at_which_training_fails_does_not_matter():
+    (seconds,) = pace.paces(WILD, [NOTHING], 1).items()
+    fingerprint = WILD.trainer(StoppedClock(), seed=0).structure.fingerprint
+    assert seconds[0] == (fingerprint, 16)
+    assert seconds[1] > 0
