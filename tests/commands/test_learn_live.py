@@ -62,6 +62,9 @@ def test_it_learns_from_training_and_leaves_what_a_recorder_can_finish(rota, her
     for sequence, accuracy in reached.items():
         assert f"{late.accuracy(tuple(map(int, sequence.split('-')))):.2%}" == accuracy
 
+    code, out, _ = rota("evaluate", "--agent", "a", "--recordings", "a/recordings", "--json")
+    assert [row["seen"] for row in json.loads(out)["scenarios"]] == [True, True]
+
 
 def test_widening_is_an_action_like_any_other(rota, here, monkeypatch):
     """Recorded, learned from, and done again where it was done already, which does nothing."""
@@ -99,6 +102,10 @@ def test_mistakes_are_told(rota, here):
         (("--live", "none.toml"), "none.toml: no such file"),
         (("--live", "two.toml"), "has 2 [[trees]]; --live learns from exactly one"),
         (("--live", "trees.toml", "--recordings", "x"), "leave CONFIG, --recordings and --joint out"),
+        (("--live", "trees.toml", "--set", "temperature=3"), "unknown key 'temperature'"),
+        (("--live", "trees.toml", "--set", 'start="agent"'), "unknown key 'start'"),
+        (("--live", "trees.toml", "--set", "seeds=[0, 1]"), "seeds: --live learns one agent; give one"),
+        (("--live", "trees.toml", "--set", "episodes=0"), "episodes is 0; it must be at least 1"),
     ):
         code, out, err = rota("learn", *words)
         assert (code, out) == (2, "")

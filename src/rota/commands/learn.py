@@ -55,13 +55,14 @@ def add_learning(parser: argparse.ArgumentParser, out: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Learn; prints what each agent would do where it has learned."""
-    from rota.learning.config import LearnConfig
+    from rota.learning.config import LearnConfig, LiveConfig
 
     if args.help_config:
         from rota.config.describe import help_text
         from rota.learning.placement.config import PlacementFile
 
-        print(help_text(LearnConfig), help_text(PlacementFile), sep="\n\n")
+        asked = (LearnConfig, PlacementFile) if args.live is None else (LiveConfig,)
+        print(*map(help_text, asked), sep="\n\n")
         return 0
     import tensorboardX  # noqa: F401 (it is needed when all is learned: who lacks it should know before)
 

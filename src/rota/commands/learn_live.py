@@ -4,20 +4,17 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rota.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from rota.learning.config import LearnConfig
+    from rota.learning.config import LiveConfig
     from rota.learning.online import Episode, Online
     from rota.training.recorder.trees import TreesRecorder
 
 OUT = Path("results/learn/live")
-EPISODES = 24
-"""Of each scenario, if nothing else is said."""
 
 
 def run_live(args: argparse.Namespace) -> int:
@@ -30,14 +27,13 @@ def run_live(args: argparse.Namespace) -> int:
         raise ConfigError("--live: learns without recordings; leave CONFIG, --recordings and --joint out")
     if args.workers is not None:
         raise ConfigError("--live: trains one network after the other; leave --workers out")
-    if args.seed and len(args.seed) > 1:
-        raise ConfigError("--live: learns one agent; give one --seed")
+    config = _config(args)
     out: Path = args.out or OUT
     if is_agent(out) and not args.again:
         raise InputError(
             f"{out}: an agent is there; give another folder with --out, or --again to learn anew"
         )
-    recorder, config = _recorder(args, out), _config(args, out)
+    recorder = _recorder(args, out)
     with recorder.common.alone():
         recorder.common.claim(recorder.asked())
         print("note: measures the seconds per step of all structures first", file=sys.stderr)
@@ -64,14 +60,12 @@ def _recorder(args: argparse.Namespace, out: Path) -> "TreesRecorder":
     return TreesRecorder(out / "recordings", asked.trees[0], 1, command_of(args))
 
 
-def _config(args: argparse.Namespace, out: Path) -> "LearnConfig":
+def _config(args: argparse.Namespace) -> "LiveConfig":
     from rota.config.bind import bind
     from rota.config.load import override
-    from rota.learning.config import LearnConfig
+    from rota.learning.config import LiveConfig
 
-    table = {"recordings": [str(out / "recordings")], "episodes": EPISODES}
-    config = bind(LearnConfig, override(table, args.set))
-    return replace(config, seeds=tuple(args.seed)) if args.seed else config
+    return bind(LiveConfig, override({}, [*args.set, *([f"seeds={args.seed}"] if args.seed else [])]))
 
 
 def _tell(number: int, episode: "Episode", args: argparse.Namespace) -> None:
@@ -86,12 +80,13 @@ def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespac
     from rota.learning.agent import Agent, write_agent
     from rota.learning.evaluate import best_fixed_of_each, rows
     from rota.learning.history import write_history
+    from rota.learning.problem import origin_digest
     from rota.learning.report import table
     from rota.recordings.provenance import provenance
 
     problems, agent = [problem.trained for problem in online.known()], online.agent
     names = [problem.name for problem in problems]
-    digests = [problem.digest for problem in problems]
+    digests = [origin_digest(problem.tree) for problem in problems]
     fixed = best_fixed_of_each(problems)
     trained = sum(len(problem.sequences) for problem in problems)
     episodes = online.config.episodes * len(problems)

@@ -115,3 +115,20 @@ class LearnConfig:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
         if not 1 <= self.temperature < math.inf:
             raise ConfigError(f"temperature is {self.temperature:g}; it must be a number of at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveConfig:
+    """An agent to learn while networks really train."""
+
+    episodes: int = 24
+    """Of each scenario."""
+    seeds: tuple[int, ...] = (0,)
+    """One."""
+    method: Method = field(default_factory=Method)
+
+    def __post_init__(self) -> None:
+        if len(self.seeds) != 1:
+            raise ConfigError("seeds: --live learns one agent; give one")
+        if self.episodes < 1:
+            raise ConfigError(f"episodes is {self.episodes}; it must be at least 1")

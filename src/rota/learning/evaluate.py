@@ -8,7 +8,7 @@ import numpy as np
 from rota.core.sight import Adaptation, likeliest
 from rota.core.table import Floats
 from rota.learning.outcome import Others, Outcome, Row, share
-from rota.learning.problem import Problem
+from rota.learning.problem import Problem, is_among
 from rota.policies.adaptation.fixed import Fixed
 from rota.policies.adaptation.never import Never
 from rota.recordings.tree import Prefix, Tree
@@ -116,10 +116,10 @@ def rows(
 
     `learned_from` has the digests of those it knows, `fixed` the best fixed sequence by kind of tree.
     """
-    known = [problem for problem in problems if problem.digest in learned_from]
+    known = [problem for problem in problems if is_among(problem.tree, learned_from)]
     found = []
     for problem in problems:
         best = tuple(fixed.get(kind_of(problem.tree), ())) or None
-        seen = problem.digest in learned_from
+        seen = is_among(problem.tree, learned_from)
         found.append(Row(evaluate(policy, problem), others(problem, known, fixed=best), seen))
     return found

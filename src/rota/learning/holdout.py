@@ -9,7 +9,7 @@ from rota.core.errors import ConfigError
 from rota.learning.agent import read_agent
 from rota.learning.config import LearnConfig
 from rota.learning.learner import begin
-from rota.learning.problem import name_of, names, tree_digest
+from rota.learning.problem import is_among, name_of, names
 from rota.learning.runs import Run, check_trees, plan_from, wanted
 from rota.recordings.tree import Tree
 
@@ -50,7 +50,7 @@ def _check_start(config: LearnConfig, trees: Sequence[Tree]) -> None:
     """An agent that knows a tree cannot be learned on from as if it did not."""
     known = read_agent(config.start).learned_from if config.start else frozenset()
     for tree in trees:
-        if tree_digest(tree) in known:
+        if is_among(tree, known):
             raise ConfigError(
                 f"start: {config.start} has learned from {name_of(tree)}, which is left out here; "
                 "leave start out, or give an agent that has not"

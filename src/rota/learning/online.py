@@ -1,7 +1,7 @@
 """Learn from real training where nothing was recorded: an episode is a network that is really trained.
 
-Episodes are dear and updates are cheap, so after each episode the agent learns from all there have been, as
-often as it is likely to repeat them. The first episode of a scenario changes nothing: what adapting is
+Episodes are dear and updates are cheap, so after each round, an episode of every scenario, the agent learns
+from all there have been. The first episode of a scenario changes nothing: what adapting is
 compared with. Everything follows from the seed and from what training comes to, so to go on after a stop
 is to do it all again; what was trained is looked up.
 """
@@ -15,7 +15,7 @@ import torch
 
 from rota.core.sight import likeliest
 from rota.learning.agent import Agent
-from rota.learning.config import LearnConfig
+from rota.learning.config import LiveConfig
 from rota.learning.history import Row
 from rota.learning.learner import one_thread
 from rota.learning.networks.registry import options_for
@@ -24,7 +24,7 @@ from rota.learning.reinforce import Made, Pressure, Tables, update
 from rota.recordings.tree import Prefix
 from rota.training.recorder.live import LiveTree
 
-UPDATES_PER_EPISODE = 10
+UPDATES_PER_ROUND = 10
 FEWEST = 2
 """Episodes of a scenario that can be told apart."""
 
@@ -43,7 +43,7 @@ class Episode(NamedTuple):
 class Online:
     """An agent that learns while networks train."""
 
-    config: LearnConfig
+    config: LiveConfig
     trees: Sequence[LiveTree]
 
     def __post_init__(self) -> None:
@@ -55,6 +55,8 @@ class Online:
         self.rows: list[Row] = []
         self.reached: list[dict[Prefix, float]] = [{} for _ in self.trees]
         """By scenario: the accuracy of each sequence so far."""
+        self.sights = [{sight.made: sight for sight in problem.sights} for problem in self.known()]
+        """By scenario and by what was done before: what is seen then, which never changes."""
 
     def episodes(self) -> Iterator[Episode]:
         """Train and learn in turns; in the end each scenario once more, as the agent has learned to."""
@@ -73,11 +75,10 @@ class Online:
 
     def _episode(self, at: int, choose: Callable[[Sequence[float]], int]) -> Episode:
         tree = self.trees[at]
-        sights = {sight.made: sight for sight in self.known()[at].sights}
         made: Prefix = ()
         probability = 1.0
         while len(made) < tree.recorder.config.decisions:
-            chances = self.agent.probabilities(sights[made])
+            chances = self.agent.probabilities(self.sights[at][made])
             made = (*made, choose(chances))
             probability *= chances[made[-1]]
         self.reached[at][made] = tree.reach(made)
@@ -94,11 +95,11 @@ class Online:
         problems = [each for each in self.known() if len(each.trained.sequences) >= FEWEST]
         if not problems:
             return
-        method, whole = self.config.method, self.config.episodes * UPDATES_PER_EPISODE
+        method, whole = self.config.method, self.config.episodes * UPDATES_PER_ROUND
         tables = Tables.of(problems, self.agent.network, method)
         made: list[Made] = []
-        for count in range(UPDATES_PER_EPISODE):
-            at = number * UPDATES_PER_EPISODE + count
+        for count in range(UPDATES_PER_ROUND):
+            at = number * UPDATES_PER_ROUND + count
             pressure = Pressure.at(method, at, whole, 1.0)
             made.append(update(self.agent.network, tables, self.optimizer, method, pressure, self.generator))
         mean = Made(*np.mean(made, axis=0).tolist())

@@ -7,7 +7,7 @@ what is done then, and `accuracies` what it leads to; so drawing a thousand epis
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,17 @@ def tree_digest(tree: Tree) -> str:
     facts = [tree.model, tree.data, tree.budget_s, tree.actions, tree.decisions]
     ends = [(made, points[-1].at_s, repr(points[-1].accuracy)) for made, points in tree.curves.items()]
     return hashlib.sha256(json.dumps([facts, ends]).encode()).hexdigest()[:16]
+
+
+def origin_digest(tree: Tree) -> str:
+    """Equal for a tree that is trained only as far as it is asked for, and what a recorder makes of it."""
+    facts = [tree.details.get("asked"), tree.scenario, tree.start_s, tree.seed]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def is_among(tree: Tree, digests: Set[str]) -> bool:
+    """Whether who has learned from trees of these digests, of either kind, has learned from this one."""
+    return tree_digest(tree) in digests or origin_digest(tree) in digests
 
 
 def problem_of(tree: Tree, *, partial: bool = False) -> Problem:
