@@ -159,3 +159,12 @@ def test_the_folder_given_goes_before_the_one_of_the_environment(originals, smal
     originals.package(small("cifar10"))
     assert len(data.load("cifar10", root=tmp_path / "given").test) == 12
     assert (tmp_path / "given" / "cifar10.npz").is_file()
+
+
+def test_a_data_set_is_here_if_its_originals_are_or_if_it_was_decoded(originals, small):
+    assert {name for name in data.NAMES if data.is_here(name)} == {"digits"}
+    package = originals.package(small("cifar10"))
+    assert data.is_here("cifar10")
+    data.load("cifar10")
+    package.rename(originals.root / "gone")
+    assert {name for name in data.NAMES if data.is_here(name)} == {"digits", "cifar10"}

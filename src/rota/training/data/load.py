@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ from rota.training.data.digits import read_digits
 from rota.training.data.folder import data_folder
 from rota.training.data.images import Images, Splits
 from rota.training.data.resize import resized
-from rota.training.data.sources import decode
+from rota.training.data.sources import decode, is_somewhere
 from rota.training.data.split import stratified
 
 NAMES = tuple(CATALOGUE)
@@ -48,6 +49,15 @@ def load(
     rest, apart = stratified(train.labels.numpy(), count, seed)
     kept, validated = train.take(torch.from_numpy(rest)), train.take(torch.from_numpy(apart))
     return Splits(name, dataset.classes, kept, validated, test, dataset.mirrored)
+
+
+def is_here(name: str, root: Path | None = None) -> bool:
+    """Whether a data set can be had without the network; it is not read."""
+    dataset = CATALOGUE[name]
+    if name == "digits":
+        return find_spec("sklearn") is not None
+    folder = data_folder(root)
+    return cache_file(folder, dataset).exists() or is_somewhere(dataset, folder)
 
 
 @lru_cache(maxsize=2)

@@ -33,6 +33,11 @@ def decode(dataset: DataSet, root: Path, *, download: bool) -> Decoded:
     return found.read(found.place, dataset)
 
 
+def is_somewhere(dataset: DataSet, root: Path) -> bool:
+    """Whether there are original files of it, whole or not."""
+    return _found(dataset, root) is not None
+
+
 def _found(dataset: DataSet, root: Path) -> Source | None:
     return next((source for source in _sources(dataset, root) if source.has(source.place)), None)
 
