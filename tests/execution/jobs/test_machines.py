@@ -214,3 +214,32 @@ def test_one_that_waits_for_its_slots_does_nothing_meanwhile(conduct, few, journ
     told = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
     assert told[2]["arrived"] == [2, 1]
     assert dict(told[2]["left"])[1] == 30.0
+
+
+@pytest.mark.parametrize("gang", [2, 1])
+def test_a_gang_that_was_paused_meets_anew_and_one_alone_goes_on_as_if_it_had_not_been(
+    conduct, few, slices, gang
+):
+    """Its workers may have forgotten each other meanwhile, and not at the same time."""
+
+    class Noting(Scripted):
+        def __init__(self):
+            super().__init__()
+            self.meetings = []
+
+        def send(self, slot, order):
+            super().send(slot, order)
+            share = order.shares[0]
+            self.meetings.append((share.order.make.trial, share.meeting))
+
+    workers = Noting()
+    asked = few((("job", gang, 60, 0.0), ("job", gang, 10, 0.05)), slots=gang, slice_s=0.05, kinds=KINDS)
+    assert conduct(asked, workers).complete
+    landed = [(slice.parts[0].job, slice.fresh) for slice in slices()]
+    back = 1 + max(number for number, (job, _) in enumerate(landed) if job == 1)
+    assert [job for job, _ in landed[back:]] == [0] * (len(landed) - back)
+    assert [fresh for _, fresh in landed[back:]] == [gang > 1] + [False] * (len(landed) - back - 1)
+    of_first = [meeting for job, meeting in workers.meetings if job == 0]
+    assert len(set(of_first)) == gang
+    assert of_first == sorted(of_first, key=of_first.index)  # it never comes back to the one before
+    assert ("" in of_first) == (gang == 1)

@@ -17,7 +17,7 @@ class Flight:
     due_s: float
     """When it should land, by what is known of such units."""
     fresh: bool = False
-    """Somebody in it has just started or moved."""
+    """Somebody in it has just started or moved, or was paused and meets anew."""
     died: str = ""
     """Why a worker is gone."""
     blameless: bool = False

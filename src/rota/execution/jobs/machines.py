@@ -62,7 +62,7 @@ class JobMachines:
         self._flights: dict[int, Flight] = {}
         """Slot → what it is at."""
         self._last: dict[int, tuple[tuple[int, ...], str]] = {}
-        """Job → the slots that it was on last, and where its gang met."""
+        """Job → the slots that it was on last, and where its gang met; no slots if that is to meet anew."""
         self._paces: dict[tuple[int, tuple[str, ...]], float] = {}
         """Slots and kinds of a unit → seconds per iteration, as they were measured last."""
         self._left: set[int] = set()
@@ -121,8 +121,16 @@ class JobMachines:
 
     def perform(self, decisions: Decisions, state: State) -> None:
         self.remember(decisions, state)
+        self._part()
         self._prune()
         self._dispatch()
+
+    def _part(self) -> None:
+        """A gang that is paused meets anew: of its workers, some may have forgotten the others by then."""
+        planned = {job for unit in self._units for job in unit.jobs}
+        for job, (_, where) in self._last.items():
+            if where and job not in planned and job < len(self._venture.ids):
+                self._last[job] = (), where
 
     def _happened(self, state: State) -> Instant | None:
         """What there is to be decided about, if anything."""
@@ -264,7 +272,7 @@ class JobMachines:
         return Share(order, self._kinds[job], 0, len(slots), meeting, room, self.clock.now_s())
 
     def _meeting(self, job: int, slots: tuple[int, ...]) -> str:
-        """The same for as long as a job is on the same slots, with the same workers."""
+        """The same for as long as a job is on the same slots, with the same workers, and not paused."""
         before, where = self._last.get(job, ((), ""))
         if before != slots:
             if where:

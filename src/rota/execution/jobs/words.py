@@ -101,7 +101,7 @@ class Landed(NamedTuple):
     blameless: bool = False
     """A node was lost, or a worker at several jobs has died: whatever failed is nobody's fault."""
     fresh: bool = False
-    """Somebody in it had just started or moved."""
+    """Somebody in it had just started or moved, or was paused and met anew."""
 
 
 def slice_body(landed: Landed) -> dict[str, Any]:
