@@ -157,6 +157,7 @@ def test_a_listed_change_that_nobody_measured_is_an_error(tmp_path, monkeypatch)
     monkeypatch.setattr(Run, "_clock", lambda self: ProfiledClock({(start, 64): 0.1}))
     with pytest.raises(InputError, match="no recorded time per step"):
         list(Run(replace(CONFIG, changes=("deepen 1",)), tmp_path, "").epochs())
+    assert not (tmp_path / "train.toml").exists()  # found before training
 
 
 def test_an_action_that_never_fits_the_network_is_found_before_training(tmp_path):

@@ -2,11 +2,17 @@
 
 import csv
 import json
+import signal
+from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from rota.core.errors import ConfigError, InputError
-from rota.training.clock import ProfiledClock
+from rota.training import run as run_module
+from rota.training.clock import ProfiledClock, WallClock
 from rota.training.epoch import Length
 from rota.training.experiment import Allocation, TrainConfig
 from rota.training.hyper import Hyperparameters
@@ -50,6 +56,84 @@ def test_a_run_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(tmp_path)
     assert [(e.steps, e.loss, e.metrics) for e in again] == [(e.steps, e.loss, e.metrics) for e in whole]
     results = [json.loads((tmp_path / name / "result.json").read_text()) for name in "ab"]
     assert results[0]["test"] == results[1]["test"]
+
+
+@pytest.mark.usefixtures("on_profile")
+@pytest.mark.parametrize("budget", [7, 10])
+def test_a_run_that_is_stopped_after_any_step_ends_as_if_it_had_not_been(tmp_path, budget):
+    """Also after the last one: of an epoch that the budget cuts short, or of a whole one."""
+    asked = config(setup=replace(SETUP, model="feedforward1"), budget_steps=budget)
+    whole = list(Run(asked, tmp_path / "whole", "").epochs())
+    for stopped_after in range(1, budget + 1):
+        steps = count(1)
+
+        def stop(steps=steps, last=stopped_after):
+            if next(steps) == last:
+                signal.raise_signal(signal.SIGINT)
+
+        folder = tmp_path / str(stopped_after)
+        with pytest.raises(KeyboardInterrupt):
+            list(Run(asked, folder, "").epochs(stop))
+        assert list(Run(asked, folder, "").epochs()) == whole
+        results = [json.loads((each / "result.json").read_text()) for each in (folder, tmp_path / "whole")]
+        assert [{**each, "provenance": None} for each in results[:1]] == [{**results[1], "provenance": None}]
+
+
+def test_what_is_checked_beforehand_is_not_paid_from_the_budget(tmp_path, monkeypatch):
+    happened = []
+
+    class Watched(WallClock):
+        def now_s(self):
+            happened.append("a look at the clock")
+            return super().now_s()
+
+    class Asked:
+        def probabilities(self, sight):
+            happened.append("a question")
+            return [1.0, *[0.0] * (len(sight.actions) - 1)]
+
+    monkeypatch.setattr(Run, "_clock", lambda self: Watched(torch.device("cpu")))
+    asked = config(epochs=1, budget_s=1e6, allocation=(Allocation(0.0, "up"),), decisions=1)
+    list(Run(asked, tmp_path, "", Asked()).epochs())
+    assert happened[:2] == ["a question", "a look at the clock"]
+
+
+def test_a_network_that_there_was_no_time_to_train_is_not_a_result(tmp_path, monkeypatch):
+    class Jumps(WallClock):
+        """Fits at first, and is over at the next look."""
+
+        looks = 0
+
+        def now_s(self):
+            self.looks += 1
+            return 0.0 if self.looks == 1 else 2.0
+
+    monkeypatch.setattr(Run, "_clock", lambda self: Jumps(torch.device("cpu")))
+    with pytest.raises(InputError, match="shorter than the first batch"):
+        list(Run(config(budget_s=1.0), tmp_path, "").epochs())
+    assert not (tmp_path / "result.json").exists()
+
+
+@pytest.mark.parametrize(("named", "fits"), [("digits", True), (None, True), ("cifar10", False)])
+def test_a_profile_is_of_the_same_data_whether_they_were_named_or_not(tmp_path, monkeypatch, named, fits):
+    asked = {"model": "convnet2", "data": named, "size": None, "hyper": {"batch_size": 64}}
+    tree = SimpleNamespace(details={"asked": {"setup": asked}, "seconds_per_step": {}})
+    monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
+    runs = [
+        Run(config(setup=replace(SETUP, data=data), epochs=1, profile=tmp_path), tmp_path, "")
+        for data in ("digits", None)
+    ]
+    for run in runs:
+        if fits:
+            assert isinstance(run._clock(), ProfiledClock)
+        else:
+            with pytest.raises(InputError, match="recorded with data 'cifar10', this is 'digits'"):
+                run._clock()
+
+
+def test_room_that_somebody_would_have_to_tell_of_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="told: nobody tells this run of room"):
+        Run(config(epochs=1, told=True), tmp_path, "")
 
 
 def test_room_lets_the_network_grow_and_less_room_makes_it_shrink(tmp_path):
@@ -166,6 +250,7 @@ def test_a_failed_epoch_ends_the_run_and_is_told(tmp_path):
     [
         ({}, "how long"),
         ({"epochs": 0}, "epochs is 0"),
+        ({"epochs": 1, "seed": -1}, "seed -1: give a whole number, 0 or more"),
         ({"epochs": 1, "changes": ("deepen 0",)}, "allocation goes up"),
         ({"epochs": 1, "changes": ("deepn 0",)}, "Did you mean 'deepen'"),
         ({"epochs": 1, "allocation": (Allocation(2.0, "up"), Allocation(1.0, "down"))}, "order of time"),

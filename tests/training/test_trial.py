@@ -117,6 +117,14 @@ def test_a_hyper_parameter_that_there_is_not_is_an_error(trial):
         trial.train(1, {"rate": 0.1}, ())
 
 
+def test_a_batch_size_from_a_range_is_an_error_that_says_what_to_give(trial):
+    trial.begin(0)
+    with pytest.raises(ConfigError, match=r"batch_size is 57.3; it must be a whole number: .* values = \["):
+        trial.train(1, {**HYPER, "batch_size": 57.3}, ())
+    trial.train(1, {**HYPER, "batch_size": 48.0}, ())
+    assert trial.steps == 1
+
+
 def test_what_does_not_fit_into_memory_is_an_error(trial, monkeypatch):
     def full(*_):
         raise MemoryError

@@ -50,7 +50,9 @@ class Decider:
         """Make sure, before anything is trained, that what is listed can be done and the policy answers."""
         config = self.config
         if config.changes:
-            check_changes(config.setup, [map(Change.parse, config.changes)])
+            taken_back = any(each.to == "down" for each in config.allocation)  # then it may become less
+            clock = None if taken_back else trainer.clock
+            check_changes(config.setup, [map(Change.parse, config.changes)], clock)
         if self.policy is not None:
             listed = [change for change in map(Change.parse, config.actions) if change.grows]
             check_changes(config.setup, ((change,) for change in listed))

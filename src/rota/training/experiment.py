@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from rota.core.change import NOTHING, Change
+from rota.core.change import Change
 from rota.core.errors import ConfigError
+from rota.training.data.chance import check_seed
 from rota.training.epoch import Length
-from rota.training.setup import Setup
+from rota.training.setup import Setup, check_actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,11 @@ class TrainConfig:
     told: bool = False
     """Whoever runs it says when the allocation changes: a cluster that frees slots, and takes them."""
     changes: tuple[str, ...] = ()
-    """What is done before each epoch from the first `up` on, one after the other: `deepen 1`, `nothing` …"""
+    """What is done before each epoch in which there is room, one after the other: `deepen 1`, `nothing` …"""
     actions: tuple[str, ...] = ()
     """What an agent may do (`--agent`), `nothing` among it; to deepen any block, or nothing, if not said."""
     decisions: int = 3
-    """How many an agent makes: one before each epoch from the first `up` on."""
+    """How many an agent makes: one before each epoch in which there is room."""
     checkpoint_every_s: float = 30.0
     """Save after a step if so long has passed since; always at the end."""
 
@@ -62,11 +63,11 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"{name} is {value}; it must be above 0")
+        check_seed(self.seed)
         for text in self.changes:
             Change.parse(text)
-        actions = [Change.parse(text) for text in self.actions]
-        if actions and (NOTHING not in actions or len(set(actions)) < len(actions)):
-            raise ConfigError("actions must be different from each other, and one of them 'nothing'")
+        if self.actions:
+            check_actions(self.actions)
         times = [each.at_s for each in self.allocation]
         if times != sorted(times):
             raise ConfigError("allocation: give the changes in the order of time")

@@ -13,17 +13,15 @@ from typing import Any
 import torch
 
 from rota.config.bind import bind
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.core.sight import Adaptation
 from rota.training.adaptive import AdaptiveJob, AdaptiveKind
 from rota.training.device import device, synchronise
 from rota.training.exchange import Gang, Members, meet
 from rota.training.recorder.stages import Iterations
-from rota.training.setup import Setup
+from rota.training.setup import Setup, own_seed
 from rota.training.task import Task
 
-MOST = 1_000_000
-"""Jobs that one seed is enough for."""
 PATIENCE_S = 60.0
 """A member that waits for another for so long gives up."""
 MB = 1_000_000
@@ -52,7 +50,10 @@ class Kind:
         batch = self.setup.hyper.batch_size
         if batch % size:
             raise ConfigError(f"kinds.{name}: a batch of {batch} cannot be shared equally by {size}")
-        return replace(self.setup, hyper=replace(self.setup.hyper, batch_size=batch // size))
+        try:
+            return replace(self.setup, hyper=replace(self.setup.hyper, batch_size=batch // size))
+        except ConfigError as error:
+            raise ConfigError(f"kinds.{name}: shared by {size}: {error}") from None
 
 
 class NetworkJob:
@@ -139,7 +140,7 @@ class Networks:
         if chosen.adaptive is not None:
             gang = Gang(rank, size, exchange) if exchange else None
             return self._adaptive(chosen.adaptive, chosen.setup, gang)
-        weights, task = self._seed * MOST + job, self._task(kind, setup, rank)
+        weights, task = own_seed(self._seed, job), self._task(kind, setup, rank)
         work = Iterations(
             setup, where, seed=self._seed, weights=weights, task=task, rank=rank, exchange=exchange
         )
@@ -155,8 +156,13 @@ class Networks:
         return AdaptiveJob(kind.course(setup, self._seed), policy, gang)
 
     def _warm_up(self, kind: str) -> None:
-        """The data must be there, and are from then on; and the first iteration of all takes long."""
+        """What is listed can be done; the data are there from then on; the first iteration takes long."""
         work = self.open(0, kind, 0, 1, "")
+        if isinstance(work, AdaptiveJob):
+            try:
+                work.check()
+            except InputError as error:
+                raise ConfigError(f"kinds.{kind}.adaptive: {error}") from None
         for stage in (work.fetch, work.compute, work.update):
             stage()
 

@@ -11,13 +11,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from rota.config.dump import dump
 from rota.core.atomic import alone_in, written
-from rota.core.errors import InputError
+from rota.core.errors import ConfigError, InputError
 from rota.core.sight import Adaptation
 from rota.recordings.provenance import provenance
 from rota.recordings.tree import read_tree
@@ -27,12 +27,14 @@ from rota.training.decisions import Decider, Decision
 from rota.training.device import description, device
 from rota.training.epoch import Epoch, Made
 from rota.training.experiment import TrainConfig
+from rota.training.setup import LIBRARIES
 from rota.training.stopping import Stop, stopping
 from rota.training.tables import decisions_csv, epochs_csv
 from rota.training.trainer import Trainer
 from rota.training.turns import Course, Turns
 
-LIBRARIES = ("torch", "torchvision", "numpy")
+LAST = ("time", "steps", "failed")
+"""No epoch comes after one that ended so."""
 
 
 class Run:
@@ -47,6 +49,8 @@ class Run:
         decided_by: str = "",
     ) -> None:
         """`adaptation`, if given, is asked how the network changes; `decided_by` tells it from others."""
+        if config.told:
+            raise ConfigError("told: nobody tells this run of room; leave it out, and list the allocation")
         self.config = config
         self.folder = folder
         self.command = command
@@ -88,12 +92,11 @@ class Run:
                     on_step=watch,
                 )
                 self._check_budget(trainer, epoch)
-                over = epoch.ended in ("time", "steps", "failed")
                 if trainer.progress.epoch_steps or epoch.ended not in ("time", "steps"):
                     self.course.turns.rows.append(_row(epoch))
                     watch.save_if_due()
                     yield epoch
-                if over:
+                if epoch.ended in LAST:
                     break
         except KeyboardInterrupt:
             if watch.between_steps:
@@ -112,22 +115,21 @@ class Run:
         return self.course.turns.decided if self.adaptation is not None else []
 
     def _over(self, trainer: Trainer) -> bool:
-        progress, config = trainer.progress, self.config
+        """Not before its last epoch, which a stop may have left open, has become a row."""
+        progress, config, rows = trainer.progress, self.config, self.course.turns.rows
+        if rows and rows[-1]["ended"] in LAST:
+            return True
+        if progress.epoch_steps or not progress.steps:
+            return False
         enough = config.epochs is not None and progress.epochs >= config.epochs
-        failed = bool(self.course.turns.rows) and self.course.turns.rows[-1]["ended"] == "failed"
-        return (
-            enough
-            or failed
-            or progress.steps == config.budget_steps
-            or not trainer.clock.fits(config.until_s)
-        )
+        return enough or progress.steps == config.budget_steps or not trainer.clock.fits(config.until_s)
 
     def _check_budget(self, trainer: Trainer, epoch: Epoch) -> None:
         """A wall clock only shows afterwards that not even one batch fitted."""
         if epoch.ended == "time" and trainer.progress.steps <= 1 and epoch.at_s > self.config.until_s:
             raise InputError(
-                f"budget_s: {self.config.budget_s:g} s is shorter than the first batch, which took until "
-                f"{epoch.at_s:.2g} s; give more time, or a smaller batch_size"
+                f"budget_s: {self.config.budget_s:g} s is shorter than the first batch ({epoch.at_s:.2g} s "
+                "have passed); give more time, or a smaller batch_size"
             )
 
     # ── the folder ──────────────────────────────────────────────────────────────────────────────────────────
@@ -162,12 +164,12 @@ class Run:
     def _begin(self) -> Trainer:
         config = self.config
         trainer = config.setup.trainer(self._clock(), seed=config.seed, length=config.epoch)
+        if not self.checkpoint.exists():
+            self.course.decider.check(trainer)  # before a look at the clock, which starts it
         if not trainer.clock.fits(config.until_s):
             raise InputError(f"budget_s: {config.budget_s:g} s is shorter than one batch; give more time")
         if self.checkpoint.exists():
             self.course.turns = Turns(**load(self.checkpoint, trainer)["turns"])
-        else:
-            self.course.decider.check(trainer)
         return trainer
 
     def _clock(self) -> Clock:
@@ -180,12 +182,16 @@ class Run:
             raise InputError(
                 f"{config.profile}: says nothing of seconds per step; give a tree that rota recorded"
             )
-        asked = tree.details["asked"]["setup"]
-        for name in ("model", "data", "size"):
-            if asked[name] != getattr(config.setup, name):
+        asked, ours = tree.details["asked"]["setup"], config.setup
+        for name, recorded, wanted in (
+            ("model", asked["model"], ours.model),
+            ("data", replace(ours, data=asked["data"]).learns_from, ours.learns_from),
+            ("size", asked["size"], ours.size),
+        ):
+            if recorded != wanted:
                 raise InputError(
-                    f"profile: {config.profile} was recorded with {name} {asked[name]!r}, this is "
-                    f"{getattr(config.setup, name)!r}; give one that was recorded with the same"
+                    f"profile: {config.profile} was recorded with {name} {recorded!r}, this is {wanted!r}; "
+                    "give one that was recorded with the same"
                 )
         size = asked["hyper"]["batch_size"]
         return ProfiledClock({(structure, size): s for structure, s in seconds.items()})

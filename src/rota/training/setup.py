@@ -1,7 +1,8 @@
 """Which network learns what, and how: the settings that training and recording share."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -10,13 +11,19 @@ import torch
 from rota.core.change import Change
 from rota.core.errors import ConfigError
 from rota.training.clock import Clock, StoppedClock
+from rota.training.data.chance import check_seed
 from rota.training.device import device
 from rota.training.epoch import Length
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName
 from rota.training.models.registry import build, model
 from rota.training.task import Task
-from rota.training.tasks import task_of
+from rota.training.tasks import OWN_DATA, check_batch, task_of
 from rota.training.trainer import Trainer
+
+LIBRARIES = ("torch", "torchvision", "numpy")
+"""Those that what is trained depends on."""
+MOST = 1_000_000
+"""Trials, or jobs, that one seed is enough for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +49,18 @@ class Setup:
     """How many threads compute on the CPU; one per core if not said."""
 
     def __post_init__(self) -> None:
-        model(self.model)  # known?
+        check_batch(self.model, self.hyper.batch_size)
         if self.threads is not None and self.threads < 1:
             raise ConfigError(f"threads is {self.threads}; it must be at least 1")
 
+    @property
+    def learns_from(self) -> str:
+        """The name of its data, also if that was not said."""
+        return self.data or OWN_DATA.get(model(self.model).task, "digits")
+
     def task(self, seed: int) -> Task:
         """Where batches come from and what the loss is. A supervised task is made once and shared."""
+        check_seed(seed)
         made = _shared_task if model(self.model).task in ("classification", "language") else _task
         return made(self.model, self.data, self.device, seed, self.size, self.augment, self.validation)
 
@@ -72,16 +85,29 @@ class Setup:
         )
 
 
-def check_changes(setup: Setup, sequences: Iterable[Iterable[Change]]) -> None:
+def check_actions(actions: Sequence[str]) -> None:
+    """Whether these are changes that one may be chosen from at each decision."""
+    changes = [Change.parse(text) for text in actions]
+    if "nothing" not in actions or len(set(changes)) < len(changes):
+        raise ConfigError("actions must be different from each other, and one of them 'nothing'")
+
+
+def check_changes(setup: Setup, sequences: Iterable[Iterable[Change]], clock: Clock | None = None) -> None:
     """Make sure, before anything is begun, that a network can be changed in each of these ways.
 
-    A trainer seeds the global generators; they are as they were afterwards.
+    If a clock is given, it must know the pace of what the network becomes; it is left as it was. A trainer
+    seeds the global generators; they are as they were afterwards, too.
     """
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         for changes in sequences:
-            trainer = setup.trainer(StoppedClock(), seed=0)
+            trainer = setup.trainer(deepcopy(clock) or StoppedClock(), seed=0)
             for change in changes:
                 trainer.change(change)
+
+
+def own_seed(seed: int, number: int) -> int:
+    """Of the weights of one of many trials or jobs that share the seed of a run."""
+    return seed * MOST + number
 
 
 def cores() -> int:

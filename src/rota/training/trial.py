@@ -10,11 +10,8 @@ from rota.core.errors import InputError
 from rota.core.population.decisions import Hyper
 from rota.training.checkpoint import from_bytes, to_bytes
 from rota.training.clock import StoppedClock
-from rota.training.setup import Setup
+from rota.training.setup import Setup, own_seed
 from rota.training.trainer import OUT_OF_MEMORY, Trainer
-
-MOST = 1_000_000
-"""Trials that one seed is enough for."""
 
 
 class NetworkTrial:
@@ -54,12 +51,17 @@ class NetworkTrial:
             if epoch.ended == "failed":
                 return
 
+    @property
+    def steps(self) -> int:
+        """So many it has been trained for, over all parts."""
+        return self._trainer.progress.steps
+
     def evaluate(self) -> float:
         task = self._trainer.task
         return task.evaluate(self._trainer.network)[task.metric]
 
     def _fresh(self, trial: int) -> Trainer:
-        return self._setup.trainer(StoppedClock(), seed=self._seed, weights=self._seed * MOST + trial)
+        return self._setup.trainer(StoppedClock(), seed=self._seed, weights=own_seed(self._seed, trial))
 
     def _change(self, changes: tuple[str, ...]) -> None:
         """Do to the network what has not been done to it yet."""
