@@ -34,7 +34,7 @@ def carry_out(
     waiting = list(reversed(list(ready)))
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
         running: dict[Future[None], Piece] = {}
         try:
             while waiting or running:
@@ -62,7 +62,7 @@ def side_by_side(workers: int) -> Iterator[Callable[[Callable[[Piece], Made], It
         yield lambda work, pieces: [work(piece) for piece in pieces]
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
         try:
             yield lambda work, pieces: list(pool.map(work, pieces))
         except BrokenProcessPool:
@@ -71,8 +71,9 @@ def side_by_side(workers: int) -> Iterator[Callable[[Callable[[Piece], Made], It
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
+def be_a_worker() -> None:
+    """Leave Ctrl-C to the process that started this one, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 
 

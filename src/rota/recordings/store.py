@@ -13,7 +13,7 @@ CONTENTS = {"points.csv": "tree", "curves.csv": "curves", "profile.csv": "profil
 
 PARTIAL = "partial"
 """The folder, beside those of recordings, in which a recorder keeps the pieces of unfinished ones."""
-NO_PIECES = {"asked.json", "seconds-per-step.json"}
+NO_PIECES = {"asked.json", "seconds-per-step.json", "sittings.json"}
 """What else a recorder keeps there."""
 
 

@@ -1,15 +1,18 @@
 """Seconds of parts that are trained side by side."""
 
+import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
+import torch
 
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.core.workers import WorkerLost
 from rota.recordings.curve import read_curves
 from rota.replay.population.besides import Besides
 from rota.training.recorder import beside, curves
-from rota.training.recorder.beside import Beside, PartSeconds, mean
+from rota.training.recorder.beside import Beside, Part, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.curves import SITTINGS, CurvesRecorder, _groups
 from rota.training.recorder.progress import Progress
@@ -108,10 +111,24 @@ def test_each_copy_measures_as_often_as_it_should():
 
 
 def test_a_copy_that_dies_is_noticed():
-    broken = Beside(SETUP, (8,), 2, 0, 2)
-    object.__setattr__(broken, "sizes", (0,))  # there are no such batches: each copy ends with an error
+    broken = Beside(SETUP, (8,), 0, 0, 2)  # seconds per step of no steps: each copy ends with an error
     with pytest.raises(WorkerLost, match="a worker died"):
         broken.measure()
+
+
+def test_what_a_copy_cannot_train_is_an_error_that_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("ROTA_DATA", str(tmp_path))
+    with pytest.raises(InputError, match="cifar100: not here"):
+        Beside(replace(SETUP, data="cifar100"), (8,), 2, 0, 1).measure()
+
+
+def test_steps_that_fail_are_not_taken_for_fast_ones(tmp_path):
+    part = Part(Beside(SETUP, (8,), 2, 0, 1), 8, tmp_path / "checkpoint")
+    with torch.no_grad():
+        next(part._trial._trainer.network.parameters()).fill_(math.nan)
+    (tmp_path / "checkpoint").write_bytes(part._trial.save())
+    with pytest.raises(InputError, match="seconds per step cannot be measured"):
+        part.train()
 
 
 def test_fewer_than_none_are_refused():

@@ -1,10 +1,15 @@
 """Curves: every setting of the grid, interval by interval."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError, InputError
 from rota.recordings.curve import read_curves
+from rota.recordings.store import unfinished
+from rota.training.hyper import Hyperparameters
 from rota.training.recorder import curves as recorder_module
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.curves import CurvesRecorder
@@ -81,6 +86,34 @@ def test_stopped_it_goes_on(recorded, tmp_path, monkeypatch):
     np.testing.assert_array_equal(mine.table(), theirs.table())
 
 
+@pytest.mark.parametrize("beside", [0, 1])
+def test_what_cannot_be_trained_is_found_before_anything_is_begun(tmp_path, monkeypatch, beside):
+    """So that it can be corrected: nothing unfinished is there that would be of other settings."""
+    monkeypatch.setenv("ROTA_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(recorder_module, "SITTINGS", 1)
+    config = replace(CONFIG, grid={}, intervals=1, beside=beside)
+    with pytest.raises(InputError, match="cifar100: not here"):
+        record(tmp_path, replace(config, setup=replace(SETUP, data="cifar100")))
+    assert unfinished(tmp_path) == {}
+    assert not (tmp_path / "partial" / "curves-test").exists()
+
+
+def test_seconds_that_were_measured_are_not_a_piece(tmp_path):
+    with Progress(quiet=True) as progress:
+        CurvesRecorder(tmp_path, CONFIG, 1, "")._measure(progress)
+    assert list((tmp_path / "partial" / "curves-test").iterdir())
+    assert unfinished(tmp_path) == {}
+
+
+def test_a_model_without_images_has_data_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        recorder_module, "carry_out", lambda work, names, *_: (work(name) or name for name in names)
+    )
+    setup = Setup(model="dqn", threads=1, hyper=Hyperparameters(batch_size=8))
+    (folder,) = record(tmp_path, CurvesConfig(name="games", setup=setup, intervals=1, steps=1), workers=1)
+    assert read_curves(folder).data == "cartpole"
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -90,6 +123,8 @@ def test_stopped_it_goes_on(recorded, tmp_path, monkeypatch):
         ({"grid": {"lr": (0.1, 0.1)}}, "each of them once"),
         ({"grid": {"lr": (0.1, -0.1)}}, "lr is -0.1"),
         ({"grid": {"batch_size": (8.5,)}}, "whole numbers"),
+        ({"grid": {"batch_size": (math.inf,)}}, "whole numbers"),
+        ({"seed": -1}, "seed -1: give a whole number, 0 or more"),
         ({"intervals": 0}, "intervals is 0"),
         ({"name": "../x"}, "letters, digits"),
     ],

@@ -93,6 +93,8 @@ def test_a_member_takes_its_share_and_only_models_of_images_take_images():
         ({"warm": -1}, "warm is -1; it must be at least 0"),
         ({"threads": 0}, "threads is 0"),
         ({"limit_s": 0.0}, "limit_s is 0; it must be above 0"),
+        ({"limit_s": float("inf")}, "limit_s is inf; it must be above 0 and finite"),
+        ({"seed": -1}, "seed -1: give a whole number, 0 or more"),
         ({"optimizer": "sdg"}, "Did you mean 'sgd'"),
     ],
 )

@@ -330,6 +330,9 @@ def test_unfinished_pieces_of_other_settings_are_refused(tmp_path):
     ("values", "message"),
     [
         ({"budget_s": 0.0}, "budget_s is 0"),
+        ({"epoch_s": math.inf, "decisions": 1}, "epoch_s is inf; it must be above 0 and finite"),
+        ({"seed": -1}, "seed -1: give a whole number, 0 or more"),
+        ({"more_seeds": {"late": (-1,)}}, "seed -1: give a whole number, 0 or more"),
         ({"actions": ("deepen 1",)}, "one of them 'nothing'"),
         ({"actions": ("deepen 1", "deepen 1", "nothing")}, "different from each other"),
         ({"actions": ("deepen x", "nothing")}, "not a change"),

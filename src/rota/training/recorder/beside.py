@@ -7,7 +7,6 @@ is evaluated, its checkpoint is kept.
 
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,10 +16,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Any, NamedTuple
 
-from rota.core.workers import LOST, WorkerLost
+from rota.core.errors import InputError, RotaError
+from rota.core.workers import LOST, WorkerLost, be_a_worker
 from rota.training.hyper import Hyperparameters
 from rota.training.setup import Setup
 from rota.training.trial import NetworkTrial
@@ -92,46 +91,48 @@ def _answers(lines: list[Connection]) -> Iterator[dict[int, list[PartSeconds]]]:
         ready = set(wait(open_))
         for line in [line for line in open_ if line in ready]:
             try:
-                yield line.recv()
+                answer = line.recv()
             except (EOFError, OSError):
                 raise WorkerLost(LOST) from None
+            if isinstance(answer, RotaError):
+                raise answer
+            yield answer
             open_.remove(line)
 
 
 def _copy(asked: Beside, rank: int, ready: Any, measuring: Any, line: Connection) -> None:
-    """The life of a copy."""
+    """The life of a copy: it sends what it measured, or why it could not."""
     _be_like_a_slot(rank)
-    with TemporaryDirectory(prefix="rota-beside-") as folder:
-        parts = {size: Part(asked, size, Path(folder, f"{size}.checkpoint")) for size in asked.sizes}
+    try:
+        with TemporaryDirectory(prefix="rota-beside-") as folder:
+            line.send(_measured(asked, Path(folder), ready, measuring))
+    except RotaError as error:
+        line.send(error)
+
+
+def _measured(asked: Beside, folder: Path, ready: Any, measuring: Any) -> dict[int, list[PartSeconds]]:
+    parts = {size: Part(asked, size, folder / f"{size}.checkpoint") for size in asked.sizes}
+    for part in parts.values():
+        part.train()
+    ready.wait(PATIENCE_S)
+    found: dict[int, list[PartSeconds]] = {size: [] for size in asked.sizes}
+    for size in [size for _ in range(ROUNDS) for size in asked.sizes]:
+        found[size].append(parts[size].train())
+    with measuring.get_lock():
+        measuring.value -= 1
+    while measuring.value:  # the others are to have company as long as they measure
         for part in parts.values():
             part.train()
-        ready.wait(PATIENCE_S)
-        found: dict[int, list[PartSeconds]] = {size: [] for size in asked.sizes}
-        for size in [size for _ in range(ROUNDS) for size in asked.sizes]:
-            found[size].append(parts[size].train())
-        with measuring.get_lock():
-            measuring.value -= 1
-        while measuring.value:  # the others are to have company as long as they measure
-            for part in parts.values():
-                part.train()
-        line.send(found)
+    return found
 
 
 def _be_like_a_slot(rank: int) -> None:
     """On a core of its own, and in a session of its own: on a busy machine Linux is fair between sessions."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
+    be_a_worker()
     os.setsid()
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 class Part:
@@ -144,12 +145,15 @@ class Part:
         self._file.write_bytes(self._trial.save())
 
     def train(self) -> PartSeconds:
-        """From its checkpoint to the next."""
+        """From its checkpoint to the next; an error if it fails, since its steps are then not all made."""
         at_s = [time.perf_counter()]
         self._trial.load(self._file.read_bytes())
         at_s.append(time.perf_counter())
+        before = self._trial.steps
         self._trial.train(self._steps, {}, ())
         at_s.append(time.perf_counter())
+        if self._trial.steps < before + self._steps:
+            raise InputError("seconds per step cannot be measured: the loss is no longer a number")
         self._trial.evaluate()
         at_s.append(time.perf_counter())
         self._file.write_bytes(self._trial.save())

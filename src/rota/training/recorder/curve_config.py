@@ -4,7 +4,9 @@ from dataclasses import dataclass, field, fields
 from itertools import product
 
 from rota.core.errors import ConfigError, unknown
+from rota.training.data.chance import check_seed
 from rota.training.hyper import Hyperparameters
+from rota.training.recorder.partial import check_name
 from rota.training.setup import Setup
 
 HYPER = tuple(field.name for field in fields(Hyperparameters))
@@ -28,8 +30,8 @@ class CurvesConfig:
     there will be slots; then also what a report costs besides its steps. If 0: alone, in turns."""
 
     def __post_init__(self) -> None:
-        if not self.name.replace("-", "").replace("_", "").isalnum():
-            raise ConfigError(f"name {self.name!r}: give letters, digits, '-' and '_'")
+        check_name(self.name)
+        check_seed(self.seed)
         for name in ("intervals", "steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
@@ -40,7 +42,7 @@ class CurvesConfig:
                 raise ConfigError(f"grid: {unknown('hyper-parameter', name, HYPER)}")
             if not values or len(set(values)) < len(values):
                 raise ConfigError(f"grid: {name}: give one or more values, each of them once")
-        if any(size != int(size) for size in self.grid.get("batch_size", ())):
+        if any(not float(size).is_integer() for size in self.grid.get("batch_size", ())):
             raise ConfigError("grid: batch_size: give whole numbers")
         self.settings()  # in range?
 
@@ -49,8 +51,6 @@ class CurvesConfig:
         found = {}
         for values in product(*self.grid.values()):
             given = dict(zip(self.grid, values, strict=True))
-            if "batch_size" in given:
-                given["batch_size"] = int(given["batch_size"])
             name = ",".join(f"{key}={value:.12g}" for key, value in given.items()) or "only"
             found[name] = Hyperparameters(**{**_own(self.setup.hyper), **given})  # type: ignore[arg-type]
         return found

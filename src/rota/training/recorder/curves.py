@@ -20,9 +20,10 @@ from rota.training.epoch import Length
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder.beside import Beside, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
-from rota.training.recorder.pace import measure
+from rota.training.recorder.pace import measure, step
 from rota.training.recorder.partial import Partial, plain, recorded
 from rota.training.recorder.progress import Progress
+from rota.training.setup import LIBRARIES
 from rota.training.trainer import Trainer
 
 BESIDES = ("load_s", "evaluate_s", "save_s")
@@ -30,7 +31,6 @@ BESIDES = ("load_s", "evaluate_s", "save_s")
 SITTINGS = 5
 """In which parts are measured side by side, the first before any setting, the last after all of them: a
 machine that others share is faster in one minute than in the next."""
-LIBRARIES = ("torch", "torchvision", "numpy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class CurvesRecorder:
         asked = self._asked()
         with self.partial.alone():
             if not recorded(self.folder, asked):
+                self._check()
                 self.partial.claim(asked)
                 self._train(progress)
                 self._write(asked)
@@ -65,6 +66,11 @@ class CurvesRecorder:
         """What is not asked for is not named, as in recordings from before it could be."""
         asked: dict[str, Any] = plain(asdict(self.config))
         return asked if self.config.beside else {key: asked[key] for key in asked if key != "beside"}
+
+    def _check(self) -> None:
+        """The data must be there, and batches of each size possible, before anything is begun."""
+        for trainer in self._trainers():
+            step(trainer)
 
     def _train(self, progress: Progress) -> None:
         """What is still open; and seconds are measured."""
@@ -125,7 +131,7 @@ class CurvesRecorder:
             settings[name] = Setting.of(name, given, where, config.seed, intervals)
         curves = Curves(
             model=config.setup.model,
-            data=config.setup.data or "digits",
+            data=config.setup.learns_from,
             hyper=hyper,
             intervals=config.intervals,
             settings=settings,

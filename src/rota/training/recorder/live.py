@@ -1,7 +1,7 @@
 """A tree that is trained only as far as it is asked for.
 
-What was trained lies where a recorder keeps the pieces of a tree, so nothing is trained twice, and `rota
-record` with the same settings makes a whole recording of it.
+What was trained lies where a recorder keeps the pieces of a tree, so a piece that is there is not trained
+again, and `rota record` with the same settings makes a whole recording of it, which takes the pieces away.
 """
 
 import math
@@ -45,7 +45,7 @@ class LiveTree:
                 curves[made] = (Point(len(made), at_s, 0, math.nan, reached.get(made, math.nan)),)
         return Tree(
             model=config.setup.model,
-            data=config.setup.data or "digits",
+            data=config.setup.learns_from,
             scenario=self.scenario,
             seed=self.seed,
             budget_s=config.budget_s,

@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.atomic import alone_in, written
-from rota.core.errors import InputError
+from rota.core.errors import ConfigError, InputError
 from rota.recordings.folder import complete, read_about
 from rota.recordings.store import PARTIAL
+
+
+def check_name(name: str) -> None:
+    """Whether a recording may be called so: it is a folder's name."""
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise ConfigError(f"name {name!r}: give letters, digits, '-' and '_'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Partial:
 
     def claim(self, asked: dict[str, Any]) -> None:
         """Make sure that what is there was begun with the same settings."""
-        file, text = self.folder / "asked.json", json.dumps(asked, indent=1)
+        file, text = self.folder / "asked.json", json.dumps(asked, indent=1, allow_nan=False)
         if not file.exists():
             with written(file) as stream:
                 stream.write(text.encode())

@@ -1,11 +1,14 @@
 """What a `[[profiles]]` table in `config/record` may say."""
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.core.errors import ConfigError, unknown
+from rota.training.data.chance import check_seed
 from rota.training.hyper import Hyperparameters, OptimizerName
 from rota.training.models.registry import MODELS, model
+from rota.training.recorder.partial import check_name
 from rota.training.setup import Setup
 
 ALL = "all"
@@ -58,13 +61,13 @@ class ProfilesConfig:
     """How many threads each member of a gang computes with on the CPU."""
 
     def __post_init__(self) -> None:
-        if not self.name.replace("-", "").replace("_", "").isalnum():
-            raise ConfigError(f"name {self.name!r}: give letters, digits, '-' and '_'")
+        check_name(self.name)
+        check_seed(self.seed)
         for name, least in (("iterations", 1), ("warm", 0), ("threads", 1)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        if not self.limit_s > 0:
-            raise ConfigError(f"limit_s is {self.limit_s:g}; it must be above 0")
+        if not 0 < self.limit_s < math.inf:
+            raise ConfigError(f"limit_s is {self.limit_s:g}; it must be above 0 and finite")
         self._check_models()
         _check_counts("gangs", self.gangs)
         for name, sizes in {"batch_sizes": self.batch_sizes, **self.batch_sizes_of}.items():

@@ -16,14 +16,16 @@ from rota.core.errors import InputError
 from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.recordings.provenance import provenance
 from rota.training.device import description, device
+from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import model
 from rota.training.recorder.gang import FAILURES, CellFailed, Gang, place, reason
 from rota.training.recorder.partial import Partial, plain, recorded
 from rota.training.recorder.profile_config import Cell, ProfilesConfig
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.stages import Iterations, Stages
+from rota.training.setup import LIBRARIES
 
-LIBRARIES = ("torch", "torchvision", "numpy", "gymnasium")
+WITH_GAMES = (*LIBRARIES, "gymnasium")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,10 @@ class ProfilesRecorder:
 
     def _check_data(self) -> None:
         """What the models learn from must be there, before anything is begun."""
-        one_of_each = {model(cell.model).task: cell for cell in self.config.cells()}
-        for cell in one_of_each.values():
-            self.config.setup(cell).task(self.config.seed)
+        one_of_each = {model(name).task: name for name in self.config.names}
+        for name in one_of_each.values():
+            usual = Cell(name, Hyperparameters().batch_size, 1)  # a batch that cannot be made fails by itself
+            self.config.setup(usual).task(self.config.seed)
 
     def _measure(self, progress: Progress) -> None:
         config = self.config
@@ -84,7 +87,7 @@ class ProfilesRecorder:
             )
         where = description(device(config.device), config.threads)
         rows = [row(cell, where, each["stages"]) for cell, each in found.items() if "stages" in each]
-        origin = provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES)
+        origin = provenance(device=where, seed=config.seed, command=self.command, libraries=WITH_GAMES)
         write_profiles(self.folder, Profiles(tuple(rows), origin, {"asked": asked, "failed": failed}))
 
 

@@ -1,10 +1,12 @@
 """What a `[[trees]]` table in `config/record` may say."""
 
+import math
 from dataclasses import dataclass, field
 
 from rota.core.change import Change
 from rota.core.errors import ConfigError, unknown
-from rota.training.setup import Setup
+from rota.training.data.chance import check_seed
+from rota.training.setup import Setup, check_actions
 
 STARTS = {"early": 0.175, "early-middle": 0.35, "middle": 0.5, "middle-late": 0.675, "late": 0.85}
 """When there is room to grow, as a share of the budget: 70, 140, 200, 270 and 340 s of 400 s."""
@@ -30,17 +32,17 @@ class TreesConfig:
     """After the last decision, evaluate once in so many epochs and at the end."""
 
     def __post_init__(self) -> None:
-        changes = [Change.parse(text) for text in self.actions]
-        if "nothing" not in self.actions or len(set(changes)) < len(changes):
-            raise ConfigError("actions must be different from each other, and one of them 'nothing'")
+        check_actions(self.actions)
         for name in ("budget_s", "epoch_s", "decisions", "evaluate_every"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0 and finite")
         for name, share in self.scenarios.items():
             self._check_scenario(name, share)
         for name in self.more_seeds:
             if name not in self.scenarios:
                 raise ConfigError(f"more_seeds: {unknown('scenario', name, self.scenarios)}")
+        for _, seed in self.asked():
+            check_seed(seed)
 
     def _check_scenario(self, name: str, share: float) -> None:
         if not name.replace("-", "").isalnum():

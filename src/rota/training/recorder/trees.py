@@ -19,9 +19,7 @@ from rota.training.recorder.pace import paces as measured
 from rota.training.recorder.partial import Partial, plain, refuse_other
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.tree_config import TreesConfig
-from rota.training.setup import check_changes
-
-LIBRARIES = ("torch", "torchvision", "numpy")
+from rota.training.setup import LIBRARIES, check_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ class TreesRecorder:
         where = description(device(config.setup.device), config.setup.threads)
         tree = Tree(
             model=config.setup.model,
-            data=config.setup.data or "digits",
+            data=config.setup.learns_from,
             scenario=scenario,
             seed=seed,
             budget_s=config.budget_s,
