@@ -219,6 +219,18 @@ def test_everything_fits_light_and_dark_wide_and_narrow(open_page, whole_page, w
     assert paper == ("rgb(23, 24, 27)" if dark else "rgb(255, 255, 255)")
 
 
+def test_on_an_ordinary_screen_all_columns_of_the_comparison_are_in_sight(open_page, tmp_path, make_run):
+    for name in ("fifo", "muri-l-worst-order"):
+        make_run(name, wall_s=1000.0)
+    out = tmp_path / "wide.html"
+    assert main(["report", str(tmp_path / "jobs"), "--out", str(out)]) == 0
+    page = open_page(out, width=1300)
+    assert (
+        page.script("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.table-block .scroll'))")
+        == 0
+    )
+
+
 def test_the_switch_turns_light_into_dark_and_bars_with_it(open_page, jobs_page):
     page = open_page(jobs_page)
     over(page, 0.5, 0.5)
