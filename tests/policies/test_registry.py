@@ -3,12 +3,9 @@
 import os
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 
-from rota.config.bind import bind
-from rota.config.describe import describe
 from rota.core.errors import ConfigError
 from rota.core.loop import Needs
 from rota.policies.cluster.registry import ALIASES, SCHEDULERS, canonical, scheduler_class
@@ -53,35 +50,11 @@ def test_a_name_like_no_other_gets_the_list_only():
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 class TestEveryScheduler:
-    def test_is_a_frozen_dataclass_whose_options_all_have_defaults(self, name):
-        kind = scheduler_class(name)
-        assert is_dataclass(kind)
-        policy = kind()
-        assert policy == kind()
-        assert hash(policy) == hash(kind())
-        for option in fields(kind):
-            with pytest.raises(FrozenInstanceError):
-                setattr(policy, option.name, None)
-
-    def test_says_what_it_is_and_what_its_options_mean(self, name):
-        kind = scheduler_class(name)
-        assert kind.__doc__
-        assert not kind.__doc__.startswith(f"{kind.__name__}("), "that is the docstring of any dataclass"
-        assert [setting.key for setting in describe(kind) if not setting.meaning] == []
-
-    def test_can_be_made_from_a_table_of_its_defaults(self, name):
-        kind = scheduler_class(name)
-        defaults = {option.name: getattr(kind(), option.name) for option in fields(kind)}
-        assert bind(kind, {key: value for key, value in defaults.items() if value is not None}) == kind()
-
     def test_states_its_needs_and_can_plan(self, name):
         policy = scheduler_class(name)()
         assert isinstance(policy.needs, Needs)
         assert policy.needs == policy.needs
         assert callable(policy.plan)
-
-    def test_is_not_another_one(self, name):
-        assert [other for other in SCHEDULERS if scheduler_class(other) is scheduler_class(name)] == [name]
 
 
 # Whatever is imported from here is there to be imported, so that it would be seen.

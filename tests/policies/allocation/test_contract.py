@@ -3,13 +3,10 @@
 import os
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import numpy as np
 import pytest
 
-from rota.config.bind import bind
-from rota.config.describe import describe
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
 from rota.core.loop import drive
@@ -108,26 +105,6 @@ def check_that_all_is_done(rising, allocation):
 
 @pytest.mark.parametrize("name", ALLOCATIONS)
 class TestEveryAllocation:
-    def test_is_a_frozen_dataclass_whose_options_all_have_defaults(self, name):
-        kind = allocation_class(name)
-        assert is_dataclass(kind)
-        assert kind() == kind()
-        assert hash(kind()) == hash(kind())
-        for option in fields(kind):
-            with pytest.raises(FrozenInstanceError):
-                setattr(kind(), option.name, None)
-
-    def test_says_what_it_is_and_what_its_options_mean(self, name):
-        kind = allocation_class(name)
-        assert kind.__doc__
-        assert not kind.__doc__.startswith(f"{kind.__name__}("), "that is the docstring of any dataclass"
-        assert [setting.key for setting in describe(kind) if not setting.meaning] == []
-
-    def test_can_be_made_from_a_table_of_its_defaults(self, name):
-        kind = allocation_class(name)
-        defaults = {option.name: getattr(kind(), option.name) for option in fields(kind)}
-        assert bind(kind, {key: value for key, value in defaults.items() if value is not None}) == kind()
-
     def test_is_done_with_every_population_and_lets_nobody_wait_for_nothing(self, name, rising):
         check_that_all_is_done(rising, allocation_class(name)())
 

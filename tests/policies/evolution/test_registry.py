@@ -2,7 +2,6 @@
 
 import tomllib
 from collections import Counter
-from dataclasses import FrozenInstanceError, asdict, fields, is_dataclass
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.config.bind import bind
-from rota.config.describe import describe
 from rota.core.errors import ConfigError
 from rota.core.population.decisions import Clone, Continue, Stop
 from rota.core.population.events import Cloned, Finished, Reported, Stopped
@@ -108,32 +106,6 @@ class TestEveryEvolution:
         evolution = bind(evolution_class(name), tomllib.loads(text))
         rehearse(scene, slope(), Policy(Fifo(), evolution))
         assert (np.random.get_state()[1] == before).all()
-
-
-@pytest.mark.parametrize("name", EVOLUTIONS)
-class TestEveryEntry:
-    def test_is_a_frozen_dataclass_whose_options_all_have_defaults(self, name):
-        kind = evolution_class(name)
-        assert is_dataclass(kind)
-        assert kind() == kind()
-        assert hash(kind()) == hash(kind())
-        for option in fields(kind):
-            with pytest.raises(FrozenInstanceError):
-                setattr(kind(), option.name, None)
-
-    def test_says_what_it_is_and_what_its_options_mean(self, name):
-        kind = evolution_class(name)
-        assert kind.__doc__
-        assert not kind.__doc__.startswith(f"{kind.__name__}("), "that is the docstring of any dataclass"
-        assert [setting.key for setting in describe(kind) if not setting.meaning] == []
-
-    def test_can_be_made_from_a_table_of_its_defaults(self, name):
-        kind = evolution_class(name)
-        defaults = {key: value for key, value in asdict(kind()).items() if value is not None}
-        assert bind(kind, defaults) == kind()
-
-    def test_is_not_another_one(self, name):
-        assert [other for other in EVOLUTIONS if evolution_class(other) is evolution_class(name)] == [name]
 
 
 def test_clones_happen_where_they_should(slope, drawn):
