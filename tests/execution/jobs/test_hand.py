@@ -6,7 +6,7 @@ import pytest
 
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.jobs.hand import KEPT, Hand
-from rota.execution.jobs.idle import IdleSite
+from rota.execution.jobs.idle import IdleJob, IdleSite
 from rota.execution.jobs.ledger import JobLedger
 from rota.execution.jobs.slices import Share, Slice, parse_slice, sliced
 from rota.execution.journal import NotWritten
@@ -97,6 +97,52 @@ def test_a_torn_checkpoint_is_made_again_from_the_one_before(hand, ledger, site,
     file.write_bytes(file.read_bytes()[:-3])
     (part,) = Hand(site, store).carry_out(Slice((share(ledger, 0, 5),))).parts
     assert (part.metric, part.why) == (25.0, "")
+
+
+class Telling(IdleJob):
+    """Notes what it is told, and keeps all of it in its checkpoint."""
+
+    def __init__(self):
+        super().__init__({})
+        self.told, self.new = [], []
+
+    def load(self, content):
+        super().load(content)
+        self.told = json.loads(content)["told"]
+
+    def save(self):
+        return json.dumps({"done": self.done, "told": self.told}).encode()
+
+    def tell(self, room, at_s):
+        self.told.append([room, at_s])
+        self.new.append({"told": [room, at_s]})
+
+    def notes(self):
+        notes, self.new = self.new, []
+        return notes
+
+
+class Tellings(IdleSite):
+    def open(self, job, kind, rank, size, meeting):
+        return Telling()
+
+
+def test_what_is_made_again_is_told_what_it_was_told_then_and_does_not_note_it_again(ledger, store):
+    def carry_out(hand, room, at_s):
+        order = share(ledger, 0, room=room, at_s=at_s, earlier=ledger.jobs[0].told)
+        (part,) = hand.carry_out(parse_slice(Slice((order,)).line())).parts
+        ledger.did(0, 10, (room, at_s))
+        return part
+
+    hand = Hand(Tellings({}), store)
+    carry_out(hand, 0, 1.0)
+    carry_out(hand, 3, 2.0)
+    file = store.file(0, 2)
+    file.write_bytes(file.read_bytes()[:-3])
+    part = carry_out(Hand(Tellings({}), store), 1, 9.0)
+    assert (part.metric, part.notes) == (30.0, ({"told": [1, 9.0]},))
+    told = json.loads(store.read(ledger.jobs[0].newest).content)["told"]
+    assert told == [[0, 1.0], [3, 2.0], [1, 9.0]]
 
 
 def test_only_the_first_of_a_gang_writes(hand, ledger, store):

@@ -243,3 +243,20 @@ def test_a_gang_that_was_paused_meets_anew_and_one_alone_goes_on_as_if_it_had_no
     assert len(set(of_first)) == gang
     assert of_first == sorted(of_first, key=of_first.index)  # it never comes back to the one before
     assert ("" in of_first) == (gang == 1)
+
+
+def test_an_order_says_what_was_told_when_what_it_goes_on_from_was_made_also_after_a_stop(
+    conduct, few, slices
+):
+    class Noting(Scripted):
+        def send(self, slot, order):
+            super().send(slot, order)
+            noted.extend((share.room, share.at_s, share.earlier) for share in order.shares if slot == 0)
+
+    noted = []
+    asked = few((("job", 1, 20, 0.3),), kinds=KINDS, resident=("resident", 1.5))
+    stopped = conduct(asked, Noting(), asked_to_stop=lambda: len(slices()) >= 6)
+    assert not stopped.complete
+    assert conduct(asked, Noting()).complete
+    assert {room for room, _, _ in noted} == {0, 1}
+    assert [earlier for _, _, earlier in noted] == [(0, 0.0), *((room, at_s) for room, at_s, _ in noted[:-1])]

@@ -59,7 +59,8 @@ class Flight:
     def land(self, at_s: float) -> Landed:
         """What came of it, once nobody is awaited any more."""
         parts = tuple(self._part(number, share) for number, share in enumerate(self.shares))
-        return Landed(self.began_s, at_s, self.slots, parts, self.blameless, self.fresh)
+        room = self.shares[0].room
+        return Landed(self.began_s, at_s, self.slots, parts, self.blameless, self.fresh, room)
 
     def no_room(self) -> str:
         """What to do about a full disk, if that is what somebody met with."""

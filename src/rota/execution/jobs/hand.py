@@ -97,14 +97,14 @@ class Hand:
             work = self._site.open(order.make.trial, share.kind, share.rank, share.size, share.meeting)
             held = Held(work, "", place)
             if order.source is not None:
-                self._load(held.work, order, share)
+                self._load(held.work, order, share.earlier)
         held.holds = ""
         self._held[order.make.trial] = held
         while len(self._held) > KEPT:
             self._held.popitem(last=False)
         return held
 
-    def _load(self, work: Working, order: Order, share: Share) -> None:
+    def _load(self, work: Working, order: Order, earlier: tuple[int, float]) -> None:
         assert order.source is not None
         try:
             work.load(self._store.read(order.source).content)
@@ -113,10 +113,11 @@ class Hand:
             log.warning("%s; made again from the one before it", damage)
         if order.before is not None:
             work.load(self._store.read(order.before).content)
-        work.tell(share.room, share.at_s)
+        work.tell(*earlier)
         (outcome,) = interleave([(work, order.source.steps)])
         if isinstance(outcome, str):
             raise RuntimeError(f"could not be made again: {outcome}")
+        work.notes()  # which were kept the first time
 
     def _finish(self, begun: Begun, held: Held, outcome: Seconds | str) -> Took:
         if isinstance(outcome, str):

@@ -19,6 +19,8 @@ class Standing:
     """What it goes on from."""
     before: Made | None = None
     """What that was made from."""
+    told: tuple[int, float] = (0, 0.0)
+    """Room and time of the slice that made the newest."""
     failures: int = 0
     given_up: bool = False
 
@@ -53,13 +55,14 @@ class JobLedger:
         stands = self.jobs[job]
         return Order(self._make(job, iterations), stands.newest, stands.before, over)
 
-    def did(self, job: int, iterations: int) -> None:
-        """A slice was done."""
+    def did(self, job: int, iterations: int, told: tuple[int, float] = (0, 0.0)) -> None:
+        """A slice was done, with this room and at this time."""
         stands = self.jobs[job]
         make = self._make(job, iterations)
         freed = stands.before
         stands.before, stands.newest = stands.newest, make
         stands.left -= iterations
+        stands.told = told
         if freed is not None:
             self.unused.append((freed.trial, freed.version))
 

@@ -257,19 +257,21 @@ class JobMachines:
         measured_s = self._paces.get(self._alike(jobs, slots), pace_s)
         count = max(1, round(self._venture.slice_s / measured_s))
         fresh = any(self._last.get(job, ((), ""))[0] != slots for job in jobs)
-        first = tuple(self._share(job, slots, count, room) for job in jobs)
-        now_s, steps = self.clock.now_s(), max(share.order.make.steps for share in first)
+        now_s = self.clock.now_s()
+        first = tuple(self._share(job, slots, count, room, now_s) for job in jobs)
+        steps = max(share.order.make.steps for share in first)
         flight = Flight(first, slots, now_s, now_s + steps * measured_s, fresh)
         for rank, slot in enumerate(slots):
             self._flights[slot] = flight
             self._workers.send(slot, Slice(tuple(share._replace(rank=rank) for share in first)))
 
-    def _share(self, job: int, slots: tuple[int, ...], most: int, room: int) -> Share:
+    def _share(self, job: int, slots: tuple[int, ...], most: int, room: int, now_s: float) -> Share:
         """Of the first slot."""
+        stands = self._ledger.jobs[job]
         over = self._ledger.unused.pop() if self._ledger.unused else None
-        order = self._ledger.order(job, min(most, self._ledger.jobs[job].left), over)
+        order = self._ledger.order(job, min(most, stands.left), over)
         meeting = self._meeting(job, slots)
-        return Share(order, self._kinds[job], 0, len(slots), meeting, room, self.clock.now_s())
+        return Share(order, self._kinds[job], 0, len(slots), meeting, room, now_s, stands.told)
 
     def _meeting(self, job: int, slots: tuple[int, ...]) -> str:
         """The same for as long as a job is on the same slots, with the same workers, and not paused."""
@@ -330,7 +332,7 @@ def note(ledger: JobLedger, landed: Landed) -> None:
     """What a slice did to its jobs."""
     for part in landed.parts:
         if part.iterations:
-            ledger.did(part.job, part.iterations)
+            ledger.did(part.job, part.iterations, (landed.room, landed.began_s))
         elif not landed.blameless:
             ledger.failed(part.job)
 

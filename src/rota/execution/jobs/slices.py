@@ -30,6 +30,8 @@ class Share(NamedTuple):
     """Of the slots, those that were idle and are lent for now."""
     at_s: float = 0.0
     """The time of the run."""
+    earlier: tuple[int, float] = (0, 0.0)
+    """Room and time of the slice that made what it goes on from: if that is damaged, it is made again so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,12 @@ class Slice:
 
 def parse_slice(line: bytes) -> Slice:
     found = json.loads(line)[SHARES]
-    return Slice(tuple(Share(**{**each, "order": order_of(each["order"])}) for each in found))
+    return Slice(tuple(_share(each) for each in found))
+
+
+def _share(found: dict[str, Any]) -> Share:
+    room, at_s = found["earlier"]
+    return Share(**{**found, "order": order_of(found["order"]), "earlier": (room, at_s)})
 
 
 class Seconds(NamedTuple):

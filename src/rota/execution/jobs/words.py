@@ -102,6 +102,8 @@ class Landed(NamedTuple):
     """A node was lost, or a worker at several jobs has died: whatever failed is nobody's fault."""
     fresh: bool = False
     """Somebody in it had just started or moved, or was paused and met anew."""
+    room: int = 0
+    """Of the slots, those that were lent to a resident."""
 
 
 def slice_body(landed: Landed) -> dict[str, Any]:
