@@ -12,7 +12,7 @@ import torch
 
 from rota.core.errors import ConfigError
 from rota.execution.jobs.site import Site
-from rota.training.job import MB, Kind, networks
+from rota.training.job import MB, Kind, Networks, bound, networks
 from rota.training.recorder.stages import digest
 
 KINDS = {
@@ -111,6 +111,31 @@ def test_members_of_a_gang_may_be_on_several_machines(monkeypatch):
 def test_a_batch_that_cannot_be_shared_is_refused():
     with pytest.raises(ConfigError, match=r"kinds\.vision: a batch of 64 cannot be shared equally by 3"):
         Kind().member("vision", 3)
+
+
+def test_so_is_one_that_leaves_a_member_of_a2c_too_little():
+    kind = bound({"a2c": {"setup": {"model": "a2c", "hyper": {"batch_size": 16}}}})["a2c"]
+    assert kind.member("a2c", 2).hyper.batch_size == 8
+    with pytest.raises(ConfigError, match=r"kinds\.a2c: shared by 4: batch_size is 4; .* a multiple of 8"):
+        kind.member("a2c", 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"changes": ["nothing", "deepen 9"]}, "deepen 9"),
+        ({"agent": "somebody", "actions": ["deepen 9", "nothing"]}, "deepen 9"),
+        ({"agent": "somebody"}, "must add up to 1"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused_before_anything_is_trained(settings, said):
+    class Unsure:
+        def probabilities(self, sight):
+            return [0.1] * len(sight.actions)
+
+    kinds = bound({"grows": {**KINDS["vision"], "adaptive": settings}})
+    with pytest.raises(ConfigError, match=rf"kinds\.grows\.adaptive: .*{said}"):
+        Networks(kinds, 0, lambda folder: Unsure())
 
 
 def test_a_kind_that_nobody_described_is_refused(site):
