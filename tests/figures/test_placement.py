@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,18 @@ def test_a_comparison_is_drawn_in_two_rows_with_bars_from_the_bound_on():
     names = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
     assert names == ["finish is ahead", "learned is ahead"]
     assert_png(figure)
+
+
+def test_the_time_to_a_target_is_called_that(tmp_path):
+    target = replace(FOUND, goal="target")
+    assert placement_comparison_figure(target, ()).axes[0].get_xlabel() == "time to target ÷ lower bound"
+    assert placement_comparison_figure(FOUND, ()).axes[0].get_xlabel() == "makespan ÷ lower bound"
+    write_agent(tmp_path / "place", found=target)
+    facts = json.loads((tmp_path / "place" / "agent.json").read_text())
+    config = {"config": {"cases": {"goal": "target"}}}
+    (tmp_path / "place" / "agent.json").write_text(json.dumps(facts | config))
+    figure = placement_learning_figure(read_placement_learned(tmp_path / "place"), "rota plot")
+    assert figure.axes[0].get_ylabel() == "time to target ÷ lower bound"
 
 
 def test_without_any_case_there_is_nothing_to_draw():

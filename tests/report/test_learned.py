@@ -1,5 +1,7 @@
 """What agents learned and decide, as the page shows it."""
 
+from dataclasses import replace
+
 import pytest
 
 from rota.figures.learned import read_learned
@@ -70,6 +72,14 @@ def test_probabilities_are_a_map_per_scenario(evaluated):
     assert early["probabilities"] == [[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]]
     assert (early["chosen"], early["rank"], early["of"]) == ([2, 0], 1, 9)
     assert late["label"] == "late, unseen"
+
+
+def test_the_time_to_a_target_is_called_that(placement_agent):
+    found, command = read_comparison(placement_agent)
+    (table,) = placement_comparison_section(0, replace(found, goal="target"), command, placement_agent).blocks
+    assert table["title"] == "Time to target ÷ lower bound"
+    learned = read_placement_learned(placement_agent)._replace(goal="target")
+    assert placement_section(0, learned).blocks[0]["y"]["label"] == "time to target ÷ lower bound"
 
 
 def test_the_agent_is_beside_the_rules_at_each_dispatch_cost(placement_agent):

@@ -14,6 +14,7 @@ from rota.core.table import Floats
 from rota.figures.colours import ALLOCATIONS, FAINT, HATCHES, INK, allocation_colour
 from rota.figures.learned import percent
 from rota.figures.page import new_page, plain
+from rota.learning.placement.goal import time_to
 from rota.learning.placement.outcome import AGENT, BEHIND, Comparison, Tried
 from rota.learning.placement.report import SHUFFLED
 
@@ -122,6 +123,8 @@ def placement_comparison_figure(found: Comparison, foot: Sequence[str]) -> Figur
         upper = figure.add_subplot(grid[0, column], sharey=upper)
         lower = figure.add_subplot(grid[1, column], sharey=lower)
         _draw_taken(upper, panel, furthest, first=column == 0)
+        upper.set_xlabel(f"{time_to(found.goal)} ÷ lower bound")
+        upper.xaxis.label.set(size=8.5)
         _draw_duels(lower, panel, first=column == 0)
     _legend(figure.add_subplot(grid[2, :]), drawn)
     return figure
@@ -178,9 +181,7 @@ def _draw_taken(axes: Axes, panel: Panel, furthest: float, *, first: bool) -> No
     axes.set_yticks(range(len(panel.taken)), [each.name for each in panel.taken])
     axes.set_ylim(len(panel.taken) - 0.45, -0.55)
     axes.set_title(panel.title, size=9.5, color=INK, loc="left")
-    axes.set_xlabel("makespan ÷ lower bound")
     plain(axes, grid="x")
-    axes.xaxis.label.set(size=8.5)
     axes.tick_params(axis="y", length=0, labelleft=first)
 
 

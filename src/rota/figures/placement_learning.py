@@ -16,6 +16,7 @@ from rota.figures.durations import said
 from rota.figures.learned import FACTS, rolling
 from rota.figures.learned_objective import WINDOW, Line, limits
 from rota.figures.page import footer, new_page, plain
+from rota.learning.placement.goal import Goal, time_to
 from rota.learning.placement.history import HISTORY, Row, read_history
 from rota.learning.placement.outcome import AGENT
 
@@ -30,6 +31,7 @@ class PlacementLearned(NamedTuple):
     command: str
     """That learned it."""
     rows: list[Row]
+    goal: Goal = "makespan"
 
 
 class Learning(NamedTuple):
@@ -48,10 +50,11 @@ def read_placement_learned(folder: Path) -> PlacementLearned | None:
     try:
         facts = json.loads((folder / FACTS).read_text("utf-8"))
         command = str(facts["provenance"]["command"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        goal = facts.get("config", {}).get("cases", {}).get("goal", "makespan")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{folder / FACTS}: cannot be read ({error!r}); {AGAIN}") from None
     rows = read_history(folder)
-    return PlacementLearned(folder, command, rows) if rows else None
+    return PlacementLearned(folder, command, rows, goal) if rows else None
 
 
 def learning(rows: Sequence[Row]) -> Learning:
@@ -79,7 +82,7 @@ def placement_learning_figure(agent: PlacementLearned, drawn_by: str) -> Figure:
     _draw(lower, drawn.entropy)
     upper.set_ylim(bottom=min(1.0, float(drawn.ratio.values.min())))
     lower.set_ylim(bottom=0.0)
-    upper.set_ylabel("makespan ÷ lower bound")
+    upper.set_ylabel(f"{time_to(agent.goal)} ÷ lower bound")
     lower.set_ylabel("entropy (nats)")
     mean = f"; strong lines: rolling mean over {drawn.window} updates" if drawn.window > 1 else ""
     _say(upper, f"while it learns, on populations drawn anew for each update{mean}")

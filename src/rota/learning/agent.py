@@ -57,7 +57,10 @@ class Agent:
 
     @property
     def fixed(self) -> Mapping[str, Sequence[int]]:
-        """Kind of tree → the one sequence that is best on average where it has learned."""
+        """Kind of tree → the one sequence that is best on average where it has learned.
+
+        What it started from had learned elsewhere, which does not count.
+        """
         found: Mapping[str, Sequence[int]] = self.about.get("fixed", {})
         return found
 
@@ -113,7 +116,7 @@ def weights_sha256(folder: Path) -> str:
 
 
 def is_agent(folder: Path) -> bool:
-    """Whether a complete agent is there."""
+    """Whether the file of an agent is there, of whatever kind; it is written last."""
     return (folder / FACTS).is_file()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 from rota.core.table import Floats
 from rota.figures.learned_probabilities import Strip, strips
 from rota.learning.outcome import Evaluation, Row
+from rota.learning.placement.goal import time_to
 from rota.learning.placement.outcome import AGENT, Comparison
 from rota.learning.placement.report import SHUFFLED, against_best
 from rota.recordings.models import models
@@ -125,10 +126,10 @@ def placement_comparison_section(at: int, found: Comparison, command: str, folde
 
 def placements(found: Comparison) -> Block:
     """A line per allocation, a column per dispatch cost."""
-    costs = found.dispatches
+    costs, measured = found.dispatches, time_to(found.goal).capitalize()
     heads = [
         Head("allocation"),
-        Head("all", "Makespan by lower bound: the mean over all cases", "least"),
+        Head("all", f"{measured} by lower bound: the mean over all cases", "least"),
         *(
             Head(f"dispatch {cost:g}", f"Where handing a list over costs {cost:g} intervals", "least")
             for cost in costs
@@ -146,7 +147,7 @@ def placements(found: Comparison) -> Block:
     shuffled = [found.shuffled, *(found.at(cost).shuffled for cost in costs)]
     rows.append(_placement(SHUFFLED, shuffled, found.shuffling_costs))
     colours = [looks.allocation(name) for name in found.names] + [["#999999", "#999999"]]
-    return table("Makespan ÷ lower bound", heads, rows, colours)
+    return table(f"{measured} ÷ lower bound", heads, rows, colours)
 
 
 def _placement(name: str, ratios: Sequence[Floats], more: float | None) -> list[Cell]:

@@ -10,6 +10,7 @@ from rota.figures.durations import said
 from rota.figures.learned import Learned
 from rota.figures.learned_objective import Panel, panels
 from rota.figures.placement_learning import PlacementLearned
+from rota.learning.placement.goal import time_to
 from rota.learning.placement.outcome import AGENT
 from rota.report import looks
 from rota.report.blocks import Axis, Block, Glance, Line, Section, chart
@@ -94,7 +95,7 @@ def placement_section(at: int, agent: PlacementLearned) -> Section:
             chart(
                 "How long populations take while it learns",
                 Axis("updates"),
-                Axis("makespan ÷ lower bound"),
+                Axis(f"{time_to(agent.goal)} ÷ lower bound"),
                 line_of(AGENT, colour, drawn.ratio),
                 note="Populations are drawn anew for each update, and differ; 1 is perfect.",
             ),

@@ -1,6 +1,7 @@
 """The placement of trials as a Gymnasium environment."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -235,9 +236,23 @@ def test_bad_arguments_are_errors(options, message):
     assert message in str(error.value)
 
 
-def test_bad_ranges_are_errors():
-    with pytest.raises(ConfigError, match=r"slots is \[3, 2\]; give the least and the most"):
-        Place(slots=(3, 2))
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slots": (3, 2)}, r"slots is \[3, 2\]; give the least and the most"),
+        ({"slots": 8}, "slots is 8; give the least and the most"),
+        ({"trials": (3, 4, 5)}, r"trials is \[3, 4, 5\]; give the least and the most"),
+        ({"intervals": (1, 2.5)}, r"intervals is \[1, 2.5\]; give the least and the most"),
+        ({"goal": "Target"}, "unknown goal 'Target'. Did you mean 'target'?"),
+        ({"dispatch": math.inf}, "dispatch is inf; give a number of 0 or more"),
+        ({"dispatch": "much"}, "dispatch is 'much'; give a number of 0 or more"),
+        ({"spread": math.nan}, "spread is nan; give a number of 1 or more"),
+        ({"noise": 20}, "noise is 20; give a number of 0 or more, below 10"),
+    ],
+)
+def test_bad_ranges_are_errors(options, message):
+    with pytest.raises(ConfigError, match=message):
+        Place(**options)
 
 
 def test_an_option_of_reset_is_an_error():

@@ -1,6 +1,7 @@
 """How good a placement agent is: figures by hand, the table, the file."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,26 @@ def test_the_table_has_a_line_for_each_and_says_how_often_the_agent_is_behind():
         "makespan", "÷", "bound", "0", "0.5", "all", "worst", "takes", "longer",
     ]  # fmt: skip
     assert "+20.0% at worst; more than 2% longer in 1" in text
+
+
+def test_what_is_measured_is_called_by_its_name():
+    target = replace(FOUND, goal="target")
+    assert table(target).startswith("time to target ÷ bound ")
+    assert target.at(0.5).goal == "target"
+
+
+def test_a_file_that_does_not_say_its_goal_is_about_makespans(tmp_path):
+    for goal in ("makespan", "target"):
+        write_comparison(tmp_path, replace(FOUND, goal=goal), "rota evaluate")
+        assert read_comparison(tmp_path)[0].goal == goal
+    path = tmp_path / "evaluation.json"
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps(found | {"goal": "fast"}))
+    with pytest.raises(InputError, match="evaluate again"):
+        read_comparison(tmp_path)
+    del found["goal"]
+    path.write_text(json.dumps(found))
+    assert read_comparison(tmp_path)[0].goal == "makespan"
 
 
 def test_what_was_written_is_read(tmp_path):

@@ -18,6 +18,7 @@ from rota.policies.allocation.agent import write_agent
 from rota.policies.allocation.learned import Learned, scores
 from rota.policies.allocation.outlook import LISTS, NOTHING, STEPS
 from rota.policies.population import Policy
+from rota.replay.population.besides import Besides
 from rota.replay.population.rehearse import Scene, rehearse
 from rota.replay.population.weather import Weather
 
@@ -57,7 +58,10 @@ def learned(tmp_path) -> Learned:
     return Learned(tmp_path, careful=False)
 
 
-@pytest.mark.parametrize("scene", [TROUBLED, replace(TROUBLED, report_each=False), *drawn(3)])
+COSTLY = replace(TROUBLED, besides=Besides(load_s=0.3, evaluate_s=0.2, save_s=0.1))
+
+
+@pytest.mark.parametrize("scene", [TROUBLED, replace(TROUBLED, report_each=False), COSTLY, *drawn(3)])
 def test_the_answers_of_an_allocation_give_its_timeline(scene, learned):
     asked = answered(scene, lambda due: int(np.argmax(scores(due.features, due.allowed, WEIGHTS))))
     told = rehearse(scene, Case(scene).landscape(), Policy(learned))

@@ -3,27 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Literal
+from numbers import Integral, Real
+from typing import get_args
 
 import numpy as np
 
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, unknown
 from rota.core.population.costs import Costs
 from rota.core.population.events import Event, Reported
 from rota.core.population.fleet import Fleet
 from rota.core.population.view import Terms
+from rota.learning.placement.goal import Goal
 from rota.replay.population.bound import lower_bound_s
 from rota.replay.population.landscape import Equal
 from rota.replay.population.rehearse import Scene
-from rota.replay.population.weather import Weather
+from rota.replay.population.weather import MOST_NOISE, Weather
 
 STEP_S = 0.02
 """On a slot of speed 1. Nothing depends on it: an agent sees shares of time."""
 GOOD = 1.0
 """The metric of a trial that is as good as asked."""
-
-Goal = Literal["makespan", "target"]
-"""What should come soon: the end of all trials, or a first one that is as good as asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +45,20 @@ class Cases:
 
     def __post_init__(self) -> None:
         for name in ("slots", "trials", "intervals"):
-            low, high = getattr(self, name)
-            if not 1 <= low <= high:
-                raise ConfigError(f"{name} is {[low, high]}; give the least and the most, 1 or more")
-        if not (self.spread >= 1.0 and self.dispatch >= 0.0 and self.noise >= 0.0):
-            raise ConfigError("spread must be 1 or more, dispatch and noise 0 or more")
+            found = getattr(self, name)
+            if not _is_range(found):
+                shown = list(found) if isinstance(found, tuple) else found
+                raise ConfigError(f"{name} is {shown!r}; give the least and the most, 1 or more")
+        for name, least, limit, which in (
+            ("spread", 1.0, inf, "1 or more"),
+            ("dispatch", 0.0, inf, "0 or more"),
+            ("noise", 0.0, MOST_NOISE, f"0 or more, below {MOST_NOISE:g}"),
+        ):
+            found = getattr(self, name)
+            if not (isinstance(found, Real) and least <= float(found) < limit):
+                raise ConfigError(f"{name} is {found!r}; give a number of {which}")
+        if self.goal not in get_args(Goal):
+            raise ConfigError(unknown("goal", str(self.goal), get_args(Goal)))
 
     def draw(self, random: np.random.Generator) -> "Case":
         """One of them."""
@@ -83,6 +91,16 @@ class Cases:
             speeds = np.where(random.random(count) < random.uniform(0.1, 0.5), spread, 1.0)
         at = random.choice([speeds.min(), np.median(speeds), speeds.max()])
         return [float(f"{speed:.4g}") for speed in speeds / at]
+
+
+def _is_range(found: object) -> bool:
+    """Whether these are the least and the most of something that is counted."""
+    return (
+        isinstance(found, Sequence)
+        and len(found) == 2
+        and all(isinstance(each, Integral) for each in found)
+        and 1 <= found[0] <= found[1]
+    )
 
 
 @dataclass(frozen=True, slots=True)

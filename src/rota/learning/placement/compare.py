@@ -13,7 +13,8 @@ import numpy as np
 from rota.core.population.costs import Costs
 from rota.core.population.view import Terms
 from rota.core.workers import side_by_side
-from rota.learning.placement.cases import STEP_S, Case, Cases, Goal
+from rota.learning.placement.cases import STEP_S, Case, Cases
+from rota.learning.placement.goal import Goal
 from rota.learning.placement.outcome import AGENT, Comparison, Tried
 from rota.learning.placement.rollout import play
 from rota.policies.allocation.agent import Weights, read_weights, write_agent
@@ -58,7 +59,7 @@ def compare(
         for some in (asked[at : at + 4 * workers] for at in range(0, len(asked), 4 * workers)):
             found += try_all(try_out, some)
             on_tried(len(some))
-    return Comparison(tuple(found))
+    return Comparison(tuple(found), goal)
 
 
 def try_out(asked: Asked) -> Tried:

@@ -35,7 +35,7 @@ Masked = Literal["refuse", "nearest"]
 
 class Place(gymnasium.Env[Observation, np.int64]):
     """Places trials on slots. Action 0 leaves a slot idle; each of the others hands it a list, from the head
-    of the queue or from its tail, of a length that `policies/allocation/outlook.py` explains.
+    of the queue or from where it suits the slot, of a length that `policies/allocation/outlook.py` explains.
 
     An observation is one row of numbers, `FEATURES` for each of the `CANDIDATES` for an action:
     `observation.reshape(CANDIDATES, FEATURES)` has those of action i in row i, in the order of

@@ -20,7 +20,7 @@ class Row(NamedTuple):
     """Since the beginning."""
     decisions: int
     ratio: float
-    """Makespan by lower bound, mean over all episodes."""
+    """How long it took, by lower bound: the mean over cases of the episode in which nothing was drawn."""
     entropy: float
     lr: float
 

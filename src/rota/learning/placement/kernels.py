@@ -1,4 +1,4 @@
-"""A whole rehearsal in compiled code, to learn from: the same as `rehearse` gives, some twenty times as fast.
+"""A whole rehearsal in compiled code, to learn from: the same as `rehearse` gives, several times as fast.
 
 For trials of equal cost without evolution, on slots that stay, where nothing has to be moved: what agents
 learn from. A test holds it against the real loop, to the last bit.

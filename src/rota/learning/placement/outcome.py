@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.core.table import Floats
+from rota.learning.placement.goal import Goal
 
 FILE = "evaluation.json"
 FORMAT, VERSION = "rota placement evaluation", 1
@@ -22,7 +23,7 @@ AGAIN = "evaluate again: rota evaluate --agent DIR"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One population on some slots at one dispatch cost. Makespans by lower bound, means over luck."""
+    """One population on some slots at one dispatch cost. Times by lower bound, means over luck."""
 
     number: int
     slots: int
@@ -52,6 +53,8 @@ class Comparison:
     """All that was tried."""
 
     tried: tuple[Tried, ...]
+    goal: Goal = "makespan"
+    """What was waited for."""
 
     @property
     def names(self) -> list[str]:
@@ -65,7 +68,7 @@ class Comparison:
 
     def at(self, dispatch: float) -> "Comparison":
         """What was tried at one dispatch cost."""
-        return Comparison(tuple(each for each in self.tried if each.dispatch == dispatch))
+        return replace(self, tried=tuple(each for each in self.tried if each.dispatch == dispatch))
 
     def ratios(self, name: str) -> Floats:
         """Of one allocation, case by case."""
@@ -111,7 +114,7 @@ class Comparison:
         return {"mean": float(found.mean()), "worst": float(found.max()), "by_dispatch": by_dispatch}
 
     def to_json(self) -> dict[str, Any]:
-        return self.summary() | {"tried": [asdict(each) for each in self.tried]}
+        return self.summary() | {"goal": self.goal, "tried": [asdict(each) for each in self.tried]}
 
 
 def write_comparison(folder: Path, found: Comparison, command: str) -> None:
@@ -128,7 +131,10 @@ def read_comparison(folder: Path) -> tuple[Comparison, str]:
         found = json.loads(path.read_text("utf-8"))
         if (found["format"], found["version"]) != (FORMAT, VERSION):
             raise ValueError("of another format or version")
-        return Comparison(tuple(_tried(found["tried"]))), str(found["command"])
+        goal = found.get("goal", "makespan")
+        if goal not in get_args(Goal):
+            raise ValueError(f"unknown goal {goal!r}")
+        return Comparison(tuple(_tried(found["tried"])), goal), str(found["command"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: cannot be read ({error!r}); {AGAIN}") from None
 

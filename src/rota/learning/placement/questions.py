@@ -44,7 +44,9 @@ class Questions:
         scene, landscape = case.scene, case.landscape()
         luck = Luck(scene.weather, len(scene.hypers), len(scene.fleet.slots))
         self.state = State(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
-        self._backend = Rehearsal(scene.fleet, landscape, luck, report_each=scene.report_each)
+        self._backend = Rehearsal(
+            scene.fleet, landscape, luck, report_each=scene.report_each, besides=scene.besides
+        )
         self._asked = self._ask()
         self.due: Question | None = next(self._asked)
         """What is to be decided now; nothing when it is over."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rota.core.table import Floats
+from rota.learning.placement.goal import time_to
 from rota.learning.placement.outcome import AGENT, BEHIND, Comparison
 
 SHUFFLED = f"{AGENT}, shuffled"
@@ -10,7 +11,8 @@ SHUFFLED = f"{AGENT}, shuffled"
 
 def table(found: Comparison) -> str:
     """A line per allocation, and what the agent is worth beside the others."""
-    head = ["makespan ÷ bound", *(f"{cost:g}" for cost in found.dispatches), "all", "worst", "takes longer"]
+    costs = [f"{cost:g}" for cost in found.dispatches]
+    head = [f"{time_to(found.goal)} ÷ bound", *costs, "all", "worst", "takes longer"]
     lines = [head]
     for name in found.names:
         more = "" if name == AGENT else f"{found.longer(name):+.1%}"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rota.core.errors import ConfigError
 
+MOST_NOISE = 10.0
 AHEAD = 32  # numbers drawn at once for each row
 
 
@@ -23,8 +24,8 @@ class Weather:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (0.0 <= self.noise < 10.0 and 0.0 <= self.drift < 10.0):
-            raise ConfigError(f"noise is {self.noise}, drift {self.drift}; give 0 to 10")
+        if not (0.0 <= self.noise < MOST_NOISE and 0.0 <= self.drift < MOST_NOISE):
+            raise ConfigError(f"noise is {self.noise}, drift {self.drift}; give 0 to {MOST_NOISE:g}")
 
 
 class Luck:
