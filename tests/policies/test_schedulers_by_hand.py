@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.events import Arrived, Finished, Paced, Paused, Started
+from rota.core.events import Arrived, Finished, NodeLost, Paced, Paused, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.muri import MuriL, MuriLNoBlossom, MuriLWorstOrder, MuriS
@@ -24,14 +24,15 @@ EVEN = (0.3, 0.3, 0.3)
 COMPUTE, SYNC = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
-def jobs(*rows, stages=EVEN, priority=None):
+def jobs(*rows, stages=EVEN, priority=None, kinds=()):
     """Rows of (submit, gpus, seconds); the three stages of an iteration, of each job or of all."""
     submit_s, gpus, seconds = zip(*rows, strict=True)
     n = len(rows)
     per_job = [stages] * n if isinstance(stages[0], float) else stages
     return workload(
         "by hand", [f"j{i}" for i in range(n)], submit_s, gpus, ["unmeasured"] * n, duration_s=seconds,
-        iterations=seconds, iteration_s=[1.0] * n, stages_s=np.array(per_job).T, priority=priority,
+        iterations=seconds, iteration_s=[1.0] * n, stages_s=np.array(per_job).T,
+        priority=priority, kinds=kinds,
     )  # fmt: skip
 
 
@@ -83,6 +84,17 @@ def test_with_backfill_a_later_job_uses_what_the_gang_cannot():
         Started(110.0, 1, 1.0, (0, 1)),
         Finished(170.0, 1),
     ]
+
+
+def test_with_backfill_a_job_that_lost_its_node_waits_where_it_came():
+    # Two nodes of four. The third job needs a whole node; the fourth, of two, came later and ran beside the
+    # second. It lost that node at 50 s, and when the first is done at 110 s it is the third job's turn.
+    work = jobs((0, 4, 100), (0, 2, 20), (1, 4, 50), (2, 2, 500))
+    cluster = Cluster((Node(4), Node(4)), changes=(NodeChange(50.0, 1, joins=False),))
+    events = timeline(work, cluster, Fifo(backfill=True))
+    assert [(event.at_s, event.job) for event in events if isinstance(event, Started)] == [
+        (0.0, 0), (0.0, 1), (2.0, 3), (110.0, 2), (170.0, 3),
+    ]  # fmt: skip
 
 
 def test_fifo_moves_nobody_even_where_a_move_costs_nothing():
@@ -338,6 +350,30 @@ def test_under_antman_two_gangs_that_lack_a_gpu_do_not_wait_for_each_other_for_e
     assert sum(isinstance(event, Finished) for event in events) == 3
 
 
+def test_under_antman_a_gang_is_split_when_the_only_node_that_was_large_enough_has_left():
+    gone = Cluster((Node(8), Node(4), Node(4)), changes=(NodeChange(10.0, 0, joins=False),))
+    assert timeline(jobs((20, 8, 100)), gone, AntMan()) == [
+        NodeLost(10.0, 0),
+        Arrived(20.0, 0),
+        Started(20.0, 0, 1.0, tuple(range(8, 16))),
+        Finished(130.0, 0),
+    ]
+
+
+def test_under_antman_a_gang_that_has_reserved_some_nodes_uses_them_when_a_large_one_is_back():
+    # One node of four is busy until 110 s, so the gang reserves the other one at 20 s. At 50 s, a node of
+    # eight is back: it takes four of its GPUs, and the next job the other four.
+    changes = (NodeChange(10.0, 0, joins=False), NodeChange(50.0, 0, joins=True))
+    cluster = Cluster((Node(8), Node(4), Node(4)), changes=changes)
+    work = jobs((11, 4, 89), (20, 8, 100), (60, 4, 10))
+    starts = [event for event in timeline(work, cluster, AntMan()) if isinstance(event, Started)]
+    assert starts == [
+        Started(11.0, 0, 1.0, (8, 9, 10, 11)),
+        Started(50.0, 1, 1.0, (0, 1, 2, 3, 12, 13, 14, 15)),
+        Started(60.0, 2, 1.0, (4, 5, 6, 7)),
+    ]
+
+
 # Muri. Two jobs that only compute and only synchronise alternate: a period of 1 s, in the best order. In the
 # worst one they meet half-way: max(0, 1) + max(0, 1) = 2 s. Two that only compute need 2 s in any order. On
 # top of that come 33 % for sharing, of which 1.5 % are in every iteration already.
@@ -378,6 +414,17 @@ def test_muri_leaves_jobs_alone_while_there_are_gpus_for_all():
     work = jobs((0, 1, 100), (0, 1, 50), stages=[COMPUTE, SYNC])
     events = timeline(work, Cluster.uniform(1, 2), MuriL())
     assert events[2:4] == [Started(0.0, 0, 1.0, (0,)), Started(0.0, 1, 1.0, (1,))]
+
+
+@pytest.mark.parametrize("policy", [MuriL(), MuriLNoBlossom()])
+def test_muri_shares_the_devices_that_are_short_though_there_are_others(policy):
+    # Four jobs that may use the two v100 only, and one that may use anything: it gets a k80 of its own.
+    cluster = Cluster((Node(2, 0, "v100"), Node(2, 0, "k80")))
+    kinds = [("v100",)] * 4 + [()]
+    work = jobs(*[(0, 1, 100)] * 5, stages=[COMPUTE, SYNC, COMPUTE, SYNC, COMPUTE], kinds=kinds)
+    starts = [event for event in timeline(work, cluster, policy) if isinstance(event, Started)]
+    assert {event.job: event.at_s for event in starts} == dict.fromkeys(range(5), 0.0)
+    assert rounded(starts)[-1] == Started(0.0, 4, 1.0, (2,))
 
 
 # Two jobs that only compute would share at 2.62 s where one after the other takes 2: they are not put
@@ -467,3 +514,10 @@ def test_without_blossom_autopack_takes_such_neighbours_apart_again():
         Started(110.0, 3, 1.0, (0,)),  # who need not join the leader of its run is listed before it
         Started(110.0, 2, 1.0, (1,)),
     ]
+
+
+@pytest.mark.parametrize("policy", [MuriLNoBlossom(), MuriLNoBlossom(autopack=False), MuriL(autopack=False)])
+def test_under_muri_jobs_whose_stages_nobody_knows_are_not_faster_together(policy):
+    work = jobs(*[(0, 1, 1000)] * 3, stages=(0.0, 0.0, 0.0))
+    events = timeline(work, Cluster.uniform(1, 1), policy)
+    assert all(event.at_s >= 1000.0 for event in events if isinstance(event, Finished))

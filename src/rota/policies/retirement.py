@@ -54,10 +54,13 @@ class RetireSlowest:
         staying, gone = set(slowest), []
         done_s = finish_s(view, staying)
         for slot in slowest[:spare]:
-            if slot in view.idle and finish_s(view, staying - {slot}) <= done_s:
+            if slot not in view.idle:
+                continue
+            without_s = finish_s(view, staying - {slot})
+            if without_s <= done_s:
                 staying.remove(slot)
                 gone.append(slot)
-                done_s = finish_s(view, staying)
+                done_s = without_s
         return gone
 
 

@@ -166,11 +166,12 @@ def reserve(columns, row, gpus, nodes, slots, available):
     kinds = columns[KINDS, row]
     largest = 0
     for node in range(n_nodes):
-        if may_use(nodes, node, kinds):
+        if nodes[UP, node] and may_use(nodes, node, kinds):
             largest = max(largest, nodes[SIZE, node])
     have = held(columns, row, slots) if columns[PHASE, row] == RESERVING else 0
+    several = have > 0 and columns[PIN, row] == 0.0  # it has begun to reserve whole nodes, and goes on
     taken = 0
-    if gpus <= largest:
+    if gpus <= largest and not several:
         node = int(columns[PIN, row]) - 1
         if node < 0:
             node = roomiest(gpus, kinds, nodes, available)
@@ -195,7 +196,10 @@ def reserve(columns, row, gpus, nodes, slots, available):
 
 @kernel
 def roomiest(gpus, kinds, nodes, available):
-    """The first node with enough available GPUs, else the first with the most; -1 if none has any."""
+    """The first node with enough available GPUs, else of those that are large enough the first with the most.
+
+    -1 if no such node has any.
+    """
     best = -1
     for node in range(nodes.shape[1]):
         if not may_use(nodes, node, kinds):

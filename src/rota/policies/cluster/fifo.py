@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from rota.core.columns import JOB
 from rota.core.loop import Needs
 from rota.core.plan import Plan
 from rota.core.state import View
@@ -22,5 +25,6 @@ class Fifo:
         return Needs()
 
     def plan(self, view: View) -> Plan:
-        running_first = view.rank((view.place < 0.0).astype(float))
+        came = view.columns[JOB]
+        running_first = view.rank(np.where(view.place < 0.0, came, -1.0))
         return first_fit(view, running_first, style=self.placement, strict=not self.backfill, keep=True)

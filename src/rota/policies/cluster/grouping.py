@@ -1,7 +1,7 @@
 """Grouping jobs of equal gang size until they fit the cluster: by matching, or simply in runs."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ from rota.policies.cluster.interleaving import Catalogue
 from rota.policies.cluster.matching import assign, best_pairs
 
 WEIGHT_UNIT = 1e9  # efficiencies become whole numbers of this many parts, so that sums are exact
+ALL = -1  # the set of all device kinds
 
 
 @dataclass(slots=True)
@@ -22,27 +23,54 @@ class Bucket:
     kinds: list[int] = field(default_factory=list)
     homes: list[int] = field(default_factory=list)
     """What a group shares with those it would rather be with; -1 for nothing, as if not said."""
+    devices: int = ALL
+    """The set of device kinds that its jobs may use."""
 
     def __post_init__(self) -> None:
         self.homes = self.homes or [-1] * len(self.groups)
 
 
+class Shortage:
+    """How many slots are missing: in all, and of the devices of each set that jobs are restricted to."""
+
+    def __init__(self, buckets: list[Bucket], slots: Mapping[int, int]) -> None:
+        """`slots` has those there are of each set of devices, ALL among them."""
+        self._missing = {devices: -there for devices, there in slots.items()}
+        for bucket in buckets:
+            self._add(bucket.devices, bucket.gpus * len(bucket.groups))
+
+    def hits(self, bucket: Bucket) -> bool:
+        """Whether jobs of a bucket have to share."""
+        return self._missing[ALL] > 0 or self._missing[bucket.devices] > 0
+
+    def give_back(self, bucket: Bucket) -> None:
+        """Two groups of a bucket have become one."""
+        self._add(bucket.devices, -bucket.gpus)
+
+    def _add(self, devices: int, gpus: int) -> None:
+        for others in self._missing:
+            if others == ALL or (devices != ALL and devices & ~others == 0):
+                self._missing[others] += gpus
+
+
 def group_by_matching(
-    buckets: list[Bucket], capacity: int, largest: int, least: Callable[[int], float], catalogue: Catalogue
+    buckets: list[Bucket],
+    shortage: Shortage,
+    largest: int,
+    least: Callable[[int], float],
+    catalogue: Catalogue,
 ) -> None:
     """Pair groups up by maximum-weight matching, at most `largest` times, until the need for slots is met.
 
     Pairs are merged bucket by bucket, in order, and only while more slots are needed than there are.
     """
-    need = sum(bucket.gpus * len(bucket.groups) for bucket in buckets)
     for _ in range(largest):
-        before = need
+        merged = False
         for bucket in buckets:
-            if need <= capacity:
-                return
-            mates = match_bucket(bucket, largest, least, catalogue)
-            need = _merge(bucket, mates, need, capacity, catalogue)
-        if need == before:
+            if shortage.hits(bucket):
+                mates = match_bucket(bucket, largest, least, catalogue)
+                merged |= _merge(bucket, mates, shortage, catalogue)
+        if not merged:
             return
 
 
@@ -90,15 +118,15 @@ def _worth(a: int, b: int, largest: int, least: Callable[[int], float], catalogu
     return round(efficiency * WEIGHT_UNIT) if efficiency > least(size) else 0
 
 
-def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue: Catalogue) -> int:
-    """Go through the groups in order; a pair stands where its later half stood. Returns the need."""
+def _merge(bucket: Bucket, mates: list[int], shortage: Shortage, catalogue: Catalogue) -> bool:
+    """Go through the groups in order; a pair stands where its later half stood. Returns if there was any."""
     groups, kinds, homes = [], [], []
     for later, earlier in enumerate(mates):
         if earlier > later:
             continue
         ahead = [] if earlier < 0 else [earlier]
-        if ahead and need > capacity:
-            need -= bucket.gpus
+        if ahead and shortage.hits(bucket):
+            shortage.give_back(bucket)
             groups.append(bucket.groups[earlier] + bucket.groups[later])
             kinds.append(catalogue.pair(bucket.kinds[earlier], bucket.kinds[later]))
             homes.append(bucket.homes[earlier] if bucket.homes[earlier] >= 0 else bucket.homes[later])
@@ -107,22 +135,26 @@ def _merge(bucket: Bucket, mates: list[int], need: int, capacity: int, catalogue
             groups.append(bucket.groups[i])
             kinds.append(bucket.kinds[i])
             homes.append(bucket.homes[i])
+    merged = len(groups) < len(bucket.groups)
     bucket.groups, bucket.kinds, bucket.homes = groups, kinds, homes
-    return need
+    return merged
 
 
 def group_in_runs(
-    buckets: list[Bucket], capacity: int, largest: int, least: Callable[[int], float], catalogue: Catalogue
+    buckets: list[Bucket],
+    shortage: Shortage,
+    largest: int,
+    least: Callable[[int], float],
+    catalogue: Catalogue,
 ) -> None:
     """Cut buckets into runs of neighbours; the first of a run takes in the others while slots are needed."""
-    need = sum(bucket.gpus * len(bucket.groups) for bucket in buckets)
     for bucket in buckets:
         groups, kinds = [], []
         for first in range(0, len(bucket.groups), largest):
             leader, kind = bucket.groups[first], bucket.kinds[first]
             for i in range(first + 1, min(first + largest, len(bucket.groups))):
-                if need > capacity:
-                    need -= bucket.gpus
+                if shortage.hits(bucket):
+                    shortage.give_back(bucket)
                     leader, kind = leader + bucket.groups[i], catalogue.pair(kind, bucket.kinds[i])
                 else:
                     groups.append(bucket.groups[i])

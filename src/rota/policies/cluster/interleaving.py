@@ -123,8 +123,11 @@ class Catalogue:
         """The number of the group that is this job alone."""
         profile = int(columns[c.PROFILE, row])
         if profile not in self._jobs:
+            iteration_s = float(columns[c.ITERATION_S, row])
             load, compute, sync = columns[c.LOAD_S : c.SYNC_S + 1, row].tolist()
-            self._jobs[profile] = (float(columns[c.ITERATION_S, row]), (load, compute, sync))
+            if load + compute + sync == 0.0:
+                compute = iteration_s  # nobody knows its stages: as if it left no gap for others
+            self._jobs[profile] = (iteration_s, (load, compute, sync))
         return self._number((profile,))
 
     def pair(self, a: int, b: int) -> int:
@@ -155,6 +158,4 @@ class Catalogue:
                 best_s if self._ordering == "best" else period_s(stages, self._resources, "worst") * factor
             )
         used = sum(sum(self._jobs[profile][1]) for profile in profiles)
-        # A group of jobs that do nothing in any stage has no period; it is as bad as can be.
-        efficiency = used / (self._resources * pace_s) if pace_s > 0.0 else 0.0
-        return Kind(profiles, max(pace_s, max(iterations) * 1e-9), efficiency, best_s / sum(iterations) > 1.0)
+        return Kind(profiles, pace_s, used / (self._resources * pace_s), best_s / sum(iterations) > 1.0)

@@ -1,7 +1,7 @@
 """Muri: jobs that need different resources at different times share GPUs, stage by stage.
 
 Jobs are ranked by service; as many as could run if GPUs were shared are taken; those with the same gang
-size are then grouped by maximum-weight matching, round after round, until the groups fit the cluster.
+size and devices are then grouped by maximum-weight matching, round after round, until the groups fit.
 """
 
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.columns import GPUS, KINDS, ROW, SIZE, UNIT, UP
+from rota.core.columns import GPUS, KIND, KINDS, ROW, SIZE, UNIT, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.loop import Needs
 from rota.core.plan import Plan
 from rota.core.state import View
-from rota.policies.cluster.grouping import Bucket, group_by_matching, group_in_runs
+from rota.policies.cluster.grouping import ALL, Bucket, Shortage, group_by_matching, group_in_runs
 from rota.policies.cluster.interleaving import CONTENTION, CONTENTION_UNMATCHED, Catalogue, Ordering
 from rota.policies.cluster.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
 from rota.policies.cluster.room import CONSOLIDATED, find
@@ -68,11 +68,11 @@ class Muri:
         key = self._key(view)
         order = view.rank(key)
         taken, ends = self._take(view, order)
-        capacity = int((view.nodes[SIZE] * view.nodes[UP]).sum())
-        if self.matches and view.gpus[taken].sum() <= capacity:
+        enough = view.gpus[taken].sum() <= _slots(view, ALL)
+        if self.matches and enough and not (view.columns[KINDS, taken] >= 0.0).any():
             plan = first_fit(view, view.rank(key, taken))  # nobody has to share
         else:
-            plan = self._place(view, key, self._group(view, _buckets(view, taken, ends), capacity))
+            plan = self._place(view, key, self._group(view, _buckets(view, taken, ends)))
         plan.order = view.rank(-view.gpus, order)
         return plan
 
@@ -89,14 +89,16 @@ class Muri:
         buckets = take(view.columns, order, view.nodes, self.packing_num, view.scratch, taken, ends)
         return taken[: ends[buckets - 1] if buckets else 0], ends[:buckets]
 
-    def _group(self, view: View, buckets: list[Bucket], capacity: int) -> list[tuple[tuple[int, ...], float]]:
+    def _group(self, view: View, buckets: list[Bucket]) -> list[tuple[tuple[int, ...], float]]:
         """The groups to run, each with its pace."""
         catalogue = self._catalogue(view)
         for bucket in buckets:
             bucket.kinds = [catalogue.single(view.columns, group[0]) for group in bucket.groups]
             bucket.homes = [_home(view, group[0]) for group in bucket.groups]
+        sets = {ALL, *(bucket.devices for bucket in buckets)}
+        shortage = Shortage(buckets, {devices: _slots(view, devices) for devices in sets})
         grouping = group_by_matching if self.matches else group_in_runs
-        grouping(buckets, capacity, self.packing_num, self._least, catalogue)
+        grouping(buckets, shortage, self.packing_num, self._least, catalogue)
         groups: list[tuple[tuple[int, ...], float]] = []
         for bucket in buckets:
             for rows, number in zip(bucket.groups, bucket.kinds, strict=True):
@@ -142,10 +144,24 @@ def _home(view: View, row: int) -> int:
     return int(view.current.index[UNIT, place]) if place >= 0 else -1
 
 
+def _slots(view: View, devices: int) -> int:
+    """How many slots there are now of a set of device kinds."""
+    up = view.nodes[SIZE] * view.nodes[UP]
+    if devices == ALL:
+        return int(up.sum())
+    return int(up[(devices >> view.nodes[KIND].astype(np.int64)) & 1 == 1].sum())
+
+
 def _buckets(view: View, taken: NDArray[np.int32], ends: NDArray[np.int32]) -> list[Bucket]:
     rows = taken.tolist()
-    bounds = pairwise([0, *ends.tolist()])
-    return [Bucket(int(view.gpus[rows[a]]), [(row,) for row in rows[a:b]]) for a, b in bounds]
+    return [
+        Bucket(
+            int(view.gpus[rows[a]]),
+            [(row,) for row in rows[a:b]],
+            devices=int(view.columns[KINDS, rows[a]]),
+        )
+        for a, b in pairwise([0, *ends.tolist()])
+    ]
 
 
 def _share(plan: Plan, units: list[tuple[tuple[int, ...], float]]) -> None:
