@@ -33,6 +33,7 @@ def test_as_people_write_them():
     [
         "",
         "deepen",
+        "deepen 0 0",
         "deepen 0 1",
         "deepen -1",
         "deepen x",

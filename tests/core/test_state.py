@@ -48,6 +48,26 @@ def test_a_plan_that_cannot_be_is_illegal_and_the_error_says_why_and_when(
         state.request(plan_of(*units))
 
 
+@pytest.mark.parametrize("pace_s", [0.0, -1.0, np.nan, np.inf])
+def test_a_pace_is_a_number_of_seconds(state_of, plan_of, pace_s):
+    plan = plan_of(([0], [0]))
+    plan.pace_s[0] = pace_s
+    with pytest.raises(IllegalPlan, match=r"^at 0\.0 s: the plan gives a job a pace that is not"):
+        state_of([1], TWO_NODES).request(plan)
+
+
+@pytest.mark.parametrize("order", [[0, 0, 2], [0, 1, 1], [2, 2, 2], [0, 1, 3], [-1, 1, 2]])
+def test_an_order_names_each_job_once(state_of, plan_of, order):
+    state = state_of([1, 1, 1], TWO_NODES)
+    plan = plan_of(([0], [0]))
+    plan.order = np.array(order, np.int32)
+    with pytest.raises(IllegalPlan, match=r"^at 0\.0 s: the plan's order does not name each active"):
+        state.request(plan)
+    plan.order = np.array([2, 0, 1], np.int32)
+    carry_out(state, plan)
+    assert state.view.order.tolist() == [2, 0, 1]
+
+
 def test_a_slot_of_a_node_that_is_down_is_not_there(state_of, plan_of):
     late = Cluster((Node(1), Node(1)), changes=(NodeChange(5.0, 1, joins=True),))
     state = state_of([1], late)

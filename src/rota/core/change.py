@@ -24,9 +24,9 @@ class Change:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError(unknown("change", self.kind, KINDS))
-        if (self.block >= 0) != (self.kind in ("deepen", "widen")) or (self.width > 0) != (
-            self.kind == "widen"
-        ):
+        block_fits = self.block >= 0 if self.grows else self.block == -1
+        width_fits = self.width > 0 if self.kind == "widen" else self.width == -1
+        if not (block_fits and width_fits):
             raise ConfigError(f"{self!s}: not a change; write {FORMS}")
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """The machines: nodes with slots of one device kind each, hanging off switches."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,14 @@ class NodeChange:
     at_s: float
     node: int
     joins: bool
+
+
+def late_nodes(changes: Iterable[NodeChange]) -> frozenset[int]:
+    """The nodes that are not there at first: those whose first change is a join."""
+    first: dict[int, bool] = {}
+    for change in sorted(changes, key=lambda change: change.at_s):
+        first.setdefault(change.node, change.joins)
+    return frozenset(node for node, joins in first.items() if joins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +118,13 @@ class Cluster:
     def table(self) -> NDArray[np.int32]:
         """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP, NEXT, HEAD."""
         kinds = {kind: number for number, kind in enumerate(self.kinds)}
-        late: dict[int, bool] = {}
-        for change in sorted(self.changes, key=lambda c: c.at_s):
-            late.setdefault(change.node, change.joins)
+        late = late_nodes(self.changes)
         rows = [
             self.first_slots(),
             [node.slots for node in self.nodes],
             [node.switch for node in self.nodes],
             [kinds[node.kind] for node in self.nodes],
-            [not late.get(number, False) for number in range(len(self.nodes))],
+            [number not in late for number in range(len(self.nodes))],
             *self._neighbours(),
         ]
         return np.array(rows, np.int32)

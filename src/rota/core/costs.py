@@ -17,7 +17,7 @@ class Cost:
     each_instant: bool = False
     """Charge every running job at every instant (`interval`) instead of each start (`restart`)."""
     checkpoint_every_s: float = 0.0
-    """Productive seconds between checkpoints; what is newer is lost by a pause. 0 loses nothing."""
+    """Productive seconds between checkpoints; what is newer is lost by a pause or a move. 0 loses nothing."""
 
     @property
     def keeps_slots(self) -> bool:

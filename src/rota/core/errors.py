@@ -1,4 +1,4 @@
-"""Everything that can go wrong by name.
+"""What can go wrong anywhere, by name; errors of one part alone are where they are raised.
 
 RotaError
 ├── InputError        what the user gave is wrong; the message says what, where and how to fix it

@@ -5,7 +5,11 @@ from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """What happened; the order is the order in which things of one instant are written down."""
+    """What happened, as a number in the timeline.
+
+    Of one instant, ends are written first, then arrivals, then nodes, each that is lost with the jobs that it
+    pauses, and last what the plan changes: who is paused, then who starts, moves or gets another pace.
+    """
 
     FINISHED = 0
     ARRIVED = 1

@@ -38,6 +38,7 @@ STARTED = int(Kind.STARTED)
 
 KEEP, START, MOVE = 0, 1, 2
 NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED, WRONG_KIND = -1, -2, -3, -4, -5, -6
+BAD_PACE = -7
 
 
 @kernel
@@ -112,6 +113,7 @@ def compare(
     old_jobs,
     index,
     slots,
+    pace_s,
     jobs,
     nodes,
     slot_node,
@@ -134,6 +136,8 @@ def compare(
         if 0 <= wanted < k and index[ROW, wanted] == row:
             return PLANNED_TWICE
         columns[WANTED, row] = k
+        if not 0.0 < pace_s[k] < np.inf:
+            return BAD_PACE
         unit = index[UNIT, k]
         if unit < 0 or unit >= index.shape[1] - 1:
             return WRONG_GANG
@@ -172,6 +176,18 @@ def compare(
             paused[pauses] = row
             pauses += 1
     return pauses
+
+
+@kernel
+def names_each_once(order, columns):
+    """Whether an order has as many different rows of active jobs as it has places."""
+    seen = np.zeros(columns.shape[1], np.bool_)
+    for i in range(order.shape[0]):
+        row = order[i]
+        if row < 0 or row >= columns.shape[1] or columns[JOB, row] < 0.0 or seen[row]:
+            return False
+        seen[row] = True
+    return True
 
 
 @kernel

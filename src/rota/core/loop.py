@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from rota.core.costs import EXACT, Ties
 from rota.core.plan import Plan
-from rota.core.state import Decisions, Instant, State, View
+from rota.core.state import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Policy(Protocol):
 class Backend(Protocol):
     """Owns time: the only place where it passes."""
 
-    def instants(self, state: State) -> Iterator[Instant]:
-        """What happened, an instant at a time, until no job is left."""
+    def instants(self, state: Any) -> Iterator[Any]:
+        """What happened, an instant at a time, until nothing is left to do."""
 
-    def perform(self, decisions: Decisions, state: State) -> None:
+    def perform(self, decisions: Any, state: Any) -> None:
         """Set decisions in motion, and confirm them to the state when they are done."""
 
 
@@ -60,7 +60,7 @@ class Keeper(Protocol):
         """What is wanted: the decisions that lead there. What cannot be is an error."""
 
 
-def drive(policy: Any, backend: Any, state: Keeper) -> Iterator[Any]:
+def drive(policy: Any, backend: Backend, state: Keeper) -> Iterator[Any]:
     """Run until nothing is left to do; yields each instant once it has been dealt with."""
     for instant in backend.instants(state):
         state.apply(instant)

@@ -89,6 +89,8 @@ class View:
     """Spare rows for placement, wide enough for nodes, slots and gang sizes."""
     memo: dict[str, Any]
     """For what a policy has worked out and may need again; nothing here changes what it decides."""
+    ranked: NDArray[np.int32] | None = None
+    """The last ranking of all active jobs, of which nobody needs to check whether it names each once."""
     remaining: NDArray[np.float64]
     iteration_s: NDArray[np.float64]
     gpus: NDArray[np.float64]
@@ -104,6 +106,8 @@ class View:
         rows = self.order if order is None else order
         ranked = np.empty_like(rows)
         kernels.sort_by(rows, key, ranked)
+        if order is None or order is self.ranked:
+            self.ranked = ranked
         return ranked
 
 
@@ -181,6 +185,7 @@ class State:
         view = self.view
         view.now_s = self.now_s
         view.order = self.order[: self.active]
+        view.ranked = None
 
     def request(self, plan: Plan) -> Decisions:
         """Check a plan and record it as wanted; returns how it differs from what runs."""
@@ -193,15 +198,21 @@ class State:
             raise IllegalPlan(
                 f"at {self.now_s} s: the plan runs {plan.jobs} jobs; {len(self._actions)} can share the slots"
             )
-        if plan.order is not None and len(plan.order) != self.active:
-            raise IllegalPlan(f"at {self.now_s} s: the plan orders {len(plan.order)} of {self.active} jobs")
+        if plan.order is not None and plan.order is not self.view.ranked:
+            self._check_order(plan.order)
         pauses = kernels.compare(
-            self.columns, old.index, old.slots, old.jobs, plan.index, plan.slots, plan.jobs,
+            self.columns, old.index, old.slots, old.jobs, plan.index, plan.slots, plan.pace_s, plan.jobs,
             self.nodes, self.slot_node, self.sharing, self._load, self._actions, self._paused,
         )  # fmt: skip
         if pauses < 0:
             raise IllegalPlan(f"at {self.now_s} s: {_ILLEGAL[pauses]}")
         return Decisions(plan, self._actions, self._paused, pauses)
+
+    def _check_order(self, order: NDArray[np.int32]) -> None:
+        if len(order) != self.active:
+            raise IllegalPlan(f"at {self.now_s} s: the plan orders {len(order)} of {self.active} jobs")
+        if not kernels.names_each_once(order, self.columns):
+            raise IllegalPlan(f"at {self.now_s} s: the plan's order does not name each active job once")
 
     def confirm(self, decisions: Decisions) -> None:
         """The decisions have been carried out: make them fact and write them down."""
@@ -280,6 +291,7 @@ _ILLEGAL = {
     kernels.BAD_SLOT: "the plan names a slot that is not there",
     kernels.WRONG_KIND: "the plan puts a job on a device that it may not use",
     kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
+    kernels.BAD_PACE: "the plan gives a job a pace that is not a number of seconds above 0",
 }
 
 

@@ -163,7 +163,7 @@ class SimulateConfig:
     cost: Literal["restart", "interval"] = "restart"
     """What starting a job costs; `interval` is the rule of the Muri simulator."""
     checkpoint_every_s: float = 0.0
-    """Productive seconds between checkpoints; what is newer is lost by a pause. 0 loses nothing."""
+    """Productive seconds between checkpoints; what is newer is lost by a pause or a move. 0 loses nothing."""
     placement: Style | None = None
     """How gangs are put on nodes, for all schedulers that leave the choice; their own default if not set."""
 

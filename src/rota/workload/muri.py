@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from rota.core.costs import SCHEDULED
 from rota.core.table import read_table
 from rota.workload.jobs import Workload, workload
-from rota.workload.profiles import ITERATION_FACTOR
 
 FIELDS = (
     "job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration", "iteration_time",
@@ -23,7 +23,7 @@ def read(path: Path, seed: int = 0) -> Workload:
         model=table.texts("model_name"),
         duration_s=table.numbers("duration") / 1000,
         iterations=table.positives("iterations"),
-        iteration_s=table.positives("iteration_time") * ITERATION_FACTOR / 1000,
+        iteration_s=table.positives("iteration_time") * SCHEDULED / 1000,
         stages_s=[table.numbers(f"resource_time_{stage}") / 1000 for stage in range(3)],
         priority=[int(priority) for priority in table.one_of("priority", ("0", "1"))],
     )

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.costs import SCHEDULED
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 GANG_SIZES = (1, 2, 4, 8, 16, 32)
-
-ITERATION_FACTOR = 1.015
-"""A job under a scheduler takes this much longer per iteration than was measured without one."""
 
 UNKNOWN_STARTUP_S = 10.0
 
@@ -119,10 +118,7 @@ def _seconds_by_gang(model: str) -> Floats:
     """The rows of `profiled_s`, one column per gang size."""
     if model not in PROFILES:
         return np.full((4, len(GANG_SIZES)), np.nan)
-    rows = [
-        (p.iteration_ms * ITERATION_FACTOR / 1000, *(ms / 1000 for ms in p.stages_ms))
-        for p in PROFILES[model]
-    ]
+    rows = [(p.iteration_ms * SCHEDULED / 1000, *(ms / 1000 for ms in p.stages_ms)) for p in PROFILES[model]]
     return np.array(rows).T
 
 

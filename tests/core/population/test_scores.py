@@ -15,7 +15,6 @@ from rota.core.population.scores import (
     fleet_of,
     read_resources,
     read_scores,
-    write_resources,
     write_scores,
 )
 
@@ -87,12 +86,9 @@ def test_scores_are_written_as_other_tools_read_them(tmp_path):
 
 def test_what_is_written_is_read_again(tmp_path):
     scores = {B: Score(4, 0.0, 0.0), A: Score(16, 1410.5, 3.0, "convnet2"), A_GPU: Score(2, 1e-3)}
-    resources = {B: 4, A: 16, A_GPU: 2}
     write_scores(tmp_path / "score.json", scores)
-    write_resources(tmp_path / "res.json", resources)
     assert read_scores(tmp_path / "score.json") == scores
-    assert read_resources(tmp_path / "res.json") == resources
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["res.json", "score.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["score.json"]
 
 
 def test_a_tilde_is_the_home_of_the_user(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar
 
-from rota.core.cluster import FASTEST, SLOWEST, NodeChange
+from rota.core.cluster import FASTEST, SLOWEST, NodeChange, late_nodes
 from rota.core.errors import InputError
 
 
@@ -96,10 +96,7 @@ class Fleet:
     @property
     def late(self) -> frozenset[int]:
         """The nodes that are not there at first."""
-        first: dict[int, bool] = {}
-        for change in sorted(self.changes, key=lambda change: change.at_s):
-            first.setdefault(change.node, change.joins)
-        return frozenset(node for node, joins in first.items() if joins)
+        return late_nodes(self.changes)
 
     def spanned(self, count: int, efficiency: float = 1.0) -> "Fleet":
         """The same for trials that take several slots of a node each, as fast as the slowest of them allows.

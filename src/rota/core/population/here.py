@@ -5,7 +5,7 @@ from ipaddress import ip_address
 
 
 def is_here(name: str) -> bool:
-    """Whether this is a name or an address of this machine. Nothing is sent to find out."""
+    """Whether this is a name or an address of this machine. Nobody but a name server is asked."""
     if name in ("localhost", socket.gethostname()):
         return True
     return any(_is_own(family, address) for family, address in _addresses(name))

@@ -74,11 +74,6 @@ def write_scores(path: Path, scores: Mapping[Place, Score]) -> None:
     _write(path, {place: _entry(score) for place, score in scores.items()})
 
 
-def write_resources(path: Path, resources: Mapping[Place, int]) -> None:
-    """Write `res.json`; a reader sees all of it or nothing."""
-    _write(path, resources)
-
-
 def fleet_of(
     scores: Mapping[Place, Score],
     cpus: Mapping[str, int] | None = None,
