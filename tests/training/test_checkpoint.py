@@ -1,15 +1,22 @@
 """A checkpoint is whole and of this network, or it is refused."""
 
+import io
+import shutil
+import sysconfig
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
 from rota.core.change import Change
 from rota.core.errors import InputError
-from rota.training.checkpoint import load, save
+from rota.training.checkpoint import from_bytes, load, save, to_bytes
 from rota.training.clock import ProfiledClock, StoppedClock
 from rota.training.epoch import Length
-from rota.training.setup import Setup
+from rota.training.hyper import Hyperparameters
+from rota.training.setup import Setup, _shared_task
+from rota.training.tasks.language import TEXTS
 from rota.training.trainer import Trainer
 
 
@@ -92,6 +99,49 @@ def test_other_kinds_of_networks_resume_exactly_too(tmp_path, model):
     second.epoch(until_steps=4)
     pairs = zip(unstopped.network.parameters(), second.network.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
+
+
+@pytest.fixture
+def another_python(tmp_path, monkeypatch):
+    """From now on, the library of Python is that of another version."""
+
+    def change() -> None:
+        library, other = Path(sysconfig.get_path("stdlib")), tmp_path / "other"
+        other.mkdir()
+        for name in " ".join(TEXTS.values()).split():
+            shutil.copy(library / f"{name}.py", other)
+        (other / "os.py").write_text("# anew\n" + (other / "os.py").read_text("utf-8"), "utf-8")
+        monkeypatch.setattr(sysconfig, "get_path", lambda _: str(other))
+        _shared_task.cache_clear()
+
+    yield change
+    _shared_task.cache_clear()
+
+
+def test_a_checkpoint_that_was_trained_on_other_texts_is_refused(tmp_path, another_python):
+    setup = Setup(model="transformer", threads=1, hyper=Hyperparameters(batch_size=4))
+    one = setup.trainer(StoppedClock(), seed=0, length=Length(steps=100))
+    one.epoch(until_steps=1)
+    save(tmp_path / "c.pt", one)
+    another_python()
+    other = setup.trainer(StoppedClock(), seed=0, length=Length(steps=100))
+    with pytest.raises(InputError, match=r"c\.pt: was trained on other data than there are here; .* Python"):
+        load(tmp_path / "c.pt", other)
+    assert other.progress.steps == 0
+
+
+def test_a_checkpoint_from_before_that_was_kept_is_read(tmp_path, another_python):
+    setup = Setup(model="transformer", threads=1, hyper=Hyperparameters(batch_size=4))
+    one = setup.trainer(StoppedClock(), seed=0, length=Length(steps=100))
+    one.epoch(until_steps=1)
+    state = torch.load(io.BytesIO(to_bytes(one)), weights_only=True)
+    del state["data"]
+    older = io.BytesIO()
+    torch.save(state, older)
+    another_python()
+    other = setup.trainer(StoppedClock(), seed=0, length=Length(steps=100))
+    from_bytes(older.getvalue(), other, tmp_path)
+    assert other.progress.steps == 1
 
 
 def test_dropout_and_changed_hyper_parameters_resume_exactly(tmp_path):

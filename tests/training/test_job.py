@@ -1,16 +1,18 @@
 """Real networks as jobs: exact checkpoints, gangs that share a batch, storage as slow as it is said to be."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.execution.jobs.site import Site
 from rota.training.job import MB, Kind, Networks, bound, networks
 from rota.training.recorder.stages import digest
@@ -154,4 +156,14 @@ def test_a_checkpoint_is_no_pickle(site, tmp_path):
     work = iterate(site.open(0, "vision", 0, 1, ""), 1)
     file = Path(tmp_path / "kept")
     file.write_bytes(work.save())
-    assert set(torch.load(file, weights_only=True)) == {"weights", "optimizer", "position", "task"}
+    assert set(torch.load(file, weights_only=True)) == {"weights", "optimizer", "position", "task", "data"}
+
+
+def test_a_checkpoint_that_was_trained_on_other_texts_is_refused(site):
+    work = iterate(site.open(0, "language", 0, 1, ""), 1)
+    state = torch.load(io.BytesIO(work.save()), weights_only=True)
+    for data, fits in (("", True), ("others", False)):
+        content = io.BytesIO()
+        torch.save({**state, "data": data}, content)
+        with nullcontext() if fits else pytest.raises(InputError, match="was trained on other data"):
+            site.open(0, "language", 0, 1, "").load(content.getvalue())

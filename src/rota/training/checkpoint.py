@@ -21,6 +21,7 @@ from rota.core.errors import InputError
 from rota.training.clock import StoppedClock
 from rota.training.describe import describe
 from rota.training.epoch import Progress
+from rota.training.task import check_data
 from rota.training.trainer import Trainer
 
 MAGIC = b"rota checkpoint 1\n"
@@ -62,6 +63,7 @@ def from_bytes(content: bytes, trainer: Trainer, path: Path) -> dict[str, Any]:
             f"{path}: was trained with {state['optimizer_class']}, this is "
             f"{type(trainer.optimizer).__name__}; give the optimizer it was trained with"
         )
+    check_data(trainer.task, state.get("data", ""), path)
     _restore(path, trainer, state)
     extra: dict[str, Any] = state["extra"]
     return extra
@@ -84,6 +86,7 @@ def _state(trainer: Trainer) -> dict[str, Any]:
         "progress": {name: getattr(progress, name) for name in Progress.__slots__},
         "clock": trainer.clock.state_dict(),
         "task": trainer.task.state_dict(),
+        "data": trainer.task.digest,
         "random": torch.get_rng_state(),
         "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }

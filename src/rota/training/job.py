@@ -20,7 +20,7 @@ from rota.training.device import device, synchronise
 from rota.training.exchange import Gang, Members, meet
 from rota.training.recorder.stages import Iterations
 from rota.training.setup import Setup, own_seed
-from rota.training.task import Task
+from rota.training.task import Task, check_data
 
 PATIENCE_S = 60.0
 """A member that waits for another for so long gives up."""
@@ -65,6 +65,7 @@ class NetworkJob:
     def load(self, content: bytes) -> None:
         """Games that other members than the first play begin anew."""
         state = torch.load(io.BytesIO(content), map_location=self._where, weights_only=True)
+        check_data(self._work.task, state.get("data", ""), "the checkpoint of a job")
         self._work.network.load_state_dict(state["weights"])
         self._work.optimizer.load_state_dict(state["optimizer"])
         self._work.position = state["position"]
@@ -79,6 +80,7 @@ class NetworkJob:
                 "optimizer": work.optimizer.state_dict(),
                 "position": work.position,
                 "task": work.task.state_dict(),
+                "data": work.task.digest,
             },
             body,
         )

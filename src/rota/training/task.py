@@ -5,6 +5,8 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from rota.core.errors import InputError
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -32,6 +34,8 @@ class Task(Protocol):
     """Whether the outputs are scores of classes, which a smaller network can learn from a larger one."""
     examples: int
     """How many examples one pass over the data has."""
+    digest: str
+    """Of the data, if these are not the same on every machine; otherwise empty."""
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
         """The `size` examples from `position` on."""
@@ -52,3 +56,12 @@ class Task(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from what `state_dict` gave."""
         ...
+
+
+def check_data(task: Task, digest: str, what: object) -> None:
+    """Whether a task has the data of that digest: what goes on would otherwise not be what it was."""
+    if digest and digest != task.digest:
+        raise InputError(
+            f"{what}: was trained on other data than there are here; go on with the version of Python that "
+            "it was begun with, or begin it again"
+        )

@@ -133,6 +133,13 @@ def test_there_is_no_state():
     TASK.load_state_dict({})
 
 
+def test_the_texts_have_a_digest_whatever_the_seed(monkeypatch):
+    assert Language(device=CPU, seed=3).digest == TASK.digest != ""
+    source = language._source
+    monkeypatch.setattr(language, "_source", lambda name: source(name).replace(b"queue", b"cue"))
+    assert Language(device=CPU).digest != TASK.digest
+
+
 @pytest.mark.parametrize(
     ("context", "message"), [(0, "context is 0; it must be at least 1"), (10**6, "give a smaller one")]
 )

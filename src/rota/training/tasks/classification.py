@@ -24,6 +24,7 @@ class Classification:
 
     metric = "accuracy"
     scores = True
+    digest = ""
 
     def __init__(self, splits: Splits, *, device: torch.device, seed: int = 0, augment: bool = False) -> None:
         channels, height, width = splits.train.images.shape[1:]

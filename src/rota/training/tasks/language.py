@@ -1,5 +1,6 @@
 """Writing Python: from each byte of a program on, what the next one is. The text is Python's own library."""
 
+import hashlib
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,9 @@ class Language:
             raise ConfigError(f"context is {context}; it must be at least 1")
         self.inputs: tuple[int, ...] = (context,)
         self._device = device
-        self._texts = {split: _windows(split, context) for split in TEXTS}
+        texts = {split: b"".join(map(_source, names.split())) for split, names in TEXTS.items()}
+        self.digest = hashlib.sha256(b"\0".join(texts.values())).hexdigest()
+        self._texts = {split: _windows(split, text, context) for split, text in texts.items()}
         self.examples = len(self._texts["train"])
         self._stream = Stream(self.examples, seed=seed)
 
@@ -83,9 +86,8 @@ class Language:
         return Batch(symbols[:, :-1], symbols[:, 1:])
 
 
-def _windows(split: str, context: int) -> Tensor:
+def _windows(split: str, text: bytes, context: int) -> Tensor:
     """The text of a split in rows of `context` bytes and the one after; each byte is predicted once."""
-    text = b"".join(_source(name) for name in TEXTS[split].split())
     if len(text) <= context:
         raise ConfigError(
             f"context is {context}; the {split} text has only {len(text)} bytes: give a smaller one"

@@ -37,6 +37,7 @@ class A2C:
 
     inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
     scores = False
+    digest = ""
     trace = 0.95
     """λ of the generalised advantage estimate."""
     value_weight = 0.5
@@ -106,6 +107,7 @@ class DQN:
 
     inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
     scores = False
+    digest = ""
     capacity = 20_000
     warm_up = 64
     """Rounds of all games that are played at random first."""
