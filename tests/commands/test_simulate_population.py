@@ -175,8 +175,8 @@ def test_help_config_lists_the_keys_of_populations_and_their_options(rota):
     code, out, _ = rota("--help-config")
     assert code == 0
     for line in (
-        "workload.trace", "population.trials", "weather.noise", "[clusters.NAME]", "slots[].speed",
-        "[options.era]", "[options.gpa-eta]", "[options.pbt]", "retirement.most",
+        "workload.trace", "population.trials", "weather.noise", "clusters.NAME.slots[].speed",
+        "population.start.NAME.low", "[options.era]", "[options.gpa-eta]", "[options.pbt]", "retirement.most",
     ):  # fmt: skip
         assert re.search(rf"^{re.escape(line)}", out, re.MULTILINE), line
 

@@ -57,6 +57,19 @@ class Config(Seeded):
         return 1
 
 
+def test_tables_by_name_are_listed_with_what_is_in_them():
+    @dataclass(frozen=True)
+    class Named:
+        clusters: dict[str, Failure] = field(default_factory=dict)
+        """Several of them."""
+
+    assert describe(Named) == [
+        Setting("clusters.NAME", "optional", "Several of them."),
+        Setting("clusters.NAME.at_s", "0.5", ""),
+        Setting("clusters.NAME.undocumented", "false", ""),
+    ]
+
+
 def test_every_setting_is_listed_with_default_and_meaning():
     assert describe(Config) == [
         Setting("seed", "0", "Seeds everything random."),

@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
+from rota.config.grid import expand
+from rota.config.load import override
 from rota.config.paths import placed
 
 FOLDER, HERE = Path("/configs/run"), Path("/home/me")
@@ -25,6 +29,20 @@ def test_paths_of_flags_start_where_the_user_is():
 def test_a_flag_may_set_a_whole_table():
     found = placed(TABLE, KEYS, FOLDER, ["kinds.b={agent='y'}"], HERE)
     assert found["kinds"] == {"a": {"agent": "/configs/run/x"}, "b": {"agent": "/home/me/y"}}
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "grid.workload.trace=['jobs.csv']",
+        'grid."workload.trace"=["jobs.csv"]',
+        "grid={workload={trace=['jobs.csv']}}",
+    ],
+)
+def test_paths_that_a_flag_lets_a_grid_vary_start_where_the_user_is(flag):
+    (point,) = expand(override({"workload": {"trace": "jobs.csv"}}, [flag]))
+    assert placed(point.table, KEYS, FOLDER, [flag], HERE) == {"workload": {"trace": "/home/me/jobs.csv"}}
+    assert placed(TABLE, KEYS, FOLDER, ["grid.workload.jobs=[1, 2]"], HERE) == placed(TABLE, KEYS, FOLDER)
 
 
 def test_absolute_paths_stay():

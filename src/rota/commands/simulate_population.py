@@ -91,10 +91,8 @@ def print_keys() -> None:
     from rota.commands.population_policies import option_classes
     from rota.config.describe import help_text
     from rota.replay.population.experiment import PopulationsConfig
-    from rota.replay.population.machines import MachinesConfig
 
     print(f"\nFor a population\n\n{help_text(PopulationsConfig)}")
-    print(f"\n[clusters.NAME]\n{help_text(MachinesConfig)}")
     for name, chosen in option_classes().items():
         if text := help_text(chosen):
             print(f"\n[options.{name}]\n{text}")

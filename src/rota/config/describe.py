@@ -53,10 +53,15 @@ def _settings(kind: Any, prefix: str) -> Iterator[Setting]:
 
 
 def _section_in(kind: Any) -> tuple[Any, str]:
-    """The dataclass a field holds, and how its key goes on: `""`, or `"[]"` for a list of tables."""
+    """The dataclass a field holds, and how its key goes on.
+
+    `""`, `"[]"` for a list of tables, or `".NAME"` for tables by names that are the user's.
+    """
     kind = without_none(kind)
     if get_origin(kind) in (list, tuple) and is_dataclass(get_args(kind)[0]):
         return get_args(kind)[0], "[]"
+    if get_origin(kind) is dict and is_dataclass(get_args(kind)[1]):
+        return get_args(kind)[1], ".NAME"
     return (kind, "") if is_dataclass(kind) else (None, "")
 
 

@@ -63,7 +63,7 @@ def _axes(grid: object) -> Axes:
     if not grid:
         raise ConfigError("is empty; give lists of values, or leave it out")
     axes: Axes = {}
-    for path, values in _leaves(grid):
+    for path, values in leaves(grid):
         if path in axes:
             raise ConfigError(f"{'.'.join(path)}: there is a list for it already")
         axes[path] = _axis(".".join(path), values)
@@ -84,12 +84,12 @@ def _axis(name: str, values: object) -> list[object]:
     return values
 
 
-def _leaves(grid: Table, above: Key = ()) -> Iterator[tuple[Key, object]]:
+def leaves(grid: Table, above: Key = ()) -> Iterator[tuple[Key, object]]:
     """The paths in a grid with their values: `"cluster.nodes"` and `cluster.nodes` are the same."""
     for name, value in grid.items():
         path = (*above, *parse_key(name))
         if isinstance(value, Mapping):
-            yield from _leaves(value, path)
+            yield from leaves(value, path)
         else:
             yield path, value
 

@@ -27,7 +27,7 @@ def override(table: Table, assignments: Iterable[str]) -> dict[str, object]:
     result = dict(table)
     for text in assignments:
         try:
-            path, value = _parse_assignment(text)
+            path, value = parse_assignment(text)
             result = fix(result, path[1:] if path[0] == "grid" else path)
             result = put(result, path, value)
         except ConfigError as error:
@@ -35,7 +35,8 @@ def override(table: Table, assignments: Iterable[str]) -> dict[str, object]:
     return result
 
 
-def _parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
+def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
+    """`cluster.nodes=8` → `("cluster", "nodes")` and 8."""
     key, equals, value = text.partition("=")
     if not equals or not value.strip():
         raise ConfigError("no value; write key.path=value, for example --set cluster.nodes=8")

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rota.config.notation import Table, parse_key, put
+from rota.config.grid import leaves
+from rota.config.load import parse_assignment
+from rota.config.notation import Table, put
 
 Keys = tuple[str, ...]
 
@@ -15,12 +17,19 @@ def placed(
 
     `assignments` are the flags that were put over the file, `folder` is that of the file.
     """
-    flags = [parse_key(text.partition("=")[0].strip()) for text in assignments]
+    flags = [key for text in assignments for key in _keys_set(text)]
     found = dict(table)
     for path, value in [each for key in keys for each in _given(table, tuple(key.split(".")))]:
         from_flag = any(path[: len(flag)] == flag for flag in flags)
         found = put(found, path, str((here if from_flag else folder) / value))
     return found
+
+
+def _keys_set(assignment: str) -> list[Keys]:
+    """What a flag sets: its key, or those that it lets a grid vary."""
+    key, value = parse_assignment(assignment)
+    grid = put({}, key, value).get("grid")
+    return [varied for varied, _ in leaves(grid)] if isinstance(grid, Mapping) else [key]
 
 
 def _given(value: object, pattern: Keys, before: Keys = ()) -> Iterator[tuple[Keys, str]]:
