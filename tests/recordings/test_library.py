@@ -1,5 +1,6 @@
 """All recordings below a folder, and what is said of them."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,24 @@ def test_folders_are_found_by_name_and_hidden_ones_are_not(store):
     trees = ["trees/ConvNet2-early-seed3", "trees/ConvNet3-late-seed0"]
     assert found == ["bent", "curves", "gpus/profiles", "half", *trees]
     assert list(recording_folders(store / "curves")) == [store / "curves"]
+
+
+def test_a_recording_does_not_hide_those_below_it(make_tree, curves, tmp_path):
+    write_curves(tmp_path, curves)
+    write_tree(tmp_path / "trees" / "early", make_tree())
+    assert list(recording_folders(tmp_path)) == [tmp_path, tmp_path / "trees" / "early"]
+    assert len(read_library(tmp_path)) == 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look into every folder")
+@pytest.mark.parametrize("mode", [0o000, 0o100, 0o400])
+def test_a_folder_that_may_not_be_looked_into_is_a_problem(store, mode):
+    (store / "half").chmod(mode)
+    try:
+        problems = read_library(store).problems
+    finally:
+        (store / "half").chmod(0o700)
+    assert problems[1] == f"{store}/half: may not be looked into; permit it, or give another folder"
 
 
 def test_entries_say_their_shape_and_what_is_wrong(store):

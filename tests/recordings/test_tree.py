@@ -23,7 +23,6 @@ def test_what_a_tree_says_of_its_sequences(make_tree):
     assert tree.never == (1, 1)
     assert tree.left_s((0, 1)) == (30.0, 25.0)
     assert tree.left_s((0,)) == (30.0,)
-    assert tree.total_s((0, 1)) == 40.0
     assert tree.accuracy((0, 1)) == 0.5
     assert tree.accuracies() == {(0, 0): 0.75, (0, 1): 0.5, (1, 0): 0.5, (1, 1): 0.25}
     assert tree.missing() == ()

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,9 @@ from rota.core.errors import InputError
 from rota.core.sight import Sight
 from rota.core.table import Floats
 from rota.learning.rebuilt import actions_of, seen_in
-from rota.recordings.folder import complete
 from rota.recordings.models import models
 from rota.recordings.store import CONTENTS, entries
-from rota.recordings.tree import SHAPE, Prefix, Tree, beginnings, read_tree, written_as
+from rota.recordings.tree import SHAPE, Prefix, Tree, beginnings, in_order, read_tree, written_as
 
 Places = NDArray[np.intp]
 OTHERS = set(CONTENTS.values()) - {SHAPE}
@@ -145,13 +143,11 @@ def read_trees(paths: Iterable[Path]) -> list[Tree]:
     folders = {folder.resolve(): folder for path in paths for folder in _tree_folders(path)}
     trees = map(read_tree, folders.values())
     return sorted(
-        {(name_of(tree), tree.seed, tree_digest(tree)): tree for tree in trees}.values(), key=_order
+        {(name_of(tree), tree.seed, tree_digest(tree)): tree for tree in trees}.values(), key=in_order
     )
 
 
 def _tree_folders(path: Path) -> list[Path]:
-    if complete(path):
-        return [path]
     found = [entry for entry in entries(path) if entry.shape not in OTHERS]
     for entry in found:
         if entry.about is None:
@@ -159,10 +155,6 @@ def _tree_folders(path: Path) -> list[Path]:
     if not found:
         raise InputError(f"{path}: no tree recording in it; make some with: bash scripts/record.sh")
     return [entry.folder for entry in found]
-
-
-def _order(tree: Tree) -> tuple[Any, ...]:
-    return tree.model, tree.data, tree.start_s / tree.budget_s, tree.scenario, tree.seed
 
 
 def describe_problems(problems: Sequence[Problem]) -> str:

@@ -12,7 +12,7 @@ from rota.recordings.profile import SHAPE as PROFILES
 from rota.recordings.profile import Profiles, read_profiles
 from rota.recordings.store import entries, unfinished
 from rota.recordings.tree import SHAPE as TREES
-from rota.recordings.tree import Tree, read_tree
+from rota.recordings.tree import Tree, in_order, read_tree
 
 Recording = TypeVar("Recording", Tree, Curves, Profiles)
 
@@ -63,14 +63,9 @@ def read_library(folder: Path) -> Library:
             problems.append(str(error))
         else:
             held[entry.shape].append(Held(_name(entry.folder, folder), what))
-    trees = sorted(held[TREES], key=lambda tree: _order(tree.what))
+    trees = sorted(held[TREES], key=lambda tree: in_order(tree.what))
     return Library(folder, trees, held[CURVES], held[PROFILES], problems, unfinished(folder))
 
 
 def _name(folder: Path, below: Path) -> str:
     return folder.name if folder == below else folder.relative_to(below).as_posix()
-
-
-def _order(tree: Tree) -> tuple[str, str, float, str, int]:
-    """Models by name, their scenarios in the order of time."""
-    return tree.model, tree.data, tree.start_s / tree.budget_s, tree.scenario, tree.seed

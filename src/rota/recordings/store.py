@@ -1,5 +1,6 @@
 """All recordings below a folder, complete or not."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +31,18 @@ class Entry:
 
 
 def recording_folders(path: Path) -> Iterator[Path]:
-    """All folders with anything of a recording, by name: the folder itself if it is one, else those below."""
-    if complete(path) or any((path / name).is_file() for name in CONTENTS):
+    """All folders with anything of a recording, or that cannot be looked into: this one, then those below."""
+    if not path.is_dir():
+        return
+    try:
+        is_one = complete(path) or any((path / name).is_file() for name in CONTENTS)
+        below = sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
+    except PermissionError:
+        is_one, below = True, []
+    if is_one:
         yield path
-    elif path.is_dir():
-        for child in sorted(path.iterdir()):
-            if child.is_dir() and not child.name.startswith("."):
-                yield from recording_folders(child)
+    for child in below:
+        yield from recording_folders(child)
 
 
 def entries(path: Path) -> Iterator[Entry]:
@@ -58,6 +64,10 @@ def unfinished(path: Path) -> dict[str, int]:
 
 
 def _entry(folder: Path) -> Entry:
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return Entry(
+            folder, "unknown", None, f"{folder}: may not be looked into; permit it, or give another folder"
+        )
     guess = next((shape for name, shape in CONTENTS.items() if (folder / name).is_file()), "unknown")
     try:
         about = read_about(folder)

@@ -114,10 +114,6 @@ class Tree:
         prefixes = list(beginnings(sequence))[:-1]
         return tuple(self.budget_s - self._end(prefix).at_s for prefix in prefixes)
 
-    def total_s(self, sequence: Sequence[int]) -> float:
-        """When the last point of a sequence was measured."""
-        return self._end(sequence).at_s
-
     def accuracy(self, sequence: Sequence[int]) -> float:
         """At the end of a sequence."""
         return self._end(sequence).accuracy
@@ -145,6 +141,11 @@ class Tree:
 def beginnings(sequence: Sequence[int]) -> Iterator[Prefix]:
     """From () to the whole sequence."""
     return (tuple(sequence[:length]) for length in range(len(sequence) + 1))
+
+
+def in_order(tree: Tree) -> tuple[str, str, float, str, int]:
+    """What trees are sorted by: models by name, their scenarios in the order of time."""
+    return tree.model, tree.data, tree.start_s / tree.budget_s, tree.scenario, tree.seed
 
 
 def written_as(prefix: Sequence[int]) -> str:
