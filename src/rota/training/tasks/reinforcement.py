@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss, smooth_l1_loss
 
+from rota.training.data.chance import chance
 from rota.training.task import Batch
 from rota.training.tasks import GAMES, check_batch
 from rota.training.tasks.cartpole import ACTIONS, OBSERVATION, CartPoles, mean_return
@@ -51,9 +52,9 @@ class A2C:
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
         """Play `size` steps altogether."""
         check_batch("a2c", size)
-        chance = np.random.default_rng((self._seed, position)).random((size // GAMES, GAMES))
+        drawn_from = chance(self._seed, position).random((size // GAMES, GAMES))
         with evaluating(network):
-            steps = [self._play(network, torch.from_numpy(row)) for row in chance]
+            steps = [self._play(network, torch.from_numpy(row)) for row in drawn_from]
             before, actions, after, fell, over = (torch.cat(column) for column in zip(*steps, strict=True))
             values = network(before.to(self._device))[1].cpu()
             following = network(after.to(self._device))[1].cpu()
@@ -128,11 +129,11 @@ class DQN:
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
         """Play the rounds that are due, then draw `size` transitions."""
-        chance = np.random.default_rng((self._seed, position))
+        random = chance(self._seed, position)
         target = self._target.of(network, position)
         with evaluating(network):
-            self._play(network, position, size, chance)
-            indices = torch.from_numpy(chance.integers(len(self._replay), size=size))
+            self._play(network, position, size, random)
+            indices = torch.from_numpy(random.integers(len(self._replay), size=size))
             rows = self._replay.rows(indices, self._device)
             chosen = network(rows["after"]).argmax(1, keepdim=True)
             following = target(rows["after"]).gather(1, chosen).squeeze(1)
@@ -161,16 +162,16 @@ class DQN:
         self._replay.load_state_dict(state["replay"])
         self._target.load_state_dict(state["target"])
 
-    def _play(self, network: nn.Module, position: int, size: int, chance: np.random.Generator) -> None:
+    def _play(self, network: nn.Module, position: int, size: int, random: np.random.Generator) -> None:
         rounds = (position + size) // self.reuse - position // self.reuse
         randomness = 1 - (1 - self.explored) * min(1.0, position / self.exploring)
         if not len(self._replay):
             rounds, randomness = self.warm_up, 1.0
         for _ in range(rounds):
             before = self._games.observations
-            anything = chance.integers(ACTIONS, size=GAMES)
-            random = chance.random(GAMES) < randomness
-            actions = np.where(random, anything, self._best(network, before))
+            anything = random.integers(ACTIONS, size=GAMES)
+            explores = random.random(GAMES) < randomness
+            actions = np.where(explores, anything, self._best(network, before))
             moved = self._games.step(actions.tolist())
             after, fell = moved.observations, moved.fell
             self._replay.add(before=before, action=torch.from_numpy(actions), after=after, fell=fell)
