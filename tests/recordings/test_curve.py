@@ -15,8 +15,8 @@ def test_a_setting_as_arrays(curves):
     assert len(setting) == 3
     assert setting.steps.tolist() == [50, 100, 150]
     assert setting.seconds.tolist() == [0.5, 1.0, 1.5]
-    assert setting.loss.tolist() == [1.0, 0.5, 1 / 3]
-    assert setting.accuracy.tolist() == [0.25, 0.5, 0.75]
+    assert setting.metrics["loss"].tolist() == [1.0, 0.5, 1 / 3]
+    assert setting.metrics["accuracy"].tolist() == [0.25, 0.5, 0.75]
 
 
 def test_what_is_missing_is_a_setting_not_there_or_cut_short(curves):
@@ -24,12 +24,15 @@ def test_what_is_missing_is_a_setting_not_there_or_cut_short(curves):
     assert replace(curves, intervals=0, planned=()).missing() == ()
 
 
-def test_settings_by_interval(curves):
-    table = curves.table("f1")
-    assert table[0].tolist() == [0.125, 0.25, 0.375]
-    assert table[1, :2].tolist() == [0.125, 0.25]
-    assert math.isnan(table[1, 2])
-    assert np.isnan(curves.table("no such metric")).all()
+def test_a_setting_at_which_training_failed_is_not_missing_and_is_kept(curves, tmp_path):
+    hyper = {"lr": 10.0, "batch_size": 64, "rule": "sgd"}
+    write_curves(tmp_path, replace(curves, failed={"b": curves.settings["b"].hyper, "c": hyper}))
+    found = read_curves(tmp_path)
+    assert found.missing() == ()
+    assert found.failed["c"] == hyper
+    assert [each["lr"] for each in found.tried] == [0.1, 1e-3, 10.0]
+    with pytest.raises(InputError, match="failed setting 'c' has lr; expected"):
+        replace(curves, failed={"c": {"lr": 10.0}})
 
 
 def test_the_main_metric_is_the_first_that_was_measured(curves, origin):

@@ -48,6 +48,7 @@ def bundle(curves: Curves) -> Bundle:
     values = sorted({line.value for line in lines}, key=lambda value: (isinstance(value, str), value))
     missing = len(curves.missing())
     there = f"{len(curves.settings)} settings" + (f", {missing} missing or cut short" if missing else "")
+    there += f", {len(curves.failed)} failed" if curves.failed else ""
     data = f" on {curves.data}" if curves.data else ""
     return Bundle(f"{curves.model}{data}: {there}", by, metric, lines, values)
 

@@ -27,6 +27,7 @@ class Interval(NamedTuple):
     """What was measured at the end of an interval."""
 
     number: int
+    """From 0."""
     steps: int
     """Since the start of training."""
     seconds: float
@@ -64,14 +65,6 @@ class Setting:
         seconds = np.array([each.seconds for each in intervals], float)
         return cls(name, dict(hyper), device, seed, numbers, steps, seconds, metrics)
 
-    @property
-    def loss(self) -> Floats:
-        return self.metrics["loss"]
-
-    @property
-    def accuracy(self) -> Floats:
-        return self.metrics["accuracy"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
@@ -87,11 +80,19 @@ class Curves:
     provenance: Provenance
     planned: tuple[str, ...] = ()
     """The settings that are to be there; none if that was not said."""
+    failed: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
+    """Settings at which training failed before the last interval, perhaps in the first: hyper-parameters."""
     metrics: tuple[str, ...] = USUAL
     details: Mapping[str, Any] = field(default_factory=dict)
     """Anything else worth knowing: plain values."""
 
     def __post_init__(self) -> None:
+        for name, hyper in self.failed.items():
+            if set(hyper) != set(self.hyper):
+                found = ", ".join(hyper) or "no hyper-parameters"
+                raise InputError(
+                    f"curves of {self.model}: failed setting {name!r} has {found}; expected {self.hyper}"
+                )
         for name, setting in self.settings.items():
             if setting.name != name or set(setting.hyper) != set(self.hyper):
                 found = f"{setting.name!r} with {', '.join(setting.hyper) or 'no hyper-parameters'}"
@@ -113,19 +114,17 @@ class Curves:
                 return metric
         return "accuracy"
 
-    def missing(self) -> tuple[str, ...]:
-        """Settings that are not there, or not to the last interval."""
-        names = dict.fromkeys((*self.planned, *self.settings))
-        return tuple(n for n in names if n not in self.settings or len(self.settings[n]) < self.intervals)
+    @property
+    def tried(self) -> tuple[Mapping[str, Plain], ...]:
+        """The hyper-parameters of all settings, also of those at which training failed."""
+        found = {name: setting.hyper for name, setting in self.settings.items()}
+        return tuple({**found, **self.failed}.values())
 
-    def table(self, metric: str = "accuracy") -> Floats:
-        """Setting × interval; NaN where there is nothing."""
-        longest = max(map(len, self.settings.values()), default=0)
-        values = np.full((len(self.settings), max(self.intervals, longest)), math.nan)
-        for row, setting in enumerate(self.settings.values()):
-            if metric in setting.metrics:
-                values[row, : len(setting)] = setting.metrics[metric]
-        return values
+    def missing(self) -> tuple[str, ...]:
+        """Settings that are not there, or not to the last interval, though training did not fail."""
+        names = dict.fromkeys((*self.planned, *self.settings))
+        short = (n for n in names if n not in self.settings or len(self.settings[n]) < self.intervals)
+        return tuple(name for name in short if name not in self.failed)
 
 
 def write_curves(folder: Path, curves: Curves) -> None:
@@ -141,6 +140,8 @@ def write_curves(folder: Path, curves: Curves) -> None:
         "metrics": list(metrics),
         "details": dict(curves.details),
     }
+    if curves.failed:
+        what["failed"] = {name: dict(hyper) for name, hyper in curves.failed.items()}
     rows = (row for setting in curves.settings.values() for row in _written(setting, curves.hyper, metrics))
     write_recording(folder, SHAPE, what, curves.provenance, {ROWS: Sheet(columns, rows)})
 

@@ -48,7 +48,7 @@ def counted(number: int, one: str, more: str = "") -> str:
 
 
 def absent_scenarios(trees: Iterable[Tree]) -> list[str]:
-    """`ConvNet3: late`: what one model was recorded in and another was not."""
+    """`ConvNet3 on cifar10: late`: what one model was recorded in and another was not."""
     trees = list(trees)
     scenarios = dict.fromkeys(tree.scenario for tree in trees)
     models = dict.fromkeys((tree.model, tree.data) for tree in trees)
@@ -120,8 +120,9 @@ def _curves(held: Sequence[Held[Curves]]) -> str:
     rows = [header, *(_curves_row(each.what) for each in held)]
     lines = ["curves", *_aligned(rows, left=2, last=True)]
     for each in held:
-        missing = each.what.missing()
+        missing, failed = each.what.missing(), list(each.what.failed)
         lines += [f"  missing in {each.name}: {_named(missing)}"] if missing else []
+        lines += [f"  failed in {each.name}: {_named(failed)}"] if failed else []
     return "\n".join((*lines, *_origins(each.what.provenance for each in held)))
 
 
@@ -148,7 +149,7 @@ def _ends(curves: Curves) -> str:
 
 
 def _span(curves: Curves, name: str) -> str:
-    values = list(dict.fromkeys(setting.hyper[name] for setting in curves.settings.values()))
+    values = list(dict.fromkeys(hyper[name] for hyper in curves.tried))
     numbers = sorted(value for value in values if not isinstance(value, str))
     if len(values) > MOST_NAMED and len(numbers) == len(values):
         return f"{len(values)} from {numbers[0]:g} to {numbers[-1]:g}"

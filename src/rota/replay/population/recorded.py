@@ -1,8 +1,7 @@
 """Trials that train as recorded curves say."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -54,6 +53,7 @@ class Recorded:
 
     - Between the ends of recorded intervals a metric is on the straight line; before the first it is not
       known, after the last it is held: a rehearsal claims nothing that was not reached.
+    - A setting at which training failed at once has the worst metric of all that were recorded.
     - A trial that is cloned, or goes on with other hyper-parameters, goes on along their curve from the
       first interval whose metric is not below the donor's, or else from the last.
     - Trials of one model, batch size and number of changes are of one kind. A step takes the median of what
@@ -72,7 +72,7 @@ class Recorded:
                 unknown(f"metric in the curves of {curves.model}:", self._metric, curves.metrics)
             )
         self._steps = np.unique(np.concatenate([setting.steps for setting in settings])).astype(float)
-        self._grid = Grid(curves.hyper, _means(settings, curves.hyper, self._goodness))
+        self._grid = Grid(curves.hyper, _means(self._curves_of(settings), curves.hyper))
         self._batches, self._step_s = _paces(curves.model, settings)
         self._kinds: dict[str, tuple[float, int]] = {}
         self._found: dict[tuple[Any, ...], Floats] = {}
@@ -122,6 +122,13 @@ class Recorded:
             self._found[setting] = self._grid.curve(setting)
         return self._found[setting]
 
+    def _curves_of(self, settings: list[Setting]) -> list[tuple[Hyper, Floats]]:
+        """Hyper-parameters and curve of each setting."""
+        found: list[tuple[Hyper, Floats]] = [(each.hyper, self._goodness(each)) for each in settings]
+        worst = np.full(len(self._steps), min(np.nanmin(curve, initial=inf) for _, curve in found))
+        at_once = self._curves.failed.keys() - self._curves.settings.keys()
+        return found + [(self._curves.failed[name], worst) for name in sorted(at_once)]
+
     def _goodness(self, setting: Setting) -> Floats:
         """The metric of a setting, more being better, at the steps that all settings are put to."""
         values = setting.metrics.get(self._metric, np.full(len(setting), nan))
@@ -135,13 +142,11 @@ class Recorded:
         return value + self._free.gain * progress.changes
 
 
-def _means(
-    settings: list[Setting], names: tuple[str, ...], goodness: Callable[[Setting], Floats]
-) -> dict[tuple[Any, ...], Floats]:
+def _means(curves: list[tuple[Hyper, Floats]], names: tuple[str, ...]) -> dict[tuple[Any, ...], Floats]:
     """Hyper-parameters → the mean of what was recorded with them."""
     found: dict[tuple[Any, ...], list[Floats]] = {}
-    for setting in settings:
-        found.setdefault(tuple(setting.hyper[name] for name in names), []).append(goodness(setting))
+    for hyper, curve in curves:
+        found.setdefault(tuple(hyper[name] for name in names), []).append(curve)
     return {hyper: np.mean(curves, axis=0) for hyper, curves in found.items()}
 
 

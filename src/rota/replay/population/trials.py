@@ -86,8 +86,7 @@ class PopulationConfig(TrialsConfig):
             return fleet
         curves, landscape = _recording(self.curves), self.landscape()
         device = next(iter(curves.settings.values())).device
-        recorded = (setting.hyper for setting in curves.settings.values())
-        all_there_are = (*hypers, *recorded, *({BATCH: size} for size in batch_sizes))
+        all_there_are = (*hypers, *curves.tried, *({BATCH: size} for size in batch_sizes))
         batches = {landscape.kind(hyper, ()): int(hyper.get(BATCH, 0)) for hyper in all_there_are}
         kinds = {name: Kind(curves.model, batch) for name, batch in batches.items() if batch}
         return Foretold.of(_profiles(self.profiles), self.parameters, device).fill_in(fleet, kinds)
@@ -100,10 +99,7 @@ class PopulationConfig(TrialsConfig):
         for name in self.start:
             if name not in curves.hyper:
                 raise ConfigError(f"start: {unknown('hyper-parameter', name, curves.hyper)}")
-        recorded = {
-            name: sorted({setting.hyper[name] for setting in curves.settings.values()}, key=str)
-            for name in curves.hyper
-        }
+        recorded = {name: sorted({hyper[name] for hyper in curves.tried}, key=str) for name in curves.hyper}
         return {**recorded, **self.start}
 
     def _liberties(self) -> Liberties:

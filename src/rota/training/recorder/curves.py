@@ -122,13 +122,16 @@ class CurvesRecorder:
         where = description(device(config.setup.device), config.setup.threads)
         hyper = tuple(config.grid)
         parts = self._part_seconds()
-        settings = {}
+        settings, failed = {}, {}
         for name, values in config.settings().items():
             seconds = config.steps * parts[values.batch_size].step_s
             rows = self.partial.get(name) or ()
             intervals = [Interval(number, steps, seconds, metrics) for number, steps, metrics in rows]
             given = {key: getattr(values, key) for key in hyper}
-            settings[name] = Setting.of(name, given, where, config.seed, intervals)
+            if intervals:
+                settings[name] = Setting.of(name, given, where, config.seed, intervals)
+            if len(intervals) < config.intervals:
+                failed[name] = given
         curves = Curves(
             model=config.setup.model,
             data=config.setup.learns_from,
@@ -137,6 +140,7 @@ class CurvesRecorder:
             settings=settings,
             provenance=provenance(device=where, seed=config.seed, command=self.command, libraries=LIBRARIES),
             planned=tuple(config.settings()),
+            failed=failed,
             metrics=tuple(dict.fromkeys(name for each in settings.values() for name in each.metrics)),
             details=self._details(asked, parts),
         )
