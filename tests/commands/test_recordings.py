@@ -58,8 +58,8 @@ def test_a_table_becomes_trees(recordings, sources):
     code, out, _ = recordings("import-adaptation", *words)
     assert code == 0
     assert out.splitlines() == [
-        "out/ConvNet2-early-seed0: 2 of 2 sequences",
-        "out/ConvNet2-late-seed0: 1 of 2 sequences",
+        "out/ConvNet2-early-seed0: 2 of 2 sequences of deepen 0, nothing",
+        "out/ConvNet2-late-seed0: 1 of 2 sequences of deepen 0, nothing",
     ]
     origin = read_tree(sources / "out" / "ConvNet2-early-seed0").provenance
     assert origin.device == "GV100"
@@ -67,13 +67,23 @@ def test_a_table_becomes_trees(recordings, sources):
     assert "sha256" in origin.note
 
 
+def test_a_table_may_lack_actions_that_there_are(recordings, sources):
+    words = ("table.csv", "--model", "ConvNet2", "--actions", "3", "--out", "out")
+    code, out, _ = recordings("import-adaptation", *words)
+    assert (code, out.splitlines()[0]) == (
+        0, "out/ConvNet2-early-seed0: 2 of 3 sequences of deepen 0, deepen 1, nothing",
+    )  # fmt: skip
+    origin = read_tree(sources / "out" / "ConvNet2-early-seed0").provenance
+    assert origin.command.endswith(" --model ConvNet2 --actions 3")
+
+
 def test_throughputs_become_profiles(recordings, sources):
     code, out, _ = recordings("import-gavel", "gavel.json", "--out", "out")
     assert (code, out) == (0, "out: 1 profiles alone, 1 beside another\n")
     profiles = read_profiles(sources / "out")
     assert profiles.provenance.device == "v100"
-    assert profiles.iteration_s("LM", 5, "v100") == 0.25
-    assert profiles.together_s(("LM", 5), ("LM", 5), "v100") == (0.5, 0.5)
+    assert profiles.find("LM", 5, "v100").iteration_s == 0.25
+    assert profiles.find("LM", 5, "v100", beside="LM", beside_batch_size=5).iteration_s == 0.5
 
 
 @pytest.mark.parametrize("source", ["bert", "."])

@@ -38,10 +38,26 @@ def test_a_tree_per_scenario_with_the_mean_of_times_inside_a_prefix(table, origi
     assert tree.left_s((1, 0)) == (31.0, 18.0)
     assert tree.accuracies() == {(0, 0): 0.5, (0, 1): 0.25, (1, 0): 0.75}
     assert tree.missing() == ((1, 1),)
-    assert tree.total_s((0, 0)) == 40.0
     assert math.isnan(tree.accuracy((0,)))
     assert late.accuracies() == {(0, 0): 0.125}
     assert late.actions == tree.actions
+
+
+def test_how_many_actions_there_are_may_be_said(tmp_path, origin):
+    """Else the largest that was tried would be taken for doing nothing."""
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE)
+    tree, _ = read_adaptation(path, "ConvNet2", "cifar10", origin, actions=4)
+    assert tree.actions == ("deepen 0", "deepen 1", "deepen 2", "nothing")
+    with pytest.raises(TraceError, match="has actions 0 to 1; give 2 of them or more, not 1"):
+        read_adaptation(path, "ConvNet2", "cifar10", origin, actions=1)
+
+
+def test_a_mean_of_times_left_is_not_more_than_there_is(table, origin):
+    """Of three times 0.05 s it is rounded up."""
+    rows = "".join(f"early,{action},0.05,0.05,0.5\n" for action in range(3))
+    (tree,) = table(TABLE, f"scenario,action_1,left_1_s,total_s,accuracy\n{rows}", origin)
+    assert tree.start_s == 0.0
 
 
 def test_the_trees_survive_the_disk(table, origin, tmp_path):

@@ -33,6 +33,16 @@ def test_never_changing_may_be_best():
     assert (found.top, found.share_above, found.best) == (0.4, 0.0, ("nothing", "nothing"))
 
 
+def test_a_tree_in_which_nothing_can_be_changed_has_nothing_to_gain():
+    points = {(): (Point(0, 10.0, 1, 1.0, 0.5),), (0,): (Point(1, 40.0, 2, 1.0, 0.75),)}
+    only = Tree("net", "digits", "early", 0, 40.0, 10.0, 1, ("nothing",), points, ORIGIN)
+    found = gain(only)
+    assert (found.never, found.top, found.best) == (0.75, 0.75, ("nothing",))
+    line = table([only]).splitlines()[1]
+    assert line.split() == ["net", "early", "0", "75.0%", "–", "75.0%", "–", "nothing"]
+    assert len(line) == len(table([tree(0.1, 0.2, 0.3, 0.4)]).splitlines()[1].removesuffix(", nothing"))
+
+
 def test_a_failed_training_counts_as_nothing_learnt():
     assert gain(tree(math.nan, 0.3, 0.3, 0.3)).mean == pytest.approx(0.2)
 

@@ -47,7 +47,6 @@ def test_step_times_as_profiles(folder, origin):
     assert profiles.find("bert", 40, "t4", 4, placement="22").synchronise_s == 1.5
     assert profiles.find("bert", 240, "t4", 24).iteration_s == 4.0
     assert profiles.find("bert", 240, "t4", 24, placement="12 nodes").iteration_s == 8.0
-    assert profiles.iteration_s("bert", 15, "t4") == 0.625
 
 
 def test_training_runs_as_curves(folder, origin):
@@ -56,6 +55,7 @@ def test_training_runs_as_curves(folder, origin):
     assert list(curves.settings) == ["batch-10", "batch-40"]
     run = curves.settings["batch-10"]
     assert run.hyper == {"batch_size": 10}
+    assert run.interval.tolist() == [0, 1]
     assert run.steps.tolist() == [50, 100]
     assert run.metrics["metric"].tolist() == [0.5, 0.75]
     assert run.metrics["progress"].tolist() == [50.0, 100.0]
@@ -65,6 +65,12 @@ def test_training_runs_as_curves(folder, origin):
 
 def test_an_application_is_the_same_from_its_recordings(folder, imported):
     assert repr(read_application(imported)) == repr(read_application(folder))
+
+
+def test_recordings_of_something_else_are_no_application(imported, profiles):
+    write_profiles(imported / "profiles", profiles)
+    with pytest.raises(TraceError, match="bert: its profiles and curves have no 'local_batch', so"):
+        read_application(imported)
 
 
 def test_applications_are_a_folder_or_folders_in_it(folder, imported, tmp_path):

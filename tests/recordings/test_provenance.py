@@ -62,10 +62,3 @@ def test_it_survives_json(origin):
 def test_what_is_not_one_is_refused(origin, change):
     with pytest.raises((TypeError, ValueError)):
         Provenance.from_json(origin.to_json() | change)
-
-
-def test_a_line_says_it_all(origin):
-    assert origin.line == (
-        "cpu · torch 2.13.0 · rota 0.1.0 · abc · seed 3 · 2026-01-02T03:04:05+00:00 · "
-        "rota record trees.toml · by hand"
-    )

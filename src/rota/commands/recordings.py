@@ -34,6 +34,9 @@ def add_parser(subparsers: Parsers) -> None:
     adaptation = verbs.add_parser("import-adaptation", help="a table of change sequences, as trees")
     adaptation.add_argument("--model", required=True, metavar="NAME", help="the model that was changed")
     adaptation.add_argument("--data", default="cifar10", metavar="NAME", help="its data set (cifar10)")
+    adaptation.add_argument(
+        "--actions", type=int, metavar="N", help="how many there are, the last to do nothing (as found)"
+    )
     _add_import(adaptation, "FILE.csv", "scenario, actions, times left, total time, accuracy", "unknown")
     gavel = verbs.add_parser("import-gavel", help="Gavel's measured throughputs, as profiles")
     _add_import(gavel, "FILE.json", "simulation_throughputs.json, or one like it")
@@ -115,13 +118,15 @@ def _import_adaptation(args: argparse.Namespace) -> None:
     from rota.recordings.tree import folder_name, write_tree
 
     command = f"rota recordings import-adaptation {args.source.name} --model {args.model}"
+    command += f" --actions {args.actions}" if args.actions is not None else ""
     origin = _provenance(args.device, command, args.source)
-    trees = read_adaptation(args.source, args.model, args.data, origin)
+    trees = read_adaptation(args.source, args.model, args.data, origin, args.actions)
     folders = [args.out / folder_name(tree) for tree in trees]
     _check_free(*folders)
     for folder, tree in zip(folders, trees, strict=True):
         write_tree(folder, tree)
-        print(f"{folder}: {len(tree.sequences())} of {len(tree.all_sequences)} sequences")
+        sequences = f"{len(tree.sequences())} of {len(tree.all_sequences)} sequences"
+        print(f"{folder}: {sequences} of {', '.join(tree.actions)}")
 
 
 def _from_run(args: argparse.Namespace) -> None:

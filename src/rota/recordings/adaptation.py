@@ -19,14 +19,22 @@ from rota.recordings.tree import NOTHING, Point, Prefix, Tree, beginnings
 FIELDS = ("scenario", "action_1", "left_1_s", "total_s", "accuracy")
 
 
-def read_adaptation(path: Path, model: str, data: str, provenance: Provenance) -> list[Tree]:
-    """A tree per scenario, in the order of the file; accuracies before the end are not known: NaN."""
+def read_adaptation(
+    path: Path, model: str, data: str, provenance: Provenance, actions: int | None = None
+) -> list[Tree]:
+    """A tree per scenario, in the order of the file; accuracies before the end are not known: NaN.
+
+    The last of so many `actions` is to do nothing; if that is not said, it is the largest in the table.
+    """
     table = read_table(path, FIELDS)
     if not len(table):
         raise TraceError(f"{path}: no rows after the header; expected one per scenario and sequence")
     decisions = _decisions(table)
     sequences = _sequences(table, decisions)
-    actions = (*(f"deepen {block}" for block in range(max(map(max, sequences)))), NOTHING)
+    found = max(map(max, sequences)) + 1
+    if actions is not None and actions < found:
+        raise TraceError(f"{path}: has actions 0 to {found - 1}; give {found} of them or more, not {actions}")
+    names = (*(f"deepen {block}" for block in range((actions or found) - 1)), NOTHING)
     left_s = np.column_stack([_left_s(table, number) for number in range(1, decisions + 1)])
     accuracies = _accuracies(table)
     trees = []
@@ -42,7 +50,7 @@ def read_adaptation(path: Path, model: str, data: str, provenance: Provenance) -
             budget_s=budget_s,
             start_s=curves[()][-1].at_s,
             decisions=decisions,
-            actions=actions,
+            actions=names,
             curves=curves,
             provenance=provenance,
             details={"source": path.name, "not_measured": ["epoch", "steps", "loss", "seed"]},
@@ -68,8 +76,9 @@ def _curves(
         for prefix, time_s in zip(beginnings(sequence), times_s, strict=False):
             left.setdefault(prefix, []).append(time_s)
     inner = {
-        prefix: (Point(len(prefix), budget_s - math.fsum(times) / len(times), 0, math.nan, math.nan),)
+        prefix: (Point(len(prefix), max(0.0, budget_s - mean), 0, math.nan, math.nan),)
         for prefix, times in left.items()
+        for mean in [math.fsum(times) / len(times)]  # which rounding may put above each of them
     }
     ends = {
         sequence: (Point(len(sequence), budget_s, 0, math.nan, accuracy),)

@@ -30,16 +30,17 @@ class Gain:
 
     @property
     def mean(self) -> float:
-        return float(np.mean(self.adapting))
+        """NaN if there are none."""
+        return float(np.mean(self.adapting)) if len(self.adapting) else math.nan
 
     @property
     def top(self) -> float:
-        return max(float(np.max(self.adapting)), self.never)
+        return float(np.max(self.adapting, initial=self.never))
 
     @property
     def share_above(self) -> float:
-        """Of the sequences that change something: how many end above the one that does not."""
-        return float(np.mean(self.adapting > self.never))
+        """Of the sequences that change something: how many end above the one that does not; NaN if none."""
+        return float(np.mean(self.adapting > self.never)) if len(self.adapting) else math.nan
 
 
 def gain(tree: Tree) -> Gain:
@@ -118,8 +119,8 @@ def table(trees: Iterable[Tree]) -> str:
         name = f"{model:<{width}}"
         for each in map(gain, group):
             lines.append(
-                f"{name} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {each.mean:8.1%}"
-                f"  {each.top:6.1%}        {each.share_above:6.0%}          {', '.join(each.best)}"
+                f"{name} {each.scenario:<13} {each.seed:>4}  {each.never:6.1%}  {_said(each.mean, '8.1%')}"
+                f"  {each.top:6.1%}        {_said(each.share_above, '6.0%')}          {', '.join(each.best)}"
             )
         for scenario, alike in by_scenario(group).items():
             found = noise(alike)
@@ -129,3 +130,9 @@ def table(trees: Iterable[Tree]) -> str:
                     f"of which ±{found.apart:.1%} is not the same for all sequences"
                 )
     return "\n".join(lines)
+
+
+def _said(share: float, form: str) -> str:
+    """A dash, as wide, for what is not known."""
+    text = f"{share:{form}}"
+    return f"{'–':>{len(text)}}" if math.isnan(share) else text

@@ -11,13 +11,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from rota.core.errors import TraceError
-from rota.recordings.profile import PACKED, Profile, Profiles, read_profiles
+from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, read_profiles
 from rota.recordings.provenance import Provenance
 
 Kind = str
@@ -38,18 +38,18 @@ class Throughputs:
     """Steps per second."""
 
     alone: Mapping[Kind, Mapping[JobType, float]]
-    pairs: Mapping[Kind, Mapping[tuple[JobType, JobType], tuple[float, float]]]
+    pairs: Mapping[Kind, Mapping[tuple[JobType, JobType], tuple[float, float]]] = field(default_factory=dict)
     """Of two jobs that share their GPUs: the first's and the second's."""
 
     def steps_per_s(self, name: str, gpus: int, kind: Kind = REFERENCE) -> float | None:
-        """Alone on one kind; a gang size not measured takes the next larger, else the largest."""
+        """Alone on one kind, of the gang size whose measurement stands for this one."""
         size = self.measured_gang(name, gpus, kind)
         return None if size is None else self.alone[kind][name, size]
 
     def measured_gang(self, name: str, gpus: int, kind: Kind = REFERENCE) -> int | None:
         """The gang size whose measurement stands for this one; None if the job type has none."""
         sizes = self._gangs(name, kind)
-        return min((size for size in sizes if size >= gpus), default=max(sizes, default=None))
+        return nearest_gang(gpus, sizes) if sizes else None
 
     def speed(self, name: str, kind: Kind) -> float | None:
         """Relative to the reference: on one GPU if measured, else the mean over the gang sizes that were."""
@@ -111,28 +111,12 @@ def as_profiles(measured: Throughputs, provenance: Provenance) -> Profiles:
 
 
 def from_profiles(profiles: Profiles) -> Throughputs:
-    """The measurements that profiles were imported from."""
-    kinds = dict.fromkeys(_kind(row) for row in profiles.rows)
-    alone: dict[Kind, dict[JobType, float]] = {kind: {} for kind in kinds}
-    pairs: dict[Kind, dict[tuple[JobType, JobType], tuple[float, float]]] = {kind: {} for kind in kinds}
+    """The measurements that profiles were imported from, as far as jobs were alone."""
+    alone: dict[Kind, dict[JobType, float]] = {_kind(row): {} for row in profiles.rows}
     for row in profiles.rows:
-        job, steps = (job_name(row.model, row.batch_size), row.gang), _steps_of(row)
         if not row.beside:
-            alone[_kind(row)][job] = steps
-            continue
-        other = profiles.find(
-            row.beside,
-            row.beside_batch_size,
-            row.device,
-            row.gang,
-            placement=row.placement,
-            beside=row.model,
-            beside_batch_size=row.batch_size,
-        )
-        if other is not None:
-            name = job_name(row.beside, row.beside_batch_size)
-            pairs[_kind(row)][job, (name, row.gang)] = (steps, _steps_of(other))
-    return Throughputs(alone, pairs)
+            alone[_kind(row)][job_name(row.model, row.batch_size), row.gang] = _steps_of(row)
+    return Throughputs(alone)
 
 
 def job_name(model: str, batch_size: int) -> str:

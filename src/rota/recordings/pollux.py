@@ -21,7 +21,7 @@ from rota.core.errors import TraceError
 from rota.core.table import Floats, Table, read_table
 from rota.recordings.curve import Curves, Interval, Setting, read_curves
 from rota.recordings.folder import complete
-from rota.recordings.profile import PACKED, Profile, Profiles, read_profiles
+from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, read_profiles
 from rota.recordings.provenance import Provenance
 
 GPUS_PER_NODE = 4
@@ -63,8 +63,8 @@ class Application:
     """Batch size → iterations of a whole training run."""
 
     def measured_gang(self, gpus: int) -> int:
-        """The gang size whose measurement stands for this one: itself, the next larger, else the largest."""
-        return min((size for size in self.curves if size >= gpus), default=max(self.curves))
+        """The gang size whose measurement stands for this one."""
+        return nearest_gang(gpus, self.curves)
 
     def measured_batch(self, batch: int) -> int:
         """The batch size whose training run stands for this one: the nearest by ratio."""
@@ -105,7 +105,7 @@ def applications(folder: Path) -> list[Path]:
 def read_application(folder: Path) -> Application:
     """How fast an application is when packed, and how long its training takes."""
     if not (folder / "placements.csv").is_file() and complete(folder / PROFILES):
-        return _from_recordings(read_profiles(folder / PROFILES), read_curves(folder / CURVES))
+        return _from_recordings(folder)
     iterations = {batch: int(table.wholes("iteration")[-1]) + 1 for batch, table in _validations(folder)}
     return _application(folder, _steps(folder), iterations)
 
@@ -140,21 +140,28 @@ def as_curves(folder: Path, device: str, provenance: Provenance) -> Curves:
         steps = (int(iteration) + 1 for iteration in table.wholes("iteration"))
         intervals = [
             Interval(number, at, math.nan, row)
-            for number, (at, row) in enumerate(zip(steps, rows, strict=True), 1)
+            for number, (at, row) in enumerate(zip(steps, rows, strict=True))
         ]
         setting = Setting.of(f"batch-{batch}", {"batch_size": batch}, device, 0, intervals)
         settings[setting.name] = setting
     return Curves(folder.resolve().name, "", ("batch_size",), 0, settings, provenance, metrics=tuple(names))
 
 
-def _from_recordings(profiles: Profiles, curves: Curves) -> Application:
+def _from_recordings(folder: Path) -> Application:
     """The application that profiles and curves were imported from."""
-    steps = (
-        Step(row.placement, row.gang, row.extra["local_batch"], row.iteration_s, row.synchronise_s)
-        for row in profiles.rows
-    )
-    runs = curves.settings.values()
-    iterations = {int(run.hyper["batch_size"]): int(run.steps[-1]) for run in runs}
+    profiles, curves = read_profiles(folder / PROFILES), read_curves(folder / CURVES)
+    try:
+        steps = [
+            Step(row.placement, row.gang, row.extra["local_batch"], row.iteration_s, row.synchronise_s)
+            for row in profiles.rows
+        ]
+        runs = curves.settings.values()
+        iterations = {int(run.hyper["batch_size"]): int(run.steps[-1]) for run in runs}
+    except KeyError as error:
+        raise TraceError(
+            f"{folder}: its {PROFILES} and {CURVES} have no {error}, so they are not of an application; "
+            "make them with: rota recordings import-pollux"
+        ) from None
     return _application(Path(curves.model), steps, iterations)
 
 

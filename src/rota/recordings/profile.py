@@ -1,13 +1,11 @@
 """Profiles: how long an iteration takes, and its stages, by model, batch size, device and gang size."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rota.core.errors import InputError
 from rota.core.table import Table
@@ -107,40 +105,10 @@ class Profiles:
         key = (model, batch_size, device, gang, placement, beside, beside_batch_size)
         return self._by_key.get(key)
 
-    def alone(self, model: str, device: str, placement: str = PACKED) -> tuple[Profile, ...]:
-        """All of a model on a device with nobody beside it, smaller gangs and batches first."""
-        rows = [
-            r
-            for r in self.rows
-            if (r.model, r.device, r.placement, r.beside) == (model, device, placement, "")
-        ]
-        return tuple(sorted(rows, key=lambda row: (row.gang, row.batch_size)))
 
-    def iteration_s(
-        self, model: str, batch_size: int, device: str, gang: int = 1, *, placement: str = PACKED
-    ) -> float | None:
-        """Seconds per iteration alone; None if the model was not measured on the device.
-
-        A gang size not measured takes the next larger, else the largest. Between measured batch sizes it is
-        linear; below the smallest as the smallest; above the largest in equal parts that fit.
-        """
-        rows = self.alone(model, device, placement)
-        gangs = {row.gang for row in rows}
-        size = min((each for each in gangs if each >= gang), default=max(gangs, default=None))
-        measured = [row for row in rows if row.gang == size]
-        if not measured:
-            return None
-        parts = max(math.ceil(batch_size / max(measured[-1].batch_size, 1)), 1) if batch_size else 1
-        batches, times_s = [r.batch_size for r in measured], [r.iteration_s for r in measured]
-        return parts * float(np.interp(batch_size / parts, batches, times_s))
-
-    def together_s(
-        self, one: tuple[str, int], other: tuple[str, int], device: str, gang: int = 1
-    ) -> tuple[float, float] | None:
-        """Seconds per iteration of two (model, batch size) on the same devices; None if not measured."""
-        first = self.find(*one, device, gang, beside=other[0], beside_batch_size=other[1])
-        second = self.find(*other, device, gang, beside=one[0], beside_batch_size=one[1])
-        return (first.iteration_s, second.iteration_s) if first and second else None
+def nearest_gang(gpus: float, measured: Collection[int]) -> int:
+    """The gang size whose measurement stands for another: itself, the next larger, else the largest."""
+    return min((size for size in measured if size >= gpus), default=max(measured))
 
 
 def write_profiles(folder: Path, profiles: Profiles) -> None:

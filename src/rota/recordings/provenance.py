@@ -55,13 +55,6 @@ class Provenance:
         parts = (self.device, libraries, f"rota {self.rota}", commit)
         return " · ".join(part for part in parts if part)
 
-    @property
-    def line(self) -> str:
-        """All of it that a reader wants to see at once."""
-        seed = "" if self.seed is None else f"seed {self.seed}"
-        parts = (self.made_with, seed, self.recorded_at, self.command, self.note)
-        return " · ".join(part for part in parts if part)
-
 
 def provenance(
     *,

@@ -9,7 +9,7 @@ import numpy as np
 
 from rota.core.errors import InputError
 from rota.core.table import Floats
-from rota.recordings.profile import Profile, read_profiles
+from rota.recordings.profile import Profile, nearest_gang, read_profiles
 
 STARTUP = "startup_s"
 """The extra column of a profile that says how long a start takes."""
@@ -25,12 +25,9 @@ class Measured:
     """An iteration of what was never measured; NaN: nobody knows."""
 
     def find(self, model: str, gpus: float) -> Profile | None:
-        """A gang size not measured takes the next larger, else the largest."""
+        """Of the gang size whose measurement stands for this one."""
         gangs = self.rows.get(model)
-        if not gangs:
-            return None
-        size = min((gang for gang in gangs if gang >= gpus), default=max(gangs))
-        return gangs[size]
+        return gangs[nearest_gang(gpus, gangs)] if gangs else None
 
     def columns(self, models: Sequence[str], gpus: Floats) -> Floats:
         """Five rows, a column per job: an iteration, its three stages, a start; NaN where nobody knows."""
