@@ -66,10 +66,6 @@ def test_a_row_that_does_not_say_its_data_can_be_read():
     assert Row.from_json(found) == SEEN
 
 
-def test_headroom_is_the_mean_of_all_rows():
-    assert EVALUATION.headroom == (0.25 - 0.75) / 2
-
-
 def test_a_share_by_hand():
     assert share(0.5, mean=0.25, best=0.75) == 0.5
     assert share(0.75, mean=0.25, best=0.75) == 1.0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.learning.problem import describe_problems, name_of, problem_of, read_trees
+from rota.learning.problem import name_of, problem_of, read_trees
 from rota.recordings.folder import write_recording
 from rota.recordings.tree import Prefix, Tree, beginnings, write_tree
 
@@ -84,12 +84,6 @@ def test_names_do_not_depend_on_how_a_model_is_written(make_tree):
     problem = problem_of(make_tree(model="ConvNet2", scenario="late", seed=3, **SMALL))
     assert name_of(problem.tree) == problem.name == "convnet2/late"
     assert problem.label == "convnet2/late seed 3"
-
-
-def test_several_problems_in_words(make_tree):
-    one, other = problem_of(make_tree(**SMALL)), problem_of(make_tree(model="convnet3", **SMALL))
-    assert describe_problems([one]) == "1 tree of convnet2"
-    assert describe_problems([one, other, one]) == "3 trees of convnet2, convnet3"
 
 
 @pytest.fixture

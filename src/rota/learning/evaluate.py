@@ -54,16 +54,14 @@ def outcome(problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float
     )
 
 
-def others(
-    problem: Problem, learned_from: Sequence[Problem], seed: int | None = None, fixed: Prefix | None = None
-) -> Others:
+def others(problem: Problem, learned_from: Sequence[Problem], fixed: Prefix | None = None) -> Others:
     """The baselines of a scenario.
 
-    The fixed sequence is the one that is given, or else chosen by what the agent has learned from. Without a
-    seed, the random ones are others in each tree, and the same each time.
+    The fixed sequence is the one that is given, or else chosen by what the agent has learned from. The random
+    ones are others in each tree, and the same each time.
     """
-    chosen = int(problem.digest, 16) if seed is None else seed
-    drawn = np.random.default_rng(chosen).integers(len(problem.sequences), size=DRAWS)
+    seed = int(problem.digest, 16)
+    drawn = np.random.default_rng(seed).integers(len(problem.sequences), size=DRAWS)
     fixed = fixed or best_fixed([each for each in learned_from if alike(each, problem)])
     return Others(
         never=evaluate(Never(), problem).accuracy,

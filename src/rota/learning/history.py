@@ -39,11 +39,16 @@ def window(updates: int) -> int:
 
 def write_history(folder: Path, rows: Sequence[Row]) -> None:
     """Write all rows."""
+    write_rows(folder / FILE, Row._fields, rows)
+
+
+def write_rows(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Row._fields)
+    writer.writerow(names)
     writer.writerows(rows)
-    with written(folder / FILE) as stream:
+    with written(path) as stream:
         stream.write(text.getvalue().encode())
 
 

@@ -87,11 +87,6 @@ class Evaluation:
     """What its file says of how it was learned."""
     rows: tuple[Row, ...]
 
-    @property
-    def headroom(self) -> float:
-        """The mean over all scenarios."""
-        return sum(row.agent.headroom for row in self.rows) / len(self.rows)
-
 
 def write_evaluations(folder: Path, evaluations: Sequence[Evaluation], command: str) -> None:
     """Write what was evaluated, or replace what is there."""

@@ -155,9 +155,3 @@ def _tree_folders(path: Path) -> list[Path]:
     if not found:
         raise InputError(f"{path}: no tree recording in it; make some with: bash scripts/record.sh")
     return [entry.folder for entry in found]
-
-
-def describe_problems(problems: Sequence[Problem]) -> str:
-    """`10 trees of convnet2, convnet3`."""
-    models = ", ".join(dict.fromkeys(problem.tree.model for problem in problems))
-    return f"{len(problems)} tree{'s' if len(problems) > 1 else ''} of {models}"

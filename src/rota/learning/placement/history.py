@@ -1,13 +1,11 @@
 """How learning to place trials went, update by update: as plain CSV, and for TensorBoard."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rota.core.atomic import written
 from rota.core.table import read_table
+from rota.learning.history import write_rows
 
 HISTORY, EVENTS = "updates.csv", "tensorboard"
 
@@ -27,12 +25,7 @@ class Row(NamedTuple):
 
 def write_history(folder: Path, rows: Sequence[Row]) -> None:
     """Write all rows."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Row._fields)
-    writer.writerows(rows)
-    with written(folder / HISTORY) as stream:
-        stream.write(text.getvalue().encode())
+    write_rows(folder / HISTORY, Row._fields, rows)
 
 
 def read_history(folder: Path) -> list[Row]:

@@ -43,14 +43,20 @@ def play(case: Case, weights: Weights, seed: int = 0, share: float = 0.0) -> Epi
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A case that is rehearsed several times, with the same luck, to learn from."""
+class Trial:
+    """A case, to see how good the network is as it is."""
 
     cases: Cases
     hidden: int
     parameters: tuple[Singles, ...]
-    """Of the network as it is."""
+    """Of the network."""
     seed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Trial):
+    """A case that is rehearsed several times, with the same luck, to learn from."""
+
     episodes: int
     drawn: float
     """Decisions of an episode, on average."""
@@ -89,16 +95,6 @@ def rehearsed(
     best = play(case, weights)
     seeds = random.integers(2**32, size=group.episodes).tolist()
     return best, [play(case, weights, seed, group.drawn / best.decisions) for seed in seeds]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A case that is set aside, to see how good the network is as it is."""
-
-    cases: Cases
-    hidden: int
-    parameters: tuple[Singles, ...]
-    seed: tuple[int, ...]
 
 
 def tried(trial: Trial) -> float:
