@@ -18,7 +18,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def reference() -> Callable[..., Path]:
     """Gives a function that finds public reference data; the test is skipped where it is absent."""
     folder = Path(os.environ.get("ROTA_REFERENCE") or REPOSITORY.parent / "shared" / "reference")

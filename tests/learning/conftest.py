@@ -25,7 +25,7 @@ def _same_each_time():
     torch.manual_seed(0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def origin() -> Provenance:
     return Provenance(
         device="cpu",
