@@ -165,6 +165,15 @@ def test_where_all_sequences_are_equal_there_is_no_headroom_and_no_reward(make):
     assert (reward, info["rank"], info["headroom"]) == (pytest.approx(0.0), 1, 0.0)
 
 
+def test_the_same_model_on_other_data_is_told_apart(make):
+    env = make({}, {"data": "digits"})
+    env.reset(seed=0)
+    by_name = {env.reset(options={"tree": "convnet2/early"})[1]["tree"] for _ in range(20)}
+    assert by_name == {"convnet2-cifar10/early seed 0", "convnet2-digits/early seed 0"}
+    by_data = {env.reset(options={"tree": "convnet2-digits/early"})[1]["tree"] for _ in range(20)}
+    assert by_data == {"convnet2-digits/early seed 0"}
+
+
 def test_one_of_several_seeds_is_chosen_by_its_number(make):
     env = make({}, {"seed": 1}, TWO)
     env.reset(seed=0)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rota.core.errors import InputError, unknown
 from rota.learning.ground import LIMIT, Ground, Observation, Reward, size
-from rota.learning.problem import Problem, problem_of, read_trees
+from rota.learning.problem import Problem, names, problem_of, read_trees
 from rota.recordings.tree import Prefix
 
 ID = "rota/Adapt-v0"
@@ -56,7 +56,11 @@ class Adapt(gymnasium.Env[Observation, np.int64]):
         _check("masked", masked, get_args(Masked))
         problems = _problems([recordings] if isinstance(recordings, str | Path) else list(recordings))
         self._width = max(len(problem.tree.actions) for problem in problems)
-        self._grounds = [Ground.of(problem, self._width, reward) for problem in problems]
+        called = names([problem.tree for problem in problems])
+        self._grounds = [
+            Ground.of(problem, name, self._width, reward)
+            for problem, name in zip(problems, called, strict=True)
+        ]
         self._ground = self._grounds[0]
         self._made: Prefix | None = None
         self._refuses = masked == "refuse"
@@ -69,6 +73,7 @@ class Adapt(gymnasium.Env[Observation, np.int64]):
         """Begin an episode in a tree drawn at random, or in one of those that the option `tree` names.
 
         Several seeds of a tree have the same name (`convnet2/early`); `convnet2/early seed 1` is one of them.
+        If there is a model on several data sets, `convnet2-digits/early` is one of those.
         """
         super().reset(seed=seed)
         grounds = self._named(options or {})
@@ -100,7 +105,7 @@ class Adapt(gymnasium.Env[Observation, np.int64]):
         return self._ground.seen[self._made].copy()
 
     def _info(self) -> dict[str, Any]:
-        return {"tree": self._ground.problem.label, "action_mask": self._mask()}
+        return {"tree": self._ground.label, "action_mask": self._mask()}
 
     def _mask(self) -> NDArray[np.int8]:
         mask = np.zeros(self._width, np.int8)
@@ -115,7 +120,7 @@ class Adapt(gymnasium.Env[Observation, np.int64]):
             if not self._refuses:
                 return self._ground.nothing
         raise InvalidAction(
-            f"action {action}: {self._ground.problem.label} has {self._ground.actions}, counted from 0; "
+            f"action {action}: {self._ground.label} has {self._ground.actions}, counted from 0; "
             'choose one that info["action_mask"] allows, or make the environment with masked="nothing"'
         )
 
@@ -127,7 +132,7 @@ class Adapt(gymnasium.Env[Observation, np.int64]):
         name = options["tree"]
         found = [ground for ground in self._grounds if name in ground.names]
         if not found:
-            known = dict.fromkeys(ground.problem.name for ground in self._grounds)
+            known = dict.fromkeys(ground.name for ground in self._grounds)
             raise InputError(unknown("tree", str(name), known))
         return found
 

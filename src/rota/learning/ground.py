@@ -27,24 +27,33 @@ class Ground:
     """What an episode in a tree can come to, worked out once."""
 
     problem: Problem
+    name: str
+    """Beside the others: `convnet2-digits/early` if some are of other data."""
     seen: Mapping[Prefix, Observation]
     """By what was done before."""
     rewards: Mapping[Prefix, float]
     """Of whole sequences."""
 
     @classmethod
-    def of(cls, problem: Problem, width: int, reward: Reward) -> "Ground":
+    def of(cls, problem: Problem, name: str, width: int, reward: Reward) -> "Ground":
         """In an environment with so many actions."""
         values = deviations(problem.accuracies) if reward == "standard" else problem.accuracies
         return cls(
             problem,
+            name,
             {sight.made: observed(sight, width) for sight in problem.sights},
             dict(zip(problem.sequences, values.tolist(), strict=True)),
         )
 
     @property
-    def names(self) -> tuple[str, str]:
-        return self.problem.name, self.problem.label
+    def label(self) -> str:
+        """`convnet2/early seed 1`."""
+        return f"{self.name} seed {self.problem.tree.seed}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it may be called; others may be, too."""
+        return self.problem.name, self.problem.label, self.name, self.label
 
     @property
     def actions(self) -> int:
