@@ -116,7 +116,7 @@ def test_jobs_that_take_a_quarter_longer(hand, tmp_path):
 
 
 def test_a_stretch_counts_by_its_iterations(hand, tmp_path):
-    """Of 14 iterations, b's four took 2 s each in place of 1 s: it waited, and began 4 s after it was told to."""
+    """Of 14 iterations, b's four took 2 s each in place of 1 s: it began 4 s after it was told to."""
     waited = list(hand.PREEMPTED)
     waited[5:] = [
         (110.0, Kind.FINISHED, 1, 0.0, ()),
