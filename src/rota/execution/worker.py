@@ -182,11 +182,14 @@ def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 def end_with_all() -> None:
     """Whatever this process starts ends with it, also if it is killed: one that is nobody's child sees to it.
 
-    Only the leader of a group can say that, and only on Linux.
+    Only the leader of a group can say that, and only on a Linux that can wait for any process.
     """
     if sys.platform != "linux" or os.getpgrp() != os.getpid():
         return
-    this = os.pidfd_open(os.getpid())
+    try:
+        this = os.pidfd_open(os.getpid())
+    except OSError:
+        return
     if between := os.fork():
         os.close(this)
         os.waitpid(between, 0)
