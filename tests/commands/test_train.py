@@ -139,22 +139,20 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_interrupted_it_saves_what_was_trained_and_goes_on_from_there(here):
+def test_interrupted_it_saves_what_was_trained_and_goes_on_from_there(train, here):
     (here / "long.toml").write_text(SMALL.replace("epochs = 2", "budget_steps = 400").replace("= 3", "= 300"))
-    words = ["train", "long.toml", "--set", "setup.hyper.batch_size=4"]
+    words = ["long.toml", "--set", "setup.hyper.batch_size=4"]
     interrupted = subprocess.run(
-        [sys.executable, "-P", "-c", INTERRUPTED, *words], cwd=here, capture_output=True, text=True
+        [sys.executable, "-P", "-c", INTERRUPTED, "train", *words], cwd=here, capture_output=True, text=True
     )
     assert "interrupted" in interrupted.stderr
     assert interrupted.returncode == 130
-    command = [sys.executable, "-m", "rota", *words]
     assert (here / "results/train/long/checkpoint.pt").exists()
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
-    assert done.stdout.count("epoch") == 2  # a whole one, and what the budget left of another
-    straight = subprocess.run(
-        [*command, "--out", "other"], cwd=here, capture_output=True, text=True, check=True
-    )
-    assert straight.stdout.splitlines()[-3:-1] == done.stdout.splitlines()[-3:-1]  # to the last digit shown
+    code, resumed, _ = train(*words)
+    assert (code, resumed.count("epoch")) == (0, 2)  # a whole one, and what the budget left of another
+    code, straight, _ = train(*words, "--out", "other")
+    assert code == 0
+    assert straight.splitlines()[-3:-1] == resumed.splitlines()[-3:-1]  # to the last digit shown
 
 
 def test_a_grid_trains_each_point_in_a_folder_of_its_own(train, here):
