@@ -9,10 +9,12 @@ reports and at the end.
 
 import argparse
 import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+from rota.core.errors import InputError
 from rota.core.population.costs import Costs
 from rota.core.population.view import Terms
 from rota.execution.controller import Outcome, Undertaking, control
@@ -86,4 +88,8 @@ def peak_mb() -> float:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        print(f"bench_execution.py: {error}", file=sys.stderr)
+        sys.exit(2)
