@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Measures how fast the simulator is on this machine; with --training what the trainer costs, with --learning how
 # fast an agent learns, with --populations how fast trials are placed, with --sweeps what a sweep costs, with
-# --execution what a run for real costs besides training, with --ray the same on Ray, and what Ray Tune costs.
+# --execution what a run for real costs besides training, with --ray the same on Ray, and what Ray Tune costs; with
+# --steadiness how much the speed of this machine changes, which no rehearsal can foretell.
 set -euo pipefail
 
 scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-if [[ ${1:-} == --training || ${1:-} == --learning || ${1:-} == --populations ]]; then
+if [[ ${1:-} =~ ^--(training|learning|populations|steadiness)$ ]]; then
     python="$(bash "$scripts/setup.sh" train)"
     exec "$python" "$scripts/bench_${1#--}.py" "${@:2}"
 fi

@@ -4,12 +4,13 @@
 #
 #     bash scripts/fidelity.sh [WORKLOAD…] [--quick] [--reuse] [--out DIR]
 #
-# Workloads: population (20 trials that evolve, on two cores: four minutes); srtf and tiresias (30 jobs of three kinds
-# under schedulers that were not used while other jobs were recorded, under fifo: three minutes each). Recordings, runs
-# and numbers go to results/fidelity, figures to plots/fidelity; what was there is made anew, except for recordings with
-# --reuse, and a folder with anything else in it is refused. Exits with 1 if a makespan is off by more than 5 % or a mean
-# JCT by more than 8 %. --quick is for trying it out: too short to say anything, so nothing is asked of it. Leave the
-# machine alone meanwhile.
+# Workloads: population (20 trials that evolve, on two cores, with data from slow storage: four minutes); srtf and
+# tiresias (30 jobs of three kinds under schedulers that were not used while other jobs were recorded, under fifo: three
+# minutes each). These three if none is named; there is also computing (a population that waits for nothing: it is foretold
+# as well as the machine keeps its speed). Recordings, runs and numbers go to results/fidelity, figures to plots/fidelity;
+# what was there is made anew, except for recordings with --reuse, and a folder with anything else in it is refused.
+# Exits with 1 if a makespan is off by more than 5 % or a mean JCT by more than 8 %. --quick is for trying it out: too
+# short to say anything, so nothing is asked of it. Leave the machine alone meanwhile.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -17,7 +18,8 @@ python="$(bash "$root/scripts/setup.sh" train)"
 here="$root/"
 [[ $PWD != "$root" ]] || here="" # so that figures do not quote where the checkout is
 
-all=(population srtf tiresias)
+usual=(population srtf tiresias)
+all=("${usual[@]}" computing)
 workloads=() quick="" reuse="" out="" next=""
 for argument in "$@"; do
     case "$next:$argument" in
@@ -43,7 +45,7 @@ if [[ -n $next ]]; then
     echo "fidelity.sh: --out: what? Give it a folder" >&2
     exit 2
 fi
-[[ ${#workloads[@]} != 0 ]] || workloads=("${all[@]}")
+[[ ${#workloads[@]} != 0 ]] || workloads=("${usual[@]}")
 name="${quick:+quick-}fidelity"
 out="${out:-${here}results/$name}"
 configs="${here}config/fidelity"
@@ -72,21 +74,35 @@ compare() {
 }
 
 # A population that evolves: its curves, and what its parts cost with two of them side by side.
-population() {
-    local recordings="$out/population/recordings" short=() small=()
-    local grid="grid = {lr = [0.01, 0.1], momentum = [0.9]}"
-    local setup="setup = {model = 'convnet2', data = 'digits', optimizer = 'sgd', threads = 1, decay = {factor = 1.0}}"
+population() { evolve population; }
+
+# The same that waits for no storage, twice as large to take as long: all of its time is this machine's.
+computing() {
+    evolve computing "curves.setup.storage_mb_s=1e6" "training.storage_mb_s=1e6" "population.trials=40"
+}
+
+# Records, simulates and runs a population: evolve WORKLOAD [SETTING…], each setting for the commands that know it.
+evolve() {
+    local recordings="$out/$1/recordings" record=() run=() both=() setting
+    for setting in "${@:2}"; do
+        case "$setting" in
+            curves.*) record+=(--set "$setting") ;;
+            training.*) run+=(--set "$setting") ;;
+            *) both+=(--set "$setting") ;;
+        esac
+    done
     if [[ -n $quick ]]; then
-        short=(--set population.trials=4 --set population.steps=40 --set population.interval=10)
-        small=(--set "curves=[{name = 'population', intervals = 4, steps = 10, beside = 2, $grid, $setup}]")
+        record+=(--set curves.intervals=4 --set curves.steps=10 --set "curves.grid.lr=[0.01, 0.1]"
+            --set "curves.grid.momentum=[0.9]")
+        both+=(--set population.trials=4 --set population.steps=40 --set population.interval=10)
     fi
     [[ -n $reuse ]] || clear_away "$recordings"
-    clear_away "$out/population/real"
-    rota record "$configs/population-record.toml" --out "$recordings" ${small[@]+"${small[@]}"}
-    rota simulate "$configs/population-simulate.toml" --out "$out/population/simulated" \
-        --set "population.curves=$recordings/curves/population" ${short[@]+"${short[@]}"}
-    rota run "$configs/population-run.toml" --out "$out/population/real" ${short[@]+"${short[@]}"}
-    compare population
+    clear_away "$out/$1/real"
+    rota record "$configs/population-record.toml" --out "$recordings" ${record[@]+"${record[@]}"}
+    rota simulate "$configs/population-simulate.toml" --out "$out/$1/simulated" \
+        --set "population.curves=$recordings/curves/population" ${both[@]+"${both[@]}"}
+    rota run "$configs/population-run.toml" --out "$out/$1/real" ${both[@]+"${both[@]}"} ${run[@]+"${run[@]}"}
+    compare "$1"
 }
 
 # Jobs of three kinds under a scheduler: jobs SCHEDULER. What they take is recorded from a run of others, once.
@@ -108,6 +124,12 @@ jobs() {
     rota run "$configs/jobs-run.toml" --out "$out/$1/real" --set "scheduler=$1" \
         --set "workload.profiles=$recording" ${few[@]+"${few[@]}"}
     compare "$1"
+    echo "the same, had it been foretold by the pace of the run itself:"
+    clear_away "$out/$1/pace"
+    rota recordings from-run "$out/$1/real" --out "$out/$1/pace"
+    rota simulate "$configs/jobs-simulate.toml" --out "$out/$1/at-real-pace" --schedulers "$1" \
+        --set "workload.profiles=$out/$1/pace" ${few[@]+"${few[@]:0:2}"}
+    rota compare "$out/$1/real" "$out/$1/at-real-pace"
 }
 
 srtf() { jobs srtf; }

@@ -188,6 +188,7 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
         ("bench.sh", ["--jobs", "9"], ["python ROOT/scripts/bench.py --jobs 9"]),
         ("bench.sh", ["--execution", "--quick"], ["python ROOT/scripts/bench_execution.py --quick"]),
         ("bench.sh", ["--training", "--quick"], ["python ROOT/scripts/bench_training.py --quick"]),
+        ("bench.sh", ["--steadiness"], ["python ROOT/scripts/bench_steadiness.py"]),
         ("bench.sh", ["--ray"], ["python ROOT/scripts/bench_ray.py"]),
         ("bench.sh", ["--sweeps"], ["python ROOT/scripts/bench_sweeps.py"]),
         ("compare-tune.sh", ["--repeat", "2"], ["python ROOT/scripts/compare_tune.py --repeat 2"]),
@@ -385,6 +386,17 @@ def test_fidelity_records_simulates_runs_and_compares_in_this_order(machine):
         f"--figure {figure}.png --figure {figure}.svg --within 5,8",
     ]
     assert not stale.exists()
+
+
+def test_fidelity_of_a_population_that_only_computes_tells_each_command_what_it_knows(machine):
+    machine.run("setup.sh", "train")
+    machine.asked()
+    run = machine.run("fidelity.sh", "computing", "--out", "mine")
+    assert (run.returncode, run.stderr) == (0, "")
+    recorded, simulated, ran, _ = machine.asked()
+    assert recorded.endswith("--out mine/computing/recordings --set curves.setup.storage_mb_s=1e6")
+    assert simulated.endswith("/curves/population --set population.trials=40")
+    assert ran.endswith("mine/computing/real --set population.trials=40 --set training.storage_mb_s=1e6")
 
 
 def test_fidelity_keeps_recordings_if_asked_to_and_asks_nothing_of_quick_runs(machine):

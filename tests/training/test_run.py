@@ -131,6 +131,15 @@ def test_a_profile_is_of_the_same_data_whether_they_were_named_or_not(tmp_path, 
                 run._clock()
 
 
+def test_a_profile_is_of_the_same_storage(tmp_path, monkeypatch):
+    asked = {"model": "convnet2", "data": "digits", "size": None, "hyper": {"batch_size": 64}}
+    tree = SimpleNamespace(details={"asked": {"setup": asked}, "seconds_per_step": {}})
+    monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
+    slow = replace(SETUP, data="digits", storage_mb_s=2.0)
+    with pytest.raises(InputError, match="recorded with storage_mb_s None, this is 2.0"):
+        Run(config(setup=slow, epochs=1, profile=tmp_path), tmp_path, "")._clock()
+
+
 def test_room_that_somebody_would_have_to_tell_of_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="told: nobody tells this run of room"):
         Run(config(epochs=1, told=True), tmp_path, "")

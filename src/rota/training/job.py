@@ -4,7 +4,6 @@
 """
 
 import io
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +23,6 @@ from rota.training.task import Task, check_data
 
 PATIENCE_S = 60.0
 """A member that waits for another for so long gives up."""
-MB = 1_000_000
 MEETINGS = 8
 """Those that were held last are remembered."""
 
@@ -35,15 +33,8 @@ class Kind:
 
     setup: Setup = field(default_factory=Setup)
     """Which network learns what, and how; a gang shares the batch, and the learning rate does not fall."""
-    storage_mb_s: float | None = None
-    """Batches come from storage that gives a slot so many megabytes a second; as fast as they can be made if
-    not said."""
     adaptive: AdaptiveKind | None = None
     """For one that grows and shrinks with the room that a cluster has: a resident."""
-
-    def __post_init__(self) -> None:
-        if self.storage_mb_s is not None and not self.storage_mb_s > 0.0:
-            raise ConfigError(f"storage_mb_s is {self.storage_mb_s:g}; it must be above 0")
 
     def member(self, name: str, size: int) -> Setup:
         """The setup of one of so many that share a batch."""
@@ -59,8 +50,8 @@ class Kind:
 class NetworkJob:
     """A network, or one member of the gang that trains it."""
 
-    def __init__(self, work: Iterations, where: torch.device, storage_mb_s: float | None) -> None:
-        self._work, self._where, self._storage_mb_s = work, where, storage_mb_s
+    def __init__(self, work: Iterations, where: torch.device) -> None:
+        self._work, self._where = work, where
 
     def load(self, content: bytes) -> None:
         """Games that other members than the first play begin anew."""
@@ -87,12 +78,7 @@ class NetworkJob:
         return body.getvalue()
 
     def fetch(self) -> None:
-        """Not sooner than the storage gives it."""
-        began_s = time.perf_counter()
         self._work.fetch()
-        if self._storage_mb_s is not None:
-            due_s = began_s + self._work.batch_bytes / (self._storage_mb_s * MB)
-            time.sleep(max(0.0, due_s - time.perf_counter()))
 
     def compute(self) -> None:
         self._work.compute()
@@ -146,7 +132,7 @@ class Networks:
         work = Iterations(
             setup, where, seed=self._seed, weights=weights, task=task, rank=rank, exchange=exchange
         )
-        return NetworkJob(work, where, chosen.storage_mb_s)
+        return NetworkJob(work, where)
 
     def _adaptive(self, kind: AdaptiveKind, setup: Setup, gang: Gang | None) -> AdaptiveJob:
         """Members of a gang begin alike: with the seed of the run."""

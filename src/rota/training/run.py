@@ -187,6 +187,7 @@ class Run:
             ("model", asked["model"], ours.model),
             ("data", replace(ours, data=asked["data"]).learns_from, ours.learns_from),
             ("size", asked["size"], ours.size),
+            ("storage_mb_s", asked.get("storage_mb_s"), ours.storage_mb_s),
         ):
             if recorded != wanted:
                 raise InputError(

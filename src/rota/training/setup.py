@@ -16,6 +16,7 @@ from rota.training.device import device
 from rota.training.epoch import Length
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName
 from rota.training.models.registry import build, model
+from rota.training.storage import FromStorage
 from rota.training.task import Task
 from rota.training.tasks import OWN_DATA, check_batch, task_of
 from rota.training.trainer import Trainer
@@ -47,9 +48,14 @@ class Setup:
     """`auto` is the first GPU, or else the CPU."""
     threads: int | None = None
     """How many threads compute on the CPU; one per core if not said."""
+    storage_mb_s: float | None = None
+    """Batches come from storage that gives a slot so many megabytes a second; as fast as they can be made if
+    not said."""
 
     def __post_init__(self) -> None:
         check_batch(self.model, self.hyper.batch_size)
+        if self.storage_mb_s is not None and not self.storage_mb_s > 0.0:
+            raise ConfigError(f"storage_mb_s is {self.storage_mb_s:g}; it must be above 0")
         if self.threads is not None and self.threads < 1:
             raise ConfigError(f"threads is {self.threads}; it must be at least 1")
 
@@ -62,7 +68,8 @@ class Setup:
         """Where batches come from and what the loss is. A supervised task is made once and shared."""
         check_seed(seed)
         made = _shared_task if model(self.model).task in ("classification", "language") else _task
-        return made(self.model, self.data, self.device, seed, self.size, self.augment, self.validation)
+        task = made(self.model, self.data, self.device, seed, self.size, self.augment, self.validation)
+        return task if self.storage_mb_s is None else FromStorage(task, self.storage_mb_s)
 
     def trainer(
         self, clock: Clock, *, seed: int, length: Length | None = None, weights: int | None = None

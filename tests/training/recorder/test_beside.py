@@ -11,10 +11,12 @@ from rota.core.errors import ConfigError, InputError
 from rota.core.workers import WorkerLost
 from rota.recordings.curve import read_curves
 from rota.replay.population.besides import Besides
+from rota.training import storage
 from rota.training.recorder import beside, curves
 from rota.training.recorder.beside import Beside, Part, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.curves import SITTINGS, CurvesRecorder, _groups
+from rota.training.recorder.partial import Partial
 from rota.training.recorder.progress import Progress
 from rota.training.setup import Setup
 
@@ -52,9 +54,27 @@ def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_a
     alone = CurvesConfig(name="alone", setup=SETUP, intervals=1, steps=1)
     with Progress(quiet=True) as progress:
         (folder,) = CurvesRecorder(tmp_path, alone, 1, "rota record test").record(progress)
-    details = read_curves(folder).details
-    assert "beside" not in details["asked"]
-    assert "besides" not in details
+        details = read_curves(folder).details
+        assert "beside" not in details["asked"]
+        assert "storage_mb_s" not in details["asked"]["setup"]
+        assert "besides" not in details
+        slower = replace(alone, setup=replace(SETUP, storage_mb_s=1.0))
+        with pytest.raises(InputError, match="was recorded with other settings"):
+            list(CurvesRecorder(tmp_path, slower, 1, "rota record test").record(progress))
+
+
+def test_waiting_for_storage_is_measured(tmp_path):
+    """64 images of 8 × 8 numbers of 4 bytes take 0.05 s."""
+    slow = replace(SETUP, storage_mb_s=0.32768)
+    assert Part(Beside(slow, (64,), 2, 0, 1), 64, tmp_path / "checkpoint").train().step_s >= 0.05
+
+
+def test_how_good_a_network_becomes_takes_no_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage.time, "sleep", lambda _: pytest.fail("waited for storage"))
+    config = CurvesConfig(name="slow", setup=replace(SETUP, storage_mb_s=1e-3), intervals=2, steps=3)
+    (name,), kept = config.settings(), Partial(tmp_path, "slow")
+    curves.train(config, kept, name)
+    assert [(number, steps) for number, steps, _ in kept.get(name)] == [(0, 3), (1, 6)]
 
 
 def test_a_part_takes_as_long_as_it_does_on_average():

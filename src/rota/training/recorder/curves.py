@@ -21,7 +21,7 @@ from rota.training.hyper import Hyperparameters
 from rota.training.recorder.beside import Beside, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
 from rota.training.recorder.pace import measure, step
-from rota.training.recorder.partial import Partial, plain, recorded
+from rota.training.recorder.partial import Partial, as_asked, recorded
 from rota.training.recorder.progress import Progress
 from rota.training.setup import LIBRARIES
 from rota.training.trainer import Trainer
@@ -52,7 +52,7 @@ class CurvesRecorder:
 
     def record(self, progress: Progress) -> Iterator[Path]:
         """Record what is missing; gives the folder when all of it is there."""
-        asked = self._asked()
+        asked = as_asked(asdict(self.config))
         with self.partial.alone():
             if not recorded(self.folder, asked):
                 self._check()
@@ -61,11 +61,6 @@ class CurvesRecorder:
                 self._write(asked)
                 yield self.folder
             self.partial.remove()
-
-    def _asked(self) -> dict[str, Any]:
-        """What is not asked for is not named, as in recordings from before it could be."""
-        asked: dict[str, Any] = plain(asdict(self.config))
-        return asked if self.config.beside else {key: asked[key] for key in asked if key != "beside"}
 
     def _check(self) -> None:
         """The data must be there, and batches of each size possible, before anything is begun."""
@@ -162,12 +157,11 @@ def _groups(names: list[str], count: int) -> list[list[str]]:
 
 
 def train(config: CurvesConfig, kept: Partial, name: str) -> None:
-    """Train one setting and keep what was measured.
+    """Train one setting and keep how good it became; how long it takes is measured elsewhere.
 
     A setting that fails ends there: it has fewer intervals.
     """
-    hyper = config.settings()[name]
-    setup = replace(config.setup, hyper=hyper)
+    setup = replace(config.setup, hyper=config.settings()[name], storage_mb_s=None)
     trainer = setup.trainer(StoppedClock(), seed=config.seed, length=Length(steps=config.steps))
     rows = []
     for number in range(config.intervals):

@@ -13,6 +13,10 @@ from rota.core.errors import ConfigError, InputError
 from rota.recordings.folder import complete, read_about
 from rota.recordings.store import PARTIAL
 
+LATER = {"beside": 0, "storage_mb_s": None}
+"""Settings that could not be asked for from the beginning, and what they are if nobody asks: they are not
+named then, as in recordings from before."""
+
 
 def check_name(name: str) -> None:
     """Whether a recording may be called so: it is a folder's name."""
@@ -70,9 +74,13 @@ class Partial:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def plain(value: Any) -> Any:
-    """As it comes back from JSON."""
-    return json.loads(json.dumps(value))
+def as_asked(settings: Any) -> Any:
+    """As they come back from a recording."""
+    return json.loads(json.dumps(settings), object_hook=_without_later)
+
+
+def _without_later(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in LATER or value != LATER[name]}
 
 
 def recorded(folder: Path, asked: dict[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import model
 from rota.training.recorder.gang import FAILURES, CellFailed, Gang, place, reason
-from rota.training.recorder.partial import Partial, plain, recorded
+from rota.training.recorder.partial import Partial, as_asked, recorded
 from rota.training.recorder.profile_config import Cell, ProfilesConfig
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.stages import Iterations, Stages
@@ -46,7 +46,7 @@ class ProfilesRecorder:
 
     def record(self, progress: Progress) -> Iterator[Path]:
         """Measure what is missing; gives the folder when all of it is there."""
-        asked = plain(asdict(self.config))
+        asked = as_asked(asdict(self.config))
         with self.partial.alone(), threads(self.config.threads):
             if not recorded(self.folder, asked):
                 self._check_data()

@@ -117,12 +117,6 @@ class Iterations:
         self.optimizer.step()
 
     @property
-    def batch_bytes(self) -> int:
-        """The size of what goes into the network at once."""
-        assert self._batch is not None
-        return int(self._batch.inputs.nbytes)
-
-    @property
     def loss(self) -> float:
         """Of the last batch."""
         return self._loss.item()

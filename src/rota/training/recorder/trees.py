@@ -16,7 +16,7 @@ from rota.training.clock import Pace
 from rota.training.device import description, device
 from rota.training.recorder.branch import Branch, grow, pieces_of
 from rota.training.recorder.pace import paces as measured
-from rota.training.recorder.partial import Partial, plain, refuse_other
+from rota.training.recorder.partial import Partial, as_asked, refuse_other
 from rota.training.recorder.progress import Progress
 from rota.training.recorder.tree_config import TreesConfig
 from rota.training.setup import LIBRARIES, check_changes
@@ -112,7 +112,7 @@ class TreesRecorder:
             "decisions": config.decisions,
             "evaluate_every": config.evaluate_every,
         }
-        asked: dict[str, object] = plain(kept)
+        asked: dict[str, object] = as_asked(kept)
         return asked
 
     # ── the pieces ──────────────────────────────────────────────────────────────────────────────────────────
