@@ -193,7 +193,6 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
         ("bench.sh", ["--sweeps"], ["python ROOT/scripts/bench_sweeps.py"]),
         ("compare-tune.sh", ["--repeat", "2"], ["python ROOT/scripts/compare_tune.py --repeat 2"]),
         ("record.sh", ["--help"], ["python -P -m rota record --help"]),
-        ("test.sh", [], [f"{PYTEST} ROOT/tests"]),
         ("test.sh", ["-k", "grid"], [f"{PYTEST} ROOT/tests -k grid"]),
         ("test.sh", ["../elsewhere::a"], [f"{PYTEST} ../elsewhere::a"]),
     ],
@@ -363,6 +362,28 @@ def test_evaluate_says_what_is_missing_and_else_evaluates_all(machine):
     assert machine.run("evaluate.sh", "--fast").returncode == 2
 
 
+def test_without_arguments_every_folder_of_tests_is_tested_once(machine):
+    """In two halves at once, and then the rest."""
+    machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray")
+    machine.asked()
+    run = machine.run("test.sh")
+    assert (run.returncode, run.stderr) == (0, "")
+    *halves, rest = (asked.removeprefix(f"{PYTEST} ").split() for asked in machine.asked())
+    assert len(halves) == 2
+    in_halves = sorted(halves[0] + halves[1])
+    assert all((SCRIPTS.parent / name.removeprefix("ROOT/")).is_dir() for name in in_halves)
+    assert rest[0] == "ROOT/tests"
+    assert sorted(rest[1:]) == [f"--ignore={name}" for name in in_halves]
+
+
+def test_tests_fail_if_a_half_does(machine):
+    machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray")
+    for broken in ("tests/config ", "tests/workload", "tests --ignore"):
+        (machine.root / ".venv" / "bin" / "python").write_text(f"#!/bin/bash\n[[ $* != *{broken}* ]]\n")
+        assert machine.run("test.sh").returncode == 1
+        assert machine.run("test.sh", "-k", "x").returncode == 0
+
+
 FIDELITY = "results/fidelity/population"
 
 
@@ -395,8 +416,8 @@ def test_fidelity_of_a_population_that_only_computes_tells_each_command_what_it_
     assert (run.returncode, run.stderr) == (0, "")
     recorded, simulated, ran, _ = machine.asked()
     assert recorded.endswith("--out mine/computing/recordings --set curves.setup.storage_mb_s=1e6")
-    assert simulated.endswith("/curves/population --set population.trials=40")
-    assert ran.endswith("mine/computing/real --set population.trials=40 --set training.storage_mb_s=1e6")
+    assert simulated.endswith("/curves/population --set population.trials=60")
+    assert ran.endswith("mine/computing/real --set population.trials=60 --set training.storage_mb_s=1e6")
 
 
 def test_fidelity_keeps_recordings_if_asked_to_and_asks_nothing_of_quick_runs(machine):

@@ -136,7 +136,7 @@ def test_a_profile_is_of_the_same_storage(tmp_path, monkeypatch):
     tree = SimpleNamespace(details={"asked": {"setup": asked}, "seconds_per_step": {}})
     monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
     slow = replace(SETUP, data="digits", storage_mb_s=2.0)
-    with pytest.raises(InputError, match="recorded with storage_mb_s None, this is 2.0"):
+    with pytest.raises(InputError, match=r"recorded with storage_mb_s None, this is 2\.0"):
         Run(config(setup=slow, epochs=1, profile=tmp_path), tmp_path, "")._clock()
 
 

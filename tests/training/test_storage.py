@@ -55,5 +55,5 @@ def test_a_trial_waits_at_every_step():
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, math.nan])
 def test_storage_that_gives_nothing_is_refused(speed):
-    with pytest.raises(ConfigError, match="storage_mb_s is .*; it must be above 0"):
+    with pytest.raises(ConfigError, match=r"storage_mb_s is .*; it must be above 0"):
         Setup(storage_mb_s=speed)
