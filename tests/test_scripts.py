@@ -379,7 +379,7 @@ def test_without_arguments_every_folder_of_tests_is_tested_once(machine):
 def test_tests_fail_if_a_half_does(machine):
     machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray")
     for broken in ("tests/config ", "tests/workload", "tests --ignore"):
-        (machine.root / ".venv" / "bin" / "python").write_text(f"#!/bin/bash\n[[ $* != *{broken}* ]]\n")
+        (machine.root / ".venv" / "bin" / "python").write_text(f'#!/bin/bash\n[[ $* != *"{broken}"* ]]\n')
         assert machine.run("test.sh").returncode == 1
         assert machine.run("test.sh", "-k", "x").returncode == 0
 
