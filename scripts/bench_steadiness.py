@@ -10,6 +10,7 @@ which no recording can know. What is left is the machine's own.
 import argparse
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable
 
@@ -32,7 +33,8 @@ Timed = np.ndarray
 def train(asked: tuple[int, float]) -> list[tuple[float, float]]:
     """On one core, until that many seconds are over."""
     core, seconds = asked
-    os.sched_setaffinity(0, {core})
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
     trial = network(SETTINGS, 0)
     trial.train(STEPS, {}, ())
     found, began_s = [], time.monotonic()
@@ -75,7 +77,9 @@ def main() -> None:
     seconds = 60.0 * parser.parse_args().minutes
     if not seconds >= RECORDED_S + RUN_S + 60.0:
         parser.error("--minutes: give 4 or more: it takes three to foretell the first run")
-    cores = sorted(os.sched_getaffinity(0))
+    pins = hasattr(os, "sched_getaffinity")
+    cores = sorted(os.sched_getaffinity(0)) if pins else list(range(os.cpu_count() or 1))
+    print(f"{seconds / 60.0:g} minutes; leave the machine alone meanwhile", file=sys.stderr)
     timed = measured(cores, seconds)
     print(f"convnet2 on digits, on {len(cores)} cores at once, for {seconds / 60.0:g} minutes\n")
     print(f"{'ms per step':20}{'least':>12}{'most':>12}")

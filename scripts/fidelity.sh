@@ -110,8 +110,16 @@ jobs() {
     local recording="$out/jobs/recording" few=() round=()
     [[ -z $quick ]] || few=(--set workload.jobs=2 --set slice_s=0.1) round=(--set workload.jobs=9)
     if [[ -z $recorded ]]; then
+        local asked="$out/jobs/asked" now
+        now="$(cat "$configs/jobs-run.toml" "$configs/jobs-record.csv" | cksum) $quick"
         [[ -n $reuse ]] || clear_away "$out/jobs"
+        if [[ -e $recording && $(cat "$asked" 2>/dev/null) != "$now" ]]; then
+            echo "fidelity.sh: $recording: was recorded with other settings; leave --reuse out" >&2
+            exit 2
+        fi
         if [[ ! -e $recording ]]; then
+            mkdir -p "$out/jobs"
+            echo "$now" >"$asked"
             rota run "$configs/jobs-run.toml" --out "$out/jobs/recorded" --set scheduler=fifo \
                 --set "workload.trace=$configs/jobs-record.csv" ${round[@]+"${round[@]}"}
             rota recordings from-run "$out/jobs/recorded" --out "$recording"

@@ -17,15 +17,20 @@ fi
 
 one=(config core figures learning policies recordings)
 other=(replay report results training workload)
-said="$(mktemp)"
+both=("${one[@]}" "${other[@]}")
+said="$(mktemp)" half="" failed=()
+trap '[[ -z $half ]] || kill "$half" || true; rm -f "$said"' EXIT
+trap 'exit 130' INT # pytest has ended by then, but what runs in the background does not hear it
+trap 'exit 143' TERM
+
 "${pytest[@]}" "${other[@]/#/$root/tests/}" >"$said" 2>&1 &
 half=$!
-trap 'kill "$half" 2>/dev/null || true; rm -f "$said"' EXIT
-
-failed=0
-"${pytest[@]}" "${one[@]/#/$root/tests/}" || failed=$?
-wait "$half" || failed=$?
+"${pytest[@]}" "${one[@]/#/$root/tests/}" || failed+=("${one[*]}")
+wait "$half" || failed+=("${other[*]}")
+half=""
 cat "$said"
-ignored=("${one[@]}" "${other[@]}")
-"${pytest[@]}" "$root/tests" "${ignored[@]/#/--ignore=$root/tests/}" || failed=$?
-exit "$failed"
+"${pytest[@]}" "$root/tests" "${both[@]/#/--ignore=$root/tests/}" || failed+=("the rest")
+for part in ${failed[@]+"${failed[@]}"}; do
+    echo "test.sh: failed, see above: $part" >&2
+done
+[[ ${#failed[@]} == 0 ]]

@@ -434,6 +434,24 @@ def test_fidelity_keeps_recordings_if_asked_to_and_asks_nothing_of_quick_runs(ma
     assert kept.exists()
 
 
+def test_fidelity_takes_no_recording_of_jobs_that_was_made_with_other_settings(machine):
+    machine.run("setup.sh", "train")
+    configs = machine.root / "config" / "fidelity"
+    configs.mkdir(parents=True)
+    for name in ("jobs-run.toml", "jobs-record.csv"):
+        (configs / name).write_text("as it was\n")
+    machine.run("fidelity.sh", "srtf", "--out", "mine")
+    (machine.elsewhere / "mine" / "jobs" / "recording").mkdir()
+    again = ("fidelity.sh", "srtf", "--reuse", "--out", "mine")
+    machine.asked()
+    assert machine.run(*again).returncode == 0
+    assert not any("jobs-record.csv" in asked for asked in machine.asked())
+    (configs / "jobs-record.csv").write_text("as it is now\n")
+    run = machine.run(*again)
+    assert (run.returncode, machine.asked()) == (2, [])
+    assert run.stderr.endswith("mine/jobs/recording: was recorded with other settings; leave --reuse out\n")
+
+
 def test_fidelity_takes_nothing_away_that_is_not_its_own(machine):
     machine.run("setup.sh", "train")
     machine.asked()

@@ -12,12 +12,13 @@ import torch
 
 from rota.core.errors import ConfigError, InputError
 from rota.training import run as run_module
-from rota.training.clock import ProfiledClock, WallClock
+from rota.training.clock import ProfiledClock, StoppedClock, WallClock
 from rota.training.epoch import Length
 from rota.training.experiment import Allocation, TrainConfig
 from rota.training.hyper import Hyperparameters
 from rota.training.run import Run
 from rota.training.setup import Setup
+from rota.training.storage import FromStorage
 
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(lr=0.003))
 
@@ -138,6 +139,20 @@ def test_a_profile_is_of_the_same_storage(tmp_path, monkeypatch):
     slow = replace(SETUP, data="digits", storage_mb_s=2.0)
     with pytest.raises(InputError, match=r"recorded with storage_mb_s None, this is 2\.0"):
         Run(config(setup=slow, epochs=1, profile=tmp_path), tmp_path, "")._clock()
+
+
+def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(tmp_path, monkeypatch):
+    asked = {"model": "convnet2", "data": "digits", "size": None, "storage_mb_s": 1e-6}
+    asked |= {"hyper": {"batch_size": 64}}
+    paces = {SETUP.trainer(StoppedClock(), seed=0).structure.fingerprint: 0.5}
+    tree = SimpleNamespace(
+        details={"asked": {"setup": {**asked, "storage_mb_s": 1e-6}}, "seconds_per_step": paces}
+    )
+    monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
+    slow = replace(SETUP, storage_mb_s=1e-6)
+    monkeypatch.setattr(FromStorage, "batch", lambda *_: pytest.fail("waited for storage"))
+    run = Run(config(setup=slow, epochs=1, budget_s=2.0, profile=tmp_path), tmp_path / "out", "")
+    assert [epoch.steps for epoch in run.epochs()] == [4]  # of 0.5 s each
 
 
 def test_room_that_somebody_would_have_to_tell_of_is_refused(tmp_path):

@@ -163,7 +163,10 @@ class Run:
 
     def _begin(self) -> Trainer:
         config = self.config
-        trainer = config.setup.trainer(self._clock(), seed=config.seed, length=config.epoch)
+        setup = config.setup
+        if config.profile is not None:
+            setup = replace(setup, storage_mb_s=None)  # its clock knows how long it would wait
+        trainer = setup.trainer(self._clock(), seed=config.seed, length=config.epoch)
         if not self.checkpoint.exists():
             self.course.decider.check(trainer)  # before a look at the clock, which starts it
         if not trainer.clock.fits(config.until_s):

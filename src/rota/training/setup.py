@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import torch
@@ -105,9 +105,10 @@ def check_changes(setup: Setup, sequences: Iterable[Iterable[Change]], clock: Cl
     If a clock is given, it must know the pace of what the network becomes; it is left as it was. A trainer
     seeds the global generators; they are as they were afterwards, too.
     """
+    at_once = replace(setup, storage_mb_s=None)
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         for changes in sequences:
-            trainer = setup.trainer(deepcopy(clock) or StoppedClock(), seed=0)
+            trainer = at_once.trainer(deepcopy(clock) or StoppedClock(), seed=0)
             for change in changes:
                 trainer.change(change)
 

@@ -11,7 +11,6 @@ from rota.core.errors import ConfigError, InputError
 from rota.core.workers import WorkerLost
 from rota.recordings.curve import read_curves
 from rota.replay.population.besides import Besides
-from rota.training import storage
 from rota.training.recorder import beside, curves
 from rota.training.recorder.beside import Beside, Part, PartSeconds, mean
 from rota.training.recorder.curve_config import CurvesConfig
@@ -19,6 +18,7 @@ from rota.training.recorder.curves import SITTINGS, CurvesRecorder, _groups
 from rota.training.recorder.partial import Partial
 from rota.training.recorder.progress import Progress
 from rota.training.setup import Setup
+from rota.training.storage import FromStorage
 
 SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")
 CONFIG = CurvesConfig(
@@ -70,7 +70,7 @@ def test_waiting_for_storage_is_measured(tmp_path):
 
 
 def test_how_good_a_network_becomes_takes_no_waiting(tmp_path, monkeypatch):
-    monkeypatch.setattr(storage.time, "sleep", lambda _: pytest.fail("waited for storage"))
+    monkeypatch.setattr(FromStorage, "batch", lambda *_: pytest.fail("waited for storage"))
     config = CurvesConfig(name="slow", setup=replace(SETUP, storage_mb_s=1e-3), intervals=2, steps=3)
     (name,), kept = config.settings(), Partial(tmp_path, "slow")
     curves.train(config, kept, name)
