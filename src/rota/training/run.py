@@ -163,9 +163,7 @@ class Run:
 
     def _begin(self) -> Trainer:
         config = self.config
-        setup = config.setup
-        if config.profile is not None:
-            setup = replace(setup, storage_mb_s=None)  # its clock knows how long it would wait
+        setup = config.setup if config.profile is None else config.setup.at_once
         trainer = setup.trainer(self._clock(), seed=config.seed, length=config.epoch)
         if not self.checkpoint.exists():
             self.course.decider.check(trainer)  # before a look at the clock, which starts it

@@ -64,6 +64,11 @@ class Setup:
         """The name of its data, also if that was not said."""
         return self.data or OWN_DATA.get(model(self.model).task, "digits")
 
+    @property
+    def at_once(self) -> "Setup":
+        """The same without waiting for storage: for those who know how long it takes, or need not."""
+        return replace(self, storage_mb_s=None)
+
     def task(self, seed: int) -> Task:
         """Where batches come from and what the loss is. A supervised task is made once and shared."""
         check_seed(seed)
@@ -105,10 +110,9 @@ def check_changes(setup: Setup, sequences: Iterable[Iterable[Change]], clock: Cl
     If a clock is given, it must know the pace of what the network becomes; it is left as it was. A trainer
     seeds the global generators; they are as they were afterwards, too.
     """
-    at_once = replace(setup, storage_mb_s=None)
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         for changes in sequences:
-            trainer = at_once.trainer(deepcopy(clock) or StoppedClock(), seed=0)
+            trainer = setup.at_once.trainer(deepcopy(clock) or StoppedClock(), seed=0)
             for change in changes:
                 trainer.change(change)
 

@@ -115,7 +115,7 @@ def pieces_of(folder: Path, scenario: str = "*") -> list[Path]:
 def grow(branch: Branch, paces: dict[Pace, float]) -> None:
     """Train a piece and write what was found; its parent must be there."""
     config = branch.config
-    trainer = replace(config.setup, storage_mb_s=None).trainer(  # its clock knows how long it would wait
+    trainer = config.setup.at_once.trainer(
         ProfiledClock(paces), seed=branch.seed, length=Length(seconds=config.epoch_s)
     )
     if branch.parent is not None:

@@ -161,7 +161,7 @@ def train(config: CurvesConfig, kept: Partial, name: str) -> None:
 
     A setting that fails ends there: it has fewer intervals.
     """
-    setup = replace(config.setup, hyper=config.settings()[name], storage_mb_s=None)
+    setup = replace(config.setup.at_once, hyper=config.settings()[name])
     trainer = setup.trainer(StoppedClock(), seed=config.seed, length=Length(steps=config.steps))
     rows = []
     for number in range(config.intervals):
