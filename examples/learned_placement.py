@@ -36,9 +36,8 @@ def main():
     )
     bound_s = lower_bound_s(TRIALS, STEPS * STEP_S, SPEEDS)
     print(f"{TRIALS} trials of {STEPS:,} steps; no rule can be done before {bound_s:.1f} s\n")
-    print(
-        f"{'':10}{'all done, s':>12}{'÷ bound':>9}   steps by slot: " + "".join(f"{s:>7g}×" for s in SPEEDS)
-    )
+    slots = "".join(f"{speed:>7g}×" for speed in SPEEDS)
+    print(f"{'':10}{'makespan [s]':>13}{'÷ lower bound':>15}   steps by slot: {slots}")
     for name in ALLOCATIONS:
         allocation = allocation_class(name)(**(agent if name == "learned" else {}))
         done = rehearse(scene, Equal(STEP_S), Policy(allocation))
@@ -47,7 +46,7 @@ def main():
             if isinstance(event, Reported):
                 steps[event.slot] += event.steps
         shares = "".join(f"{each:8,}" for each in steps)
-        print(f"{name:10}{done.makespan_s:12.1f}{done.makespan_s / bound_s:9.3f}{'':17}{shares}")
+        print(f"{name:10}{done.makespan_s:13.1f}{done.makespan_s / bound_s:15.3f}{'':17}{shares}")
 
 
 if __name__ == "__main__":

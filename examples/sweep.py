@@ -3,7 +3,7 @@
     python examples/sweep.py                                                    # a trial per core at once
     sbatch --nodes=2 --ntasks-per-node=2 --wrap "python examples/sweep.py"      # on Slurm, four at once
 
-The folder of the sweep is slurm-sweeps, or the one that is named. Needs: bash scripts/setup.sh sweeps
+The folder of the sweep is slurm-sweeps, or the one that is named.
 """
 
 import sys

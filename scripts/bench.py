@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import rota
 from rota.core.cluster import Cluster
 from rota.core.costs import INTERVAL
 from rota.core.events import Kind
@@ -55,7 +56,7 @@ def measure_philly(name: str, path: Path) -> Measurement:
     """All of Philly on 448 GPUs."""
     policy = scheduler_class(name)()
     warm_up(policy)
-    work = read(path, "philly")
+    work = read(path, "philly", draw_models=True)
     return _measurement(work, simulate(work, Cluster.uniform(56, 8), policy))
 
 
@@ -101,6 +102,27 @@ def print_backlog(jobs: int) -> None:
     found = alone(measure, "srtf", jobs, BACKLOG_LOAD)
     print(f"\nWith a backlog (offered load {BACKLOG_LOAD}, up to {found.peak_active:,} active jobs)")
     print(_line("srtf", found))
+
+
+def measure_library(jobs: int) -> tuple[float, float]:
+    """What `rota.simulate` takes by what its loop takes, and the seconds for all frames of the run."""
+    work = rota.synthetic_trace(jobs=jobs, gpus=GPUS, load=LOAD, arrivals="poisson")
+    cluster = rota.Cluster.uniform(GPUS // 8, 8)
+    small = rota.simulate(work.head(10), cluster, "srtf")  # compiled, and pandas imported
+    assert len(small.jobs) == 10
+    began = time.perf_counter()
+    run = rota.simulate(work, cluster, "srtf")
+    whole_s = time.perf_counter() - began
+    began = time.perf_counter()
+    rows = len(run.jobs) + len(run.timeline) + len(run.series("utilisation"))
+    frames_s = time.perf_counter() - began
+    assert rows > jobs
+    return whole_s / run.wall_s, frames_s
+
+
+def print_library(jobs: int) -> None:
+    ratio, frames_s = alone(measure_library, jobs)
+    print(f"\nrota.simulate, {jobs:,} jobs under srtf: {ratio:.3f} × its loop; its frames: {frames_s:.2f} s")
 
 
 def print_reference(folder: Path) -> None:
@@ -160,6 +182,7 @@ def main() -> None:
     print_growth(args.schedulers.split(","), sizes)
     if not args.quick:
         print_backlog(max(sizes))
+    print_library(max(sizes))
     if args.reference:
         print_reference(args.reference)
 

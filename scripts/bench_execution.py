@@ -5,10 +5,16 @@
 Once with trials that wait 0.05 s an interval, as Ray Tune's overhead is measured; once with many trials
 that do nothing at all, where every second is ours. Memory is that of the controller, after a tenth of the
 reports and at the end.
+
+Then, with as many reports in all, few trials and ten times as many of them under pbt, each by a `rota run` of
+its own from its start to its results: what a report costs must not grow with the number of trials.
 """
 
 import argparse
+import os
 import resource
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -34,6 +40,25 @@ ENGINES: dict[str, Engine] = {
 }
 
 
+COMMAND = [sys.executable, "-m", "rota", "run"]
+CONFIG = """
+trial = "rota.execution.idle:idle"
+evolution = "pbt"
+
+[population]
+interval = 1
+
+[population.start]
+lr = { low = 0.001, high = 0.3, log = true }
+
+[local]
+slots = [{ count = 2, cores = 0 }]
+
+[slurm]
+nodes = [{ slots = 2 }]
+"""
+
+
 class Memory:
     """What the controller needs, when a tenth of the reports is there."""
 
@@ -49,6 +74,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the trials that do nothing")
     parser.add_argument("--backend", choices=ENGINES, default="local", help="which machines (local)")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="how often few and many trials are compared (1)"
+    )
     args = parser.parse_args()
     many, engine = 100 if args.quick else 1000, ENGINES[args.backend]
     said = "{} trials × {} reports of {} s on {} slots: {:.1f} s, {:.2f} ms of overhead per report, {}"
@@ -63,6 +91,46 @@ def main() -> None:
         overhead_s = outcome.picture.overhead_s_per_report or 0.0
         used = f"{memory.early_mb:.0f} MB early on, {peak_mb():.0f} MB at most"
         print(said.format(trials, reports, interval_s, SLOTS, wall_s, 1000 * overhead_s, used))
+    compare(many, args.rounds, args.backend)
+
+
+def compare(few: int, rounds: int, backend: str) -> None:
+    """Few trials and many, one after the other, with as many reports in all."""
+    ratios = []
+    for _ in range(rounds):
+        small_s, large_s = (
+            whole_run(trials, reports, backend) for trials, reports in ((few, 100), (10 * few, 10))
+        )
+        ratios.append(large_s / small_s)
+    print(
+        f"a report of {10 * few} trials takes {statistics.median(ratios):.2f} times as long as one of {few} "
+        f"(median of {rounds}: {', '.join(f'{ratio:.2f}' for ratio in ratios)})"
+    )
+
+
+def whole_run(trials: int, reports: int, backend: str) -> float:
+    """Seconds that `rota run` takes per report, with all that it writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        (config := Path(folder) / "run.toml").write_text(CONFIG)
+        settings = [f"population.trials={trials}", f"population.steps={reports}", f"backend={backend}"]
+        command = [*COMMAND, str(config), "--out", str(Path(folder) / "run")]
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [*command, *(word for each in settings for word in ("--set", each))],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        _, status, used = os.wait4(process.pid, 0)
+        wall_s = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise InputError(f"rota run of {trials} trials ended with exit code {process.returncode}")
+    each_ms = 1000 * wall_s / (trials * reports)
+    print(
+        f"{trials} trials × {reports} reports under pbt, from start to results: {wall_s:.1f} s, "
+        f"{each_ms:.3f} ms per report, {used.ru_maxrss / 1024:.0f} MB at most",
+        flush=True,
+    )
+    return wall_s / (trials * reports)
 
 
 def run(

@@ -27,13 +27,13 @@ import tomli_w
 from cpu_time import CpuTime
 from tune_sides import Job, tuned
 
-from rota.commands.run_config import Ordered, ordered
 from rota.config.load import override, read
 from rota.core.atomic import written
 from rota.core.errors import ConfigError, RotaError
 from rota.core.population.events import Reported
 from rota.figures.files import draw_sides
 from rota.figures.pen import Pen
+from rota.library.run_config import Ordered, ordered
 from rota.policies.evolution.pbt import Pbt
 from rota.results.population.run import read_population
 from rota.results.population.sides import SideRun, Sides, table, write_sides

@@ -6,7 +6,7 @@
 #
 # Arguments go to `rota simulate`; with any but --quick and --out, only what they ask for is simulated. Runs go to
 # results/simulate (results/quick with --quick) unless --out says otherwise, figures to plots/; runs that are
-# there already, made from the same inputs, are reused.
+# there already, made from the same inputs, are reused, and others there are replaced.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -26,13 +26,15 @@ for argument in "$@"; do
     esac
 done
 [[ -z $quick || $out == given ]] || runs="${here}results/quick"
+replace=() # only what is the script's own
+[[ $out == given ]] || replace=(--replace)
 
 if [[ -z $draw ]]; then
     exec "$python" -P -m rota simulate "$@"
 fi
-"$python" -P -m rota simulate --out "$runs" "$@"
+"$python" -P -m rota simulate --out "$runs" ${replace[@]+"${replace[@]}"} "$@"
 if [[ -n $populations ]]; then
     "$python" -P -m rota simulate "${here}config/simulate/populations.toml" --out "$runs/populations" \
-        ${quick:+"$quick"}
+        ${replace[@]+"${replace[@]}"} ${quick:+"$quick"}
 fi
-exec "$python" -P -m rota plot "$runs" --out "${here}plots" ${quick:+"$quick"}
+exec "$python" -P -m rota plot "$runs" --out "${here}plots" --count ${quick:+"$quick"}

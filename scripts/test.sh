@@ -15,8 +15,8 @@ if [[ $# != 0 ]]; then
     exec "${pytest[@]}" ${tests:+"$tests"} "$@"
 fi
 
-one=(config core figures learning policies recordings)
-other=(replay report results training workload)
+one=(config core figures learning library policies recordings test_wheel.py)
+other=(replay report results test_fuzz.py test_notebook.py test_scripts.py test_tour.py training workload)
 both=("${one[@]}" "${other[@]}")
 said="$(mktemp)" half="" failed=()
 trap '[[ -z $half ]] || kill "$half" || true; rm -f "$said"' EXIT

@@ -12,26 +12,27 @@ SRC = Path(__file__).parents[1] / "src" / "rota"
 
 EVERYTHING = {
     "core", "config", "policies", "workload", "recordings", "replay", "results", "training", "learning",
-    "execution", "sweeps", "figures", "report", "commands", "cli",
+    "execution", "sweeps", "figures", "report", "library", "commands", "cli",
 }  # fmt: skip
 MAY_IMPORT = {  # part of the package → parts it may import
     "core": {"core"},
     "config": {"core", "config"},
-    "policies": {"core", "policies"},
-    "recordings": {"core", "recordings"},
+    "policies": {"core", "config", "policies"},
+    "recordings": {"core", "config", "recordings"},
     "workload": {"core", "recordings", "workload"},
     "replay": {"core", "policies", "workload", "recordings", "replay"},
-    "results": {"core", "workload", "results"},
+    "results": {"core", "config", "workload", "results"},
     "training": {"core", "config", "recordings", "training"},
     "learning": {"core", "config", "policies", "recordings", "replay", "training", "learning"},
     "execution": {"core", "config", "results", "execution"},
     "sweeps": {"core", "policies", "execution", "sweeps"},
-    "figures": {"core", "workload", "recordings", "results", "learning", "figures"},
+    "figures": {"core", "config", "workload", "recordings", "results", "learning", "figures"},
     "report": {"core", "workload", "recordings", "results", "learning", "figures", "report"},
+    "library": EVERYTHING - {"training", "learning", "commands", "cli"},
     "commands": EVERYTHING,
     "cli": EVERYTHING,
     "__main__": EVERYTHING,
-    "__init__": set(),
+    "__init__": {"core", "workload", "learning", "library"},
 }
 MAY_USE = {  # part of the package → what it may import from elsewhere, besides the standard library
     "core": {"numpy", "numba"},

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -144,6 +145,64 @@ def test_a_reader_that_leaves_early_is_no_error(lines, argv, unbuffered):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode in (0, 141)
+
+
+def spoken(argv: list[str], redirected: str, lines: int = 1, **environment: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command in a shell."""
+    words = [sys.executable, "-c", SPEAK.format(lines=lines, argv=argv)]
+    done = subprocess.run(
+        ["bash", "-c", f"{shlex.join(words)} {redirected}"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+FULL = "rota: error: standard output cannot be written (No space left on device); not all of it is there\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    ("lines", "argv"), [(1, ["act"]), (100_000, ["act"]), (0, ["--help"])], ids=["short", "long", "help"]
+)
+def test_a_standard_output_that_is_full_is_an_error(lines, argv, unbuffered):
+    assert spoken(argv, ">/dev/full", lines, PYTHONUNBUFFERED=unbuffered) == (1, "", FULL)
+
+
+def test_a_standard_output_that_is_closed_is_an_error():
+    said = "rota: error: standard output is closed; open it, or send it to a file\n"
+    assert spoken(["act"], ">&-") == (2, "", said)
+    assert spoken(["act"], ">&- 2>&-") == (2, "", "")
+
+
+def test_without_a_standard_error_everything_goes_on():
+    """And what belongs there does not turn up among the output."""
+    assert spoken(["act"], "2>&-") == (0, "line\n\n", "")
+    assert spoken(["act"], "2>/dev/full") == (0, "line\n\n", "")
+    assert spoken(["nonsense"], "2>&-") == (2, "", "")
+    assert spoken(["nonsense"], "2>/dev/full") == (2, "", "")
+
+
+@pytest.mark.parametrize(
+    "command", [[], *([name] for name in cli.COMMANDS)], ids=lambda words: "".join(words)
+)
+def test_help_can_be_read_in_any_encoding(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "rota", *command, "--help"],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"usage: rota" in done.stdout
+
+
+def test_so_it_can_where_the_locale_has_only_ascii():
+    """There, Python lets what it cannot write through only if that came from a file name."""
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = [sys.executable, "-m", "rota", "simulate", "--help"]
+    done = subprocess.run(words, capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_every_command_adds_a_parser_of_its_own_name():

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.commands.run_config import ordered
 from rota.config.load import override, read
 from rota.core.errors import ConfigError
+from rota.library.run_config import ordered
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config" / "run" / "ray.toml"

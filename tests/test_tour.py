@@ -4,15 +4,12 @@ Jobs and machines go in, a policy says at each instant what should run where, an
 figures follow from the timeline.
 """
 
-from dataclasses import dataclass
-
 import pytest
 
+import rota
 from rota.core.cluster import Cluster
 from rota.core.events import Arrived, Finished, Paused, Started
-from rota.core.loop import Needs
 from rota.policies.cluster.fifo import Fifo
-from rota.policies.cluster.placement import first_fit
 from rota.policies.cluster.srtf import Srtf
 from rota.replay.simulate import simulate
 from rota.results.metrics import measure
@@ -20,7 +17,7 @@ from rota.results.run import read_run, write_run
 from rota.workload.jobs import workload
 
 # A cluster: one node with two GPUs.
-CLUSTER = Cluster.uniform(nodes=1, slots=2)
+CLUSTER = Cluster.uniform(nodes=1, gpus=2)
 
 # A workload: each job has a submit time, a gang of so many GPUs, and work to do, here a second per iteration.
 # Nobody has measured how long a model called "mine" takes to start, so it takes 10 s.
@@ -80,18 +77,17 @@ def test_a_run_is_measured_kept_and_read_back(tmp_path):
     assert list(run.timeline()) == list(done.timeline)
 
 
-@dataclass(frozen=True)
-class WidestFirst:
-    """A policy of one's own: rank the jobs that are there, and give slots to whoever fits, in that order."""
-
-    needs = Needs()
+class WidestFirst(rota.Scheduler):
+    """A policy of one's own: rank the jobs that are there, and give slots to those that fit."""
 
     def plan(self, view):
-        return first_fit(view, view.rank(-view.gpus))
+        return view.first_fit(view.rank(-view.gpus))
 
 
 def test_a_policy_of_ones_own():
-    # To have it in `rota simulate` too: a file of its own, and a line in policies/cluster/registry.py.
-    events = list(simulate(JOBS, CLUSTER, WidestFirst()).timeline)
-    assert [event.job for event in events if isinstance(event, Started)] == [1, 0, 2]
-    assert events[-1] == Finished(160.0, 0)
+    # In `rota simulate` it is called by its file: --schedulers widest.py:WidestFirst.
+    # `rota.simulate` is what scripts and notebooks call: its run has frames of pandas.
+    run = rota.simulate(JOBS, CLUSTER, WidestFirst())
+    started = run.timeline[run.timeline["event"] == "started"]
+    assert started["job"].tolist() == ["wide", "long", "short"]
+    assert run.jobs["end_s"].to_dict() == {"long": 160.0, "wide": 50.0, "short": 65.0}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rota.cli import main
-from rota.commands.run_config import ordered
 from rota.config.bind import bind
 from rota.config.load import override, read
+from rota.library.run_config import ordered
 from rota.recordings.curve import Curves, Interval, Setting, write_curves
 from rota.recordings.provenance import Provenance
 from rota.replay.population.besides import Besides

@@ -244,3 +244,21 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def test_a_growth_policy_of_the_users_is_evaluated_beside_others(rota, recordings, here):
+    """It deepens block 1 and then block 0, which is best in one tree, and not in the others."""
+    (here / "mine.py").write_text(
+        "from dataclasses import dataclass\nimport rota\n\n@dataclass(frozen=True)\n"
+        "class Mine(rota.Growth):\n"
+        "    first: int = 0\n    def choose(self, observation):\n"
+        '        return "deepen 0" if observation.made else f"deepen {self.first}"\n'
+    )
+    words = ("evaluate", "--agent", "mine.py:Mine", "--recordings", recordings, "--json")
+    code, out, _ = rota(*words, "--set", "options.mine.first=1")
+    assert code == 0
+    found = json.loads(out)["scenarios"]
+    assert [row["sequence"] for row in found] == [[1, 0]] * 4
+    assert [row["rank"] == 1 for row in found] == [True, False, False, False]
+    assert {row["agent"] for row in found} == {"mine"}
+    assert "--set episodes: is for learning" in rota(*words, "--set", "episodes=1")[2]

@@ -1,10 +1,11 @@
 """What people see of jobs that run for real."""
 
 import io
+from dataclasses import replace
 
 import pytest
 
-from rota.commands.live_jobs import JobLines, jobs_text
+from rota.commands.live_jobs import JobLines, jobs_summed_up, jobs_text
 from rota.execution.jobs.board import Board, Frame
 
 
@@ -44,3 +45,21 @@ def test_a_failure_is_told_once_with_the_name_and_the_reason_of_its_own_job(boar
         "a slice of a failed: of a",
         "a slice of b failed: ?",
     ]
+
+
+def test_the_opportunistic_job_is_in_the_summary_and_its_failures_are_told_once(board):
+    assert jobs_summed_up(board).endswith("0 pauses; opportunistic job grows: 70 iterations, metric 0.5")
+    stream = io.StringIO()
+    tell = JobLines(stream, 0.0)
+    board.resident.failures, board.resident.why = 1, "Traceback\nValueError: too wide"
+    tell(board)
+    tell(board)
+    first, *rest = [line.split(" s  ")[1] for line in stream.getvalue().splitlines()]
+    assert first == "a slice of the opportunistic job failed: ValueError: too wide"
+    assert len(rest) == 2
+    assert all(line.endswith("grows: 70 iterations, metric 0.5, 1 failures") for line in rest)
+
+
+def test_without_one_nothing_is_said_about_it(board):
+    alone = Board(replace(board.frame, resident=""))
+    assert jobs_summed_up(alone).endswith("0 pauses")

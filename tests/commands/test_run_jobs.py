@@ -5,8 +5,17 @@ import json
 import pytest
 
 from rota.cli import main
+from rota.commands.run_jobs import resume_jobs
 from rota.commands.run_jobs_config import ordered_jobs
 from rota.config.load import override, read
+from rota.core.columns import FACTS, LISTED
+from rota.core.costs import RESTART
+from rota.core.errors import InputError
+from rota.core.events import Failed
+from rota.core.state import State
+from rota.execution.entries import DECIDED
+from rota.execution.folder import RealFolder
+from rota.execution.journal import read_journal
 from rota.recordings.profile import read_profiles
 from rota.results.run import read_run
 
@@ -119,7 +128,8 @@ def test_a_run_that_is_over_is_not_run_again(done, capsys):
         (["--repeat", "3"], "--repeat: is for populations"),
         (["--address", "127.0.0.1:1"], 'backend is "local"'),
         (["--set", "kinds={}"], "there are jobs of 'fast'; add [kinds.fast]"),
-        (["--set", "kinds=3"], "kinds is not a table of tables"),
+        (["--set", "kinds=3"], "'kinds' is a table; set one of its keys, as in kinds.KEY"),
+        (["--set", "placement.types=slow"], "placement.types: unknown value 'slow'"),
         (["--set", "local.slots=[{count=1}]"], "needs 2 GPUs"),
         (["--set", "resident={kind='fast', slots=3}"], "it must be a power of two"),
         (["--set", "resident={kind='fast', slots=2}"], "has no slot left for jobs"),
@@ -184,3 +194,141 @@ def test_without_a_folder_it_asks_for_one(config, capsys):
 def test_profiles_come_from_runs_of_jobs_only(tmp_path, capsys):
     assert main(["recordings", "from-run", str(tmp_path), "--out", str(tmp_path / "x")]) == 2
     assert "not a run of jobs" in capsys.readouterr().err
+
+
+AGING = """
+import rota
+
+class Aging(rota.Scheduler):
+    def plan(self, view):
+        return view.first_fit(view.rank(view.remaining_s))
+"""
+GROWS = """
+import rota
+
+class Grows(rota.Growth):
+    def choose(self, observation):
+        return "nothing"
+"""
+NAMED = """
+[kinds.grows.adaptive]
+agent = 'grows.py:Grows'
+[resident]
+kind = 'grows'
+"""
+
+
+def test_classes_and_functions_in_files_start_at_the_folder_and_belong_to_the_run(config, tmp_path):
+    (tmp_path / "aging.py").write_text(AGING)
+    (tmp_path / "grows.py").write_text(GROWS)
+    (tmp_path / "mine.py").write_text("import csv\ndef read_mine(file):\n    return csv.DictReader(file)\n")
+    text = CONFIG.replace('"srtf"', '"aging.py:Aging"').replace("count = 2", "count = 3")
+    config.write_text(text.replace("[workload]", '[workload]\nformat = "mine.py:read_mine"') + NAMED)
+    order = ordered_jobs(read(config), config)
+    assert (order.scheduler, order.jobs.ids) == ("aging", ("a", "b", "c", "d"))
+    assert order.jobs.iterations.tolist() == [60, 40, 40, 20]
+    assert order.kinds["grows"]["adaptive"]["agent"] == f"{tmp_path / 'grows.py'}:Grows"
+    assert {"aging.py", "grows.py"} <= {name.rpartition("/")[2] for name in order.config.code}
+    config.write_text(order.text())
+    assert ordered_jobs(read(config), config).text() == order.text()
+    (tmp_path / "grows.py").write_text(GROWS + "# another thought\n")
+    with pytest.raises(InputError, match=r"grows\.py: has been changed since the run began"):
+        ordered_jobs(read(config), config)
+
+
+def test_a_growth_policy_that_does_not_fit_is_refused_before_anything_runs(config, tmp_path):
+    (tmp_path / "grows.py").write_text("class Grows: ...\n")
+    config.write_text(CONFIG.replace("count = 2", "count = 3") + NAMED)
+    with pytest.raises(InputError, match=r"Grows: is not a growth policy: it has no choose; write def ch"):
+        ordered_jobs(read(config), config)
+
+
+def test_kinds_that_are_not_tables_are_named(config, tmp_path, capsys):
+    config.write_text(f"kinds = 3\n{CONFIG.partition('[kinds.fast]')[0]}")
+    assert main(["run", str(config), "--out", str(tmp_path / "run")]) == 2
+    assert "kinds is not a table of tables" in capsys.readouterr().err
+
+
+# devices of unequal speed: slots 0 and 1 are on a slow node; of the other node, the last slot is the fastest
+
+UNEQUAL = (
+    "local.slots=[{count=2, cores=0, node='old', speed=0.5}, {count=2, cores=0, node='new'}, "
+    "{count=1, cores=0, node='new', speed=2.0}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("types", "preferred", "places"),
+    [("fastest", [1, 0], [0, 1, 4, 2, 3]), ("blind", [0, 1], [0, 1, 2, 3, 4])],
+)
+def test_slots_are_preferred_by_the_speed_that_is_expected_of_them(config, types, preferred, places):
+    settings = [UNEQUAL, f"placement.types={types}"]
+    venture = ordered_jobs(override(read(config), settings), config, settings).venture()
+    state = State(venture.table, venture.cluster, RESTART, preferences=venture.preferences)
+    assert state.nodes[FACTS + LISTED].tolist() == preferred
+    assert list(venture.places) == places
+
+
+def test_a_run_says_which_types_it_prefers_and_runs_of_before_preferred_none(config, tmp_path):
+    main(["run", str(config), "--out", str(tmp_path / "run"), "--set", UNEQUAL, "--set", "workload.jobs=1"])
+    file = tmp_path / "run" / "config.toml"
+    text = file.read_text()
+    assert '[placement]\ntypes = "fastest"' in text
+    assert resume_jobs(tmp_path / "run", []).order.config.placement.types == "fastest"
+    (frame,) = (
+        entry for entry in read_journal(next(tmp_path.glob("run/**/journal*"))) if entry.kind == DECIDED
+    )
+    assert frame.body["decisions"][0][1] == [2]  # the first slot of the second node
+    before = "".join(text.split('[placement]\ntypes = "fastest"\n'))
+    begun = RealFolder(tmp_path / "before")
+    begun.begin(before)
+    assert resume_jobs(begun.path, []).order.config.placement.types == "blind"
+
+
+# jobs that are given up
+
+SITE = """
+from rota.execution.jobs.idle import IdleJob, IdleSite
+
+class Job(IdleJob):
+    def compute(self):
+        super().compute()
+        if self.done == self._seconds.get("fails_at"):
+            raise ValueError("odd")
+
+class Site(IdleSite):
+    def open(self, job, kind, rank, size, meeting):
+        return Job(self._kinds[kind])
+
+def make(settings, seed) -> Site:
+    return Site(settings)
+"""
+
+
+def test_a_job_that_is_given_up_counts_as_failed_everywhere(config, tmp_path, capsys, monkeypatch):
+    (tmp_path / "odd_site.py").write_text(SITE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "run"
+    words = ["--set", "site=odd_site:make", "--set", "attempts=2", "--set", "kinds.slow.fails_at=3"]
+    assert main(["run", str(config), "--out", str(folder), *words]) == 0
+    out = capsys.readouterr().out
+    assert "2 of 4 finished, 2 failed" in out
+    assert "failed (not in JCT, fairness)" in out
+    assert out.splitlines()[-2].endswith("2 of 4")
+    found = json.loads((folder / "result.json").read_text())
+    assert [job["status"] for job in found["jobs"]] == ["finished", "failed", "failed", "finished"]
+    a, d = found["jobs"][0]["jct_s"], found["jobs"][3]["jct_s"]
+    assert found["avg_jct_s"] == pytest.approx((a + d) / 2)
+    assert found["metrics"]["avg_jct_s"] == pytest.approx((a + d) / 2)
+    assert (found["metrics"]["jobs"], found["metrics"]["failed"]) == (4, 2)
+    run = read_run(folder)
+    assert run.times.failed.tolist() == [0, 1, 1, 0]
+    failures = [event for event in run.timeline() if isinstance(event, Failed)]
+    left = {event.job: event.remaining for event in failures}
+    assert left == {job: 40.0 - found["jobs"][job]["done"] for job in (1, 2)}
+    assert main(["status", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["failed"] == 2
+    assert main(["report", str(folder), "--out", str(tmp_path / "page.html")]) == 0
+    assert "2 of 4 jobs failed" in (tmp_path / "page.html").read_text()
+    assert main(["plot", str(folder), "--out", str(tmp_path / "plots"), "--quick"]) == 0

@@ -7,11 +7,15 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from rota.results.metrics import Metrics
 from rota.results.run import read_run
+from rota.workload.draws import draw_models
+from rota.workload.profiles import startup_s
 
 TWO_GPUS = ("--nodes", 1, "--gpus-per-node", 2)
 RUN_FILES = {"config.toml", "timeline.npz", "jobs.csv", "metrics.json"}
@@ -30,11 +34,11 @@ def schedulers(said):
 # JSON and table
 
 
-def test_json_is_one_array_with_exactly_these_keys(rota, trace):
+def test_json_is_one_array_with_every_metric(rota, trace):
     code, out, err = rota("--trace", trace, *TWO_GPUS, "--schedulers", "fifo,srtf", "--json")
     assert (code, err, out.count("\n")) == (0, "", 1)
     rows = json.loads(out)
-    keys = ["scheduler", "jobs", "avg_jct_s", "p99_jct_s", "makespan_s", "wall_s"]
+    keys = ["scheduler", *(field.name for field in fields(Metrics)), "wall_s"]
     assert [list(row) for row in rows] == [keys, keys]
     # Under FIFO a starts at once, b after it, c after b: bert takes 10 s to start, vgg16 7 s and dqn 5 s, and
     # the trace's durations are taken at their word.
@@ -44,12 +48,56 @@ def test_json_is_one_array_with_exactly_these_keys(rota, trace):
         "scheduler": "fifo",
         "jobs": 3,
         "avg_jct_s": pytest.approx((ends[0] + ends[1] - 10 + ends[2] - 20) / 3),
+        "p50_jct_s": pytest.approx(ends[1] - 10),
         "p99_jct_s": pytest.approx(ends[2] - 20),
         "makespan_s": pytest.approx(ends[2]),
+        "queueing_s": pytest.approx((0 + 600 + 897) / 3),
+        "utilisation": pytest.approx((610 + 2 * 307 + 65) / (2 * ends[2])),
+        "queue_length": pytest.approx((600 + 897) / ends[2]),
+        "blocking_index": fifo["blocking_index"],
+        "fairness_mean": fifo["fairness_mean"],
+        "fairness_worst": fifo["fairness_worst"],
+        "preemptions": 0,
+        "migrations": 0,
+        "failed": 0,
     }
     assert rows[1]["scheduler"] == "srtf"
     assert rows[1]["avg_jct_s"] < rows[0]["avg_jct_s"]
     assert 0 < rows[0]["wall_s"] < 10
+
+
+@pytest.mark.parametrize("row", ["a,0,1,100,,0", "a,0,1,100,bert,0", "a,0,1,100,gpt9,0", "a,0,1,100,gpt9,1"])
+@pytest.mark.parametrize(("flags", "jct_s"), [((), 100), (("--startup-s", 7), 107)])
+def test_a_lone_job_takes_as_long_as_its_row_says(rota, here, write_trace, row, flags, jct_s):
+    found = rota("--trace", write_trace(here / "one.csv", row), *TWO_GPUS, *flags, "--json")
+    assert [line["avg_jct_s"] for line in json.loads(found.out)] == [pytest.approx(jct_s, rel=1e-12)] * 10
+
+
+def test_models_are_drawn_if_asked_for(rota, here, write_trace):
+    trace = write_trace(here / "one.csv", "a,0,1,100,,0")
+    found = rota("--trace", trace, *TWO_GPUS, "--draw-models", "--schedulers", "srtf", "--json")
+    [model] = draw_models(1, 0)
+    assert json.loads(found.out)[0]["avg_jct_s"] == pytest.approx(100 + startup_s(model, 1))
+    assert "no model in the trace for 1 job: drawn from the 8 measured ones with seed 0" in found.err
+
+
+def test_jobs_without_stages_are_noted_to_run_alone(rota, here, write_trace):
+    """One after the other: with stages they would share the two GPUs."""
+    trace = write_trace(here / "two.csv", "a,0,2,100,,0", "b,0,2,100,,1")
+    found = rota("--trace", trace, *TWO_GPUS, "--schedulers", "muri-l,antman", "--json")
+    assert [row["makespan_s"] for row in json.loads(found.out)] == [200.0, 200.0]
+    assert "note: no stages known for 2 jobs: schedulers that share GPUs run them alone" in found.err
+
+
+def test_makespans_count_from_the_first_submit_everywhere(rota, here, write_trace):
+    trace = write_trace(here / "late.csv", "a,5000,1,600,bert,0,10", "b,5100,1,300,bert,0,10")
+    ask = ("--trace", trace, "--nodes", 1, "--gpus-per-node", 1, "--schedulers", "fifo")
+    (row,) = json.loads(rota(*ask, "--json").out)
+    assert row["makespan_s"] == pytest.approx(610 + 310)
+    table = rota(*ask, "--out", here / "out").out.splitlines()
+    assert table[1].split()[4] == f"{920 / 60:.2f}"
+    written = json.loads((here / "out" / "fifo" / "metrics.json").read_text())
+    assert written["metrics"]["makespan_s"] == row["makespan_s"]
 
 
 def test_without_out_nothing_is_written(rota, trace, here):
@@ -83,7 +131,7 @@ def test_a_scheduler_may_be_called_as_in_the_muri_simulator(rota, trace):
 
 
 def test_the_interval_cost_charges_no_start_up_to_who_is_undisturbed(rota, write_trace, here):
-    trace = write_trace(here / "one.csv", "a,0,1,600,bert,0")
+    trace = write_trace(here / "one.csv", "a,0,1,600,bert,0,10")
     for cost, end_s in (("interval", 600), ("restart", 610)):
         (row,) = json.loads(rota("--trace", trace, "--schedulers", "fifo", "--cost", cost, "--json").out)
         assert row["makespan_s"] == pytest.approx(end_s)
@@ -137,7 +185,34 @@ def test_only_what_is_new_is_run(rota, trace):
 def test_a_changed_setting_does_not_reuse(rota, trace, words):
     always = ["--trace", trace, "--schedulers", "fifo", "--out", "runs"]
     assert rota(*always).err == ""
-    assert rota(*always, *words).err.endswith(ANEW)
+    assert rota(*always, *words, "--replace").err.endswith(ANEW)
+
+
+def test_what_another_command_has_made_is_not_replaced_unless_that_is_asked_for(rota, trace, here):
+    rota("--trace", trace, "--schedulers", "srtf", "--out", "runs")
+    before = {path: path.read_bytes() for path in (here / "runs").rglob("*.*")}
+    said = rota("--trace", trace, *TWO_GPUS, "--schedulers", "fifo,srtf", "--out", "runs")
+    made_by = f"rota simulate --trace {trace} --schedulers srtf --out runs"
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        f"rota: error: runs/srtf: holds another run, made by: {made_by}; "
+        "choose another --out, or add --replace\n"
+    )
+    assert {path: path.read_bytes() for path in (here / "runs").rglob("*.*")} == before  # fifo neither
+    anew = rota("--trace", trace, *TWO_GPUS, "--schedulers", "srtf", "--out", "runs", "--replace")
+    assert anew.err == f"runs/srtf{ANEW}"
+    assert "--replace" not in read_run(here / "runs" / "srtf").command
+
+
+def test_a_population_is_not_replaced_by_jobs_nor_jobs_by_a_population(rota, trace, here):
+    population = ("--population", 2, "--steps", 50, "--slots", "1,1", "--allocations", "fifo")
+    population += ("--out", "runs")
+    jobs = ("--trace", trace, "--schedulers", "fifo", "--out", "runs")
+    assert rota(*population).code == 0
+    assert "runs/fifo: holds another run" in rota(*jobs).err
+    (here / "runs").rename(here / "before")
+    assert rota(*jobs).code == 0
+    assert "runs/fifo: holds another run" in rota(*population).err
 
 
 INPUTS = {
@@ -313,7 +388,9 @@ def test_a_grid_gives_a_row_and_a_folder_per_point(rota, config, here):
     }
     assert rows[0]["avg_jct_s"] > rows[2]["avg_jct_s"]  # on four GPUs nobody waits
     table = rota(config).out.splitlines()
-    assert [line.split()[0] for line in table[1:]] == names
+    assert [" ".join(line.split()[:3]) for line in table[1:]] == [
+        f"{name.replace(',', ' ')} fifo" for name in names
+    ]
 
 
 def test_a_flag_that_is_given_is_not_varied(rota, config):
@@ -386,8 +463,8 @@ FINE = "a,0,1,60,bert,0"
         (["a,0,0,60,bert,0"], "bad.csv: line 2: gpus: '0' is not a number above 0"),
         ([FINE, "b,0,none,60,bert,0"], "bad.csv: line 3: gpus: 'none' is not a number"),
         (
-            [FINE, "b,0,1"],
-            "bad.csv: line 3: 3 fields; expected 6: id,submit_s,gpus,duration_s,model,priority",
+            [FINE, "b,0,1,60,bert,0,10,0"],
+            "bad.csv: line 3: 8 fields; expected 7: id,submit_s,gpus,duration_s,model,priority,startup_s",
         ),
         ([FINE, "b,0,1,60,bert,0", FINE], "bad.csv: line 4: id: 'a' is not unique: line 2 has it too"),
         (
@@ -677,3 +754,119 @@ def test_the_jobs_of_a_run_are_a_csv_with_a_row_each(rota, trace, here):
     with (here / "runs" / "fifo" / "jobs.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in rows] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "words", [("--schedulers", "fifo,srtf,srsf"), ("--population", 2, "--steps", 100, "--slots", "1")]
+)
+def test_that_something_is_compiled_is_said_once(rota, trace, monkeypatch, words):
+    from rota.commands import compiling
+
+    class AtOnce:
+        def __init__(self, interval, function, args, kwargs):
+            self.start = lambda: function(*args, **kwargs)
+
+        def cancel(self):
+            """Too late."""
+
+    monkeypatch.setattr(compiling, "Timer", AtOnce)
+    given = () if "--population" in words else ("--trace", trace)
+    said = rota(*given, *words)
+    assert said.code == 0
+    assert said.err.count("compiling") == 1
+
+
+# devices of unequal speed
+
+UNEQUAL = """
+schedulers = ["srtf"]
+[workload]
+trace = "one.csv"
+[cluster]
+groups = [{ count = 1, gpus = 1, kind = "k80" }, { count = 1, gpus = 1, kind = "a100" }]
+[cluster.speeds]
+k80 = { default = 0.2 }
+a100 = { default = 2.0 }
+"""
+
+
+@pytest.fixture
+def unequal(here):
+    """An hour of work; 1800 s on the A100, which is listed last, and 18000 s on the K80."""
+    (here / "one.csv").write_text("id,submit_s,gpus,duration_s\na,0,1,3600\n")
+    (here / "unequal.toml").write_text(UNEQUAL)
+    return here / "unequal.toml"
+
+
+@pytest.mark.parametrize(
+    ("words", "jct_s"),
+    [
+        ((), 1800.0),
+        (("--set", "placement.types=fastest"), 1800.0),
+        (("--set", "placement.types=blind"), 18000.0),
+        (("--set", "placement.types=blind", "--set", "placement.style=spread"), 18000.0),
+        (("--set", "placement=spread"), 1800.0),
+    ],
+)
+def test_types_are_preferred_as_the_configuration_says(rota, unequal, words, jct_s):
+    (row,) = json.loads(rota(unequal, "--json", *words).out)
+    assert row["avg_jct_s"] == jct_s
+
+
+def test_types_are_part_of_what_a_run_follows_from(rota, unequal, here):
+    for types, jct_s in (("fastest", 1800.0), ("blind", 18000.0)):
+        words = ("--set", f"placement.types={types}", "--out", "runs", "--replace")
+        assert "reused" not in rota(unequal, *words).err
+        assert "reused" in rota(unequal, *words).err
+        file = here / "runs" / "srtf" / "config.toml"
+        assert tomllib.loads(file.read_text())["placement"] == {"types": types}
+        (row,) = json.loads(rota(file, "--json").out)  # it can be given back
+        assert row["avg_jct_s"] == jct_s
+
+
+def test_types_can_vary_in_a_grid(rota, unequal):
+    unequal.write_text(UNEQUAL + '[grid]\n"placement.types" = ["fastest", "blind"]\n')
+    rows = json.loads(rota(unequal, "--json").out)
+    assert [(row["point"], row["avg_jct_s"]) for row in rows] == [
+        ("types=fastest", 1800.0),
+        ("types=blind", 18000.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--set", "placement.types=fast"),
+            "placement.types: unknown value 'fast'. Did you mean 'fastest'? Known: fastest, blind",
+        ),
+        (
+            ("--set", "placement=spread", "--set", "placement.types=blind"),
+            "'placement' is not a table: it is 'spread'",
+        ),
+        (
+            ("--set", "placement.types=blind", "--set", "placement=spread"),
+            "'placement' is a table; set one of its keys, as in placement.KEY",
+        ),
+    ],
+)
+def test_a_wrong_preference_is_named(rota, unequal, words, message):
+    said = rota(unequal, *words)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_a_speed_of_a_model_that_nobody_knows_is_noted(rota, unequal, here):
+    (here / "one.csv").write_text("id,submit_s,gpus,duration_s,model\na,0,1,3600,mynet\n")
+    unequal.write_text(UNEQUAL + "[cluster.speeds.v100]\n")
+    assert (
+        "cluster.speeds: unknown device kind 'v100'. Did you mean 'a100'? Known: k80, a100"
+        in rota(unequal).err
+    )
+    unequal.write_text(
+        UNEQUAL.replace("k80 = { default = 0.2 }", "k80 = { mynte = 0.2, mynet = 0.5, bert = 3 }")
+    )
+    said = rota(unequal)
+    assert said.code == 0
+    note = "note: cluster.speeds.k80: unknown model 'mynte'. Did you mean 'mynet'? Known: default, mynet"
+    assert [line for line in said.err.splitlines() if "speeds" in line] == [f"{note}; no job has it"]

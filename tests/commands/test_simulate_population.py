@@ -34,7 +34,7 @@ def test_the_nine_slots_of_the_originals(rota):
     )  # fmt: skip
     assert (said.code, said.err, said.out.count("\n")) == (0, "", 1)
     rows = rows_of(said)
-    keys = ["allocation", "makespan_s", "lower_bound_s", "ratio", "decisions_per_s"]
+    keys = ["allocation", "makespan_s", "lower_bound_s", "ratio", "idle", "clones", "decisions_per_s"]
     assert [list(row) for row in rows] == [keys] * len(RULES)
     assert [row["allocation"] for row in rows] == list(RULES)
     bound_s = lower_bound_s(20, 1000 * 0.02, [float(speed) for speed in NINE.split(",")])
@@ -100,6 +100,16 @@ def test_evolution_on_recorded_curves_says_how_good_trials_became(rota):
     (row,) = rows_of(rota("--population", 8, *EVOLVED, "--allocations", "era", "--seeds", 1, "--json"))
     assert 0.5 < row["best_accuracy"] < 0.9
     assert row["ratio"] > 1.0
+
+
+def test_json_has_the_bounds_of_the_table(rota):
+    """Under evolution allocations have other work to do: the least bound of any counts for all."""
+    words = ("--population", 6, *EVOLVED, "--allocations", "fifo,era", "--seeds", 1)
+    rows, lines = rows_of(rota(*words, "--json")), rota(*words).out.splitlines()[1:]
+    assert len({row["lower_bound_s"] for row in rows}) == 1
+    assert [line.split()[1:4] for line in lines] == [
+        [f"{row['makespan_s']:,.2f}", f"{row['lower_bound_s']:,.2f}", f"{row['ratio']:.3f}"] for row in rows
+    ]
 
 
 def test_a_target_ends_trials_early(rota):
@@ -238,6 +248,9 @@ def test_a_second_call_reuses_runs_and_says_so(rota, here):
 def test_a_run_of_other_inputs_is_made_anew(rota, words):
     rota(*SMALL, "--allocations", "era", "--out", "runs")
     said = rota(*SMALL, "--allocations", "era", *words, "--out", "runs")
+    assert (said.code, said.out) == (2, "")
+    assert "runs/era: holds another run, made by: rota simulate" in said.err
+    said = rota(*SMALL, "--allocations", "era", *words, "--out", "runs", "--replace")
     assert said.err == "runs/era: made anew, it was incomplete or made from other inputs\n"
 
 
@@ -287,7 +300,7 @@ def test_an_out_that_is_a_file_is_refused(rota, here):
         (["--population", 3, "--slots", "1,fast"], "--slots 1,fast: not a list of speeds"),
         (["--population", 3, "--slots", ""], "--slots : not a list of speeds"),
         (["--population", 3, "--step-cost-s", 0], "step_s is 0; it must be above 0"),
-        (["--population", 3, "--dispatch-cost-s", -1], "dispatch_s is -1.0; it must be 0 or more"),
+        (["--population", 3, "--dispatch-cost-s", -1], "dispatch_s is -1; it must be 0 to 1e+09"),
         (["--population", 3, "--noise", "nan"], "weather.noise: nan is not a number"),
         (["--population", 3, "--noise", -1], "weather: noise is -1.0"),
         (["--population", 3, "--seeds", 0], "seeds is 0"),
@@ -331,3 +344,21 @@ def test_a_mistake_is_one_line_and_exit_code_2(rota, words, message):
     assert err.startswith("rota: error: ")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_pbt_explores_what_was_recorded_unless_a_space_is_given(rota):
+    words = ("--population", 6, "--steps", 200, "--slots", "1,2", "--seeds", 1, "--allocations", "fifo")
+    (row,) = rows_of(rota(*words, *EVOLVED, "--json", "--out", "runs"))
+    events = read_population(Path("runs/fifo")).events(0)
+    resolved = tomllib.loads(Path("runs/fifo/config.toml").read_text())["options"]["pbt"]["space"]
+    assert set(resolved) == {"lr", "momentum", "batch_size"}
+    explored = [event.hyper for event in events if type(event).__name__ == "Cloned"]
+    assert explored
+    for hyper in explored:
+        assert all(hyper[name] in resolved[name]["values"] for name in resolved)
+    usual = ("lr={low=0.0001,high=1.0}", "momentum={low=0.0001,below=1.0}")
+    given = [word for text in usual for word in ("--set", f"options.pbt.space.{text}")]
+    (before,) = rows_of(rota(*words, *EVOLVED, *given, "--json"))
+    assert before["makespan_s"] == 1.6704453247257334  # as it was when these were the default
+    assert before["best_accuracy"] == 0.6696667628511453
+    assert row["makespan_s"] != before["makespan_s"]

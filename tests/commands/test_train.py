@@ -253,3 +253,101 @@ def test_again_with_what_cannot_be_trained_deletes_nothing(train, here):
     words = ("--agent", "agent0", "--set", "allocation=[]", "--again")
     assert train("up.toml", *words)[0] == 2
     assert (here / "results/train/up/result.json").exists()
+
+
+GROW = """
+from dataclasses import dataclass
+import rota
+
+@dataclass(frozen=True)
+class GrowFirst(rota.Growth):
+    block: int = 0
+    def choose(self, observation):
+        return f"deepen {self.block}" if len(observation.made) < 1 else "nothing"
+"""
+
+
+class Equal:
+    """Any structure: 0.1 s per step."""
+
+    def __getitem__(self, pace):
+        return 0.1
+
+
+@pytest.fixture
+def grow(here, monkeypatch):
+    from rota.training.clock import ProfiledClock
+    from rota.training.run import Run
+
+    monkeypatch.setattr(Run, "_clock", lambda self: ProfiledClock(Equal()))
+    (here / "grow.py").write_text(GROW)
+    (here / "up.toml").write_text(UP)
+    return here / "grow.py"
+
+
+def chosen(here):
+    found = json.loads((here / "results/train/up/result.json").read_text())
+    return [each["chosen"] for each in found["decisions"]]
+
+
+def test_a_class_of_the_users_decides(train, here, grow):
+    words = ("up.toml", "--agent", "grow.py:GrowFirst")
+    code, out, _ = train(*words)
+    assert (code, chosen(here)) == (0, ["deepen 0", "nothing", "nothing"])
+    assert "deepen 0 (p 1.00)" in out
+    assert "is trained already" in train(*words)[2]
+    code, _, err = train(*words, "--set", "options.grow-first.block=1")
+    assert (code, "another run is there" in err) == (2, True)
+    assert train(*words, "--set", "options.grow-first.block=1", "--again")[0] == 0
+    assert chosen(here) == ["deepen 1", "nothing", "nothing"]
+
+
+def test_it_can_be_named_in_the_configuration_and_its_content_belongs_to_the_run(train, here, grow):
+    (here / "deep").mkdir()
+    grow.rename(here / "deep" / "grow.py")
+    named = 'agent = "grow.py:GrowFirst"\noptions = { grow-first = { block = 2 } }\n'
+    (here / "deep" / "up.toml").write_text(named + UP)
+    assert train("deep/up.toml")[0] == 0
+    assert chosen(here) == ["deepen 2", "nothing", "nothing"]
+    (here / "deep" / "grow.py").write_text(GROW + "# another thought\n")
+    code, _, err = train("deep/up.toml")
+    assert (code, "another run is there" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "message"),
+    [
+        (GROW, ["--agent", "grow.py:Grow"], "no class 'Grow' in grow.py; it has GrowFirst"),
+        (
+            "class GrowFirst: ...",
+            [],
+            "is not a growth policy: it has no choose; write def choose(self, ",
+        ),
+        (
+            "class GrowFirst:\n    def choose(self, observation): ...",
+            [],
+            "it has no 'probabilities'; derive it from rota.Growth",
+        ),
+        (GROW, ["--set", "options.grow-first.blok=1"], "options.grow-first: unknown key 'blok'"),
+        (GROW, ["--set", "options.grow.block=1"], "options: unknown growth policy 'grow'"),
+        (GROW, ["--set", "options=1"], "options: 1 is not a table"),
+        (GROW.replace("deepen", "widen"), [], "'widen 0': not a change"),
+        (
+            GROW,
+            ["--set", "options.grow-first.block=7"],
+            "chose deepen 7, which is not offered; choose of",
+        ),
+    ],
+)
+def test_a_class_that_does_not_fit_is_told_what_it_lacks(train, here, grow, content, words, message):
+    grow.write_text(content)
+    agent = [] if "--agent" in words else ["--agent", "grow.py:GrowFirst"]
+    code, _, err = train("up.toml", *agent, *words)
+    assert code == 2
+    assert message in err.replace("widen 0: not", "'widen 0': not")
+    assert not (here / "results/train/up/train.toml").exists()
+
+
+def test_options_without_such_a_class_are_refused(train, grow):
+    code, _, err = train("up.toml", "--set", "options.mine.x=1")
+    assert (code, "options: are for a class of yours" in err) == (2, True)

@@ -40,22 +40,23 @@ class Everything:
 
 
 texts = st.text("aβ1.'\"\\/#=[]{} \t\r\n\x00\x7f\u2028😀", max_size=8)
+paths = texts.filter(lambda text: "\0" not in text).map(Path)
 floats = st.floats(allow_nan=False)
-nodes = st.builds(Node, st.integers(), texts, st.none() | floats)
+nodes = st.builds(Node, st.integers(-(2**63) + 1, 2**63 - 1), texts, st.none() | floats)
 speeds = st.dictionaries(texts, floats, max_size=3)
 everything = st.builds(
     Everything,
     node=nodes,
     flag=st.booleans(),
-    count=st.integers(),
+    count=st.integers(-(2**63) + 1, 2**63 - 1),
     share=floats,
     title=texts,
-    folder=st.builds(Path, texts),
+    folder=paths,
     policy=st.sampled_from(["fifo", "srtf"]),
     spare=st.none() | nodes,
     nodes=st.lists(nodes, max_size=3).map(tuple),
     more=st.lists(nodes, max_size=3),
-    seeds=st.lists(st.integers(), max_size=3).map(tuple),
+    seeds=st.lists(st.integers(-(2**63) + 1, 2**63 - 1), max_size=3).map(tuple),
     span=st.tuples(floats, texts),
     speeds=speeds,
     weights=st.dictionaries(texts, speeds, max_size=3),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.config.grid import Point, expand
+from rota.config.grid import Point, count, expand, short_names
 from rota.core.errors import ConfigError
 
 
@@ -16,18 +16,36 @@ def names(grid: dict) -> list[str]:
     return [point.name for point in expand({"grid": grid})]
 
 
+def at(nodes: int, seed: int) -> dict:
+    return {"seed": seed, "cluster": {"slots": 4, "nodes": nodes}}
+
+
 def test_a_grid_is_the_product_of_its_axes_in_the_order_written():
     table = {"seed": 9, "cluster": {"slots": 4}, "grid": {"cluster.nodes": [8, 16], "seed": [0, 1]}}
     assert expand(table) == [
-        Point("nodes=8,seed=0", {"seed": 0, "cluster": {"slots": 4, "nodes": 8}}),
-        Point("nodes=8,seed=1", {"seed": 1, "cluster": {"slots": 4, "nodes": 8}}),
-        Point("nodes=16,seed=0", {"seed": 0, "cluster": {"slots": 4, "nodes": 16}}),
-        Point("nodes=16,seed=1", {"seed": 1, "cluster": {"slots": 4, "nodes": 16}}),
+        Point("nodes=8,seed=0", at(8, 0), {"cluster.nodes": 8, "seed": 0}),
+        Point("nodes=8,seed=1", at(8, 1), {"cluster.nodes": 8, "seed": 1}),
+        Point("nodes=16,seed=0", at(16, 0), {"cluster.nodes": 16, "seed": 0}),
+        Point("nodes=16,seed=1", at(16, 1), {"cluster.nodes": 16, "seed": 1}),
     ]
 
 
 def test_without_a_grid_there_is_one_point_with_no_name():
-    assert expand({"seed": 1}) == [Point("", {"seed": 1})]
+    assert expand({"seed": 1}) == [Point("", {"seed": 1}, {})]
+
+
+def test_a_grid_is_counted_without_making_its_points():
+    assert (
+        count({"grid": {"a": list(range(1000)), "b.c": list(range(1000)), "d": list(range(1000))}}) == 10**9
+    )
+    assert count({"seed": 1}) == 1
+    with pytest.raises(ConfigError, match=r"^f.toml: grid: a: the list of values is empty$"):
+        count({"grid": {"a": []}}, "f.toml")
+
+
+def test_short_names_are_the_last_part_unless_two_keys_end_in_it():
+    keys = ["a.rate", "b.rate", "c.seed", "load"]
+    assert short_names(keys) == {"a.rate": "a.rate", "b.rate": "b.rate", "c.seed": "seed", "load": "load"}
 
 
 def test_a_quoted_and_a_dotted_key_are_the_same_axis():
@@ -97,6 +115,7 @@ def test_a_grid_has_as_many_points_as_its_axes_multiply_to_each_with_its_own_pla
     before = deepcopy(table)
     points = expand(table)
     assert len({point.name for point in points}) == len(points) == prod(map(len, grid.values()))
+    assert count(table) == len(points)
     assert all(re.fullmatch(r"[\w.+=#,-]*", point.name) for point in points)
     assert table == before
 

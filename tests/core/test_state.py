@@ -6,7 +6,7 @@ import pytest
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import JOB, OWN
 from rota.core.errors import IllegalPlan
-from rota.core.events import Arrived, Finished, Moved, Paused, Started
+from rota.core.events import Arrived, Failed, Finished, Moved, Paused, Started
 from rota.core.kernels import KEEP, MOVE, START
 from rota.core.state import Instant
 from rota.policies.cluster.fifo import Fifo
@@ -179,3 +179,11 @@ def test_hundreds_of_jobs_may_wait_for_one_gpu():
         Finished(15.0 * (i + 1), i) for i in range(n)
     ]
     assert sum(isinstance(event, Arrived) for event in events) == n
+
+
+def test_a_job_that_ends_with_iterations_left_has_failed_where_that_is_measured(state_of, plan_of):
+    state = state_of([1, 1], Cluster.uniform(1, 2))
+    state.confirm(state.request(plan_of(((0,), (0,)), ((1,), (1,)))))
+    state.apply(Instant(9.0, np.array([0, 1], np.int32), 2, measured={0: 0.0, 1: 7.0}))
+    assert list(state.timeline())[-2:] == [Finished(9.0, 0), Failed(9.0, 1, 7.0)]
+    assert state.active == 0

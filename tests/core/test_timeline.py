@@ -5,6 +5,7 @@ import pytest
 
 from rota.core.events import (
     Arrived,
+    Failed,
     Finished,
     Kind,
     Moved,
@@ -47,6 +48,7 @@ def test_a_timeline_is_read_as_events():
             (5.0, 0.0, 0, 1, 0, Kind.NODE_LOST),
             (6.0, 0.0, 0, 1, 0, Kind.NODE_JOINED),
             (7.0, 0.0, 0, 7, 0, Kind.FINISHED),
+            (7.0, 8.0, 0, 5, 0, Kind.FAILED),
         ],
         EVENT,
     )
@@ -61,6 +63,7 @@ def test_a_timeline_is_read_as_events():
         NodeLost(5.0, 1),
         NodeJoined(6.0, 1),
         Finished(7.0, 7),
+        Failed(7.0, 5, 8.0),
     ]
 
 

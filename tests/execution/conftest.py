@@ -249,6 +249,7 @@ RATIONED = """
     import time
     from pathlib import Path
     from rota.execution.idle import idle
+    from rota.execution.trainable import Trainable
 
     OWN = ("ration", "free", "patience_s")
 
@@ -266,7 +267,7 @@ RATIONED = """
             self.left = max(0, self.left - 1)
             self.inner.train(steps, hyper, changes)
 
-    def make(settings, seed):
+    def make(settings, seed) -> Trainable:
         if "model" in settings:
             from rota.training.trial import network as factory
         else:

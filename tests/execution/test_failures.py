@@ -13,7 +13,7 @@ import pytest
 from rota.core.errors import InputError
 from rota.core.population.events import Failed, Reported, Stopped
 from rota.core.population.view import Status, Terms
-from rota.execution.checkpoints import Checkpoints
+from rota.execution.checkpoints import OWNER, Checkpoints
 from rota.execution.journal import NotWritten
 from rota.execution.local import CannotStart
 from rota.execution.orders import Done, made
@@ -36,7 +36,7 @@ ODD = """
             {train}
             super().train(steps, hyper, changes)
 
-    def make(settings, seed):
+    def make(settings, seed) -> Odd:
         return Odd(0.0)
 """
 
@@ -66,8 +66,8 @@ def test_a_trial_that_always_raises_is_let_go_with_its_traceback_kept_and_others
     kept, phase = read_picture(books.journal)
     assert phase == "complete"
     assert len(kept.failures) == 3
-    assert "AssertionError: trial 1 cannot" in kept.failures[0][2]
-    assert "Traceback" in kept.failures[0][2]
+    assert "AssertionError: trial 1 cannot" in kept.failures[0].why
+    assert "Traceback" in kept.failures[0].why
 
 
 def test_a_trial_that_fails_once_is_trained_again_and_nothing_is_counted_twice(
@@ -131,10 +131,19 @@ def test_whatever_a_trial_prints_disturbs_nothing_and_is_kept(local, small, book
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+CANNOT = """
+    from rota.execution.idle import Idle
+
+    def make(settings, seed) -> Idle:
+        raise RuntimeError("no such data")
+"""
+
+
 def test_workers_that_cannot_start_are_the_users_mistake_not_that_of_the_trials(local, small, trial_module):
-    trial = trial_module("def make(settings, seed):\n    raise RuntimeError('no such data')")
-    with pytest.raises(CannotStart, match="no such data"):
+    trial = trial_module(CANNOT)
+    with pytest.raises(CannotStart, match=r"no such data; all .*slot[01]\.log$") as error:
         local(small(), FIFO, trial=trial)
+    assert "Traceback" not in str(error.value)
     with pytest.raises(CannotStart, match="no_such_module"):
         local(small(), FIFO, trial="no_such_module:make")
 
@@ -183,20 +192,27 @@ def test_a_damaged_checkpoint_is_found_out_and_made_again_from_the_one_before_it
     assert follows(outcome.timeline, wanted.hypers) == 16
 
 
-def test_if_the_one_before_it_is_damaged_too_the_trial_fails_and_says_why(local, small, books):
-    wanted = small(slots=1)
-    local(wanted, FIFO, **stop_after(7))
-    for version in (1, 2):
-        DAMAGES["torn"](books.checkpoints.file(0, version))
-    outcome = local(wanted, FIFO)
-    assert outcome.picture.trials[0].status == "failed"
-    assert "0-1.part: torn" in outcome.picture.failures[0][2]
-    assert outcome.state.steps.tolist() == [20, 40, 40, 40]
+@pytest.mark.parametrize("damage", [DAMAGES["torn"], DAMAGES["gone"]], ids=["torn", "gone"])
+@pytest.mark.parametrize("report_each", [True, False], ids=["each", "list"])
+def test_if_the_one_before_it_is_damaged_too_the_trial_is_trained_again_along_its_lineage(
+    local, small, books, follows, twice, damage, report_each
+):
+    wanted, policy = small(slots=1, report_each=report_each), FIFO if report_each else Policy(twice)
+    stopped = local(wanted, policy, **stop_after(11))
+    assert not stopped.complete
+    for version in range(1, 5):
+        for trial in (0, 1):
+            if (file := books.checkpoints.file(trial, version)).exists():
+                damage(file)
+    outcome = local(wanted, policy)
+    assert outcome.complete
+    assert not kinds(outcome.timeline, Failed)
+    assert follows(outcome.timeline, wanted.hypers) == 16
 
 
 def test_only_checkpoints_that_somebody_may_need_are_kept(local, small, books):
     outcome = local(small(), FIFO)
-    names = sorted(file.name for file in books.checkpoints.folder.iterdir())
+    names = sorted(file.name for file in books.checkpoints.folder.glob("*.part"))
     assert names == [f"{trial}-{version}.part" for trial in range(4) for version in (3, 4)]
     assert outcome.complete
     assert {file.stat().st_mode & 0o777 for file in books.checkpoints.folder.iterdir()} == {0o600}
@@ -205,10 +221,10 @@ def test_only_checkpoints_that_somebody_may_need_are_kept(local, small, books):
 
 def test_what_a_dead_controller_left_behind_is_cleared_away(local, small, books):
     local(small(), FIFO, **stop_after(5))
-    for name in ("0-77.part", "0-1.12345.partial", "notes.txt"):
+    for name in ("0-77.part", "0-1.12345.partial"):
         (books.checkpoints.folder / name).write_text("left behind")
     local(small(), FIFO)
-    assert len(list(books.checkpoints.folder.iterdir())) == 8
+    assert len(list(books.checkpoints.folder.iterdir())) == 8 + len([OWNER])
 
 
 @pytest.fixture
@@ -251,7 +267,7 @@ def test_a_full_disk_stops_the_run_cleanly_and_it_goes_on_when_there_is_room(
 
 def test_a_checkpoint_that_does_not_fit_leaves_no_partial_file(tmp_path):
     folder = Checkpoints(tmp_path / "c")
-    folder.make_folder()
+    folder.claim("run")
     code = f"""
 import resource
 from pathlib import Path
@@ -263,7 +279,7 @@ Checkpoints(Path({str(folder.folder)!r})).write(Done(which.digest, 0.5), which, 
 """
     tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "NotWritten" in tried.stderr
-    assert list(folder.folder.iterdir()) == []
+    assert [file.name for file in folder.folder.iterdir()] == [OWNER]
     which = made(0, 1, 10, {}, (), None, "run")
     folder.write(Done(which.digest, 0.5), which, b"x\ny")
     assert folder.read(which).content == b"x\ny"

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -166,3 +167,46 @@ def test_what_was_appended_is_there_after_its_writer_was_killed(file):
         numbers = [entry.body["number"] for entry in journal.read()]
     assert numbers == list(range(len(numbers)))
     assert said < len(numbers) <= said + 2
+
+
+def test_what_its_owner_moves_to_the_main_file_while_a_copy_is_made_is_in_the_copy(file, monkeypatch):
+    """Where nothing can be written a copy is read, which is made of two files, one after the other."""
+    copied = []
+
+    def copy(source, target):
+        target.write_bytes(source.read_bytes())
+        copied.append(source.name)
+        if len(copied) == 1:
+            journal.settle()
+            journal.append("reported", {"number": 3})
+
+    with Journal(file) as journal:
+        journal.append_all([(0.0, "reported", {"number": number}) for number in range(3)])
+        monkeypatch.setattr("rota.execution.journal.copyfile", copy)
+        monkeypatch.setattr("rota.execution.journal.os.access", lambda path, how: False)
+        numbers = [entry.body["number"] for entry in read_journal(file)]
+    assert numbers == [0, 1, 2]
+    assert len(copied) == 2
+
+
+def test_a_journal_can_be_read_while_it_is_made(tmp_path):
+    """Marks and tables are read as of one moment: half of them may be there at the next."""
+    failed = []
+
+    def look(file, made):
+        try:
+            while not made.is_set():
+                if file.exists() and file.stat().st_size:
+                    list(read_journal(file))
+        except Exception as error:
+            failed.append(error)
+
+    for number in range(40):
+        file, made = tmp_path / f"{number}.sqlite", threading.Event()
+        reader = threading.Thread(target=look, args=(file, made))
+        reader.start()
+        with Journal(file) as journal:
+            journal.append("began", {}, 0.0)
+        made.set()
+        reader.join()
+    assert failed == []

@@ -174,7 +174,7 @@ FORKS = """
                 os._exit(0)
             super().train(steps, hyper, changes)
 
-    def make(settings, seed):
+    def make(settings, seed) -> Forks:
         return Forks(0.002)
 """
 

@@ -19,6 +19,7 @@ from rota.execution.workers import Answered, Died
 def hire(books):
     """Two workers; ended after the test."""
     books.make()
+    books.checkpoints.claim("run")
     config = LocalConfig((LocalSlotConfig(count=2, cores=0),))
     hired = []
 
@@ -121,7 +122,7 @@ FORKS = """
                 os.kill(os.getpid(), signal.SIGKILL)
             super().train(steps, hyper, changes)
 
-    def make(settings, seed):
+    def make(settings, seed) -> Forks:
         return Forks(0.0)
 """
 
@@ -156,7 +157,7 @@ def test_gangs_meet_on_the_loopback_unless_another_network_is_named(monkeypatch,
 @pytest.mark.parametrize("over", [None, (3, 4)])
 def test_orders_are_a_line_each_and_come_back_as_they_were(over):
     source = order(0, 1, name="\n\"quoted\" 'é' ..")
-    wanted = Order(order(0, 2, source).make, source.make, None, over)
+    wanted = Order(order(0, 2, source).make, source.make, (source.make, None), over)
     assert wanted.line().count(b"\n") == 1
     assert parse_order(wanted.line()) == wanted
 

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from rota.core.errors import ConfigError
+from rota.execution import gpus
 from rota.execution.controller import control
 from rota.execution.engine import Assignment
 from rota.execution.folder import Books
@@ -62,7 +63,7 @@ ASKS = """
             assert os.environ["OMP_NUM_THREADS"] == "1"
             return float(next(iter(os.sched_getaffinity(0))) if len(os.sched_getaffinity(0)) == 1 else -1)
 
-    def make(settings, seed):
+    def make(settings, seed) -> Asks:
         return Asks(0.0)
 """
 
@@ -78,3 +79,56 @@ def test_a_worker_is_pinned_to_its_core_and_sees_its_gpu(tmp_path, small, trial_
     seen = {event.slot: event.metric for event in outcome.timeline if type(event).__name__ == "Reported"}
     assert outcome.picture.record()["failed"] == []
     assert seen == {slot: cores[slot % len(cores)] for slot in seen}
+
+
+def test_slots_may_share_cores_but_none_has_more_than_there_are():
+    there = len(os.sched_getaffinity(0))
+    LocalConfig((LocalSlotConfig(count=3 * there, cores=there), LocalSlotConfig(cores=0))).check()
+    with pytest.raises(ConfigError, match=rf"local\.slots\[1\]: cores is {there + 1}, but .* {there} of"):
+        LocalConfig((LocalSlotConfig(), LocalSlotConfig(cores=there + 1))).check()
+
+
+LISTED = """#!/bin/sh
+echo 'GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c)'
+echo 'GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-aa0f1c77-0000-1111)'
+echo '  MIG 3g.20gb     Device  0: (UUID: MIG-c7384736-a75d)'
+"""
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine with two GPUs, one of them in parts."""
+    (tmp_path / "nvidia-smi").write_text(LISTED)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(gpus, "AMD", tmp_path / "none")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("visible", "there", "missing"),
+    [
+        (None, ["0", "1", "GPU-5d5", "MIG-c7384736-a75d"], ["2", "10", "GPU-6"]),
+        ("1", ["1", "GPU-5d5"], ["0", "2"]),
+        ("GPU-aa0f1c77", ["0", "1", "GPU-aa0"], ["2"]),
+        ("", [], ["0", "1", "GPU-5d5"]),
+    ],
+)
+def test_a_gpu_that_is_not_there_is_refused(machine, visible, there, missing):
+    if visible is not None:
+        machine.setenv("CUDA_VISIBLE_DEVICES", visible)
+    for gpu in there:
+        LocalConfig((LocalSlotConfig(count=2, gpu=gpu),)).check()
+    for gpu in missing:
+        with pytest.raises(ConfigError, match=rf"local\.slots\[0\]: gpu is '{gpu}', but .* no such GPU"):
+            LocalConfig((LocalSlotConfig(gpu=gpu),)).check()
+
+
+def test_where_nothing_lists_gpus_there_are_none_unless_they_are_amds(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(gpus, "AMD", tmp_path / "none")
+    assert gpus.is_missing("0")
+    monkeypatch.setattr(gpus, "AMD", tmp_path)
+    assert not gpus.is_missing("0")

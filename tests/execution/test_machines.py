@@ -1,5 +1,7 @@
 """The backend for real, with workers that say what the test wants, in whatever order it wants it."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from rota.core.errors import Stuck
@@ -8,9 +10,11 @@ from rota.core.population.events import Failed, Joined, Lost, Reported
 from rota.core.population.view import Terms
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.clock import RunClock
+from rota.execution.journal import Journal
 from rota.execution.ledger import Ledger
 from rota.execution.machines import Machines
 from rota.execution.orders import Done, Spent, Undone
+from rota.execution.spares import Spares
 from rota.execution.workers import Answered, Died, NodeCame, NodeWent
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.population import Policy
@@ -59,20 +63,23 @@ def drive_on(tmp_path, small):
     def run(workers, policy=None, asked_to_stop=lambda: False, **what):
         undertaking = small(**what).undertaking()
         checkpoints = Checkpoints(tmp_path / "checkpoints")
-        checkpoints.make_folder()
         state = undertaking.state()
         ledger = Ledger("run", undertaking.fleet, undertaking.hypers, undertaking.terms.target)
-        clock = RunClock(tick=lambda: 0.0)
+        clock, stack = RunClock(tick=lambda: 0.0), ExitStack()
+        journal = stack.enter_context(Journal(tmp_path / "journal.sqlite"))
         machines = Machines(
             ledger,
             workers,
             checkpoints,
+            stack.enter_context(Spares(checkpoints, journal)),
+            dict,
             report_each=undertaking.report_each,
             asked_to_stop=asked_to_stop,
             clock=clock,
         )
-        for _ in drive(policy or Policy(Fifo()), machines, state):
-            pass
+        with stack:
+            for _ in drive(policy or Policy(Fifo()), machines, state):
+                pass
         return state
 
     return run

@@ -82,7 +82,7 @@ def test_the_best_is_the_first_of_equals_and_none_if_nothing_was_measured(pictur
 def test_the_table_has_a_line_per_trial(picture):
     header, *lines = table_text(picture).splitlines()
     assert header.split("  ")[0] == "trial"
-    assert header.endswith("seconds")
+    assert header.endswith("trained [s]")
     assert lines[0].split() == ["0", "a", "waiting", "lr=0.1", "0.7", "0.7", "10", "2.5"]
     assert lines[1].split() == ["1", "a", "running", "lr=0.2", "-", "-", "0", "0.0"]
 
@@ -103,7 +103,16 @@ def test_lines_come_at_most_so_often_but_what_went_wrong_is_always_said(picture)
     assert len(said) == 3
     assert "trial 0 on a: step 10, metric 0.7" in said[0]
     assert said[1].endswith("trial 1 failed: ValueError: odd")
-    assert said[2].endswith("b is gone")
+    assert said[2].endswith("node b has left: its slots are not used")
+
+
+def test_what_is_not_said_costs_nothing(picture, monkeypatch):
+    looked = []
+    monkeypatch.setattr(Picture, "unused", property(lambda self: looked.append(self) or 1))
+    lines = Lines(io.StringIO(), every_s=1000.0)
+    for _ in range(50):
+        lines(picture, [Reported(3.0, 0, 0, 10, 0.0, 3.0, 0.5, 0.7)])
+    assert len(looked) == 1
 
 
 def test_the_pace_is_kept():
@@ -124,5 +133,5 @@ def test_on_a_terminal_there_is_a_table_of_trials_unused_slots_and_clones(pictur
     with live(stream, 0.0) as watch:
         watch(0)(picture, [])
     shown = stream.getvalue()
-    for word in ("hyper-parameters", "lr=0.1", "running", "seconds", "1 slots unused", "0 clones"):
+    for word in ("hyper-parameters", "lr=0.1", "running", "trained [s]", "1 slots unused", "0 clones"):
         assert word in shown

@@ -1,8 +1,10 @@
 """Workers on Ray keep the contract that controllers rely on, on real nodes that really die."""
 
 import os
+import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,7 @@ STEP_S = 0.02
 def hire(ray, books):
     """Workers for trials that do nothing; ended after the test."""
     books.make()
+    books.checkpoints.claim("run")
     hired = []
 
     def make(*slots, trial=IDLE, **more):
@@ -111,7 +114,11 @@ def test_checkpoints_go_through_the_store_where_the_folder_is_not_shared(hire, b
     books.checkpoints.file(0, 2).unlink()
     workers.send(1, order(1, 1))  # so that nothing is in its memory any more
     workers.send(1, late)
-    _, remade = heard(workers, 2)
+    _, lost = heard(workers, 2)
+    assert isinstance(lost.answer, Undone)
+    assert lost.answer.lost
+    workers.send(1, replace(late, earlier=(None,)))  # as a controller does who looked where it comes from
+    (remade,) = heard(workers, 1)
     assert (remade.answer.metric, remade.answer.again) == (10.0, False)
     assert books.checkpoints.read(late.make).content == b'{"had": 10.0}'
     assert not list(books.logs.iterdir())
@@ -129,7 +136,7 @@ def test_a_store_that_is_gone_is_no_trials_fault(hire):
 
 
 def test_a_node_that_does_not_see_the_folder_says_so(hire, books):
-    books.checkpoints.folder.rmdir()
+    shutil.rmtree(books.checkpoints.folder)
     with pytest.raises(CannotStart, match=r"put the run on storage that all nodes share, or set ray\.shared"):
         hire(RaySlotConfig(node="fast")).nodes()
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from rota.commands.run_config import ordered
 from rota.core.errors import ConfigError
 from rota.core.population.scores import Place, Score, write_scores
 from rota.execution.ray import Wanted
 from rota.execution.ray_cluster import RayNode
 from rota.execution.ray_config import RayConfig, RaySlotConfig
+from rota.library.run_config import ordered
 
 
 def node(name, address, **labels):

@@ -24,6 +24,7 @@ def begin(outside, books):
     """Begins workers on nodes as they are described; they are ended with the test."""
     begun = []
     books.make()
+    books.checkpoints.claim("run")
 
     def workers(*nodes, trial="rota.execution.idle:idle", settings=None, **more):
         config = SlurmConfig(nodes or (SlurmNodeConfig(slots=2),), **more)
@@ -106,7 +107,7 @@ PRINTS = """
                 os.kill(os.getpid(), signal.SIGKILL)
             super().train(steps, hyper, changes)
 
-    def make(settings, seed):
+    def make(settings, seed) -> Odd:
         return Odd(0.0)
 """
 
@@ -160,7 +161,7 @@ WHERE = """
     from pathlib import Path
     from rota.execution.idle import Idle
 
-    def make(settings, seed):
+    def make(settings, seed) -> Idle:
         gpu, cpus = os.environ["CUDA_VISIBLE_DEVICES"], os.environ["SLURM_CPUS_PER_TASK"]
         node, job = os.environ["SLURMD_NODENAME"], os.environ["SLURM_JOB_ID"]
         Path(settings["folder"], f"{node}|{gpu}|{cpus}|{os.environ['OMP_NUM_THREADS']}").touch()
@@ -325,6 +326,7 @@ def test_a_trial_that_raises_is_an_answer(begin, trial_module):
 def test_a_folder_may_be_called_whatever_one_likes(outside, tmp_path):
     books = Books(tmp_path / 'it\'s "a"; $(touch x) %j\n --wrap=y')
     books.make()
+    books.checkpoints.claim("run")
     config = SlurmConfig()
     workers = config.workers(config.fleet(), Assignment("rota.execution.idle:idle", {}, 0, books))
     try:
@@ -334,7 +336,7 @@ def test_a_folder_may_be_called_whatever_one_likes(outside, tmp_path):
     finally:
         workers.close()
     assert answered.answer.metric == 5.0
-    assert [file.name for file in books.checkpoints.folder.iterdir()] == ["0-1.part"]
+    assert [file.name for file in books.checkpoints.folder.iterdir() if file.name[0] != "."] == ["0-1.part"]
     assert [file.name for file in tmp_path.iterdir()] == [books.path.name]
 
 

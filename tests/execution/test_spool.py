@@ -1,8 +1,12 @@
 """A long timeline is the same whether it is in memory or not."""
 
 import math
+import os
+
+import pytest
 
 from rota.core.population.events import Cloned, Emptied, Reported
+from rota.execution.journal import NotWritten
 from rota.execution.spool import Spool
 
 
@@ -29,3 +33,26 @@ def test_what_was_not_measured_stays_so(tmp_path):
 def test_what_another_process_left_is_not_taken_for_ours(tmp_path):
     Spool(tmp_path / "spool", most=0).take([Emptied(1.0, 0)])
     assert list(Spool(tmp_path / "spool")) == []
+
+
+def test_it_is_for_the_eyes_of_its_owner_only_and_goes_when_it_is_closed(tmp_path):
+    file, before = tmp_path / "spool", os.umask(0)
+    try:
+        spool = Spool(file, most=0)
+        spool.take([Emptied(1.0, 0)])
+    finally:
+        os.umask(before)
+    assert file.stat().st_mode & 0o777 == 0o600
+    spool.close()
+    assert not file.exists()
+    assert list(spool) == []
+
+
+def test_a_link_that_others_put_in_its_place_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("theirs")
+    spool = Spool(tmp_path / "spool", most=0)
+    (tmp_path / "spool").symlink_to(other)
+    with pytest.raises(NotWritten, match="cannot be written"):
+        spool.take([Emptied(1.0, 0)])
+    assert other.read_text() == "theirs"

@@ -65,7 +65,7 @@ def test_what_was_learned_and_evaluated_is_drawn_even_without_runs(here, capsys)
         "plots/evaluate/joint/probabilities.png",
     ]
     assert all(Path(file).stat().st_size > 5_000 for file in files)
-    assert captured.err == "note: no runs in results; make some: bash scripts/simulate.sh\n"
+    assert captured.err == "note: no runs in results; make some: rota simulate --out results/simulate\n"
 
 
 def test_an_agent_in_the_folder_of_its_family_and_one_that_still_learns(here, capsys):

@@ -118,7 +118,7 @@ def test_agents_are_read_with_their_histories_and_without_weights(tmp_path):
 
 def test_a_file_that_is_no_agent_is_an_error_that_names_it(tmp_path):
     write(tmp_path / "a", stages=7)
-    with pytest.raises(InputError, match=r"a/agent\.json: cannot be read .* learn it again"):
+    with pytest.raises(InputError, match=r"a/agent\.json: stages: 7 is not a list; learn it again"):
         read_learned(tmp_path / "a")
 
 

@@ -147,7 +147,7 @@ def test_the_time_to_a_target_is_called_that(tmp_path):
 
 def test_without_any_case_there_is_nothing_to_draw():
     with pytest.raises(InputError, match="no case was tried"):
-        placement_comparison_figure(Comparison(()), ())
+        Comparison(())
 
 
 # how it learned
@@ -179,7 +179,7 @@ def test_an_agent_without_any_update_has_not_learned(tmp_path):
 def test_an_agent_that_does_not_say_how_it_was_learned_is_an_error_that_names_it(tmp_path):
     write_agent(tmp_path / "place")
     (tmp_path / "place" / "agent.json").write_text("{}")
-    with pytest.raises(InputError, match=r"place/agent\.json: cannot be read .* learn it again"):
+    with pytest.raises(InputError, match=r"place/agent\.json: missing key 'provenance'.* learn it again"):
         read_placement_learned(tmp_path / "place")
 
 

@@ -63,7 +63,7 @@ def test_a_run_is_drawn_once_however_often_it_is_named(here, make_run, capsys):
 
 
 def test_without_runs_it_says_what_to_run_first(here):
-    with pytest.raises(InputError, match=r"no runs in results; .*bash scripts/simulate\.sh"):
+    with pytest.raises(InputError, match=r"no runs in results; .*rota simulate --out results/simulate"):
         plot.run(parse())
 
 
@@ -118,3 +118,37 @@ def test_the_command_is_imported_without_anything_heavy():
     code = "import sys, rota.commands.plot; print(*sys.modules)"
     loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
     assert not loaded & {"numpy", "numba", "matplotlib"}
+
+
+def test_it_can_say_how_many_figures_are_where(here, make_run, capsys):
+    make_run("run")
+    plot.run(parse("run", "--quick", "--svg", "--chrome", "--figure", "jct", "--figure", "load", "--count"))
+    assert capsys.readouterr().out == "2 figures and 1 trace in plots/by-hand-3-jobs-2-gpus\n"
+
+
+def git(*words):
+    names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *names, *words], check=True, capture_output=True)
+
+
+def test_figures_of_a_checkout_that_are_in_git_are_drawn_only_if_asked_for(here, make_run, capsys):
+    make_run("results/run")
+    folder = Path("plots/by-hand-3-jobs-2-gpus")
+    folder.mkdir(parents=True)
+    (folder / "jct.png").write_text("as it was")
+    git("init", "-q")
+    git("add", "plots")
+    git("commit", "-qm", "a figure")
+    words = ("--quick", "--svg", "--figure", "jct")
+    Path("plotting.py").write_text("")
+    assert plot.run(parse(*words)) == 0
+    said = capsys.readouterr()
+    assert said.out == f"{folder}/jct.svg\n"  # which is not in git
+    assert said.err == f"note: in git, and left as it was: {folder}/jct.png; --shipped draws it, too\n"
+    assert (folder / "jct.png").read_text() == "as it was"
+    plot.run(parse(*words, "--shipped"))
+    assert (folder / "jct.png").read_bytes().startswith(b"\x89PNG")
+    Path("plotting.py").unlink()  # somebody else's folder: figures there are the user's own
+    (folder / "jct.png").write_text("as it was")
+    plot.run(parse(*words))
+    assert (folder / "jct.png").read_bytes().startswith(b"\x89PNG")

@@ -110,7 +110,8 @@ def test_its_neighbours_do_not_hide_modules(runs):
 def test_without_runs_it_says_what_to_run_first(checkout):
     result = run(checkout / "plotting.py")
     assert result.returncode == 2
-    assert result.stderr == "rota: error: no runs in results; make some first: bash scripts/simulate.sh\n"
+    said = "no runs in results; make some first: rota simulate --out results/simulate"
+    assert result.stderr == f"rota: error: {said}\n"
 
 
 def test_it_does_so_from_any_folder(runs, tmp_path):
@@ -156,5 +157,5 @@ def test_what_was_recorded_is_drawn_too_even_without_runs(checkout, tmp_path):
     result = run(checkout / "plotting.py")
     names = ["overview.png", "overview.svg", "adaptation.png", "adaptation.svg"]
     assert result.stdout.split() == [f"plots/recordings/{name}" for name in names]
-    assert result.stderr == "note: no runs in results; make some: bash scripts/simulate.sh\n"
+    assert result.stderr == "note: no runs in results; make some: rota simulate --out results/simulate\n"
     assert (checkout / "plots" / "recordings" / "adaptation.png").stat().st_size > 10_000

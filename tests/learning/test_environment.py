@@ -14,7 +14,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env as check_for_stable_baselines
 
 from rota.core.errors import InputError
-from rota.learning.environment import ID, Adapt
+from rota.learning.environment import ID, AdaptationEnv
 from rota.learning.problem import problem_of
 from rota.recordings.tree import write_tree
 
@@ -22,11 +22,11 @@ TWO = {"actions": ("deepen 0", "nothing"), "scenario": "late", "start_s": 340.0}
 
 
 @pytest.fixture
-def make(make_tree) -> Callable[..., Adapt]:
+def make(make_tree) -> Callable[..., AdaptationEnv]:
     """Gives a function that makes an environment of trees that differ in this."""
 
-    def make_environment(*trees: dict, **options) -> Adapt:
-        return Adapt([problem_of(make_tree(**changes)) for changes in trees or ({},)], **options)
+    def make_environment(*trees: dict, **options) -> AdaptationEnv:
+        return AdaptationEnv([problem_of(make_tree(**changes)) for changes in trees or ({},)], **options)
 
     return make_environment
 
@@ -202,9 +202,9 @@ def test_bad_arguments_are_errors(make, tmp_path):
     with pytest.raises(InputError, match="unknown masked 'ignore'"):
         make(masked="ignore")
     with pytest.raises(InputError, match="recordings: none"):
-        Adapt([])
+        AdaptationEnv([])
     with pytest.raises(InputError, match="no tree recording in it"):
-        Adapt([tmp_path])
+        AdaptationEnv([tmp_path])
 
 
 def test_gymnasium_finds_it_by_its_module_and_importing_it_again_is_no_matter(recorded):
@@ -248,7 +248,7 @@ def test_stable_baselines_learns_to_look_at_the_time(make):
     assert (reached(model, env, "convnet2/early") + reached(model, env, "convnet2/late")) / 2 > 0.4
 
 
-def reached(model: PPO, env: Adapt, tree: str) -> float:
+def reached(model: PPO, env: AdaptationEnv, tree: str) -> float:
     """The accuracy that a model's likeliest actions lead to."""
     observation, info = env.reset(options={"tree": tree})
     while "accuracy" not in info:

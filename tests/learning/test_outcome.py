@@ -57,13 +57,15 @@ def test_a_row_as_plain_values_says_what_users_are_promised():
     found = json.loads(json.dumps(SEEN.to_json()))
     assert {"scenario", "model", "sequence", "accuracy", "rank", "of", "headroom"} <= set(found)
     assert (found["sequence"], found["seen"], found["others"]["oracle"]) == ([0, 1], True, 0.625)
-    assert Row.from_json(found) == SEEN
 
 
-def test_a_row_that_does_not_say_its_data_can_be_read():
-    found = SEEN.to_json()
-    del found["data"]
-    assert Row.from_json(found) == SEEN
+def test_a_row_that_does_not_say_its_data_can_be_read(tmp_path):
+    write_evaluations(tmp_path, [EVALUATION], "one")
+    file = tmp_path / FILE
+    found = json.loads(file.read_text())
+    del found["agents"][0]["scenarios"][0]["data"]
+    file.write_text(json.dumps(found))
+    assert read_evaluations(tmp_path) == ([EVALUATION], "one")
 
 
 def test_a_share_by_hand():
@@ -101,6 +103,9 @@ DAMAGED = {
     "a row that is none": lambda text: json.dumps(
         {"command": "", "agents": [{"agent": "", "about": {}, "scenarios": ["early"]}]}
     ),
+    "a number that is a text": lambda text: json.dumps(changed(text, accuracy="high")),
+    "probabilities of another length": lambda text: json.dumps(changed(text, probabilities=[[1.0]])),
+    "a seed that is none": lambda text: text.replace('"about": {', '"about": {"seed": "a",'),
     "an agent that is none": lambda text: json.dumps({"command": "", "agents": ["agent"]}),
 }
 
@@ -118,12 +123,10 @@ def test_a_damaged_file_is_an_error_that_says_what_to_do(tmp_path, damage):
     path = tmp_path / FILE
     found = damage(path.read_text())
     path.write_bytes(found if isinstance(found, bytes) else found.encode())
-    with pytest.raises(
-        InputError, match=r"evaluation.json: cannot be read \(.*\); evaluate again: rota evaluate$"
-    ):
+    with pytest.raises(InputError, match=r"evaluation.json: .*; evaluate again: rota evaluate$"):
         read_evaluations(tmp_path)
 
 
 def test_no_file_is_an_error(tmp_path):
-    with pytest.raises(InputError, match=r"evaluation.json: cannot be read \(FileNotFoundError"):
+    with pytest.raises(InputError, match=r"evaluation.json: cannot be read \(.*No such file"):
         read_evaluations(tmp_path)

@@ -162,7 +162,7 @@ def test_facts_that_are_not_of_a_tree_are_an_error(recorded):
     facts = json.loads(path.read_text())
     del facts["what"]["actions"]
     path.write_text(json.dumps(facts))
-    with pytest.raises(InputError, match=r"a/recording.json: not the facts of a tree \('actions'\)"):
+    with pytest.raises(InputError, match=r"a/recording.json: missing key 'actions': a list; move"):
         read_trees([recorded / "a"])
 
 
@@ -170,7 +170,7 @@ def test_a_folder_without_trees_is_an_error(recorded, tmp_path):
     shutil.rmtree(recorded / "b")
     (tmp_path / "b").mkdir()
     with pytest.raises(
-        InputError, match=r"b: no tree recording in it; make some with: bash scripts/record.sh"
+        InputError, match=r"b: no tree recording in it; make some: rota record config/record/quick.toml"
     ):
         read_trees([tmp_path / "a", tmp_path / "b"])
     with pytest.raises(InputError, match=r"nowhere: not there; give a folder"):

@@ -9,9 +9,9 @@ from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import ROW
 from rota.core.costs import INTERVAL, RESTART
 from rota.core.events import Arrived, Finished, Moved, Paused, Started
+from rota.core.placement import STYLES, first_fit
 from rota.core.state import Instant, State
 from rota.policies.cluster.fifo import Fifo
-from rota.policies.cluster.placement import STYLES, first_fit
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srtf import Srtf
 from rota.replay.simulate import simulate

@@ -77,8 +77,11 @@ def test_without_recording_json_it_is_not_complete_and_nothing_is_deleted(folder
             '{"format": "rota recording", "version": 2}',
             "version 2, this one of rota reads 1; move the folder",
         ),
-        ('{"format": "rota recording", "version": 1}', "not the facts of a recording .KeyError.'files'"),
-        ('{"format": "rota recording", "version": 1, "files": 3}', "not the facts of a recording"),
+        (
+            '{"format": "rota recording", "version": 1}',
+            "missing key 'shape': a string; move the",
+        ),
+        ('{"format": "rota recording", "version": 1, "files": 3}', "missing key 'shape'"),
     ],
 )
 def test_facts_that_are_none(folder, content, message):
@@ -119,5 +122,5 @@ def test_a_wrong_count_of_rows(folder):
 
 def test_a_provenance_that_is_none(folder):
     change(folder, provenance={"device": "cpu"})
-    with pytest.raises(InputError, match=r"recording.json: not the facts of a recording"):
+    with pytest.raises(InputError, match=r"recording.json: provenance: missing key 'libraries'"):
         read_about(folder)

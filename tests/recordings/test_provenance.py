@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from rota import __version__
+from rota.config.bind import facts
+from rota.core.errors import InputError
 from rota.recordings.provenance import Provenance, commit_of, provenance
 
 
@@ -55,10 +57,10 @@ def test_no_commit_outside_a_checkout_or_in_that_of_another_project(tmp_path):
 
 
 def test_it_survives_json(origin):
-    assert Provenance.from_json(origin.to_json()) == origin
+    assert facts(Provenance, origin.to_json(), "f.json", "again") == origin
 
 
 @pytest.mark.parametrize("change", [{"device": 3}, {"seed": "3"}, {"libraries": [1]}, {"more": 1}])
 def test_what_is_not_one_is_refused(origin, change):
-    with pytest.raises((TypeError, ValueError)):
-        Provenance.from_json(origin.to_json() | change)
+    with pytest.raises(InputError, match=f"f.json: .*{next(iter(change))}.*; record it again"):
+        facts(Provenance, origin.to_json() | change, "f.json", "record it again")

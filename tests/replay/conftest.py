@@ -121,10 +121,13 @@ class Referee:
     def check_slots(self) -> None:
         """Nobody is on a slot that is gone; a slot has one job, or a group that shares all of its slots."""
         on: dict[int, list[Life]] = {}
-        for life in self.lives:
+        alone: set[int] = set()
+        for life, has_stages in zip(self.lives, self.jobs.has_stages.tolist(), strict=True):
             for slot in life.slots:
                 assert self.up[self.node_of[slot]], "runs on a node that is gone"
                 on.setdefault(slot, []).append(life)
+            alone.update(() if has_stages else life.slots)
+        assert all(len(on[slot]) == 1 for slot in alone), "a job without stages shares"
         for sharers in on.values():
             assert len(sharers) <= self.sharing, "a slot is used twice"
             if self.sharing > 2:

@@ -9,10 +9,10 @@ from rota.core.costs import INTERVAL, RESTART
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.events import Arrived, Finished, NodeJoined, NodeLost, Paused, Started
 from rota.core.loop import Needs
+from rota.core.placement import first_fit
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.muri import MuriL
-from rota.policies.cluster.placement import first_fit
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srsf import Srsf
 from rota.policies.cluster.srtf import Srtf

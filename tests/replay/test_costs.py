@@ -107,10 +107,11 @@ def test_a_slow_device_stretches_the_iteration_and_a_crossing_the_synchronise_st
         cross_switch=5.0,
         speeds={"k80": {"default": 0.5}},
     )
-    # One GPU on the slow node: 1 s ÷ 0.5. Both: the slowest decides, plus (5 - 1) × 0.3 s of synchronising.
-    events = timeline(jobs((0, 1, 10), (1000, 2, 10)), cluster, Fifo())
+    # One GPU on the fast node, then one on the slow node: 1 s ÷ 0.5. Both: the slowest decides, plus
+    # (5 - 1) × 0.3 s of synchronising.
+    events = timeline(jobs((0, 1, 10), (0, 1, 10), (1000, 2, 10)), cluster, Fifo())
     assert [event.pace_s for event in events if isinstance(event, Started)] == pytest.approx(
-        [2.0, 2.0 + 4 * 0.3]
+        [1.0, 2.0, 2.0 + 4 * 0.3]
     )
 
 

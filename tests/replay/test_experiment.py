@@ -18,6 +18,7 @@ from rota.replay.experiment import (
     ChangeConfig,
     ClusterConfig,
     NodeGroup,
+    PlacementConfig,
     SimulateConfig,
     WorkloadConfig,
 )
@@ -52,7 +53,7 @@ def test_a_trace_can_be_cut_and_submitted_all_at_once(trace):
 def test_the_seed_draws_what_the_trace_leaves_out(tmp_path):
     path = tmp_path / "bare.csv"
     path.write_text("id,submit_s,gpus,duration_s\n" + "".join(f"j{i},{i},1,60\n" for i in range(40)))
-    drawn = [WorkloadConfig(trace=path, seed=seed).load() for seed in (1, 1, 2)]
+    drawn = [WorkloadConfig(trace=path, seed=seed, draw_models=True).load() for seed in (1, 1, 2)]
     models = [[jobs.models[number] for number in jobs.model] for jobs in drawn]
     assert models[0] == models[1] != models[2]
     assert np.array_equal(drawn[0].priority, drawn[1].priority)
@@ -173,10 +174,10 @@ def test_an_experiment_that_makes_no_sense_is_refused(settings, message):
 
 
 def test_the_placement_goes_to_the_schedulers_that_leave_the_choice():
-    config = SimulateConfig(SYNTHETIC, placement="spread")
-    assert config.defaults_for(Srtf) == {"placement": "spread"}
-    assert config.defaults_for(AntMan) == {}
-    assert SimulateConfig(SYNTHETIC).defaults_for(Srtf) == {}
+    config = SimulateConfig(SYNTHETIC, placement=PlacementConfig("spread"))
+    assert config.placement.defaults_for(Srtf) == {"placement": "spread"}
+    assert config.placement.defaults_for(AntMan) == {}
+    assert SimulateConfig(SYNTHETIC).placement.defaults_for(Srtf) == {}
 
 
 def test_an_experiment_is_what_its_file_says_when_it_is_written_down():
@@ -190,6 +191,6 @@ def test_an_experiment_is_what_its_file_says_when_it_is_written_down():
             changes=(ChangeConfig(1.0, 0, "leave"),),
         ),
         schedulers=("fifo",),
-        placement="anywhere",
+        placement=PlacementConfig("anywhere", "blind"),
     )
     assert bind(SimulateConfig, tomllib.loads(dump(config))) == config

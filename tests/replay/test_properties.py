@@ -19,7 +19,7 @@ GANGS = [1, 1, 1, 2, 3, 4, 5, 8, 12, 16]
 
 
 @st.composite
-def workloads(draw: st.DrawFn, largest: int = 16) -> Workload:
+def workloads(draw: st.DrawFn, largest: int = 16, models: tuple[str, ...] = MODELS) -> Workload:
     """Up to thirty jobs, often at the same time, from shorter than a start-up to a day."""
     n = draw(st.integers(1, 30))
     times = st.one_of(st.sampled_from([0.0, 10.0, 100.0]), st.floats(0.0, 5e4))
@@ -29,7 +29,7 @@ def workloads(draw: st.DrawFn, largest: int = 16) -> Workload:
         ids=[f"j{i}" for i in range(n)],
         submit_s=draw(st.lists(times, min_size=n, max_size=n)),
         gpus=draw(st.lists(st.sampled_from([g for g in GANGS if g <= largest]), min_size=n, max_size=n)),
-        model=draw(st.lists(st.sampled_from(MODELS), min_size=n, max_size=n)),
+        model=draw(st.lists(st.sampled_from(models), min_size=n, max_size=n)),
         duration_s=draw(st.lists(seconds, min_size=n, max_size=n)),
         priority=draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)),
     )
@@ -84,6 +84,27 @@ def test_promises_hold_on_unequal_machines_that_come_and_go(
 def test_sharing_schedulers_survive_the_loss_of_nodes(name, referee, jobs):
     changes = (NodeChange(20.0, 0, joins=False), NodeChange(3000.0, 0, joins=True))
     cluster = Cluster(Cluster.uniform(3, 8).nodes, changes=changes)
+    policy = scheduler_class(name)()
+    done = simulate(jobs, cluster, policy)
+    referee(jobs, cluster, RESTART, policy.needs.sharing, done.timeline)
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("name", ["antman", "muri-s", "muri-l", "muri-l-worst-order", "muri-l-no-blossom"])
+@settings(max_examples=40, deadline=None)
+@given(jobs=workloads(models=("vgg16", "gpt2", "dqn", "unnamed", "mine")))
+def test_jobs_without_stages_share_with_nobody(name, cost, referee, jobs):
+    policy, cluster = scheduler_class(name)(), Cluster.uniform(2, 8)
+    done = simulate(jobs, cluster, policy, COSTS[cost])
+    referee(jobs, cluster, COSTS[cost], policy.needs.sharing, done.timeline)
+
+
+@pytest.mark.parametrize("name", ["antman", "muri-s", "muri-l-no-blossom"])
+@settings(max_examples=40, deadline=None)
+@given(jobs=workloads(largest=8, models=("vgg16", "dqn", "unnamed")))
+def test_jobs_without_stages_share_with_nobody_while_nodes_come_and_go(name, referee, jobs):
+    changes = (NodeChange(20.0, 0, joins=False), NodeChange(3000.0, 0, joins=True))
+    cluster = Cluster(Cluster.uniform(2, 8).nodes, changes=changes)
     policy = scheduler_class(name)()
     done = simulate(jobs, cluster, policy)
     referee(jobs, cluster, RESTART, policy.needs.sharing, done.timeline)

@@ -123,6 +123,27 @@ def two_runs(make_run: Callable[..., Run]) -> list[Run]:
     return [make_run("fifo", FIFO), make_run("srtf")]
 
 
+@pytest.fixture
+def fifo_rows() -> list[Happened]:
+    """What happens to the three jobs under fifo."""
+    return FIFO
+
+
+@pytest.fixture
+def make_grid(make_run: Callable[..., Run]) -> Callable[[int], None]:
+    """Gives a function that writes so many loads under fifo and srtf, each on another cluster."""
+
+    def make(loads: int) -> None:
+        for load in range(1, loads + 1):
+            for name, rows in (("fifo", FIFO), ("srtf", SRTF)):
+                make_run(
+                    name, rows, under=f"grid/load={load}", parameters={"workload.load": load},
+                    cluster=Cluster.uniform(1, load + 1),
+                )  # fmt: skip
+
+    return make
+
+
 def told(slower: float = 1.0) -> list[Event]:
     """Trial 1 goes on as trial 0 at 20 s; its next part is lost with node b at 30 s, and it is stopped."""
     s = slower
@@ -154,7 +175,11 @@ def make_population(tmp_path: Path) -> Callable[..., PopulationRun]:
     """Gives a function that writes a population of two trials on two nodes, and reads it back."""
 
     def make(
-        name: str, slower: float = 1.0, seeds: int = 1, command: str = "rota simulate --population 2"
+        name: str,
+        slower: float = 1.0,
+        seeds: int = 1,
+        command: str = "rota simulate --population 2",
+        parameters: dict[str, Any] | None = None,
     ) -> PopulationRun:
         timelines = {seed: told(slower) for seed in range(seeds)}
         summary = Summary(
@@ -179,7 +204,10 @@ def make_population(tmp_path: Path) -> Callable[..., PopulationRun]:
             ),
         )
         folder = tmp_path / ("real" if "rota run" in command else "populations") / name
-        write_population(folder, summary, timelines, config="", inputs="digest", command=command)
+        folder = tmp_path / "grid" / str(parameters) / name if parameters else folder
+        write_population(
+            folder, summary, timelines, config="", inputs="digest", command=command, parameters=parameters
+        )
         return read_population(folder)
 
     return make

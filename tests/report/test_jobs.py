@@ -136,3 +136,36 @@ def test_what_was_run_for_real_is_not_called_simulated(make_run):
     section = jobs_section(0, groups([make_run("srtf", command="rota run jobs.toml --out x")])[0])
     assert section.title == "by hand: 3 jobs on 2 GPUs, for real"
     assert section.about.startswith("Run for real: one scheduler")
+
+
+def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):
+    rows = [
+        (0, Kind.ARRIVED, 0, (), 0), (0, Kind.STARTED, 0, (0,), 1), (2, Kind.ARRIVED, 1, (), 0),
+        (4, Kind.ARRIVED, 2, (), 0), (4, Kind.STARTED, 2, (1,), 1), (7, Kind.FINISHED, 2, (), 0),
+        (8, Kind.FAILED, 0, (), 5), (8, Kind.STARTED, 1, (0, 1), 1), (12, Kind.FINISHED, 1, (), 0),
+    ]  # fmt: skip
+    (group,) = groups([make_run("srtf", rows)])
+    block = comparison(group)
+    assert [head["name"] for head in block["heads"]][-2] == "failed"
+    assert [cell[1] for cell in block["rows"][0]][1:4] == ["6.50", "6.50", "10.00"]  # b: 10 s, c: 3 s
+    assert block["rows"][0][-2][1] == "1 of 3"
+    assert glance(group).says == "completes a job after 6.50 s on average; 1 of 3 jobs failed"
+    columns = unpacked(job_bars(group.contenders[0].run))
+    assert columns["values"][columns["event_value"][2]] == 50.0  # five of ten iterations, in percent
+
+
+def test_a_run_in_which_no_job_has_finished_has_not_won(make_run):
+    lost = [
+        (4 + job, kind, job, slots, 1) for job in range(3)
+        for kind, slots in ((Kind.ARRIVED, ()), (Kind.STARTED, (0, 1)[: 1 + job % 2]), (Kind.FAILED, ()))
+    ]  # fmt: skip
+    (group,) = groups([make_run("srtf", lost)])
+    assert glance(group).says == "no job has finished"
+    assert [block["type"] for block in jobs_section(0, group).blocks] == [
+        "table",
+        "timeline",
+        "chart",
+        "chart",
+    ]
+    (both,) = groups([make_run("srtf", lost), make_run("fifo")])
+    assert (glance(both).winner, glance(both).won) == ("fifo", False)

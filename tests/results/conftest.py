@@ -9,6 +9,7 @@ from rota.core.cluster import Cluster
 from rota.core.events import (
     Arrived,
     Event,
+    Failed,
     Finished,
     Kind,
     Moved,
@@ -28,6 +29,7 @@ KINDS = {
     Paced: Kind.PACED,
     Paused: Kind.PAUSED,
     Finished: Kind.FINISHED,
+    Failed: Kind.FAILED,
     NodeJoined: Kind.NODE_JOINED,
     NodeLost: Kind.NODE_LOST,
 }

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import InputError
-from rota.core.events import Arrived, Finished, Moved, NodeJoined, NodeLost, Paused, Started
+from rota.core.events import Arrived, Failed, Finished, Moved, NodeJoined, NodeLost, Paused, Started
 from rota.results.metrics import Metrics, at_rank, measure
 
 
@@ -70,7 +70,7 @@ def test_a_shared_slot_is_busy_once(shared_slots):
 
 def test_the_clock_of_the_trace_need_not_start_at_0(shared_slots):
     metrics = measure(*shared_slots).metrics
-    assert metrics.makespan_s == 9
+    assert metrics.makespan_s == 8  # the first submit is at 1, the last end at 9
     assert metrics.avg_jct_s == pytest.approx((6 + 8 + 4) / 3)
 
 
@@ -174,3 +174,35 @@ def test_a_percentile_is_one_of_the_values(share, value):
 def test_a_timeline_that_cannot_be_is_refused(write_down, some_jobs, events, what):
     with pytest.raises(InputError, match=what):
         measure(write_down(*events), some_jobs((0, 1, 5, 1)), Cluster.uniform(1, 1))
+
+
+# jobs that are given up
+
+
+@pytest.fixture
+def one_failed(write_down, some_jobs):
+    """a runs from 0 to 4 s and finishes, b from 0 to 10 s and fails, c from 4 to 6 s and finishes."""
+    timeline = write_down(
+        Arrived(0, 0), Arrived(0, 1), Arrived(0, 2), Started(0, 0, 1.0, (0,)), Started(0, 1, 1.0, (1,)),
+        Finished(4, 0), Started(4, 2, 1.0, (0,)), Finished(6, 2), Failed(10, 1, 3.0),
+    )  # fmt: skip
+    return timeline, some_jobs((0, 1, 4, 1), (0, 1, 13, 1), (0, 1, 2, 1)), Cluster.uniform(1, 2)
+
+
+def test_completion_times_are_of_the_jobs_that_finished(one_failed):
+    measured = measure(*one_failed)
+    found = measured.metrics
+    assert (found.jobs, found.failed) == (3, 1)
+    assert measured.times.failed.tolist() == [0, 1, 0]
+    assert (found.avg_jct_s, found.p50_jct_s, found.p99_jct_s) == (5.0, 5.0, 6.0)  # 4 and 6 s
+    assert found.makespan_s == 10.0  # until the last end, whatever it was
+    assert found.queueing_s == pytest.approx(4 / 3)  # c waited 4 s
+    assert found.utilisation == pytest.approx(16 / 20)
+    assert found.fairness_worst == pytest.approx(measured.times.fairness[[0, 2]].max())
+
+
+def test_a_run_in_which_no_job_finishes_has_no_completion_times(write_down, some_jobs):
+    timeline = write_down(Arrived(0, 0), Started(0, 0, 1.0, (0,)), Failed(2, 0, 8.0))
+    found = measure(timeline, some_jobs((0, 1, 10, 1)), Cluster.uniform(1, 1)).metrics
+    assert (found.jobs, found.failed, found.makespan_s) == (1, 1, 2.0)
+    assert (found.avg_jct_s, found.p50_jct_s, found.p99_jct_s, found.fairness_mean) == (0.0, 0.0, 0.0, 0.0)

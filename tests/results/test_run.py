@@ -8,6 +8,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import InputError
+from rota.core.events import Arrived, Failed, Finished, Started
 from rota.results.folder import RunFolder, run_folders
 from rota.results.metrics import measure
 from rota.results.run import read_run, write_run
@@ -58,6 +59,16 @@ def test_a_run_reads_back_as_it_was_written(folder, two_jobs):
     for name in ("jct_s", "waiting_s", "running_s", "first_start_s", "end_s", "preemptions", "fairness"):
         np.testing.assert_array_equal(getattr(run.times, name), getattr(expected.times, name))
     np.testing.assert_array_equal(run.series().waiting, expected.series.waiting)
+
+
+def test_makespans_of_older_folders_counted_from_the_beginning_of_the_clock(tmp_path, shared_slots):
+    write(tmp_path, shared_slots)  # from 1 to 9
+    file = tmp_path / "metrics.json"
+    found = json.loads(file.read_text())
+    assert (found["format"], found["metrics"]["makespan_s"]) == (2, 8.0)
+    found["format"], found["metrics"]["makespan_s"] = 1, 9.0
+    file.write_text(json.dumps(found))
+    assert read_run(tmp_path).metrics.makespan_s == 8.0
 
 
 def test_ids_and_models_may_contain_anything(tmp_path, two_jobs):
@@ -199,3 +210,22 @@ def test_runs_are_found_below_a_folder_by_name(tmp_path, two_jobs):
     assert found == ["a", "b/1", "b/2"]
     assert [run.path for run in run_folders(tmp_path / "a")] == [tmp_path / "a"]
     assert not list(run_folders(tmp_path / "nowhere"))
+
+
+def test_which_jobs_failed_is_kept_and_runs_of_before_had_none(tmp_path, write_down, some_jobs):
+    timeline = write_down(
+        Arrived(0, 0), Arrived(0, 1), Started(0, 0, 1.0, (0,)), Started(0, 1, 1.0, (1,)),
+        Finished(4, 0), Failed(5, 1, 8.0),
+    )  # fmt: skip
+    write(tmp_path, (timeline, some_jobs((0, 1, 4, 1), (0, 1, 13, 1)), Cluster.uniform(1, 2)))
+    found = read_run(tmp_path)
+    assert found.times.failed.tolist() == [0, 1]
+    assert (found.metrics.failed, found.metrics.avg_jct_s) == (1, 4.0)
+    assert list(found.timeline())[-1] == Failed(5.0, 1, 8.0)
+    jobs, metrics = tmp_path / "jobs.csv", tmp_path / "metrics.json"
+    jobs.write_text("".join(line.rpartition(",")[0] + "\n" for line in jobs.read_text().splitlines()))
+    facts = json.loads(metrics.read_text())
+    del facts["metrics"]["failed"]
+    metrics.write_text(json.dumps(facts))
+    assert read_run(tmp_path).times.failed.tolist() == [0, 0]
+    assert read_run(tmp_path).metrics.failed == 0

@@ -1,5 +1,8 @@
 """The table that a simulation ends in."""
 
+import re
+from dataclasses import replace
+
 from rota.results.metrics import Metrics
 from rota.results.table import Line, table
 
@@ -14,9 +17,12 @@ def metrics(avg_jct_s):
 
 def test_all_times_are_in_the_unit_of_the_longest_mean():
     header, first, second = table(
-        [Line("srtf", metrics(90.0), 0.01, 0.0), Line("fifo", metrics(600.0), 0.0123, 1800.0)]
+        [Line("srtf", metrics(90.0), 0.01), Line("fifo", metrics(600.0), 0.0123)]
     ).splitlines()
-    assert header.split()[:4] == ["scheduler", "avg", "JCT", "[min]"]
+    assert re.split(r" {2,}", header) == [
+        "scheduler", "avg JCT [min]", "p50 [min]", "p99 [min]", "makespan [min]", "queueing [min]",
+        "utilisation", "fairness", "preemptions", "wall [s]",
+    ]  # fmt: skip
     assert first.split() == [
         "srtf",
         "1.50",
@@ -30,11 +36,18 @@ def test_all_times_are_in_the_unit_of_the_longest_mean():
         "0.010",
     ]
     assert second.split()[1] == "10.00"
-    assert second.split()[4] == "30.00"  # from the first submit on
+    assert second.split()[4] == "60.00"
 
 
 def test_columns_line_up():
-    lines = table(
-        [Line("a", metrics(1.0), 1.0, 0.0), Line("a-longer-name", metrics(7200.0), 22.5, 0.0)]
-    ).splitlines()
+    lines = table([Line("a", metrics(1.0), 1.0), Line("a-longer-name", metrics(7200.0), 22.5)]).splitlines()
     assert len({len(line) for line in lines}) == 1
+
+
+def test_failed_jobs_have_a_column_if_there_are_any():
+    fine, lost = metrics(60.0), replace(metrics(60.0), failed=2)
+    assert "failed" not in table([Line("a", fine, 1.0)])
+    header, first, second = table([Line("a", fine, 1.0), Line("b", lost, 1.0)]).splitlines()
+    assert header.endswith("failed (not in JCT, fairness)")
+    assert first.endswith("   0 of 3")
+    assert second.endswith("   2 of 3")

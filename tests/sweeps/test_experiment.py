@@ -3,14 +3,16 @@
 import io
 import math
 import os
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import rota.sweeps as ss
-from rota.core.errors import ConfigError
-from rota.execution.journal import Journal, read_journal
+from rota.core.errors import ConfigError, InputError
+from rota.execution.journal import DamagedJournal, Journal, read_journal
 
 
 def score(cfg):
@@ -307,3 +309,29 @@ def test_the_table_is_printed_while_it_runs_and_at_the_end(sweep, tmp_path, monk
     printed = paper.getvalue()
     assert "2 trials: 1 scheduled, 1 running" in printed
     assert printed.rindex("2 trials: 2 completed") > printed.rindex("1 running")
+
+
+def test_what_comes_before_a_damaged_entry_can_be_restored(sweep, tmp_path, caplog):
+    sweep(score, {"x": ss.Grid([1.0, 2.0, 3.0])}).run()
+    (file,) = tmp_path.rglob("journal.sqlite")
+    with closing(sqlite3.connect(file)) as journal, journal:
+        (count,) = journal.execute("SELECT count(*) FROM entry").fetchone()
+        journal.execute("UPDATE entry SET body = body || ' ' WHERE number = ?", (count,))
+    with pytest.raises(DamagedJournal, match=f"entry {count} is damaged"):
+        sweep(score, {"x": ss.Grid([1.0, 2.0, 3.0])}, restore=True).run()
+    again = sweep(score, {"x": ss.Grid([1.0, 2.0, 3.0])}, restore="salvage").run()
+    assert f"entry {count} is damaged" in caplog.text
+    assert [trial.status for trial in again.trials] == ["completed"] * 3
+
+
+def test_a_journal_that_has_lost_what_was_on_the_disk_is_missed(sweep, tmp_path):
+    sweep(score, {"x": ss.Grid([1.0, 2.0, 3.0])}).run()
+    (file,) = tmp_path.rglob("journal.sqlite")
+    with closing(sqlite3.connect(file)) as journal, journal:
+        (count,) = journal.execute("SELECT count(*) FROM entry").fetchone()
+        journal.execute("DELETE FROM entry WHERE number > 2")
+    with pytest.raises(DamagedJournal, match=f"has 2 entries, but {count} were on the disk"):
+        sweep(score, {"x": ss.Grid([1.0, 2.0, 3.0])}, restore=True).run()
+    file.unlink()
+    with pytest.raises(InputError, match=f"is missing, but {count} entries of it were on the disk"):
+        sweep(score, {"x": ss.Grid([1.0, 2.0, 3.0])}, restore=True)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from rota.core.errors import ConfigError, InputError
+from rota.core.growth import Growth
 from rota.training.clock import ProfiledClock, StoppedClock
 from rota.training.decisions import Decider
 from rota.training.epoch import Length
@@ -255,3 +256,21 @@ def test_what_another_has_decided_is_not_taken_for_ones_own(tmp_path, other):
 def test_what_leaves_nothing_to_decide_is_refused(tmp_path, values, message):
     with pytest.raises(ConfigError, match=message):
         Run(replace(CONFIG, **values), tmp_path, "", Prefers("nothing"))
+
+
+def test_what_was_chosen_by_rule_and_cannot_be_done_leaves_the_network_as_it_is(tmp_path, monkeypatch):
+    """Not what happens to be offered first."""
+
+    class Only(Growth):
+        def choose(self, observation):
+            return "deepen 1"
+
+    def refuse(self, change):
+        if change.grows:
+            raise InputError("no")
+
+    monkeypatch.setattr("rota.training.trainer.Trainer.change", refuse)
+    monkeypatch.setattr(Decider, "check", lambda self, trainer: None)
+    run = Run(CONFIG, tmp_path, "test", Only())
+    list(run.epochs())
+    assert {(each.chosen, each.refused) for each in run.decisions} == {("nothing", ("deepen 1",))}

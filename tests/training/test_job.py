@@ -166,3 +166,20 @@ def test_a_checkpoint_that_was_trained_on_other_texts_is_refused(site):
         torch.save({**state, "data": data}, content)
         with nullcontext() if fits else pytest.raises(InputError, match="was trained on other data"):
             site.open(0, "language", 0, 1, "").load(content.getvalue())
+
+
+def test_a_class_of_the_users_decides_for_a_resident_whichever_site_it_is(tmp_path):
+    file = tmp_path / "grow.py"
+    file.write_text(
+        "from dataclasses import dataclass\nimport rota\n\n@dataclass(frozen=True)\n"
+        "class Last(rota.Growth):\n"
+        "    back: int = 1\n    def choose(self, observation):\n"
+        "        return observation.actions[-self.back]\n"
+    )
+    adaptive = {"agent": f"{file}:Last", "options": {"last": {"back": 2}}, "epoch": {"steps": 1}}
+    site = networks({"grows": {**KINDS["vision"], "adaptive": adaptive}}, 0)
+    job = site.open(0, "grows", 0, 1, "")
+    job.tell(room=1, at_s=1.0)
+    job.compute()
+    decided = [note["chosen"] for note in job.notes() if note["what"] == "decided"]
+    assert decided == ["deepen 2"]  # the last of three blocks; after it, there is nothing

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rota.core.errors import ConfigError, InputError
-from rota.training.trial import network
+from rota.training.trial import load_exported, network
 
 SETTINGS = {"model": "feedforward1", "data": "digits", "optimizer": "sgd", "threads": 1, "device": "cpu"}
 HYPER = {"lr": 0.05, "momentum": 0.8, "batch_size": 32}
@@ -133,3 +133,27 @@ def test_what_does_not_fit_into_memory_is_an_error(trial, monkeypatch):
     monkeypatch.setattr(trial._trainer.task, "batch", full)
     with pytest.raises(MemoryError, match="out of memory at batch size 32"):
         trial.train(1, HYPER, ())
+
+
+def test_the_network_can_be_loaded_from_what_was_saved(trial, tmp_path):
+    trial.begin(0)
+    trial.train(20, HYPER, ("deepen 0",))
+    file = tmp_path / "best.pt"
+    file.write_bytes(trial.save())
+    state = torch.load(file, weights_only=True)
+    assert state["hyper"]["lr"] == HYPER["lr"]
+    assert state["extra"]["changes"] == ["deepen 0"]
+    assert state["extra"]["training"]["model"] == "feedforward1"
+    loaded = load_exported(file)
+    assert not loaded.training
+    assert str(loaded) == str(trial.network)
+    for name, weights in loaded.state_dict().items():
+        assert torch.equal(weights, state["network"][name])
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "mine.pt").write_bytes(b"what a trial of my own saved")
+    torch.save({"network": {}}, tmp_path / "other.pt")
+    for name in ("mine.pt", "other.pt", "none.pt"):
+        with pytest.raises(InputError, match="no network that rota run --export wrote"):
+            load_exported(tmp_path / name)

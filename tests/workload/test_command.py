@@ -12,6 +12,7 @@ import rota
 from rota.commands import trace
 from rota.core.errors import ConfigError, InputError, TraceError
 from rota.workload import plain
+from rota.workload.profiles import MODELS
 
 
 @pytest.fixture
@@ -39,10 +40,30 @@ def test_convert_writes_our_csv_and_notes_what_it_drew(command, sample, tmp_path
     )
     assert out == f"{tmp_path / 'o.csv'}: 2 jobs\n"
     assert err.splitlines() == [
-        "note: no model in the trace for 2 jobs: drawn from the 8 measured ones with seed 6",
         "note: no priority in the trace for 2 jobs: drawn, half of them opportunistic, with seed 6",
+        "note: no stages known for 2 jobs: schedulers that share GPUs run them alone; "
+        "draw_models (--draw-models) gives every job a model that has stages",
     ]
     assert plain.read(tmp_path / "o.csv").ids == ("1", "0")
+
+
+@pytest.mark.parametrize("flags", [[], ["--draw-models"], ["--startup-s", 30]])
+def test_a_conversion_says_what_its_trace_says(command, sample, tmp_path, flags):
+    """Whether models are drawn or starts cost something before the conversion or after it."""
+    trace = sample("azure")
+    command("convert", trace, *flags, "--seed", 6, "--out", tmp_path / "before.csv")
+    command("convert", trace, "--seed", 6, "--out", tmp_path / "bare.csv")
+    command("convert", tmp_path / "bare.csv", *flags, "--seed", 6, "--out", tmp_path / "after.csv")
+    assert (tmp_path / "before.csv").read_bytes() == (tmp_path / "after.csv").read_bytes()
+    startup_s = plain.read(tmp_path / "after.csv").startup_s
+    drawn = plain.read(tmp_path / "after.csv").models
+    if not flags:
+        assert (startup_s.tolist(), drawn) == ([0.0, 0.0], ("unnamed",))
+    elif flags == ["--startup-s", 30]:
+        assert startup_s.tolist() == [30.0, 30.0]
+    else:
+        assert set(drawn) <= set(MODELS)
+        assert (startup_s >= 4.0).all()
 
 
 def test_convert_keeps_the_first_jobs(command, many, tmp_path):
@@ -67,6 +88,20 @@ def test_describe_says_what_is_in_a_trace(command, many):
     out, _ = command("describe", many, "--gpus", 8)
     assert out.startswith("cluster02: 250 jobs, 4.2 GPU-hours\n")
     assert "load       7.530 on 8 GPUs" in out  # 250 × 60 s over 249 s × 8 GPUs
+
+
+@pytest.mark.parametrize("verb", ["convert", "generate"])
+def test_nothing_is_written_over_unless_that_is_asked_for(command, many, tmp_path, verb):
+    """Not even the trace itself."""
+    target = many if verb == "convert" else tmp_path / "there.csv"
+    (tmp_path / "there.csv").write_text("mine")
+    before = target.read_bytes()
+    words = [verb, *([many] if verb == "convert" else ["--jobs", 5]), "--out", target]
+    with pytest.raises(InputError, match="is there already; choose another name, or add --replace"):
+        command(*words)
+    assert target.read_bytes() == before
+    command(*words, "--replace")
+    assert target.read_bytes() != before
 
 
 def test_describe_gives_json_on_stdout_and_notes_elsewhere(command, many):

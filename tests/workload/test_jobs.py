@@ -51,6 +51,28 @@ def test_nan_means_not_given():
     assert jobs.iterations.tolist() == [40.0, 7.0, 30 / (190 * 1.015 / 1000)]
 
 
+def test_a_model_without_a_profile_is_a_name():
+    jobs = build(model=["llm", "dqn", "bert"], iterations=[np.nan, 4, 6])
+    assert jobs.models == ("dqn", "llm", "bert")
+    assert jobs.has_stages.tolist() == [True, False, True]
+    assert (jobs.iterations[1], jobs.iteration_s[1]) == (10.0, 1.0)  # 10 s, and nobody says of what
+    shared = build(model=["llm", "dqn", "bert"], iterations=[4, 4, 6])
+    assert (shared.iterations[1], shared.iteration_s[1]) == (4.0, 2.5)  # 10 s in four iterations
+    assert jobs.notes[-1].startswith("no stages known for 1 job: schedulers that share GPUs run them alone")
+
+
+def test_a_job_of_which_only_the_duration_is_known_is_scaled_to_any_length():
+    jobs = build(model=["llm", "dqn", "bert"]).scaled(0.001)
+    assert jobs.solo_s[1] == 0.01
+    assert jobs.iterations[0] == 1.0  # of others at least one iteration is left
+
+
+def test_every_start_can_be_given_a_cost():
+    assert build().with_startup(7).startup_s.tolist() == [7.0, 7.0, 7.0]
+    with pytest.raises(InputError, match="startup_s is -1; it must be 0 or more"):
+        build().with_startup(-1)
+
+
 def test_the_head_keeps_only_the_models_it_names():
     jobs = build(speeds={"t4": {"dqn": 0.5, "bert": 0.3}}).head(1)
     assert jobs.ids == ("b",)
@@ -80,10 +102,7 @@ def test_the_head_of_no_jobs_is_an_error():
         ({"gpus": [1, 1, 0]}, "job 'c': gpus must be a finite number above 0"),
         ({"duration_s": [1, np.inf, 1]}, "job 'b': duration_s must be a finite number"),
         ({"duration_s": [1, 1, 0]}, "job 'c': iterations must be a finite number above 0"),
-        (
-            {"model": ["bert", "bert", "llm"]},
-            "job 'c': iteration_s .*; model 'llm' has no profile to take it from",
-        ),
+        ({"model": ["bert", "bert", "llm"], "duration_s": [1, 1, 0]}, "job 'c': iteration_s must be"),
         ({"submit_s": [0, 1]}, "submit_s has 2 entries for 3 jobs"),
         ({"iterations": [1, 1]}, "iterations has 2 entries for 3 jobs"),
         ({"kinds": [("t4",)]}, "kinds has 1 entries for 3 jobs"),

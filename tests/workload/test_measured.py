@@ -57,7 +57,7 @@ def test_what_was_never_measured_takes_what_is_expected():
 
 def test_a_job_with_iterations_takes_as_long_as_these_do(tmp_path, measured):
     (tmp_path / "jobs.csv").write_text(HEAD + "x,0,1,a,10,99,0\ny,1,2,b,5,99,0\n")
-    jobs = read(tmp_path / "jobs.csv", 0, measured)
+    jobs = read(tmp_path / "jobs.csv", measured=measured)
     assert jobs.iteration_s.tolist() == [0.2, 0.4]
     assert jobs.duration_s.tolist() == [2.0, 2.0]
     assert jobs.startup_s.tolist() == [1.5, 0.0]
@@ -68,7 +68,7 @@ def test_what_a_row_says_itself_wins(tmp_path, measured):
     (tmp_path / "jobs.csv").write_text(
         "id,submit_s,gpus,model,duration_s,iteration_s,priority\nx,0,1,a,30,0.5,0\n"
     )
-    jobs = read(tmp_path / "jobs.csv", 0, measured)
+    jobs = read(tmp_path / "jobs.csv", measured=measured)
     assert (jobs.iteration_s[0], jobs.iterations[0], jobs.duration_s[0]) == (0.5, 60.0, 30.0)
     assert jobs.notes == (
         f"iteration_s in the trace for 1 job: that counts, not what {measured.source} says",
@@ -78,7 +78,7 @@ def test_what_a_row_says_itself_wins(tmp_path, measured):
 def test_a_model_that_nobody_measured_is_named(tmp_path, measured):
     (tmp_path / "jobs.csv").write_text(HEAD + "x,0,1,c,10,99,0\n")
     with pytest.raises(TraceError, match="measured"):
-        read(tmp_path / "jobs.csv", 0, measured)
+        read(tmp_path / "jobs.csv", measured=measured)
 
 
 def test_two_batch_sizes_of_a_model_are_one_too_many(tmp_path):
@@ -103,6 +103,8 @@ def test_time_can_be_scaled(tmp_path, measured):
     [
         ({"time_scale": 0.0}, "time_scale is 0; it must be above 0"),
         ({"format": "muri"}, "profiles: are for a trace in CSV"),
+        ({"draw_models": True}, "draw_models: profiles say how long jobs take"),
+        ({"startup_s": -1.0}, "startup_s is -1; it must be 0 or more"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path, settings, said):

@@ -14,8 +14,20 @@ def test_philly_is_sorted_and_begins_with_its_earliest_job(sample):
     assert jobs.submit_s.tolist() == [0.0, 2932.0]  # 06:13:03 to 07:01:55 is 48 min 52 s
     assert jobs.gpus.tolist() == [4.0, 1.0]
     assert jobs.duration_s.tolist() == [2951.0, 66.0]
+    assert jobs.solo_s.tolist() == [2951.0, 66.0]
+    assert jobs.startup_s.tolist() == [0.0, 0.0]
+    assert jobs.notes == (
+        "no priority in the trace for 2 jobs: drawn, half of them opportunistic, with seed 5",
+        "no stages known for 2 jobs: schedulers that share GPUs run them alone; "
+        "draw_models (--draw-models) gives every job a model that has stages",
+    )
+
+
+def test_models_are_drawn_if_asked_for(sample):
+    jobs = philly.read(sample("philly"), 5, draw_models=True)
     assert jobs.solo_s == pytest.approx([2951.0, 66.0])
     assert set(jobs.models) <= set(MODELS)
+    assert (jobs.startup_s >= 4.0).all()
     assert jobs.notes == (
         "no model in the trace for 2 jobs: drawn from the 8 measured ones with seed 5",
         "no priority in the trace for 2 jobs: drawn, half of them opportunistic, with seed 5",
@@ -54,7 +66,8 @@ def test_alibaba_fractions_kinds_priorities_and_durations(sample):
         "1 of 5 jobs left out: they use no GPU",
         "1 of 5 jobs left out: they have no deletion time, so no duration",
         "1 job never scheduled: the duration counts from the creation",
-        "no model in the trace for 3 jobs: drawn from the 8 measured ones with seed 0",
+        "no stages known for 3 jobs: schedulers that share GPUs run them alone; "
+        "draw_models (--draw-models) gives every job a model that has stages",
         "1 of 3 jobs ask for a fraction of a GPU: "
         "each gets a whole one unless the cluster's slots_per_gpu is above 1",
     )
@@ -115,7 +128,7 @@ def test_a_trace_of_which_nothing_is_left_says_why(sample, rows):
 def test_another_seed_draws_other_models(sample, rows):
     lines = rows["azure"].splitlines()[:1] + [f"j{n},{n},60,1" for n in range(50)]
     path = sample("azure", "\n".join(lines))
-    assert azure.read(path, 1).model.tolist() == azure.read(path, 1).model.tolist()
-    first, second = azure.read(path, 1), azure.read(path, 2)
+    first, second = azure.read(path, 1, draw_models=True), azure.read(path, 2, draw_models=True)
+    assert azure.read(path, 1, draw_models=True).model.tolist() == first.model.tolist()
     assert [first.models[m] for m in first.model] != [second.models[m] for m in second.model]
     assert first.priority.tolist() != second.priority.tolist()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.say import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,18 +66,18 @@ def run(args: argparse.Namespace) -> int:
 
     pairs, notes = paired(args.real, args.simulated)
     for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+        say(f"note: {note}", file=sys.stderr)
     found = [(pair, compare(*pair.told())) for pair in pairs]
     exceeded = _exceeded(found, limits)
     text = "\n\n".join(table(pair.title, comparison) for pair, comparison in found)
-    print(json.dumps(_record(args, found, exceeded)) if args.json else text)
+    say(json.dumps(_record(args, found, exceeded)) if args.json else text)
     if args.out:
         numbers = json.dumps(_record(args, found, exceeded), indent=2)
         _write({args.out / f"{FILE}.json": numbers, args.out / f"{FILE}.txt": text})
     files = args.figure or [args.out / f"{FILE}{suffix}" for suffix in FORMATS if args.out]
     _draw(args, found, files)
     for text in exceeded:
-        print(f"rota: {text}", file=sys.stderr)
+        say(f"rota: {text}", file=sys.stderr)
     return 1 if exceeded else 0
 
 
@@ -115,7 +116,7 @@ def _write(texts: dict[Path, str]) -> None:
     for file, text in texts.items():
         with written(file) as stream:
             stream.write(f"{text}\n".encode())
-        print(file, file=sys.stderr)
+        say(file, file=sys.stderr)
 
 
 def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
@@ -124,15 +125,15 @@ def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
         return
     from rota.core.atomic import written
     from rota.figures.fidelity import fidelity_figure
-    from rota.figures.page import save, save_svg
+    from rota.figures.page import save_as
 
     for pair, comparison in found:
         figure = fidelity_figure(pair, comparison, command_of(args))
         for file in files:
             named = file.with_stem(f"{file.stem}-{_slug(pair)}") if len(found) > 1 else file
             with written(named) as stream:
-                (save_svg if named.suffix == ".svg" else save)(figure, stream)
-            print(named, file=sys.stderr)
+                save_as(figure, stream, named)
+            say(named, file=sys.stderr)
 
 
 def _slug(pair: "Pair") -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.commands.evaluate_placement import evaluate_placement, places_trials
 from rota.commands.learn import add_learning, configured, learn_all
+from rota.commands.say import say
 from rota.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rota.learning.problem import Problem
 
 OUT = Path("results/evaluate")
+WHICH = "what rota learn wrote: an agent, or a folder of several; or a class of yours, as file.py:Class"
 LEFT_OUT = ("scenario", "model", "tree")
 
 
@@ -31,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
         "--leave-out, agents are learned first, each from all recordings but some, and evaluated on those.",
     )
     add = parser.add_argument
-    add("--agent", type=Path, metavar="DIR", help="what rota learn wrote: an agent, or a folder of several")
+    add("--agent", type=Path, metavar="DIR", help=WHICH)
     add(
         "--leave-out", choices=LEFT_OUT, help="leave out each scenario, model, or scenario of a model in turn"
     )
@@ -59,34 +61,52 @@ def command_of(args: argparse.Namespace) -> str:
 
 
 def _agent(args: argparse.Namespace) -> int:
+    from rota.config.made import own_growth
+    from rota.core.outside import is_outside
+    from rota.learning.evaluate import rows
     from rota.learning.outcome import Evaluation
     from rota.learning.problem import problem_of, read_trees
     from rota.learning.report import table
 
     if not args.recordings:
         raise ConfigError("where? Give --recordings PATH…: trees, or folders of them")
-    _refuse_settings(args)
-    agents = _agents(args.agent)
+    own = is_outside(str(args.agent))
+    _refuse_settings(args, own)
+    agents = {} if own else _agents(args.agent)
+    policy = own_growth(str(args.agent), _options(args.set)) if own else None
     problems = [problem_of(tree) for tree in read_trees(args.recordings)]
     found = [
         Evaluation(str(folder), dict(agent.about), tuple(_rows(agent, _fitting(agent, problems, folder))))
         for folder, agent in agents.items()
     ]
+    if policy is not None:
+        found = [Evaluation(policy.name, {}, tuple(rows(policy.policy, problems, frozenset())))]
     _keep(found, args)
     if args.json:
         scenarios = [row.to_json() | {"agent": each.agent} for each in found for row in each.rows]
-        print(json.dumps({"scenarios": scenarios}))
+        say(json.dumps({"scenarios": scenarios}))
         return 0
     for each in found:
-        print(f"{each.agent}\n{table(each.rows)}", end="\n\n")
+        say(f"{each.agent}\n{table(each.rows)}", end="\n\n")
     return 0
 
 
-def _refuse_settings(args: argparse.Namespace) -> None:
-    """What says how to learn has no effect on an agent that has learned."""
+def _options(assignments: Sequence[str]) -> Any:
+    """What `--set options.NAME.KEY=VALUE` says; an error if other keys are set."""
+    from rota.config.load import override
+
+    table = override({}, assignments)
+    for name in table:
+        if name != "options":
+            raise ConfigError(f"--set {name}: is for learning; of a class, set options.NAME.KEY")
+    return table.get("options", {})
+
+
+def _refuse_settings(args: argparse.Namespace, own: bool) -> None:
+    """What says how to learn has no effect on an agent that has learned; a class has options."""
     given = {
         "CONFIG": args.config,
-        "--set": args.set,
+        "--set": [] if own else args.set,
         "--seed": args.seed,
         "--workers": args.workers,
         "--again": args.again,
@@ -126,7 +146,7 @@ def _left_out(args: argparse.Namespace) -> int:
     args.out = out
     _keep(evaluations, args)
     told = summary(evaluations, trees)
-    print(json.dumps(told.to_json()) if args.json else told.text())
+    say(json.dumps(told.to_json()) if args.json else told.text())
     return 0
 
 
@@ -153,7 +173,7 @@ def _fitting(agent: "Agent", problems: "Sequence[Problem]", folder: Path) -> "li
     for problem in problems:
         if problem not in found:
             count = len(problem.tree.actions)
-            print(
+            say(
                 f"note: {problem.label} has {count} actions, {folder} knows {known}; left out",
                 file=sys.stderr,
             )
@@ -176,4 +196,4 @@ def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:
         from rota.figures.files import draw_evaluations
 
         for file in draw_evaluations(found, args.figures, command_of(args)):
-            print(f"note: drawn into {file}", file=sys.stderr)
+            say(f"note: drawn into {file}", file=sys.stderr)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rota.commands.say import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ def evaluate_placement(args: argparse.Namespace) -> int:
     found = tried(read_weights(args.agent), config_of(args.agent), workers_of(args), args)
     _keep(found, args)
     if args.json:
-        print(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))
+        say(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))
     else:
-        print(f"{args.agent}\n{table(found)}")
+        say(f"{args.agent}\n{table(found)}")
     return 0
 
 
@@ -57,4 +58,4 @@ def _keep(found: "Comparison", args: argparse.Namespace) -> None:
         from rota.figures.files import draw_comparison
 
         for file in draw_comparison(found, args.figures, command_of(args)):
-            print(f"note: drawn into {file}", file=sys.stderr)
+            say(f"note: drawn into {file}", file=sys.stderr)

@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.given import given_file
 from rota.commands.learn_placement import asks_to_place, run_placement
+from rota.commands.say import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--joint", action="store_true", help="one agent from all (else one per scenario)")
     live = "learn from real training, of what this file asks to record: config/record/quick.toml"
-    parser.add_argument("--live", type=Path, metavar="TOML", help=live)
+    parser.add_argument("--live", type=given_file, metavar="TOML", help=live)
     parser.add_argument("--help-config", action="store_true", help="list the keys of the configuration")
     add_learning(parser, f"where agents go ({OUT}/NAME)")
 
@@ -42,8 +44,8 @@ def add_parser(subparsers: Any) -> None:
 def add_learning(parser: argparse.ArgumentParser, out: str) -> None:
     """Add what all commands take that learn."""
     add = parser.add_argument
-    add("config", type=Path, nargs="?", metavar="CONFIG", help="a TOML file, as in config/learn")
-    add("--recordings", type=Path, nargs="+", metavar="PATH", help="trees, or folders of them")
+    add("config", type=given_file, nargs="?", metavar="CONFIG", help="a TOML file, as in config/learn")
+    add("--recordings", type=given_file, nargs="+", metavar="PATH", help="trees, or folders of them")
     add("--seed", type=int, action="append", metavar="N", help="of the agent (0); may be repeated")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")
     add("--out", type=Path, metavar="DIR", help=out)
@@ -62,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         from rota.learning.placement.config import PlacementFile
 
         asked = (LearnConfig, PlacementFile) if args.live is None else (LiveConfig,)
-        print(*map(help_text, asked), sep="\n\n")
+        say(*map(help_text, asked), sep="\n\n")
         return 0
     import tensorboardX  # noqa: F401 (it is needed when all is learned: who lacks it should know before)
 
@@ -95,7 +97,7 @@ def learn_all(runs: Sequence["Run"], out: Path, args: argparse.Namespace, *, ove
     again = bool(args.again)
     open_ = {stage.digest: stage for run in runs if again or not run.done for stage in run.last.chain}
     if not open_:
-        print(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
+        say(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
     with _bar(sum(stage.drawn for stage in open_.values() if not stage.done), args) as on_episodes:
         for each in learn(runs, out, args.workers or cores(), command_of(args), on_episodes, again=again):
             if len(runs) > 1 and open_:
@@ -194,10 +196,10 @@ def _print(runs: Sequence["Run"], args: argparse.Namespace) -> None:
         found = rows(agent, problems, agent.learned_from, agent.fixed)
         scenarios += [row.to_json() | {"agent": str(each.folder)} for row in found]
         if not args.json:
-            print(f"{each.folder}: {_spent([agent.about])}")
-            print(brief(found) if len(runs) > MOST_TABLES else table(found) + "\n")
+            say(f"{each.folder}: {_spent([agent.about])}")
+            say(brief(found) if len(runs) > MOST_TABLES else table(found) + "\n")
     if args.json:
-        print(json.dumps({"scenarios": scenarios} | _totals(abouts)))
+        say(json.dumps({"scenarios": scenarios} | _totals(abouts)))
 
 
 def _totals(abouts: Sequence[Any]) -> dict[str, float]:
@@ -217,7 +219,7 @@ def _note(folder: Path) -> None:
     from tqdm import tqdm
 
     with tqdm.external_write_mode(file=sys.stderr):
-        print(f"learned: {folder}", file=sys.stderr)
+        say(f"learned: {folder}", file=sys.stderr)
 
 
 @contextmanager

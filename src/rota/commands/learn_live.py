@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rota.commands.say import say
 from rota.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def run_live(args: argparse.Namespace) -> int:
     recorder = _recorder(args, out)
     with recorder.common.alone():
         recorder.common.claim(recorder.asked())
-        print("note: measures the seconds per step of all structures first", file=sys.stderr)
+        say("note: measures the seconds per step of all structures first", file=sys.stderr)
         paces = recorder.paces()
         trees = [LiveTree(recorder, scenario, paces) for scenario in recorder.config.scenarios]
         online = Online(config, trees)
@@ -72,7 +73,7 @@ def _tell(number: int, episode: "Episode", args: argparse.Namespace) -> None:
     done = "-".join(map(str, episode.sequence))
     drawn = f"episode {number:4}  {episode.scenario:<13} {done}  p {episode.probability:.3f}"
     line = f"{drawn}  accuracy {episode.accuracy:.2%}"
-    print(line, file=sys.stderr if args.json else sys.stdout, flush=True)
+    say(line, file=sys.stderr if args.json else sys.stdout, flush=True)
 
 
 def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespace) -> None:
@@ -110,6 +111,6 @@ def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespac
     found = rows(learned, problems, learned.learned_from, learned.fixed)
     if args.json:
         spent = {name: about[name] for name in ("episodes", "seconds", "episodes_per_s")}
-        print(json.dumps({"scenarios": [row.to_json() | {"agent": str(out)} for row in found]} | spent))
+        say(json.dumps({"scenarios": [row.to_json() | {"agent": str(out)} for row in found]} | spent))
     else:
-        print(f"{out}: {episodes} episodes, {trained} sequences trained\n{table(found)}")
+        say(f"{out}: {episodes} episodes, {trained} sequences trained\n{table(found)}")

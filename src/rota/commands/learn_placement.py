@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.say import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def run_placement(args: argparse.Namespace) -> int:
         elif not run.tried:
             _try_again(run, workers, args)
         else:
-            print(f"note: {run.folder} is learned already; --again learns it anew", file=sys.stderr)
+            say(f"note: {run.folder} is learned already; --again learns it anew", file=sys.stderr)
     _print(run.folder, args)
     return 0
 
@@ -108,7 +109,7 @@ def _try_again(run: "PlacementRun", workers: int, args: argparse.Namespace) -> N
     from rota.learning.placement.run import write_tried
     from rota.policies.allocation.agent import read_about, read_weights
 
-    print(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
+    say(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
     weights = read_weights(run.folder)
     found = tried(weights, run.config, workers, args)
     write_tried(run, weights, read_about(run.folder), found, command_of(args))
@@ -134,7 +135,7 @@ def _print(folder: Path, args: argparse.Namespace) -> None:
     rate = round(about["decisions"] / about["seconds"], 1) if about["seconds"] else 0.0
     if args.json:
         told = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
-        print(json.dumps(told))
+        say(json.dumps(told))
         return
     said = f"{spent['updates']:,} updates, {spent['decisions']:,} decisions in {spent['seconds']:.1f} s"
-    print(f"{folder}: {said}\n{table(read_comparison(folder)[0])}")
+    say(f"{folder}: {said}\n{table(read_comparison(folder)[0])}")

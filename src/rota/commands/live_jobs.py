@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rota.commands.live import MOST, Pace, columns_text
+from rota.core.text import printable
 from rota.execution.jobs.board import Board, JobLine
+from rota.execution.logs import last_line
 
 if TYPE_CHECKING:
     from rota.execution.jobs.control import Watch
 
-HEADER = ("job", "kind", "status", "slots", "iterations", "metric", "seconds")
+HEADER = ("job", "kind", "status", "slots", "iterations", "metric", "since submit [s]")
 ORDER = ("running", "waiting", "failed", "finished", "coming")
 """Of the jobs in a table that has no room for all."""
 
@@ -49,15 +51,19 @@ class JobLines:
             if line.status in ("finished", "failed") and number not in self._over:
                 self._over.add(number)
                 self._say(board, f"{board.frame.ids[number]} {line.status} after {board.jct_s(number):.2f} s")
-            if line.failures > self._failures.get(number, 0):
-                self._failures[number] = line.failures
-                *_, why = line.why.strip().splitlines() or ["?"]
-                self._say(board, f"a slice of {board.frame.ids[number]} failed: {why}")
+            self._look(board, number, line, board.frame.ids[number])
+        self._look(board, len(board.jobs), board.resident, "the opportunistic job")
         if self._pace.due():
             self._say(board, jobs_summed_up(board))
 
+    def _look(self, board: Board, number: int, line: JobLine, name: str) -> None:
+        """Say what failed since."""
+        if line.failures > self._failures.get(number, 0):
+            self._failures[number] = line.failures
+            self._say(board, f"a slice of {name} failed: {last_line(line.why)}")
+
     def _say(self, board: Board, text: str) -> None:
-        self._stream.write(f"{board.at_s:9.2f} s  {text}\n")
+        self._stream.write(f"{board.at_s:9.2f} s  {printable(text)}\n")
         self._stream.flush()
 
 
@@ -67,8 +73,16 @@ def jobs_summed_up(board: Board) -> str:
     return (
         f"{board.frame.scheduler}: {count['running']} running, {count['waiting']} waiting, "
         f"{count['finished']} of {len(board.jobs)} finished, {count['failed']} failed; "
-        f"{board.slices:,} slices in {board.at_s:,.1f} s, {board.pauses} pauses"
+        f"{board.slices:,} slices in {board.at_s:,.1f} s, {board.pauses} pauses{_beside(board)}"
     )
+
+
+def _beside(board: Board) -> str:
+    """How the opportunistic job stands, if there is one."""
+    line, kind = board.resident, board.frame.resident
+    failures = f", {line.failures} failures" if line.failures else ""
+    text = f"; opportunistic job {kind}: {line.done:,} iterations, metric {_metric(line)}{failures}"
+    return text if kind else ""
 
 
 def jobs_text(board: Board) -> str:
@@ -106,13 +120,14 @@ def _metric(line: JobLine) -> str:
 
 
 def _rich_table(board: Board) -> Any:
+    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*HEADER, caption=jobs_summed_up(board))
+    table = Table(*map(escape, HEADER), caption=jobs_summed_up(board))
     ranked = sorted(range(len(board.jobs)), key=lambda number: ORDER.index(board.jobs[number].status))
     for number in sorted(ranked[:MOST]):
-        table.add_row(*map(Text, _row(board, number)))  # not markup, whatever is in it
+        table.add_row(*map(Text, map(printable, _row(board, number))))  # not markup, whatever is in it
     for row in _resident(board):
         table.add_row(*map(Text, row))
     return table

@@ -2,15 +2,18 @@
 
 import argparse
 import math
+import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.say import say
 from rota.core.errors import ConfigError, InputError
-from rota.figures.catalogue import FIGURES, POPULATIONS, check, figure
+from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure
 
 if TYPE_CHECKING:
     from rota.figures.groups import Group
@@ -20,12 +23,14 @@ if TYPE_CHECKING:
     from rota.results.population.folder import PopulationFolder
     from rota.results.run import Run
 
-NAMES = list(FIGURES | POPULATIONS)
+NAMES = list(GRIDS | FIGURES | POPULATIONS)
 RUNS = Path("results")
 OUT = Path("plots")
 BESIDES = ("recordings", "learn", "evaluate", "compare-tune")
 """Folders of RUNS in which there are no runs, but something to draw."""
-SIMULATE = "bash scripts/simulate.sh"
+SIMULATE = "rota simulate --out results/simulate"
+SCRIPT = "plotting.py"
+"""Beside the folder of figures in a checkout of rota."""
 HOUR_S = 3600.0
 QUICK_DOTS_PER_IN = 80
 
@@ -45,35 +50,48 @@ def add_parser(subparsers: Any) -> None:
     add("--chrome", action="store_true", help="also write traces to open at https://ui.perfetto.dev")
     add("--svg", action="store_true", help="also as SVG, beside each PNG")
     add("--quick", action="store_true", help="coarser, and only one Gantt chart per trace")
+    add("--count", action="store_true", help="say how many files are where, instead of the name of each")
+    shipped = "in a checkout of rota: also those in plots/ that are in git, which are left as they are else"
+    add("--shipped", action="store_true", help=shipped)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw what was asked for; prints each file it writes."""
+    """Draw what was asked for; prints each file it writes, or how many there are."""
     names = args.figure or NAMES
     for name in names:
         check(name)
     window_s = _window_s(args.window)
-    others = [] if args.runs or args.figure else list(_draw_all(args))
+    left: list[Path] = []
+    pen, tell = _pen(args)._replace(on_kept=left.append), _no_words if args.count else _told
+    others = [] if args.runs or args.figure else [tell(file) for file in _draw_all(args, pen)]
     if others and not _any_runs():
-        print(f"note: no runs in {RUNS}; make some: {SIMULATE}", file=sys.stderr)
+        _sum_up(others, left, args)
+        say(f"note: no runs in {RUNS}; make some: {SIMULATE}", file=sys.stderr)
         return 0
     of_traces, of_populations = _complete(args.runs)
 
+    from rota.commands.plot_grid import draw_grids, small
     from rota.commands.plot_population import draw_populations
     from rota.figures.groups import groups
     from rota.figures.sheets import Options
 
     _refuse(args, of_traces)
-    options = Options(command_of(args), args.normalise_to, window_s, args.quick, _pen(args))
+    options = Options(command_of(args), args.normalise_to, window_s, args.quick, pen)
     drawn = list(others)
-    for file in draw_populations(of_populations, args.out / "populations", names, options):
+    for file in draw_grids(of_traces, of_populations, args.out, names, options):
         drawn.append(_told(file))
+    if not args.figure:
+        of_traces, of_populations = small(of_traces, of_populations)
+    for file in draw_populations(of_populations, args.out / "populations", names, options):
+        drawn.append(tell(file))
     for group in groups(_read(of_traces)):
         files = _draw(group, args.out / group.name, names, options)
         traces = _export(group, args.out / group.name, options) if args.chrome else ()
-        drawn += map(_told, chain(files, traces))
-    if not drawn:
+        drawn += map(tell, chain(files, traces))
+    _sum_up(drawn, left, args)
+    if not drawn and not left:
         what = "runs of traces" if of_traces else "populations"
+        what += " without a grid" if set(names) & set(GRIDS) else ""
         raise ConfigError(f"--figure {' '.join(names)}: there are only {what}; name a figure of those")
     return 0
 
@@ -86,14 +104,45 @@ def _refuse(args: argparse.Namespace, of_traces: list["RunFolder"]) -> None:
 
 
 def _told(file: Path) -> Path:
-    print(file)
+    say(file)
     return file
+
+
+def _no_words(file: Path) -> Path:
+    return file
+
+
+def _sum_up(files: list[Path], left: list[Path], args: argparse.Namespace) -> None:
+    """Say how many figures and traces are in each folder, if that is asked for; and what was left."""
+    for folder in dict.fromkeys(file.parent for file in files) if args.count else ():
+        names = {file.stem for file in files if file.parent == folder and file.suffix != ".json"}
+        traces = sum(file.parent == folder and file.suffix == ".json" for file in files)
+        kinds = ((len(names), "figure"), (traces, "trace"))
+        said = " and ".join(f"{count} {kind}{'s' * (count != 1)}" for count, kind in kinds if count)
+        say(f"{said} in {folder}")
+    if left:
+        kept = ", ".join(map(str, left))
+        say(f"note: in git, and left as it was: {kept}; --shipped draws it, too", file=sys.stderr)
 
 
 def _pen(args: argparse.Namespace) -> "Pen":
     from rota.figures.pen import PEN, Pen
 
-    return Pen(args.svg, QUICK_DOTS_PER_IN if args.quick else PEN.dots_per_in)
+    kept = frozenset[Path]() if args.shipped else _in_git(args.out)
+    return Pen(args.svg, QUICK_DOTS_PER_IN if args.quick else PEN.dots_per_in, kept)
+
+
+def _in_git(out: Path) -> frozenset[Path]:
+    """The figures of a checkout of rota that are in git; none elsewhere."""
+    folder = out.resolve()
+    if not (folder.parent / SCRIPT).is_file() or not folder.is_dir():
+        return frozenset()
+    command = ["git", "-C", str(folder), "ls-files", "-z", "--", "*.png", "*.svg"]
+    try:
+        found = subprocess.run(command, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):  # no git, or a checkout without it
+        return frozenset()
+    return frozenset(folder / os.fsdecode(name) for name in found.split(b"\0") if name)
 
 
 def _any_runs() -> bool:
@@ -102,15 +151,13 @@ def _any_runs() -> bool:
     return next(iter(run_folders(RUNS)), None) is not None
 
 
-def _draw_all(args: argparse.Namespace) -> Iterator[Path]:
-    """What was recorded, learned and evaluated, if anything was; prints each file it writes."""
+def _draw_all(args: argparse.Namespace, pen: "Pen") -> Iterator[Path]:
+    """What was recorded, learned and evaluated, if anything was."""
     if not any((RUNS / name).is_dir() for name in BESIDES):
         return
     from rota.figures.files import draw_all
 
-    for file in draw_all(RUNS, args.out, command_of(args), _pen(args)):
-        print(file)
-        yield file
+    yield from draw_all(RUNS, args.out, command_of(args), pen)
 
 
 def command_of(args: argparse.Namespace) -> str:
@@ -157,7 +204,7 @@ def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFol
             problem = f"{folder.path}: not a complete run"
             if folder.path in paths or not complete:
                 raise InputError(f"{problem}; make it again: {SIMULATE}")
-            print(f"note: {problem}, left out", file=sys.stderr)
+            say(f"note: {problem}, left out", file=sys.stderr)
     return of_traces, populations
 
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from rota.core.errors import InputError
 from rota.execution.folder import RealFolder
-from rota.execution.jobs.board import Frame
+from rota.execution.jobs.board import parse_frame
 from rota.execution.jobs.reading import is_of_jobs
 from rota.execution.jobs.words import SLICE, Landed, Part, parse_landed
 from rota.execution.journal import read_journal
+from rota.execution.reading import taken_in
 from rota.recordings.profile import Profile
 from rota.workload.measured import STARTUP
 
@@ -25,13 +26,17 @@ def profiles_of_run(folder: Path, device: str) -> list[Profile]:
     if not journal.exists() or not is_of_jobs(journal):
         raise InputError(f"{folder}: not a run of jobs; name the folder that was given with rota run … --out")
     entries = list(read_journal(journal))
-    kinds = Frame(**entries[0].body).kinds
+    kinds = parse_frame(entries[0].body).kinds
     steady: defaultdict[Cell, list[tuple[Landed, Part]]] = defaultdict(list)
     fresh: defaultdict[Cell, list[tuple[Landed, Part]]] = defaultdict(list)
-    for landed in (parse_landed(entry) for entry in entries if entry.kind == SLICE):
+    for entry in entries:
+        if entry.kind != SLICE:
+            continue
+        landed = parse_landed(entry)
         for part in landed.parts:
             if not any(each.why for each in landed.parts):
-                (fresh if landed.fresh else steady)[_cell(part, landed, kinds)].append((landed, part))
+                with taken_in(journal, entry):
+                    (fresh if landed.fresh else steady)[_cell(part, landed, kinds)].append((landed, part))
     if not steady:
         raise InputError(f"{folder}: no job ran for longer than a slice; record jobs that take longer")
     return [_profile(cell, found, fresh.get(cell, []), device) for cell, found in sorted(steady.items())]

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rota.commands.given import given_file
+from rota.commands.say import say
 from rota.core.errors import ConfigError
 
 OUT = Path("results/recordings")
@@ -21,7 +23,11 @@ def add_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add(
-        "config", type=Path, nargs="*", metavar="CONFIG", help="what to record, e.g. config/record/quick.toml"
+        "config",
+        type=given_file,
+        nargs="*",
+        metavar="CONFIG",
+        help="what to record, e.g. config/record/quick.toml",
     )
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where recordings go ({OUT})")
     add("--workers", type=int, metavar="N", help="processes side by side (one per core)")
@@ -42,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.help_config:
         from rota.config.describe import help_text
 
-        print(help_text(RecordConfig))
+        say(help_text(RecordConfig))
         return 0
     if not args.config:
         raise ConfigError("which configuration? Give a file, for example config/record/quick.toml")
@@ -56,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
         with Progress(quiet=args.quiet) as progress:
             for config in configs:
                 for folder in record(config, args.out, args.workers or cores(), command_of(args), progress):
-                    print(folder, flush=True)
+                    say(folder, flush=True)
     except KeyboardInterrupt:
-        print("note: what was recorded is kept; the same command goes on from there", file=sys.stderr)
+        say("note: what was recorded is kept; the same command goes on from there", file=sys.stderr)
         raise
     return 0
 

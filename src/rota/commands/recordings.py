@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.given import given_file
+from rota.commands.say import say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _add_describe(parser: argparse.ArgumentParser) -> None:
     folder = f"where they are ({DEFAULT})"
-    parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT, metavar="FOLDER", help=folder)
+    parser.add_argument(
+        "folder", type=given_file, nargs="?", default=str(DEFAULT), metavar="FOLDER", help=folder
+    )
     parser.add_argument("--figure", type=Path, metavar="PNG", help="also draw it into this file")
 
 
@@ -80,7 +84,7 @@ def _describe(args: argparse.Namespace) -> None:
         from rota.figures.recordings import recordings_figure
 
         _draw(args, recordings_figure(library, _command(args)))
-    print(text(library))
+    say(text(library))
 
 
 def _adaptation(args: argparse.Namespace) -> None:
@@ -89,15 +93,17 @@ def _adaptation(args: argparse.Namespace) -> None:
 
     trees = [held.what for held in read_library(args.folder).trees]
     if all(tree.missing() for tree in trees):
-        raise InputError(f"{args.folder}: no complete tree; record one first: bash scripts/record.sh")
+        raise InputError(
+            f"{args.folder}: no complete tree; record one first: rota record config/record/quick.toml"
+        )
     for tree in trees:
         if tree.missing():
-            print(f"note: {tree.model} {tree.scenario} is not complete, left out", file=sys.stderr)
+            say(f"note: {tree.model} {tree.scenario} is not complete, left out", file=sys.stderr)
     if args.figure is not None:
         from rota.figures.adaptation import adaptation_figure
 
         _draw(args, adaptation_figure(trees, _command(args)))
-    print(table(trees))
+    say(table(trees))
 
 
 def _command(args: argparse.Namespace) -> str:
@@ -106,11 +112,11 @@ def _command(args: argparse.Namespace) -> str:
 
 def _draw(args: argparse.Namespace, figure: "Figure") -> None:
     from rota.core.atomic import written
-    from rota.figures.page import save
+    from rota.figures.page import save_as
 
     with written(args.figure) as stream:
-        save(figure, stream)
-    print(f"note: drawn into {args.figure}", file=sys.stderr)
+        save_as(figure, stream, args.figure)
+    say(f"note: drawn into {args.figure}", file=sys.stderr)
 
 
 def _import_adaptation(args: argparse.Namespace) -> None:
@@ -126,7 +132,7 @@ def _import_adaptation(args: argparse.Namespace) -> None:
     for folder, tree in zip(folders, trees, strict=True):
         write_tree(folder, tree)
         sequences = f"{len(tree.sequences())} of {len(tree.all_sequences)} sequences"
-        print(f"{folder}: {sequences} of {', '.join(tree.actions)}")
+        say(f"{folder}: {sequences} of {', '.join(tree.actions)}")
 
 
 def _from_run(args: argparse.Namespace) -> None:
@@ -141,7 +147,7 @@ def _from_run(args: argparse.Namespace) -> None:
     write_profiles(args.out, Profiles(tuple(rows), origin))
     for row in rows:
         company = f" beside {row.beside}" if row.beside else ""
-        print(f"{row.model} on {row.gang}{company}: {1000 * row.iteration_s:.2f} ms per iteration")
+        say(f"{row.model} on {row.gang}{company}: {1000 * row.iteration_s:.2f} ms per iteration")
 
 
 def _import_gavel(args: argparse.Namespace) -> None:
@@ -154,7 +160,7 @@ def _import_gavel(args: argparse.Namespace) -> None:
     _check_free(args.out)
     write_profiles(args.out, profiles)
     alone = sum(not row.beside for row in profiles.rows)
-    print(f"{args.out}: {alone:,} profiles alone, {len(profiles.rows) - alone:,} beside another")
+    say(f"{args.out}: {alone:,} profiles alone, {len(profiles.rows) - alone:,} beside another")
 
 
 def _import_pollux(args: argparse.Namespace) -> None:
@@ -172,7 +178,7 @@ def _import_pollux(args: argparse.Namespace) -> None:
     for target, (profiles, curves) in read.items():
         write_profiles(target / PROFILES, profiles)
         write_curves(target / CURVES, curves)
-        print(f"{target}: {len(profiles.rows):,} profiles, {len(curves.settings)} curves")
+        say(f"{target}: {len(profiles.rows):,} profiles, {len(curves.settings)} curves")
 
 
 def _provenance(device: str, command: str, *sources: Path) -> "Provenance":

@@ -1,110 +1,103 @@
 """One allocation on a population: rehearsed with every seed, summarised, and kept in its folder."""
 
 import hashlib
-import math
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import tomli_w
 
 import rota
-from rota.commands.population_policies import Contender
-from rota.commands.typed import typed
+from rota.commands.say import say
 from rota.config.dump import dump
-from rota.core.errors import Stuck
-from rota.policies.evolution.pbt import Pbt
+from rota.core.outside import placed_name
+from rota.library.code import files_behind
+from rota.library.population_policies import Contender
+from rota.library.populations import measured, simulate_seed, summarised, warm_up
 from rota.replay.population.experiment import PopulationsConfig
-from rota.replay.population.recorded import BATCH
-from rota.replay.population.rehearse import Rehearsed, Scene, rehearse
+from rota.replay.population.rehearse import Rehearsed
+from rota.results.parameters import Parameters
 from rota.results.population.folder import PopulationFolder
-from rota.results.population.repetition import Repetition, measure
-from rota.results.population.run import read_population, write_population
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.repetition import Repetition
+from rota.results.population.run import PopulationRun, read_population, write_population
+from rota.results.population.summary import Summary
+from rota.results.replacing import check_replaceable
 
 SOURCES = ("core", "policies", "replay", "results", "agents")
 """Parts of the package that a run follows from."""
 
 
-@dataclass(frozen=True, slots=True)
+class Repeated(NamedTuple):
+    """What came of a population with one seed: everything that happened, and that in numbers."""
+
+    done: Rehearsed
+    repetition: Repetition
+
+
+@dataclass(frozen=True)
 class Contest:
     """One allocation at one point of a grid, ready to run."""
 
     point: str
+    """The name of the point; empty if there is no grid."""
+    parameters: Parameters
     config: PopulationsConfig
     contender: Contender
+    folder: Path | None
+    """Where the run goes, if it is kept."""
+    command: str
+    """What asked for it."""
 
     @property
     def allocation(self) -> str:
         return self.contender.name
 
-    def run(self, out: Path | None, tick: Callable[[], object]) -> Summary:
-        """What came of it; taken from its folder if it was made from the same inputs."""
-        if out is None:
-            return self._summary(self._rehearse(tick))
-        folder, inputs = PopulationFolder(out / self.point / self.allocation), self._digest()
-        if folder.complete(inputs):
-            print(f"{folder.path}: reused, its inputs are the same", file=sys.stderr)
-            return read_population(folder.path).summary
-        if folder.begun:
-            print(f"{folder.path}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
-        done = self._rehearse(tick)
-        summary = self._summary(done)
-        write_population(
-            folder.path, summary, {seed: each.timeline for seed, each in enumerate(done)},
-            config=self._resolved(folder.path), inputs=inputs, command=typed(),
-        )  # fmt: skip
+    def check_free(self) -> None:
+        """Whether there is no other run where this one goes."""
+        if self.folder is not None:
+            check_replaceable(self.folder, self._inputs, self.command)
+
+    def found(self) -> Summary | None:
+        """Return what the run in the folder came to, if it was made from the same inputs."""
+        if self.folder is None or not PopulationFolder(self.folder).complete(self._inputs):
+            return None
+        return read_population(self.folder).summary
+
+    def finish(self, seeds: Sequence[Repeated]) -> Summary:
+        """Sum up what came of each seed, and write it to the folder."""
+        summary = summarised(self.config, self.contender, [each.repetition for each in seeds])
+        if self.folder is not None:
+            if PopulationFolder(self.folder).begun:
+                say(f"{self.folder}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
+            write_population(
+                self.folder, summary, {seed: each.done.timeline for seed, each in enumerate(seeds)},
+                config=self._resolved(self.folder), inputs=self._inputs, command=self.command,
+                parameters=self.parameters,
+            )  # fmt: skip
         return summary
 
-    def _rehearse(self, tick: Callable[[], object]) -> list[Rehearsed]:
-        """With each seed, after a short rehearsal so that compiling does not count."""
-        self._warm_up()
-        done = []
-        for seed in range(self.config.seeds):
-            landscape = self.config.population.landscape()
-            try:
-                done.append(rehearse(self.scene(seed), landscape, self.contender.policy, seed))
-            except Stuck as error:
-                where = f"{self.allocation} on {self.config.cluster_name()}, seed {seed}"
-                raise Stuck(f"{where}: {error}; leave that allocation out, or look at the cluster") from None
-            tick()
-        return done
+    def run(self, summary: Summary) -> PopulationRun:
+        """Return the run as figures of a grid see it."""
+        folder = PopulationFolder(self.folder or Path(self.point) / self.allocation)
+        return PopulationRun(folder, summary, self.command, parameters=self.parameters)
 
-    def scene(self, seed: int) -> Scene:
-        """What is rehearsed with a seed, with the batch sizes that evolution may lead to."""
-        evolution = self.contender.policy.evolution
-        explored = evolution.space.get(BATCH) if isinstance(evolution, Pbt) else None
-        return self.config.scene(seed, explored.values if explored else ())
+    def repeat(self, seed: int) -> Repeated:
+        """Simulate with a seed, after a short simulation so that compiling does not count."""
+        self.warm_up()
+        done = simulate_seed(self.config, self.contender, seed)
+        return Repeated(done, measured(self.config, self.contender, seed, done))
 
-    def _warm_up(self) -> None:
-        population = self.config.population
-        short = replace(population, steps=min(population.steps, 2 * population.interval))
-        scene = replace(self.config, population=short).scene(0)
-        rehearse(scene, population.landscape(), self.contender.policy)
-
-    def _summary(self, done: Sequence[Rehearsed]) -> Summary:
-        config, fleet = self.config, self.config.fleet()
-        slots = tuple(SlotInfo(fleet.nodes[slot.node], slot.device, slot.speed) for slot in fleet.slots)
-        return Summary(
-            allocation=self.allocation,
-            evolution=config.evolution,
-            population=config.population.said(),
-            cluster=config.cluster_name(),
-            target=config.population.target if math.isfinite(config.population.target) else None,
-            slots=slots,
-            repetitions=tuple(self._repetition(seed, each) for seed, each in enumerate(done)),
-        )
-
-    def _repetition(self, seed: int, done: Rehearsed) -> Repetition:
-        scene = self.scene(seed)
-        return measure(
-            done.timeline, scene.hypers, scene.fleet, seed=seed, target=scene.terms.target,
-            lower_bound_s=self.config.lower_bound_s(done.timeline, scene),
-            decisions=done.decisions, wall_s=done.wall_s,
-        )  # fmt: skip
+    def warm_up(self) -> None:
+        """Have all that it calls compiled, by a short simulation, once in a process."""
+        if (self.point, self.allocation) in _warm:
+            return
+        _warm.add((self.point, self.allocation))
+        warm_up(self.config, self.contender)
 
     def _resolved(self, folder: Path) -> str:
         """The configuration of this run, complete: it can be given to `rota simulate` as it is."""
@@ -113,16 +106,20 @@ class Contest:
         paths = {"curves": config.population.curves, "profiles": config.population.profiles}
         found = {name: path and Path(os.path.relpath(path, folder)) for name, path in paths.items()}
         population = replace(config.population, curves=found["curves"], profiles=found["profiles"])
-        whole = replace(config, population=population, clusters=used, allocations=(self.allocation,))
+        named = [placed_name(name, Path.cwd()) for name in (self.contender.spec, config.evolution)]
+        whole = replace(
+            config, population=population, clusters=used, allocations=(named[0],), evolution=named[1]
+        )
         options = {name: dict(table) for name, table in self.contender.options.items()}
         for table in options.values():
             table.update({"agent": os.path.relpath(table["agent"], folder)} if "agent" in table else {})
         return tomli_w.dumps({**tomllib.loads(dump(whole)), **({"options": options} if options else {})})
 
-    def _digest(self) -> str:
+    @cached_property
+    def _inputs(self) -> str:
         """What a run follows from: the configuration, what it names, and the code that simulates."""
-        config = replace(self.config, allocations=(self.allocation,))
-        digest = hashlib.sha256(repr((config, self.contender.policy)).encode())
+        config = replace(self.config, allocations=(self.contender.spec,))
+        digest = hashlib.sha256(repr((config, self.contender.settings())).encode())
         files = [file for part in SOURCES for file in _files(Path(rota.__file__).parent / part)]
         population = config.population
         named = (
@@ -131,9 +128,19 @@ class Contest:
             getattr(self.contender.policy.allocation, "agent", None),
         )
         files += [file for folder in named if folder for file in _files(folder)]
+        files += files_behind([self.contender.policy.allocation, self.contender.policy.evolution])
         for file in files:
             digest.update(file.read_bytes())
         return digest.hexdigest()
+
+
+_warm: set[tuple[str, str]] = set()
+"""What was simulated in this process: point and allocation."""
+
+
+def repeat(contest: Contest, seed: int) -> Repeated:
+    """Simulate a contest with a seed, in whichever process."""
+    return contest.repeat(seed)
 
 
 def _files(folder: Path) -> list[Path]:

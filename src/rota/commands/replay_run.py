@@ -7,19 +7,20 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rota.commands.real_run import resume
+from rota.commands.say import say
+from rota.commands.typed import typed
 from rota.core.errors import ConfigError, InputError
-from rota.execution.engine import Assignment
 from rota.execution.lineage import Lineage, best_lineage
 from rota.execution.orders import Done
 from rota.execution.retrain import retrain
+from rota.library.real_run import resume
 
 
 def replay(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
     """Train it; prints how good it is after each part, and how good it was then."""
-    if args.config or args.out or args.set or args.repeat or args.resume:
+    if args.config or args.out or args.set or args.repeat or args.resume or args.export:
         raise ConfigError("--replay: goes along with what was recorded; give only the folder")
-    real = resume(args.replay, settings)
+    real = resume(args.replay, typed(), settings)
     if not real.folder.begun():
         raise InputError(f"{args.replay}: nothing has been trained there yet; --resume goes on with it")
     lineages = [best_lineage(real.folder.books(seed).journal) for seed in real.folder.begun()]
@@ -28,25 +29,27 @@ def replay(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
     )
     config, books = real.order.config, real.folder.again
     books.make()
+    books.checkpoints.claim(f"{lineage.run} again")
     fleet = config.engine.fleet()
-    workers = config.engine.workers(fleet, Assignment(config.trial, real.order.training, seed, books))
+    workers = config.engine.workers(fleet, real.order.assignment(seed, books, real.folder.path))
     try:
         done, there = [], workers.nodes()
         first = next(number for number, slot in enumerate(fleet.slots) if slot.node in there)
         for answer in retrain(lineage, workers, books.checkpoints, first, fleet.slots[first].node):
             done.append(answer)
-            print(_line(lineage, done), file=sys.stderr)
+            say(_line(lineage, done), file=sys.stderr)
     finally:
         workers.close()
     found = _record(lineage, done)
-    print(json.dumps(found) if args.json else _said(found))
+    say(json.dumps(found) if args.json else _said(found))
     return 0
 
 
 def _line(lineage: Lineage, done: list[Done]) -> str:
     stage = lineage.stages[len(done) - 1]
     steps = sum(each.steps for each in lineage.stages[: len(done)])
-    return f"step {steps}: {done[-1].metric:.4f}, was {stage.metric:.4f}"
+    sign = lineage.sign
+    return f"step {steps}: {sign * done[-1].metric:.4f}, was {sign * stage.metric:.4f}"
 
 
 def _record(lineage: Lineage, done: list[Done]) -> dict[str, Any]:
@@ -55,8 +58,8 @@ def _record(lineage: Lineage, done: list[Done]) -> dict[str, Any]:
             "steps": stage.steps,
             "hyper": dict(stage.hyper),
             "changes": list(stage.changes),
-            "metric": None if math.isnan(answer.metric) else answer.metric,
-            "metric_then": None if math.isnan(stage.metric) else stage.metric,
+            "metric": None if math.isnan(answer.metric) else lineage.sign * answer.metric,
+            "metric_then": None if math.isnan(stage.metric) else lineage.sign * stage.metric,
         }
         for stage, answer in zip(lineage.stages, done, strict=True)
     ]

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rota.commands.say import say
+
 OUT = Path("report.html")
 MB = 1e6
 
@@ -35,13 +37,13 @@ def run(args: argparse.Namespace) -> int:
 
     found = find(args.results)
     for path in found.incomplete:
-        print(f"note: {path}: not a complete run, left out", file=sys.stderr)
+        say(f"note: {path}: not a complete run, left out", file=sys.stderr)
     with _progress() as tick:
         made = list(sections(found, tick))
     text = page(args.title or _title(made), command_of(args), made)
     with written(args.out) as stream:
         stream.write(text.encode())
-    print(f"{args.out} ({len(text.encode()) / MB:.1f} MB)")
+    say(f"{args.out} ({len(text.encode()) / MB:.1f} MB)")
     return 0
 
 

@@ -6,12 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.given import given_file
+from rota.commands.say import say
 from rota.core.errors import ConfigError
+from rota.core.text import printable
 
 if TYPE_CHECKING:
-    from rota.commands.real_run import RealRun
     from rota.commands.run_jobs import JobsRun
     from rota.execution.controller import Outcome
+    from rota.library.real_run import RealRun
 
 STOPPED = 130
 """The exit code of what Ctrl-C ended."""
@@ -27,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
         "--resume goes on, whatever had ended it.",
     )
     add = parser.add_argument
-    add("config", type=Path, nargs="?", metavar="CONFIG", help="a TOML file, as in config/run")
+    add("config", type=given_file, nargs="?", metavar="CONFIG", help="a TOML file, as in config/run")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")
     add("--out", type=Path, metavar="DIR", help="where the run is kept: a new folder")
     add("--address", metavar="HOST:PORT", help="of a Ray cluster that runs, or auto; as ray.address")
@@ -38,6 +41,18 @@ def add_parser(subparsers: Any) -> None:
         metavar="DIR",
         help="train the best trial of a run again, alone, along its schedule",
     )
+    add(
+        "--salvage",
+        action="store_true",
+        help="with --resume: go on with what is left of a damaged journal, train again what no checkpoint is "
+        "left of",
+    )
+    add(
+        "--export",
+        type=Path,
+        metavar="FILE",
+        help="once it is done, write what the best trial saved to a new file; with --resume, too",
+    )
     add("--repeat", type=int, metavar="N", help="run it so often, with different seeds, and sum that up")
     add("--json", action="store_true", help="print what came of it as JSON")
     add("--every", type=float, default=1.0, metavar="S", help="say how it goes every so many seconds (1)")
@@ -47,11 +62,17 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train; prints what came of it."""
     from rota.commands.live import live
-    from rota.commands.real_run import record
-    from rota.training.stopping import stopping
+    from rota.core.stopping import stopping
+    from rota.library.real_run import record
 
     if args.help_config:
         return _print_keys()
+    if args.salvage and not args.resume:
+        raise ConfigError("--salvage: goes on with a damaged run; give its folder with --resume")
+    if args.export:
+        from rota.commands.export_run import check_export
+
+        check_export(args.export)
     if args.replay:
         from rota.commands.replay_run import replay
 
@@ -63,10 +84,20 @@ def run(args: argparse.Namespace) -> int:
     with stopping() as stop, live(sys.stderr, args.every) as watch:
         outcomes = real.carry_out(lambda: stop.asked, watch)
     if args.json:
-        print(json.dumps(record(outcomes)))
+        say(json.dumps(record(outcomes)))
     else:
-        print(_said(real, outcomes))
+        say(_said(real, outcomes))
+    if args.export and outcomes[-1].complete:
+        _export(real, args.export)
     return _code(real, outcomes)
+
+
+def _export(real: "RealRun", file: Path) -> None:
+    from rota.commands.export_run import export
+
+    exported = export(real.folder, file)
+    said = exported.said() if exported else f"rota: {file}: not written, for there is no best trial"
+    say(said, file=sys.stderr)
 
 
 def _jobs_run(args: argparse.Namespace) -> "JobsRun | None":
@@ -78,11 +109,16 @@ def _jobs_run(args: argparse.Namespace) -> "JobsRun | None":
     file = RealFolder(args.resume).config if args.resume else args.config
     if file is None or not file.exists() or not is_about_jobs(override(read(file), args.set)):
         return None
+    if args.export:
+        raise ConfigError("--export: is for populations; a run of jobs has no best trial")
     from rota.commands.run_jobs import begin_jobs, resume_jobs
 
     if args.resume:
         _check_resume(args)
-        return resume_jobs(args.resume, _address(args))
+        _salvage(args)
+        resumed = resume_jobs(args.resume, _address(args), anew=args.salvage)
+        _note_not_begun(args.resume)
+        return resumed
     if not args.out:
         raise ConfigError(f"where? Give a new folder: {args.config} --out DIR")
     return begin_jobs(args, [*args.set, *_address(args)])
@@ -100,19 +136,19 @@ def _check_population(folder: Path) -> None:
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
     from rota.commands.live_jobs import jobs_summed_up, live_jobs
+    from rota.core.stopping import stopping
     from rota.results.table import table
-    from rota.training.stopping import stopping
 
     with stopping() as stop, live_jobs(sys.stderr, args.every) as watch:
         outcome = jobs.carry_out(lambda: stop.asked, watch)
     if args.json:
-        print(json.dumps(jobs.record(outcome)))
+        say(json.dumps(jobs.record(outcome)))
     else:
-        print(jobs_summed_up(outcome.board))
+        say(jobs_summed_up(outcome.board))
     if not outcome.complete:
         return _stopped(jobs.folder.path)
     if not args.json:
-        print(table([jobs.line(outcome)]), jobs.folder.path, sep="\n")
+        say(table([jobs.line(outcome)]), jobs.folder.path, sep="\n")
     return 1 if outcome.board.record()["finished"] == 0 else 0
 
 
@@ -121,24 +157,48 @@ def _check_resume(args: argparse.Namespace) -> None:
         raise ConfigError("--resume: goes on with a run as it was asked for; give only the folder")
 
 
+def _note_not_begun(folder: Path) -> None:
+    """Say that a run has no first report yet: its folder may have been emptied."""
+    from rota.execution.folder import RealFolder
+
+    if not RealFolder(folder).begun():
+        say(f"rota: note: {folder}: there is no journal yet; the run begins now", file=sys.stderr)
+
+
+def _salvage(args: argparse.Namespace) -> None:
+    """Cut off what is damaged, if that is wanted."""
+    from rota.execution.folder import RealFolder
+    from rota.execution.journal import salvage
+
+    if args.salvage:
+        folder = RealFolder(args.resume)
+        for journal in (folder.books(seed).journal for seed in folder.begun()):
+            if what := salvage(journal):
+                say(f"rota: {what}; goes on with what comes before it", file=sys.stderr)
+
+
 def _stopped(folder: Path) -> int:
-    print(f"rota: stopped; go on with: rota run --resume {folder}", file=sys.stderr)
+    say(f"rota: stopped; go on with: rota run --resume {folder}", file=sys.stderr)
     return STOPPED
 
 
 def _real_run(args: argparse.Namespace) -> "RealRun":
-    from rota.commands.real_run import begin, resume
-    from rota.commands.run_config import ordered
+    from rota.commands.typed import typed
     from rota.config.load import override, read
+    from rota.library.real_run import begin, resume
+    from rota.library.run_config import ordered
 
     if args.resume:
         _check_resume(args)
-        return resume(args.resume, _address(args))
+        _salvage(args)
+        resumed = resume(args.resume, typed(), _address(args), anew=args.salvage)
+        _note_not_begun(args.resume)
+        return resumed
     if not args.config or not args.out:
         raise ConfigError("what and where? Give a file and a new folder: config/run/local.toml --out DIR")
     repeat = [f"repeat={args.repeat}"] if args.repeat is not None else []
     settings = [*args.set, *repeat, *_address(args)]
-    return begin(ordered(override(read(args.config), settings), args.config, settings), args.out)
+    return begin(ordered(override(read(args.config), settings), args.config, settings), args.out, typed())
 
 
 def _address(args: argparse.Namespace) -> list[str]:
@@ -150,7 +210,12 @@ def _code(real: "RealRun", outcomes: "list[Outcome]") -> int:
     last = outcomes[-1]
     if not last.complete:
         return _stopped(real.folder.path)
-    return 1 if all(trial.status == "failed" for trial in last.picture.trials) else 0
+    fruitless = [each.picture for each in outcomes if each.picture.fruitless]
+    for picture in fruitless:
+        seed = f"seed {picture.frame.seed}: " if len(outcomes) > 1 else ""
+        where = f" (more: rota status {real.folder.path})" if picture.failures else ""
+        say(f"rota: error: {seed}{printable(picture.fruitless)}{where}", file=sys.stderr)
+    return 1 if fruitless else 0
 
 
 def _said(real: "RealRun", outcomes: "list[Outcome]") -> str:
@@ -162,22 +227,22 @@ def _said(real: "RealRun", outcomes: "list[Outcome]") -> str:
 
 
 def _print_keys() -> int:
-    from rota.commands.population_policies import option_classes
-    from rota.commands.run_config import RunConfig
     from rota.commands.run_jobs_config import JobsConfig
     from rota.config.describe import help_text
+    from rota.library.population_policies import option_classes
+    from rota.library.run_config import RunConfig
 
-    print(help_text(RunConfig))
+    say(help_text(RunConfig))
     for name, chosen in option_classes().items():
         if text := help_text(chosen):
-            print(f"\n[options.{name}]\n{text}")
-    print(f"\nWith a [workload], jobs are run:\n{help_text(JobsConfig)}")
+            say(f"\n[options.{name}]\n{text}")
+    say(f"\nWith a [workload], jobs are run:\n{help_text(JobsConfig)}")
     try:
         from rota.training.job import Kind
         from rota.training.setup import Setup
     except ModuleNotFoundError as error:
-        print(f"note: keys of what is trained are left out, they need {error.name}", file=sys.stderr)
+        say(f"note: keys of what is trained are left out, they need {error.name}", file=sys.stderr)
         return 0
-    print(f"\n[training], for rota.training.trial:network\n{help_text(Setup)}")
-    print(f"\n[kinds.NAME], for rota.training.job:networks\n{help_text(Kind)}")
+    say(f"\n[training], for rota.training.trial:network\n{help_text(Setup)}")
+    say(f"\n[kinds.NAME], for rota.training.job:networks\n{help_text(Kind)}")
     return 0

@@ -4,7 +4,7 @@ import argparse
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from rota.commands.run_jobs_config import JobsOrdered, ordered_jobs
 from rota.commands.typed import typed
 from rota.config.load import override, read
 from rota.core.atomic import written
-from rota.core.errors import ConfigError, InputError
+from rota.core.errors import ConfigError
 from rota.execution.engine import Assignment
 from rota.execution.folder import RealFolder
 from rota.execution.jobs.control import JobsOutcome, Watch, control_jobs
@@ -31,6 +31,8 @@ class JobsRun:
 
     folder: RealFolder
     order: JobsOrdered
+    anew: bool = False
+    """Whether checkpoints are made again if none is left."""
 
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: Watch) -> JobsOutcome:
         order, books = self.order, self.folder.books(ONLY)
@@ -44,6 +46,7 @@ class JobsRun:
             books,
             asked_to_stop=asked_to_stop,
             watch=watch,
+            anew=self.anew,
         )
         if outcome.complete:
             self._write(outcome)
@@ -55,8 +58,7 @@ class JobsRun:
 
     def line(self, outcome: JobsOutcome) -> Line:
         """What the table says of it."""
-        first_s = float(self.order.jobs.submit_s[0])
-        return Line(self.order.scheduler, self.metrics(outcome), outcome.wall_s, first_s)
+        return Line(self.order.scheduler, self.metrics(outcome), outcome.wall_s)
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
         """Plain values."""
@@ -65,7 +67,7 @@ class JobsRun:
 
     def _write(self, outcome: JobsOutcome) -> None:
         """What a rehearsal writes, so that whatever is made of a rehearsal can be made of this."""
-        text = self.order.text()
+        text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
         write_run(
             self.folder.path,
             scheduler=self.order.scheduler,
@@ -86,18 +88,15 @@ def begin_jobs(args: argparse.Namespace, settings: Sequence[str]) -> JobsRun:
     if args.repeat is not None:
         raise ConfigError("--repeat: is for populations; a trace of jobs is run once")
     order = ordered_jobs(override(read(args.config), settings), args.config, settings)
+    order.config.engine.check()
     folder = RealFolder(args.out)
-    if folder.begun() or folder.config.exists():
-        raise InputError(
-            f"{args.out}: has a run already; go on with --resume {args.out}, or choose another folder"
-        )
-    folder.make()
-    with written(folder.config) as stream:
-        stream.write(order.text().encode())
-    return JobsRun(folder, order)
+    folder.begin(order.text())
+    return JobsRun(folder, replace(order, digest=folder.digest()))
 
 
-def resume_jobs(path: Path, settings: Sequence[str]) -> JobsRun:
+def resume_jobs(path: Path, settings: Sequence[str], *, anew: bool = False) -> JobsRun:
     """The run in a folder, as it was asked for, but for settings of where it runs."""
     folder = RealFolder(path)
-    return JobsRun(folder, ordered_jobs(override(read(folder.config), settings), folder.config, settings))
+    table = {"placement": {"types": "blind"}, **folder.table()}  # which runs of before did not say
+    order = ordered_jobs(override(table, settings), folder.config, settings)
+    return JobsRun(folder, replace(order, digest=folder.digest()), anew)

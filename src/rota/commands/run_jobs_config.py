@@ -9,15 +9,17 @@ from typing import Any, Literal
 import numpy as np
 import tomli_w
 
-from rota.commands.cluster_policies import schedulers
-from rota.commands.run_config import check_address
-from rota.config.bind import bind
+from rota.config.bind import bind, facts
 from rota.config.dump import dump
+from rota.config.made import own_growth
 from rota.config.paths import placed
 from rota.core.cluster import Cluster, Node
 from rota.core.errors import ConfigError
 from rota.core.loop import Policy
+from rota.core.outside import is_outside
+from rota.core.placement import Types
 from rota.core.population.fleet import Fleet
+from rota.core.preference import Preferences, fastest_first
 from rota.core.sight import BUDGET_S
 from rota.execution.engine import Engine
 from rota.execution.jobs.venture import Resident, Venture
@@ -25,13 +27,18 @@ from rota.execution.local_config import LocalConfig
 from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
 from rota.execution.trainable import check_name
+from rota.library.code import check_code, code_of
+from rota.library.run_config import check_address, in_a_file
+from rota.library.schedulers import NAMES, schedulers
 from rota.policies.cluster.registry import canonical
-from rota.replay.experiment import WorkloadConfig
+from rota.replay.experiment import PlacementConfig, WorkloadConfig
 from rota.workload.jobs import Workload
 
 NETWORKS = ("rota.training.job:networks", "rota.learning.site:networks")
 """Sites that are rota's own: what they make of `[kinds]` is known."""
-PATHS = ("workload.trace", "workload.profiles", "ray.scores", "kinds.*.adaptive.agent")
+AGENT = "kinds.*.adaptive.agent"
+"""Who decides how a network changes: a folder, or a class."""
+PATHS = ("workload.trace", "workload.profiles", "ray.scores", AGENT)
 """Keys of a configuration that are paths."""
 RAW = ("options", "kinds")
 """Tables that are not bound here: those of schedulers, and those of whatever is trained."""
@@ -56,6 +63,17 @@ class ResidentConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class _Budget:
+    """What a controller knows of how a resident changes, whoever trains it."""
+
+    budget_s: float = BUDGET_S
+
+    def __post_init__(self) -> None:
+        if not self.budget_s > 0.0:
+            raise ConfigError(f"budget_s is {self.budget_s:g}; it must be above 0")
+
+
+@dataclass(frozen=True, slots=True)
 class JobsConfig:
     """One question, asked of real machines: these jobs, on these slots, under this scheduler."""
 
@@ -72,9 +90,13 @@ class JobsConfig:
     seed: int = 0
     """Of first weights and the order of the data."""
     site: str = NETWORKS[0]
-    """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed."""
+    """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed, if it is
+    annotated to return what can open jobs."""
+    code: dict[str, str] = field(default_factory=dict)
+    """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"
     """Which machines."""
+    placement: PlacementConfig = field(default_factory=PlacementConfig)
     resident: ResidentConfig | None = None
     """A training that makes use of what is idle."""
     local: LocalConfig = field(default_factory=LocalConfig)
@@ -109,6 +131,8 @@ class JobsOrdered:
     jobs: Workload
     fleet: Fleet
     cluster: Cluster
+    digest: str = ""
+    """Of the configuration that a run in a folder began with."""
 
     @property
     def scheduler(self) -> str:
@@ -123,13 +147,22 @@ class JobsOrdered:
             submit_s=jobs.submit_s.tolist(),
             table=jobs.table(self.cluster),
             cluster=self.cluster,
-            places=_places(self.fleet, self.home),
+            places=_places(self.fleet, self.home, config.placement.types),
             nodes=[slot.node for slot in self.fleet.slots],
             slice_s=config.slice_s,
             attempts=config.attempts,
             seed=config.seed,
             resident=self._resident(),
+            config=self.digest,
+            preferences=self._preferences() if config.placement.types == "fastest" else None,
         )
+
+    def _preferences(self) -> Preferences:
+        """A node is as fast as its slowest slot, by what the configuration or a score says of it."""
+        slots, models = self.fleet.slots[self.home :], self.jobs.models
+        nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.fleet.nodes))]
+        speeds = [[min(slot.speed_of(model) for slot in node) for node in nodes] for model in models]
+        return fastest_first(self.cluster, np.array(speeds), np.arange(len(nodes), dtype=np.int32))
 
     @property
     def home(self) -> int:
@@ -140,8 +173,9 @@ class JobsOrdered:
         found = self.config.resident
         if found is None:
             return None
-        budget_s = self.kinds[found.kind].get("adaptive", {}).get("budget_s", BUDGET_S)
-        return Resident(found.kind, tuple(range(found.slots)), float(budget_s), found.most)
+        adaptive, where = self.kinds[found.kind].get("adaptive", {}), f"kinds.{found.kind}.adaptive"
+        budget_s = facts(_Budget, adaptive, where, "say for how long", others=True).budget_s
+        return Resident(found.kind, tuple(range(found.slots)), budget_s, found.most)
 
     def text(self) -> str:
         """The configuration in full, from which it can be resumed."""
@@ -156,15 +190,19 @@ def is_about_jobs(table: Mapping[str, Any]) -> bool:
 
 def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsOrdered:
     """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
-    table: dict[str, Any] = placed(given, PATHS, where.parent.absolute(), assignments, Path.cwd())
+    folder = where.parent.absolute()
+    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "site", AGENT))
     rest = {name: value for name, value in table.items() if name not in RAW}
     config = bind(JobsConfig, rest, where)
     check_address(config.backend, assignments)
+    check_code(config.code)
     config = replace(config, ray=config.ray.scored())
     kinds, options = table.get("kinds", {}), table.get("options", {})
     if not isinstance(kinds, Mapping) or not all(isinstance(kind, Mapping) for kind in kinds.values()):
         raise ConfigError(f"{where}: kinds is not a table of tables; write [kinds.NAME]")
-    (policy,) = schedulers((config.scheduler,), lambda chosen: {}, options, str(where)).values()
+    (policy,) = schedulers((config.scheduler,), config.placement.defaults_for, options, str(where)).values()
+    if not config.code:
+        config = replace(config, code=code_of([policy, *in_a_file(config.site), *_growth(kinds)]))
     jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
     resident = [config.resident.kind] if config.resident else []
     missing = [model for model in (*jobs.models, *resident) if model not in kinds]
@@ -178,6 +216,16 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
     if config.backend == "ray" and not config.ray.shared and together:
         raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
     return order
+
+
+def _growth(kinds: Mapping[str, Any]) -> list[Any]:
+    """The growth policies from outside that kinds name."""
+    adaptive = {name: kind["adaptive"] for name, kind in kinds.items() if "adaptive" in kind}
+    return [
+        own_growth(table["agent"], table.get("options"), f"kinds.{name}.adaptive.").policy
+        for name, table in adaptive.items()
+        if isinstance(table, Mapping) and is_outside(str(table.get("agent", "")))
+    ]
 
 
 def _check_resident(order: JobsOrdered) -> None:
@@ -194,9 +242,13 @@ def _check_resident(order: JobsOrdered) -> None:
         kind.member(resident.kind, size)
 
 
-def _places(fleet: Fleet, home: int) -> list[int]:
-    """Slots of the cluster, node by node → slots of the fleet; the first are a resident's, and not of it."""
-    return sorted(range(home, len(fleet.slots)), key=lambda slot: fleet.slots[slot].node)
+def _places(fleet: Fleet, home: int, types: Types) -> list[int]:
+    """Slots of the cluster, node by node → slots of the fleet; the first are a resident's, and not of it.
+
+    Slots of a node are given out in this order, so the fastest come first if they are preferred.
+    """
+    slots, sign = fleet.slots, 1.0 if types == "fastest" else 0.0
+    return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
 
 
 def _cluster(fleet: Fleet, home: int, where: Path) -> Cluster:

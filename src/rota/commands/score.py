@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rota.commands.say import say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
     outcome = Outcome(resources, before, found, str(benchmark))
     write_scores(args.out, outcome.scores)
     for note in _notes(outcome):
-        print(f"note: {note}", file=sys.stderr)
-    print(_json(args.out, outcome) if args.json else _text(args.out, outcome))
+        say(f"note: {note}", file=sys.stderr)
+    say(_json(args.out, outcome) if args.json else _text(args.out, outcome))
     return 0
 
 

@@ -1,39 +1,42 @@
 """`rota simulate`: replay a workload under schedulers and compare them."""
 
 import argparse
-import hashlib
 import json
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from rota.commands import simulate_population
+from rota.commands import simulate_population, simulations
+from rota.commands.given import given_file
+from rota.commands.say import say
 from rota.commands.typed import typed
 from rota.core.errors import ConfigError
+from rota.core.shipped import root
 
 if TYPE_CHECKING:
-    from rota.core.cluster import Cluster
+    from rota.commands.simulate_task import Simulated, Task
+    from rota.config.grid import Point
     from rota.core.loop import Policy
     from rota.replay.experiment import SimulateConfig
-    from rota.results.metrics import Metrics
     from rota.workload.jobs import Workload
 
 QUICK_JOBS = 60
-SLOW_S = 1.5
-JSON_KEYS = ("jobs", "avg_jct_s", "p99_jct_s", "makespan_s")
 
 FLAGS: tuple[tuple[str, str, str, str], ...] = (
     # flag, key of the configuration, metavar, help
     ("--trace", "workload.trace", "FILE", "the trace to replay"),
-    ("--format", "workload.format", "NAME", "its format; guessed from the file if not given"),
+    (
+        "--format",
+        "workload.format",
+        "NAME",
+        "its format, or a function of yours, as file.py:function; guessed from the file if not given",
+    ),
     ("--jobs", "workload.jobs", "N", "keep only the first N jobs"),
     ("--nodes", "cluster.nodes", "N", "equal nodes (per switch)"),
     ("--gpus-per-node", "cluster.gpus_per_node", "N", "GPUs in each of them"),
+    ("--startup-s", "workload.startup_s", "S", "seconds that each start costs (what the trace says, or 0)"),
     ("--cost", "cost", "MODEL", "restart (default), or interval: the rule of the Muri simulator"),
 )
 
@@ -47,11 +50,21 @@ def add_parser(subparsers: Any) -> None:
         "With --population, or a CONFIG that has one: trains a population on unequal slots, on paper.",
     )
     parser.add_argument(
-        "config", nargs="?", type=Path, metavar="CONFIG", help="a TOML file, as in config/simulate"
+        "config", nargs="?", type=given_file, metavar="CONFIG", help="a TOML file, as in config/simulate"
     )
     for flag, key, metavar, meaning in FLAGS:
-        parser.add_argument(flag, dest=key, metavar=metavar, help=meaning)
-    parser.add_argument("--schedulers", metavar="A,B,…", help="which schedulers to compare; all if not given")
+        kind = given_file if metavar == "FILE" else str
+        parser.add_argument(flag, dest=key, type=kind, metavar=metavar, help=meaning)
+    parser.add_argument(
+        "--draw-models",
+        action="store_true",
+        help="give jobs whose stages are not known models that have some",
+    )
+    parser.add_argument(
+        "--schedulers",
+        metavar="A,B,…",
+        help="which schedulers to compare; also a class of yours, as file.py:Class; all if not given",
+    )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration"
     )
@@ -59,10 +72,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="keep the runs here; one that is there is reused"
     )
+    parser.add_argument(
+        "--replace", action="store_true", help="also where another command has left another run"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON on standard output, and nothing else")
     parser.add_argument(
         "--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs; short trials"
     )
+    simulations.add_flags(parser)
     simulate_population.add_flags(parser)
 
 
@@ -73,80 +90,89 @@ def run(args: argparse.Namespace) -> int:
     of_traces = {key: flag for flag, key, _, _ in FLAGS} | {"schedulers": "--schedulers"}
     if simulate_population.asked(args, of_traces):
         return simulate_population.run(args)
-    from rota.results.table import Line, table
-
-    rows: list[Outcome] = []
-    for case in _cases(args):
-        rows += _simulate(case, args)
+    tasks = _tasks(args)
+    if args.out and not args.replace:
+        _check_free(tasks)
+    done = _carried_out(tasks, args)
     if args.json:
-        print(json.dumps([_json_row(row) for row in rows]))
+        say(json.dumps([_json_row(task, made) for task, made in zip(tasks, done, strict=True)]))
     else:
-        names = [f"{row.case} {row.scheduler}".strip() for row in rows]
-        lines = zip(names, rows, strict=True)
-        print(table([Line(name, row.metrics, row.wall_s, row.first_s) for name, row in lines]))
+        _print_table(tasks, done)
+    if args.figure:
+        from rota.figures.grid_runs import trace_grid
+
+        runs = [task.head(made) for task, made in zip(tasks, done, strict=True)]
+        simulations.draw(trace_grid(runs), args.figure, typed())
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One point of the grid, ready to run."""
+    """One point of the grid, bound and checked but for its jobs."""
 
-    name: str
+    point: "Point"
     config: "SimulateConfig"
     policies: dict[str, "Policy"]
-    jobs: "Workload"
-    cluster: "Cluster"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One line of the table."""
-
-    case: str
-    scheduler: str
-    metrics: "Metrics"
-    wall_s: float
-    first_s: float
-    """When the first job was submitted."""
 
 
 def _cases(args: argparse.Namespace) -> list[Case]:
-    """Read the configuration, put the flags over it, and check all of it before anything runs."""
-    from rota.commands.cluster_policies import PATHS, schedulers
+    """Read the configuration, put the flags over it, and check all of it but the jobs."""
     from rota.config.bind import bind
-    from rota.config.grid import expand
+    from rota.config.grid import count, expand
     from rota.config.load import override
     from rota.config.paths import placed
+    from rota.library.schedulers import NAMES, PATHS, schedulers
     from rota.replay.experiment import SimulateConfig
 
     file = args.config or (None if vars(args)["workload.trace"] else _shipped())
     assignments = [*_assignments(args), *args.set]
     table = override(_base(file, args), assignments)
     where = str(args.config or "command line")
-    cases: list[Case] = []
+    simulations.check_figure(args, table, where)
+    simulations.check_points(count(table, where), args.max_simulations)
+    cases = []
     for point in expand(table, where):
-        raw = placed(point.table, PATHS, file.parent if file else Path(), assignments)
+        raw = placed(point.table, PATHS, file.parent if file else Path(), assignments, names=NAMES)
         options = raw.pop("options", {})
         config = bind(SimulateConfig, raw, where)
-        policies = schedulers(config.schedulers, config.defaults_for, options, where)
+        policies = schedulers(config.schedulers, config.placement.defaults_for, options, where)
         lists_machines = config.cluster.groups or config.cluster.file
         if lists_machines and _flags(args, "cluster.nodes", "cluster.gpus_per_node"):
             raise ConfigError(
                 "--nodes, --gpus-per-node: the configuration lists its machines; leave them out"
             )
-        jobs, cluster = _jobs(config, cases, args.quick), config.cluster.build()
-        jobs.table(cluster)  # what does not fit is said before anything runs
-        cases.append(Case(point.name, config, policies, jobs, cluster))
-    for note in dict.fromkeys(note for case in cases for note in case.jobs.notes):
-        print(f"note: {note}", file=sys.stderr)
+        cases.append(Case(point, config, policies))
     return cases
 
 
-def _jobs(config: "SimulateConfig", cases: list[Case], quick: bool) -> "Workload":
-    """The workload of a point; one that an earlier point has loaded is not loaded again."""
-    for case in cases:
-        if case.config.workload == config.workload:
-            return case.jobs
+def _tasks(args: argparse.Namespace) -> "list[Task]":
+    """Every simulation, in the order of the table; what does not fit is said before anything runs."""
+    from rota.commands.simulate_task import Task
+    from rota.replay.speed import odd_speeds
+
+    cases = _cases(args)
+    simulations.announce(sum(len(case.policies) for case in cases), len(cases), args.max_simulations)
+    loaded: dict[str, Workload] = {}
+    notes: dict[str, None] = {}
+    tasks = []
+    for point, config, policies in ((case.point, case.config, case.policies) for case in cases):
+        wanted = repr(config.workload)
+        if wanted not in loaded:
+            loaded[wanted] = _jobs(config, args.quick)
+        jobs, cluster = loaded[wanted], config.cluster.build()
+        jobs.table(cluster)
+        notes |= dict.fromkeys([*jobs.notes, *odd_speeds(cluster, jobs)])
+        for name, policy in policies.items():
+            folder = args.out / point.name / name if args.out else None
+            tasks.append(
+                Task(point.name, point.parameters, name, policy, config, jobs, cluster, folder, typed())
+            )
+    for note in notes:
+        say(f"note: {note}", file=sys.stderr)
+    return tasks
+
+
+def _jobs(config: "SimulateConfig", quick: bool) -> "Workload":
     jobs = config.workload.load()
     if quick and len(jobs) > QUICK_JOBS:
         return jobs.head(QUICK_JOBS).noted(f"quick: the first {QUICK_JOBS} of {len(jobs):,} jobs")
@@ -159,16 +185,16 @@ def _base(file: Path | None, args: argparse.Namespace) -> dict[str, Any]:
 
     table: dict[str, Any] = dict(read(file)) if file else {}
     if vars(args)["workload.trace"] and isinstance(table.get("workload"), dict):
-        gone = ("synthetic", "format")
+        gone = ("synthetic", "format", "options")
         table["workload"] = {key: value for key, value in table["workload"].items() if key not in gone}
     return table
 
 
 def _shipped() -> Path:
-    path = Path(__file__).parents[3] / "config" / "simulate" / "shipped.toml"
+    path = root() / "config" / "simulate" / "shipped.toml"
     if not path.exists():
         raise ConfigError(
-            "no CONFIG and no --trace, and the shipped configuration is not here; give one of them"
+            f"no CONFIG and no --trace, and the shipped {path} is missing; give one, or install rota again"
         )
     return path
 
@@ -178,124 +204,60 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
     given = vars(args)
     for _, key, metavar, _ in FLAGS:
         if given[key] is not None:
-            yield f"{key}={given[key] if metavar == 'N' else json.dumps(given[key])}"
+            yield f"{key}={given[key] if metavar in ('N', 'S') else json.dumps(str(given[key]))}"
+    if args.draw_models:
+        yield "workload.draw_models=true"
     if args.schedulers is not None:
         names = [name.strip() for name in args.schedulers.split(",") if name.strip()]
         yield f"schedulers={json.dumps(names)}"
+
+
+def _check_free(tasks: "list[Task]") -> None:
+    """Whether there is no other run where those go that are asked for."""
+    from rota.results.replacing import check_replaceable
+
+    for task in tasks:
+        assert task.folder is not None
+        check_replaceable(task.folder, task.inputs, task.command)
 
 
 def _flags(args: argparse.Namespace, *keys: str) -> bool:
     return any(vars(args)[key] is not None for key in keys)
 
 
-def _simulate(case: Case, args: argparse.Namespace) -> Iterator[Outcome]:
-    for name, policy in case.policies.items():
-        yield _one(case, name, policy, args)
+def _carried_out(tasks: "Sequence[Task]", args: argparse.Namespace) -> "list[Simulated]":
+    """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
+    from rota.commands.compiling import compiling
+    from rota.commands.simulate_task import simulate_task
+    from rota.library.simulate import warm_up_once
+
+    done = {number: found for number, task in enumerate(tasks) if (found := task.found())}
+    simulations.tell_reused([folder for number in done if (folder := tasks[number].folder)], args.out)
+    left = [number for number in range(len(tasks)) if number not in done]
+    with compiling(len(left), " schedulers") as tick:
+        for number in left:
+            warm_up_once(tasks[number].policy, tasks[number].config.cost_model)
+            tick()
+    alone = args.workers == 1
+    calls = [(tasks[number], alone) for number in left]
+    classes = {type(tasks[number].policy) for number in left}
+    for place, made in simulations.side_by_side(simulate_task, calls, args.workers, classes, bar=not alone):
+        done[left[place]] = made
+    return [done[number] for number in range(len(tasks))]
 
 
-def _one(case: Case, name: str, policy: "Policy", args: argparse.Namespace) -> Outcome:
-    """Run one scheduler, or take its run from the folder if it was made from the same inputs."""
-    from rota.replay.simulate import simulate, warm_up
-    from rota.results.folder import RunFolder
-    from rota.results.metrics import measure
-    from rota.results.run import read_run, write_run
+def _print_table(tasks: "Sequence[Task]", done: "Sequence[Simulated]") -> None:
+    from rota.results.parameters import Labels
+    from rota.results.table import Line, table
 
-    jobs, cluster, cost = case.jobs, case.cluster, case.config.cost_model
-    first_s = float(jobs.submit_s[0])
-    folder = args.out / case.name / name if args.out else None
-    inputs = _digest(case, policy) if folder else ""
-    if folder and RunFolder(folder).complete(inputs):
-        found = read_run(folder)
-        print(f"{folder}: reused, its inputs are the same", file=sys.stderr)
-        return Outcome(case.name, name, found.metrics, found.wall_s, first_s)
-    if folder and RunFolder(folder).begun:
-        print(f"{folder}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
-    with _say_if_slow("compiling the simulator: once per version, about half a minute"):
-        warm_up(policy, cost)
-    with _progress(name, len(jobs)) as bar:
-        done = simulate(jobs, cluster, policy, cost, bar.move_to)
-    if folder is None:
-        metrics = measure(done.timeline, jobs, cluster).metrics
-        return Outcome(case.name, name, metrics, done.wall_s, first_s)
-    metrics = write_run(
-        folder, scheduler=name, workload=jobs, cluster=cluster, timeline=done.timeline,
-        config_text=_resolved(case, name, policy, folder), inputs=inputs, wall_s=done.wall_s,
-        command=typed(),
-    )  # fmt: skip
-    return Outcome(case.name, name, metrics, done.wall_s, first_s)
+    labels = Labels(task.parameters for task in tasks)
+    names = [f"{labels.text(task.parameters)} {task.scheduler}".strip() for task in tasks]
+    say(table([Line(name, *made) for name, made in zip(names, done, strict=True)]))
 
 
-def _resolved(case: Case, name: str, policy: "Policy", folder: Path) -> str:
-    """The configuration of one run, complete: it can be given to `rota simulate` as it is."""
-    from rota.config.dump import dump
-
-    def from_folder(path: Path | None) -> Path | None:
-        return path and Path(os.path.relpath(path, folder))
-
-    config, given = case.config, case.config.workload
-    trace, profiles = from_folder(given.trace), from_folder(given.profiles)
-    workload = replace(given, trace=trace, profiles=profiles, jobs=len(case.jobs))
-    cluster = replace(config.cluster, file=from_folder(config.cluster.file))
-    text = dump(replace(config, workload=workload, cluster=cluster, schedulers=(name,)))
-    options = dump(policy)
-    return f"{text}\n[options.{name}]\n{options}" if options else text
-
-
-def _digest(case: Case, policy: "Policy") -> str:
-    """What a run follows from: jobs, machines, policy, cost model, and the code that simulates."""
-    import rota
-
-    jobs = case.jobs
-    facts = (jobs.ids, jobs.models, jobs.speeds, case.cluster, policy, case.config.cost_model)
-    digest = hashlib.sha256(repr(facts).encode())
-    digest.update(jobs.table(case.cluster).tobytes())
-    sources = Path(rota.__file__).parent
-    for part in ("core", "policies", "replay", "results"):
-        for source in sorted((sources / part).rglob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()
-
-
-@contextmanager
-def _say_if_slow(message: str) -> Iterator[None]:
-    """Explain a wait, if it is one."""
-    timer = Timer(SLOW_S, print, [message], {"file": sys.stderr})
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-class _progress:  # noqa: N801 (a context manager that reads like a function)
-    """A bar on a terminal; nothing elsewhere."""
-
-    def __init__(self, name: str, jobs: int) -> None:
-        from tqdm import tqdm
-
-        self._bar = tqdm(
-            total=jobs, desc=name, unit="job", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr
-        )
-
-    def move_to(self, done: int) -> None:
-        self._bar.update(done - self._bar.n)
-
-    def __enter__(self) -> "_progress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-
-def _json_row(row: Outcome) -> dict[str, Any]:
-    point = {"point": row.case} if row.case else {}
-    figures = asdict(row.metrics)
-    return {
-        **point,
-        "scheduler": row.scheduler,
-        **{key: figures[key] for key in JSON_KEYS},
-        "wall_s": row.wall_s,
-    }
+def _json_row(task: "Task", made: "Simulated") -> dict[str, Any]:
+    point = {"point": task.point, **task.parameters} if task.point else {}
+    return {**point, "scheduler": task.scheduler, **asdict(made.metrics), "wall_s": made.wall_s}
 
 
 def _print_keys() -> None:
@@ -303,7 +265,7 @@ def _print_keys() -> None:
     from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
     from rota.replay.experiment import SimulateConfig
 
-    print(help_text(SimulateConfig))
+    say(help_text(SimulateConfig))
     for name in SCHEDULERS:
-        print(f"\n[options.{name}]\n{help_text(scheduler_class(name))}")
+        say(f"\n[options.{name}]\n{help_text(scheduler_class(name))}")
     simulate_population.print_keys()

@@ -2,12 +2,14 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands import simulations
+from rota.commands.say import say
+from rota.commands.typed import typed
 from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
@@ -46,7 +48,9 @@ FLAGS: tuple[tuple[str, str, str, str], ...] = (
 PRESETS, MODES = ("spa", "gpa"), ("ERA", "ETA")
 PATHS = ("population.curves", "population.profiles", "options.learned.agent")
 """Keys that name folders."""
-JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "decisions_per_s")
+JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "idle", "clones", "decisions_per_s")
+MEASURED = ("best_accuracy", "final_accuracy", "to_target_s")
+"""Of JSON, where there is anything to measure."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -74,28 +78,62 @@ def asked(args: argparse.Namespace, others: Mapping[str, str]) -> bool:
 
 def run(args: argparse.Namespace) -> int:
     """Compare allocations; prints one line for each."""
+    from rota.results.parameters import Labels
     from rota.results.population.text import comparison
 
     contests = _contests(args)
-    with _progress(sum(contest.config.seeds for contest in contests)) as bar:
-        rows = [(contest.point, contest.run(args.out, bar.update)) for contest in contests]
+    for contest in contests if args.out and not args.replace else []:
+        contest.check_free()
+    done = _carried_out(contests, args)
     if args.json:
-        print(json.dumps([_json_row(point, summary) for point, summary in rows]))
+        say(json.dumps(_json_rows(contests, done)))
     else:
-        print(comparison(rows))
+        labels = Labels(contest.parameters for contest in contests)
+        points = [labels.text(contest.parameters) for contest in contests]
+        say(comparison(list(zip(points, done, strict=True))))
+    if args.figure:
+        from rota.figures.grid_runs import population_grid
+
+        runs = [contest.run(summary) for contest, summary in zip(contests, done, strict=True)]
+        simulations.draw(population_grid(runs), args.figure, typed())
     return 0
+
+
+def _carried_out(contests: "list[Contest]", args: argparse.Namespace) -> "list[Summary]":
+    """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
+    from rota.commands.compiling import compiling
+    from rota.commands.rehearse_population import Repeated, repeat
+
+    done = {number: found for number, contest in enumerate(contests) if (found := contest.found())}
+    simulations.tell_reused([folder for number in done if (folder := contests[number].folder)], args.out)
+    left = [(number, contest) for number, contest in enumerate(contests) if number not in done]
+    with compiling(len(left), " allocations") as tick:
+        for _, contest in left:
+            contest.warm_up()
+            tick()
+    plan = [(number, seed) for number, contest in left for seed in range(contest.config.seeds)]
+    policies = [contest.contender.policy for _, contest in left]
+    classes = {type(part) for policy in policies for part in (policy.allocation, policy.evolution)}
+    calls = [(contests[number], seed) for number, seed in plan]
+    seeds: dict[int, dict[int, Repeated]] = {number: {} for number, _ in left}
+    for place, repeated in simulations.side_by_side(repeat, calls, args.workers, classes):
+        number, seed = plan[place]
+        seeds[number][seed] = repeated
+        if len(seeds[number]) == contests[number].config.seeds:
+            done[number] = contests[number].finish([each for _, each in sorted(seeds.pop(number).items())])
+    return [done[number] for number in range(len(contests))]
 
 
 def print_keys() -> None:
     """For `--help-config`."""
-    from rota.commands.population_policies import option_classes
     from rota.config.describe import help_text
+    from rota.library.population_policies import option_classes
     from rota.replay.population.experiment import PopulationsConfig
 
-    print(f"\nFor a population\n\n{help_text(PopulationsConfig)}")
+    say(f"\nFor a population\n\n{help_text(PopulationsConfig)}")
     for name, chosen in option_classes().items():
         if text := help_text(chosen):
-            print(f"\n[options.{name}]\n{text}")
+            say(f"\n[options.{name}]\n{text}")
 
 
 def _read(file: Path) -> dict[str, object]:
@@ -106,12 +144,12 @@ def _read(file: Path) -> dict[str, object]:
 
 def _contests(args: argparse.Namespace) -> "list[Contest]":
     """Read the configuration, put the flags over it, and check all of it before anything runs."""
-    from rota.commands.population_policies import contenders
     from rota.commands.rehearse_population import Contest
     from rota.config.bind import bind
-    from rota.config.grid import expand
+    from rota.config.grid import count, expand
     from rota.config.load import override
     from rota.config.paths import placed
+    from rota.library.population_policies import NAMES, contenders
     from rota.replay.population.experiment import PopulationsConfig
 
     table = _read(args.config) if args.config else {}
@@ -120,14 +158,21 @@ def _contests(args: argparse.Namespace) -> "list[Contest]":
     assignments = [*_assignments(args), *args.set]
     table = override(_without_machines(table, args), assignments)
     where = str(args.config or "command line")
-    contests = []
-    for point in expand(table, where):
-        raw = placed(point.table, PATHS, args.config.parent if args.config else Path(), assignments)
+    simulations.check_figure(args, table, where)
+    simulations.check_points(count(table, where), args.max_simulations)
+    contests, points = [], expand(table, where)
+    for point in points:
+        folder = args.config.parent if args.config else Path()
+        raw = placed(point.table, PATHS, folder, assignments, names=NAMES)
         options: Any = raw.pop("options", {})
         config = bind(PopulationsConfig, raw, where)
         config = _shortened(config) if args.quick else config
         config.scene(0)  # what cannot be read is said before anything runs
-        contests += [Contest(point.name, config, each) for each in contenders(config, options, where)]
+        for each in contenders(config, options, where):
+            out = args.out / point.name / each.name if args.out else None
+            contests.append(Contest(point.name, point.parameters, config, each, out, typed()))
+    number = sum(contest.config.seeds for contest in contests)
+    simulations.announce(number, len(points), args.max_simulations)
     return contests
 
 
@@ -188,16 +233,15 @@ def _shortened(config: "PopulationsConfig") -> "PopulationsConfig":
     return replace(config, population=replace(population, steps=steps), seeds=seeds)
 
 
-def _progress(rehearsals: int) -> Any:
-    """A bar on a terminal; nothing elsewhere."""
-    from tqdm import tqdm
+def _json_rows(contests: "list[Contest]", done: "list[Summary]") -> list[dict[str, Any]]:
+    """The columns of the table and more; bounds are those of the table, too."""
+    from rota.results.population.summary import at_points
 
-    quiet = not sys.stderr.isatty()
-    return tqdm(total=rehearsals, unit="rehearsal", leave=False, disable=quiet, file=sys.stderr)
-
-
-def _json_row(point: str, summary: "Summary") -> dict[str, Any]:
-    where = {"point": point} if point else {}
-    figures = {key: getattr(summary, key) for key in JSON_KEYS}
-    measured = {} if summary.best_accuracy is None else {"best_accuracy": summary.best_accuracy}
-    return {**where, "allocation": summary.allocation, **figures, **measured}
+    points = [contest.point for contest in contests]
+    rows = []
+    for contest, summary in zip(contests, at_points(points, done), strict=True):
+        where = {"point": contest.point, **contest.parameters} if contest.point else {}
+        values = {key: getattr(summary, key) for key in JSON_KEYS}
+        known = {key: value for key in MEASURED if (value := getattr(summary, key)) is not None}
+        rows.append({**where, "allocation": summary.allocation, **values, **known})
+    return rows

@@ -2,10 +2,15 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rota.commands.say import say
 from rota.core.errors import InputError
+
+if TYPE_CHECKING:
+    from rota.execution.folder import Books
 
 
 def add_parser(subparsers: Any) -> None:
@@ -21,29 +26,45 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a table of trials or jobs, or JSON."""
-    from rota.commands.live import summed_up, table_text
+    from rota.commands.live import failures_text, summed_up, table_text
     from rota.commands.live_jobs import jobs_summed_up, jobs_text
     from rota.execution.folder import RealFolder
     from rota.execution.jobs.reading import is_of_jobs, read_board
     from rota.execution.reading import read_picture
 
     folder = RealFolder(args.folder)
+    folder.table()  # what cannot be resumed is an error here, too
     seeds = folder.begun()
     if not seeds:
-        raise InputError(f"{args.folder}: no run is there; name the folder that was given with --out")
-    journal = folder.books(seeds[-1]).journal
+        raise InputError(f"{args.folder}: nothing has begun there yet; go on with --resume {args.folder}")
+    books = folder.books(seeds[-1])
+    journal = books.journal
     if is_of_jobs(journal):
         board, phase = read_board(journal)
+        _note_missing(books, phase, made=any(job.done for job in board.jobs))
         if args.json:
-            print(json.dumps({"phase": phase, "seed": board.frame.seed, **board.record()}))
+            say(json.dumps({"phase": phase, "seed": board.frame.seed, **board.record()}))
         else:
-            print(jobs_text(board))
-            print(f"{phase}: {jobs_summed_up(board)}")
+            say(jobs_text(board))
+            say(f"{phase}: {jobs_summed_up(board)}")
         return 0
     picture, phase = read_picture(journal)
+    _note_missing(books, phase, made=picture.reports > 0)
     if args.json:
-        print(json.dumps({"phase": phase, "seed": picture.frame.seed, **picture.record()}))
+        say(json.dumps({"phase": phase, "seed": picture.frame.seed, **picture.record()}))
     else:
-        print(table_text(picture))
-        print(f"{phase}: {summed_up(picture)}")
+        say(table_text(picture))
+        if picture.failures:
+            say(failures_text(picture, books.logs))
+        say(f"{phase}: {summed_up(picture)}")
+        if phase == "complete" and picture.fruitless:
+            say(picture.fruitless)
     return 0
+
+
+def _note_missing(books: "Books", phase: str, *, made: bool) -> None:
+    """Say what --resume would say: that there should be checkpoints, and are none."""
+    from rota.execution.checkpoints import MissingStorage
+
+    if phase == "stopped" and made and next(books.checkpoints.names(), None) is None:
+        say(f"rota: note: {MissingStorage(books.checkpoints.folder)}", file=sys.stderr)

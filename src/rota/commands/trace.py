@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.given import given_file
+from rota.commands.say import say
 from rota.workload.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _add_convert(parser: argparse.ArgumentParser) -> None:
     _add_source(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="CSV", help="where to write it")
+    _add_target(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="keep only the first N jobs to arrive")
 
 
@@ -55,13 +57,33 @@ def _add_describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", type=Path, metavar="TRACE", help="the file to read")
+    parser.add_argument("trace", type=given_file, metavar="TRACE", help="the file to read")
     names = ", ".join(FORMATS)
     parser.add_argument(
-        "--format", metavar="NAME", help=f"one of {names}; guessed from the file if not given"
+        "--format",
+        metavar="NAME",
+        help=f"one of {names}, or a function of yours, as file.py:function; guessed if not given",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="set an option of a function of yours",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="draws what the trace leaves out (0)"
+    )
+    parser.add_argument(
+        "--draw-models",
+        action="store_true",
+        help="give jobs whose stages are not known models that have some",
+    )
+    parser.add_argument(
+        "--startup-s",
+        type=float,
+        metavar="S",
+        help="seconds that each start costs (what the trace says, or 0)",
     )
     parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs")
 
@@ -71,15 +93,29 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     for flag, kind, metavar, meaning in GENERATE_FLAGS:
         parser.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=meaning)
     parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_JOBS} jobs")
+    _add_target(parser)
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="CSV", help="where to write it")
+    parser.add_argument("--replace", action="store_true", help="even if that file is there already")
+
+
+def _check_free(args: argparse.Namespace) -> None:
+    """Nothing is written over unless that is asked for."""
+    from rota.core.errors import InputError
+
+    if args.out.exists() and not args.replace:
+        raise InputError(f"{args.out}: is there already; choose another name, or add --replace")
 
 
 def _convert(args: argparse.Namespace) -> None:
     from rota.workload.plain import write
 
+    _check_free(args)
     jobs = _read(args, keep=args.jobs)
     write(args.out, jobs)
-    print(f"{args.out}: {len(jobs):,} jobs")
+    say(f"{args.out}: {len(jobs):,} jobs")
 
 
 def _describe(args: argparse.Namespace) -> None:
@@ -92,7 +128,7 @@ def _describe(args: argparse.Namespace) -> None:
     described = describe(jobs, args.gpus)
     if args.figure is not None:
         _draw(args.figure, jobs)
-    print(json.dumps(asdict(described), indent=2, allow_nan=False) if args.json else text(described))
+    say(json.dumps(asdict(described), indent=2, allow_nan=False) if args.json else text(described))
 
 
 def _generate(args: argparse.Namespace) -> None:
@@ -101,36 +137,41 @@ def _generate(args: argparse.Namespace) -> None:
     from rota.workload.plain import write
     from rota.workload.synthetic import SyntheticConfig, generate
 
+    _check_free(args)
     names = {field.name for field in fields(SyntheticConfig)}
     given = {name: value for name, value in vars(args).items() if name in names}
     if args.quick:
         given["jobs"] = min(given.get("jobs", QUICK_JOBS), QUICK_JOBS)
     jobs = generate(SyntheticConfig(**given))
     write(args.out, jobs)
-    print(f"{args.out}: {len(jobs):,} jobs")
+    say(f"{args.out}: {len(jobs):,} jobs")
 
 
 def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
     """The trace, its notes on stderr, cut to what was asked for."""
+    from rota.config.load import override
     from rota.workload.formats import read
 
-    jobs = read(args.trace, args.format, args.seed)
+    options = override({}, args.set)
+    jobs = read(args.trace, args.format, args.seed, args.draw_models, options=options)
+    if args.startup_s is not None:
+        jobs = jobs.with_startup(args.startup_s)
     for note in jobs.notes:
-        print(f"note: {note}", file=sys.stderr)
+        say(f"note: {note}", file=sys.stderr)
     if args.quick:
         keep = QUICK_JOBS if keep is None else min(keep, QUICK_JOBS)
     if keep is None or keep >= len(jobs):
         return jobs
     head = jobs.head(keep)
-    print(f"note: only the first {len(head):,} of {len(jobs):,} jobs", file=sys.stderr)
+    say(f"note: only the first {len(head):,} of {len(jobs):,} jobs", file=sys.stderr)
     return head
 
 
 def _draw(path: Path, jobs: "Workload") -> None:
     from rota.core.atomic import written
-    from rota.figures.page import save
+    from rota.figures.page import save_as
     from rota.figures.trace import trace_figure
 
     with written(path) as stream:
-        save(trace_figure(jobs), stream)
-    print(f"note: drawn into {path}", file=sys.stderr)
+        save_as(trace_figure(jobs), stream, path)
+    say(f"note: drawn into {path}", file=sys.stderr)

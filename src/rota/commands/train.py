@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rota.commands.given import given_file
+from rota.commands.say import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,10 +34,14 @@ def add_parser(subparsers: Any) -> None:
         "from the last checkpoint.",
     )
     add = parser.add_argument
-    add("config", type=Path, nargs="?", metavar="CONFIG", help="a TOML file, as in config/train")
+    add("config", type=given_file, nargs="?", metavar="CONFIG", help="a TOML file, as in config/train")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")
     add("--out", type=Path, metavar="FOLDER", help=f"where the run is kept ({OUT}/NAME)")
-    add("--agent", type=Path, metavar="DIR", help="an agent that rota learn wrote; it decides on changes")
+    add(
+        "--agent",
+        metavar="DIR",
+        help="an agent that rota learn wrote, or a class of yours, as file.py:Class; it decides on changes",
+    )
     add("--again", action="store_true", help="delete what is in that folder and train anew")
     add("--download", action="store_true", help="fetch the data set over the network if it is not there")
     add("--help-config", action="store_true", help="list the keys of the configuration")
@@ -49,17 +55,18 @@ def run(args: argparse.Namespace) -> int:
         from rota.config.describe import help_text
         from rota.training.models.registry import MODELS
 
-        print(help_text(TrainConfig))
-        print("\nsetup.model is one of")
+        say(help_text(TrainConfig))
+        say("\nsetup.model is one of")
         for name, entry in MODELS.items():
-            print(f"{name:14} {entry.note}")
+            say(f"{name:14} {entry.note}")
         return 0
     if args.config is None:
         raise ConfigError("which configuration? Give a file, for example config/train/digits.toml")
     points = _points(args)
-    deciding = _deciding(args.agent)
     whole = args.out or OUT / args.config.stem
-    return max(_train(name, config, whole / name, args, deciding) for name, config in points)
+    deciding = [_deciding(args.agent or config.agent, config) for _, config in points]
+    asked = zip(points, deciding, strict=True)
+    return max(_train(name, config, whole / name, args, who) for (name, config), who in asked)
 
 
 def _train(
@@ -78,18 +85,27 @@ def _train(
     if name:
         _say(name)
     if training.result.exists():
-        print(f"note: {folder} is trained already; --again trains it anew", file=sys.stderr)
+        say(f"note: {folder} is trained already; --again trains it anew", file=sys.stderr)
     _tell(training)
     return _report(training)
 
 
-def _deciding(folder: Path | None) -> dict[str, Any]:
-    """Who decides in a run: the agent in a folder, if one is given."""
-    if folder is None:
+def _deciding(agent: str | None, config: "TrainConfig") -> dict[str, Any]:
+    """Who decides in a run: the agent in a folder or a class from outside, if one is given."""
+    from rota.core.outside import is_outside
+
+    if agent is not None and is_outside(agent):
+        from rota.config.made import own_growth
+
+        found = own_growth(agent, config.options)
+        return {"adaptation": found.policy, "decided_by": found.identity}
+    if config.options:
+        raise ConfigError('options: are for a class of yours, as agent = "file.py:Class"; leave them out')
+    if agent is None:
         return {}
     from rota.learning.agent import read_agent, weights_sha256
 
-    return {"adaptation": read_agent(folder), "decided_by": f"agent {weights_sha256(folder)}"}
+    return {"adaptation": read_agent(Path(agent)), "decided_by": f"agent {weights_sha256(Path(agent))}"}
 
 
 def _tell(training: "Run") -> None:
@@ -127,7 +143,7 @@ def command_of(args: argparse.Namespace) -> str:
     """The command line that says the same, for the provenance."""
     words = ["rota", "train", str(args.config)]
     words += [word for text in args.set for word in ("--set", text)]
-    words += [] if args.agent is None else ["--agent", str(args.agent)]
+    words += [] if args.agent is None else ["--agent", args.agent]
     return shlex.join(words)
 
 
@@ -136,11 +152,10 @@ def _points(args: argparse.Namespace) -> list[tuple[str, "TrainConfig"]]:
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override, read
+    from rota.config.paths import placed
     from rota.training.experiment import TrainConfig
 
-    table = read(args.config)
-    if isinstance(table.get("profile"), str):  # seen from the file, if the file says so
-        table["profile"] = str(args.config.parent / str(table["profile"]))
+    table = placed(read(args.config), ("profile", "agent"), args.config.parent, names=("agent",))
     points = expand(override(table, args.set), args.config)
     return [(point.name, bind(TrainConfig, point.table, args.config)) for point in points]
 
@@ -164,7 +179,7 @@ def _say(line: str) -> None:
     from tqdm import tqdm
 
     with tqdm.external_write_mode(file=sys.stdout):
-        print(line, flush=True)
+        say(line, flush=True)
 
 
 def _line(epoch: "Epoch") -> str:
@@ -182,6 +197,6 @@ def _report(training: "Run") -> int:
     result = read_result(training.result)
     for split in ("validation", "test"):
         values = ((name, math.nan if value is None else value) for name, value in result[split].items())
-        print(f"{split}: ", "  ".join(f"{name} {value:.4f}" for name, value in values))
-    print(training.folder)
+        say(f"{split}: ", "  ".join(f"{name} {value:.4f}" for name, value in values))
+    say(training.folder)
     return 1 if result["failure"] else 0

@@ -9,4 +9,5 @@ WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())
 
 
 def typed() -> str:
-    return shlex.join(["rota", *WORDS.get()])
+    """The command, but for what it says about results that were there before."""
+    return shlex.join(["rota", *(word for word in WORDS.get() if word != "--replace")])

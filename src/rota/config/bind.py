@@ -7,18 +7,23 @@ and what was probably meant:
     simulate.toml: cluster.slots: 'four' is not an integer
 
 Fields may be bool, int, float, str, Path, Literal, `X | None`, dict, list, tuple and dataclasses, nested.
-Ranges are the business of the dataclass: its `__post_init__` raises a ConfigError without the place.
+Ranges are the business of the dataclass: its `__post_init__` raises a ConfigError without the place. If it
+has a `SHORT`, that is the key which is set by a value in place of a table.
+
+`facts` does the same for what a JSON file of a run, a recording or an agent says.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from rota.config.notation import Table, show
 from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.facts import LARGEST
 
 T = TypeVar("T")
 
@@ -33,12 +38,16 @@ class Place:
 
     file: str
     key: str = ""
+    most: float = math.inf
+    """The largest number that may be there."""
+    nan: bool = False
+    """Whether it may be NaN."""
 
     def inside(self, name: str) -> "Place":
-        return Place(self.file, f"{self.key}.{name}" if self.key else name)
+        return replace(self, key=f"{self.key}.{name}" if self.key else name)
 
     def item(self, index: int) -> "Place":
-        return Place(self.file, f"{self.key}[{index}]")
+        return replace(self, key=f"{self.key}[{index}]")
 
     def error(self, message: str) -> ConfigError:
         return ConfigError(": ".join(part for part in (self.file, self.key, message) if part))
@@ -48,6 +57,35 @@ def bind(kind: type[T], table: Table, file: str | Path = "") -> T:
     """The dataclass `kind` with the values of a table; `file` is for error messages."""
     bound: T = _section(kind, table, Place(str(file)))
     return bound
+
+
+def facts(
+    kind: type[T],
+    found: object,
+    file: str | Path,
+    fix: str,
+    *,
+    others: bool = False,
+    most: float = LARGEST,
+    any_number: bool = False,
+) -> T:
+    """The same from what a JSON file says; `fix` is what to do if it is wrong.
+
+    null is None, a list may be a named tuple, and numbers are at `most` that large, as all that is measured,
+    or else `any_number` may be there. With `others`, keys that are not known may be there.
+    """
+    if others and isinstance(found, Mapping):
+        found = {name: found[name] for name in keys(kind) if name in found}
+    try:
+        bound: T = _value(kind, found, Place(str(file), "", math.inf if any_number else most, any_number))
+    except ConfigError as error:
+        raise InputError(f"{error}; {fix}") from None
+    return bound
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def keys(kind: Any) -> dict[str, Field[Any]]:
@@ -70,24 +108,59 @@ def without_none(kind: Any) -> Any:
 
 
 def _value(kind: Any, value: object, place: Place) -> Any:
-    kind = without_none(kind)  # TOML has no null: what is written is not None
+    if value is None and NoneType in get_args(kind):  # of JSON: TOML has no null
+        return None
+    if get_origin(kind) in (Union, UnionType) and len(get_args(kind)) > 2:
+        return _one_of(get_args(kind), value, place)
+    kind = without_none(kind)
+    if kind is object:
+        return value
     if kind in ACCEPTED:
         return _simple(kind, value, place)
     if is_dataclass(kind):
         return _section(kind, value, place)
+    if hasattr(kind, "_fields"):
+        return _named(kind, value, place)
+    return _structure(kind, value, place)
+
+
+def _structure(kind: Any, value: object, place: Place) -> Any:
+    """A table or list of others, or one of some values."""
     origin = get_origin(kind)
     if origin is Literal:
         return _choice(get_args(kind), value, place)
-    if origin is dict:
+    if origin in (dict, Mapping):
         inner = get_args(kind)[1]
         return {name: _value(inner, item, place.inside(name)) for name, item in _table(value, place).items()}
-    if origin in (list, tuple):
-        return origin(_items(kind, value, place))
+    if origin in (list, tuple, Sequence):
+        return (list if origin is list else tuple)(_items(kind, value, place))
     raise TypeError(f"a setting cannot have the type {kind}")
 
 
+def _one_of(kinds: Sequence[Any], value: Any, place: Place) -> Any:
+    """Of several simple types."""
+    for kind in kinds:
+        if kind in ACCEPTED and _fits(kind, value, place):
+            return value
+    raise place.error(f"{_short(value)} is not {' or '.join(map(_expected, kinds))}")
+
+
+def _named(kind: Any, value: object, place: Place) -> Any:
+    """A named tuple, from a list or a table."""
+    names, kinds = kind._fields, _hints(kind)
+    if isinstance(value, list):
+        value = dict(zip(names, value, strict=False)) if len(value) <= len(names) else value
+    table = _table(value, place)
+    if not set(names) - set(kind._field_defaults) <= set(table) <= set(names):
+        raise place.error(f"{_short(value)} is not a list of {', '.join(names)}")
+    return kind(**{name: _value(kinds[name], item, place.inside(name)) for name, item in table.items()})
+
+
 def _section(kind: Any, value: object, place: Place) -> Any:
-    table, known, kinds = _table(value, place), keys(kind), get_type_hints(kind)
+    short = getattr(kind, "SHORT", None)
+    if short is not None and not isinstance(value, Mapping):
+        return kind(**{short: _value(_hints(kind)[short], value, place)})
+    table, known, kinds = _table(value, place), keys(kind), _hints(kind)
     for name in table:
         if name not in known:
             raise place.error(unknown("key", name, known))
@@ -112,7 +185,7 @@ def _items(kind: Any, value: object, place: Place) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise place.error(f"{_short(value)} is not a list")
     kinds = get_args(kind)
-    if get_origin(kind) is list or kinds[-1] is Ellipsis:
+    if get_origin(kind) in (list, Sequence) or kinds[-1] is Ellipsis:
         kinds = kinds[:1] * len(value)
     if len(kinds) != len(value):
         raise place.error(f"{_short(value)} is not a list of {len(kinds)} values")
@@ -130,25 +203,30 @@ def _choice(choices: tuple[Any, ...], value: object, place: Place) -> Any:
 
 
 def _simple(kind: Any, value: Any, place: Place) -> Any:
-    if _fits(kind, value):
+    if _fits(kind, value, place):
         return kind(value)
     meant = _meant(kind, value)
     guess = "" if meant is None else f". Did you mean {show(meant)}?"
-    raise place.error(f"{_short(value)} is not {EXPECTED[kind]}{guess}")
+    size = " of 64 bits" if kind is int and type(value) is int else ""
+    raise place.error(f"{_short(value)} is not {EXPECTED[kind]}{size}{guess}")
 
 
-def _fits(kind: Any, value: Any) -> bool:
+def _fits(kind: Any, value: Any, place: Place) -> bool:
     if isinstance(value, bool) or kind is bool:
         return kind is bool and isinstance(value, bool)
     if kind is float and isinstance(value, int | float):
-        return _is_number(value)
+        return _is_number(value, place)
+    if kind is int and isinstance(value, int):
+        return abs(value) <= min(place.most, LARGEST)
+    if kind is Path and isinstance(value, str):
+        return "\0" not in value
     return isinstance(value, ACCEPTED[kind])
 
 
-def _is_number(value: int | float) -> bool:
+def _is_number(value: int | float, place: Place) -> bool:
     """Whether a float can hold it and comparisons work on it: no range check would catch a nan."""
     try:
-        return not math.isnan(value)
+        return place.nan if math.isnan(value) else abs(value) <= place.most
     except OverflowError:
         return False
 

@@ -9,8 +9,10 @@ gives six points named `nodes=8,seed=0` … `nodes=16,seed=2`. Names are fit to 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import combinations, product
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,12 +28,34 @@ class Point(NamedTuple):
 
     name: str
     table: dict[str, object]
+    parameters: dict[str, object]
+    """What the grid says here, by dotted key."""
 
 
 def expand(table: Table, file: str | Path = "") -> list[Point]:
     """Every point of the grid, the last axis varying fastest; without a grid, one point with no name."""
-    try:
+    with _placed(file):
         return _expand(table)
+
+
+def count(table: Table, file: str | Path = "") -> int:
+    """Return how many points the grid has, without making them."""
+    with _placed(file):
+        return prod(map(len, _axes_of(table).values()))
+
+
+def short_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the last part of each dotted key if no other key ends in it, else all of it."""
+    known = list(dict.fromkeys(keys))
+    ends = Counter(key.rpartition(".")[2] for key in known)
+    return {key: end if ends[end := key.rpartition(".")[2]] == 1 else key for key in known}
+
+
+@contextmanager
+def _placed(file: str | Path) -> Iterator[None]:
+    """Say of an error where it is."""
+    try:
+        yield
     except ConfigError as error:
         raise ConfigError(f"{file}: grid: {error}" if str(file) else f"grid: {error}") from None
 
@@ -47,14 +71,19 @@ def fix(table: Table, path: Key) -> dict[str, object]:
 
 def _expand(table: Table) -> list[Point]:
     rest = {name: value for name, value in table.items() if name != "grid"}
-    axes = _axes(table["grid"]) if "grid" in table else {}
+    axes = _axes_of(table)
+    keys = [".".join(path) for path in axes]
     points = []
-    for names, values in zip(_point_names(axes), product(*axes.values()), strict=True):
+    for name, values in zip(_point_names(axes), product(*axes.values()), strict=True):
         point = rest
         for path, value in zip(axes, values, strict=True):
             point = put(point, path, value)
-        points.append(Point(names, point))
+        points.append(Point(name, point, dict(zip(keys, values, strict=True))))
     return points
+
+
+def _axes_of(table: Table) -> Axes:
+    return _axes(table["grid"]) if "grid" in table else {}
 
 
 def _axes(grid: object) -> Axes:
@@ -95,21 +124,21 @@ def leaves(grid: Table, above: Key = ()) -> Iterator[tuple[Key, object]]:
 
 
 def _point_names(axes: Axes) -> Iterator[str]:
-    """`nodes=8,seed=0` …: the last part of each path if no other path ends in it, else all of it."""
-    ends = Counter(path[-1] for path in axes)
-    names = [_label(path[-1] if ends[path[-1]] == 1 else ".".join(path)) for path in axes]
-    for labels in product(*map(_labels, axes.values())):
+    """`nodes=8,seed=0` …: with short names of the keys."""
+    names = [file_name(name) for name in short_names(".".join(path) for path in axes).values()]
+    for labels in product(*map(distinct_names, axes.values())):
         yield ",".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))
 
 
-def _labels(values: list[object]) -> list[str]:
-    """Short texts for the values of an axis, all different; a number is added where they would not be."""
-    labels = [_label(value) for value in values]
+def distinct_names(values: Iterable[object]) -> list[str]:
+    """Return short texts for the values of an axis, all different; they are numbered where they were not."""
+    labels = [file_name(value) for value in values]
     times = Counter(labels)
     return [label if times[label] == 1 else f"{label}#{k}" for k, label in enumerate(labels, start=1)]
 
 
-def _label(value: object) -> str:
+def file_name(value: object) -> str:
+    """Return a short text for a value that is fit to be part of the name of a file."""
     text = value if isinstance(value, str) else show(value).replace(" = ", "=")
     return re.sub(r"[^\w.+=-]+", "_", text).strip("_")[:40]
 

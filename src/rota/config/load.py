@@ -1,7 +1,7 @@
 """Read a TOML file and apply overrides given as flags."""
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -32,6 +32,16 @@ def override(table: Table, assignments: Iterable[str]) -> dict[str, object]:
             result = put(result, path, value)
         except ConfigError as error:
             raise ConfigError(f"--set {text}: {error}") from None
+    return result
+
+
+def merged(table: Table, more: Table) -> dict[str, object]:
+    """A copy of a table with what another says put over it, table by table."""
+    result = dict(table)
+    for name, value in more.items():
+        there = result.get(name)
+        both = isinstance(there, Mapping) and isinstance(value, Mapping)
+        result[name] = merged(there, value) if both else value  # type: ignore[arg-type]
     return result
 
 

@@ -36,6 +36,8 @@ def put(table: Table, path: tuple[str, ...], value: object) -> dict[str, object]
             value = put(inner, rest, value)
         else:
             raise ConfigError(f"{name!r} is not a table: it is {show(inner)}")
+    elif isinstance(table.get(name), Mapping) and not isinstance(value, Mapping):
+        raise ConfigError(f"{name!r} is a table; set one of its keys, as in {name}.KEY")
     return {**table, name: value}
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +36,24 @@ def written(file: Path) -> Iterator[IO[bytes]]:
         if partial is not None:
             with suppress(OSError):
                 partial.unlink()
+
+
+@contextmanager
+def written_once(file: Path) -> Iterator[IO[bytes]]:
+    """A stream into a file beside it, which becomes the file at the end; FileExistsError if there is one."""
+    partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}.partial")
+    try:
+        with partial.open("xb") as stream:
+            yield stream
+        try:
+            os.link(partial, file)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without such links
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

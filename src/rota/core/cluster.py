@@ -1,16 +1,20 @@
 """The machines: nodes with slots of one device kind each, hanging off switches."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.errors import InputError
+from rota.core.errors import InputError, unknown
 
 SLOWEST, FASTEST = 1e-6, 1e6  # relative speeds beyond these are mistakes
 LARGEST = 1_000_000  # slots that a cluster may have
+CPU = "cpu"
+"""The kind of a slot that is a core, not a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,18 @@ class NodeChange:
     joins: bool
 
 
+def spelled_out(groups: Iterable[tuple[int, Node]]) -> tuple[Node, ...]:
+    """Every node of groups of equal ones; an error as soon as there are more slots than can be simulated."""
+    nodes: list[Node] = []
+    slots = 0
+    for count, node in groups:
+        slots += count * node.slots
+        if slots > LARGEST or count > LARGEST:
+            raise InputError(f"cluster: it has more than {LARGEST:,} slots; no more can be simulated")
+        nodes += [node] * count
+    return tuple(nodes)
+
+
 def late_nodes(changes: Iterable[NodeChange]) -> frozenset[int]:
     """The nodes that are not there at first: those whose first change is a join."""
     first: dict[int, bool] = {}
@@ -41,7 +57,14 @@ def late_nodes(changes: Iterable[NodeChange]) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """All nodes that are ever there, and what makes them unequal."""
+    """Nodes with GPUs: all that are ever there, and what makes them unequal.
+
+    >>> import rota
+    >>> rota.Cluster.uniform(nodes=64, gpus=8).slots
+    512
+    >>> [(node.kind, node.slots) for node in rota.Cluster.of(v100=12, p100=4).nodes]
+    [('v100', 8), ('v100', 4), ('p100', 4)]
+    """
 
     nodes: tuple[Node, ...]
     cross_node: float = 1.0
@@ -62,6 +85,8 @@ class Cluster:
             if not 1.0 <= getattr(self, name) < math.inf:
                 raise InputError(f"cluster: {name} is {getattr(self, name)}; it slows down, so at least 1")
         for kind, speeds in self.speeds.items():
+            if kind not in self.kinds:
+                raise InputError(f"cluster.speeds: {unknown('device kind', kind, self.kinds)}")
             for model, speed in speeds.items():
                 if not SLOWEST <= speed <= FASTEST:
                     raise InputError(
@@ -72,10 +97,14 @@ class Cluster:
         if not self.nodes:
             raise InputError("cluster: it has no nodes; give at least one")
         if self.slots > LARGEST:
-            raise InputError(f"cluster: it has {self.slots:,} slots; at most {LARGEST:,} can be simulated")
+            raise InputError(f"cluster: it has more than {LARGEST:,} slots; no more can be simulated")
         for number, node in enumerate(self.nodes):
             if node.slots < 1:
                 raise InputError(f"cluster: node {number}: {node.slots} slots; it needs at least 1")
+            if abs(node.switch) >= LARGEST:
+                raise InputError(
+                    f"cluster: node {number}: switch {node.switch:g}; give a number below {LARGEST:,}"
+                )
 
     def _check_changes(self) -> None:
         for change in self.changes:
@@ -89,9 +118,58 @@ class Cluster:
                 )
 
     @classmethod
-    def uniform(cls, nodes: int, slots: int, switches: int = 1) -> "Cluster":
-        """`nodes` equal nodes per switch."""
-        return cls(tuple(Node(slots, switch) for switch in range(switches) for _ in range(nodes)))
+    def uniform(cls, nodes: int, gpus: int, switches: int = 1) -> "Cluster":
+        """Return equal nodes, so many per switch, with so many GPUs each."""
+        return cls(spelled_out((nodes, Node(gpus, switch)) for switch in range(switches)))
+
+    @classmethod
+    def of(
+        cls,
+        kinds: Mapping[str, int] | None = None,
+        /,
+        *,
+        per_node: int = 8,
+        speeds: Mapping[str, Mapping[str, float]] | None = None,
+        **more: int,
+    ) -> "Cluster":
+        """Return a cluster with so many GPUs of each kind, on nodes of one kind with `per_node` GPUs at most.
+
+        `speeds` says for each kind how fast models are on it, relative to the reference device; the model
+        `default` is for the rest: `{"v100": {"default": 2.0}}`. Kinds whose names are not words of Python are
+        given as a dictionary.
+        """
+        if per_node < 1:
+            raise InputError(f"cluster: per_node is {per_node}; it must be at least 1")
+        counts = {**(kinds or {}), **more}
+        groups: list[tuple[int, Node]] = []
+        for kind, gpus in counts.items():
+            if gpus < 1:
+                raise InputError(f"cluster: {gpus} GPUs of kind {kind}; give at least 1")
+            full, rest = divmod(gpus, per_node)
+            groups += [(full, Node(per_node, kind=kind)), (int(rest > 0), Node(rest, kind=kind))]
+        return cls(spelled_out(groups), speeds=speeds or {})
+
+    @classmethod
+    def local(cls, slots: int | None = None, *, gpus: int = 0) -> "Cluster":
+        """Return this machine: a slot for each core that this process may use, or so many.
+
+        With `gpus` it has a slot for each of so many GPUs instead.
+
+        >>> import rota
+        >>> rota.Cluster.local(2).nodes
+        (Node(slots=2, switch=0, kind='cpu'),)
+        """
+        if gpus:
+            return cls((Node(gpus),))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cls((Node(cores if slots is None else slots, kind=CPU),))
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> "Cluster":
+        """Return the cluster of a configuration file: its table `[cluster]`, or all of it if it has none."""
+        # Configurations are a layer above this one, so what reads them is named here, not imported.
+        found: Cluster = import_module("rota.library.clusters").read_cluster_toml(path)
+        return found
 
     @property
     def slots(self) -> int:
@@ -116,7 +194,7 @@ class Cluster:
         return np.repeat(np.arange(len(self.nodes)), [node.slots for node in self.nodes]).astype(np.int32)
 
     def table(self) -> NDArray[np.int32]:
-        """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP, NEXT, HEAD."""
+        """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP."""
         kinds = {kind: number for number, kind in enumerate(self.kinds)}
         late = late_nodes(self.changes)
         rows = [
@@ -125,17 +203,5 @@ class Cluster:
             [node.switch for node in self.nodes],
             [kinds[node.kind] for node in self.nodes],
             [number not in late for number in range(len(self.nodes))],
-            *self._neighbours(),
         ]
         return np.array(rows, np.int32)
-
-    def _neighbours(self) -> tuple[list[int], list[bool]]:
-        """The next node at the same switch, and whether a node is the first there."""
-        following = [-1] * len(self.nodes)
-        last: dict[int, int] = {}
-        for number, node in enumerate(self.nodes):
-            if node.switch in last:
-                following[last[node.switch]] = number
-            last[node.switch] = number
-        followers = set(following)
-        return following, [number not in followers for number in range(len(self.nodes))]

@@ -19,17 +19,18 @@ MODEL = 10  # index into the workload's models
 PROFILE = 11  # index into the workload's distinct (model, gang size) profiles
 KINDS = 12  # bit set of the device kinds it may run on
 JOB = 13  # index into the workload; -1 marks a free row
-GIVEN = 14  # how many of the columns are given
+PREFERENCE = 14  # index into the orders in which jobs prefer the nodes
+GIVEN = 15  # how many of the columns are given
 
 # Lived: what has become of the job since.
-EXECUTED_S = 14  # seconds on its slots, start-up included
-PACE_S = 15  # seconds per iteration as it runs now
-STALL_S = 16  # start-up seconds it still has to sit through
-UNSAVED = 17  # iterations since its last checkpoint
-UNSAVED_S = 18  # productive seconds since its last checkpoint
-PLACE = 19  # its position in the current plan; -1 waits
-WANTED = 20  # its position in the plan last asked for
-OWN = 21  # the first column that a policy declares for itself
+EXECUTED_S = 15  # seconds on its slots, start-up included
+PACE_S = 16  # seconds per iteration as it runs now
+STALL_S = 17  # start-up seconds it still has to sit through
+UNSAVED = 18  # iterations since its last checkpoint
+UNSAVED_S = 19  # productive seconds since its last checkpoint
+PLACE = 20  # its position in the current plan; -1 waits
+WANTED = 21  # its position in the plan last asked for
+OWN = 22  # the first column that a policy declares for itself
 
 # A plan's index: three rows of integers.
 ROW = 0  # job position -> row of the table
@@ -42,5 +43,11 @@ SIZE = 1  # how many slots it has
 SWITCH = 2
 KIND = 3
 UP = 4  # 1 while the node is there
-NEXT = 5  # the next node at the same switch; -1 after the last
-HEAD = 6  # 1 for the first node of a switch
+FACTS = 5  # how many of the rows say what nodes are
+
+# Then four rows for each order in which jobs prefer the nodes, one order after the other.
+LISTED = 0  # position -> node, the preferred one first
+NEXT = 1  # node -> the next one at the same switch, in this order; -1 after the last
+HEAD = 2  # node -> 1 for the first of a switch, in this order
+RANK = 3  # node -> 0 for those that are preferred to all others, 1 for the next ones …
+PREFERRED = 4  # how many rows an order has

@@ -4,6 +4,7 @@ Numba's own cache only looks at the file of the function itself, but our kernels
 other files (the order of columns, the kinds of events) and the code of other kernels. So the cache is kept
 in a folder named after all the sources that matter: those of `core`, and those with a kernel in them. It is
 outside the package, which may be read-only. (Numba also distinguishes by path, so each checkout compiles.)
+A kernel of a file outside the package has a folder in there, named after that file and what lies beside it.
 """
 
 import hashlib
@@ -18,18 +19,42 @@ from typing import Any
 
 import numba
 
+from rota.core.outside import sources
+
 KEPT = 4  # caches of other versions that are left alone
+KEPT_OUTSIDE = 16  # the same of other versions of files outside the package
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, or load it from the cache."""
+    folder = _folder_for(function)
+    if folder is None:
+        return numba.njit(function)
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder())
+    config.CACHE_DIR = str(folder)
     try:
         return numba.njit(cache=True)(function)
     finally:
         config.CACHE_DIR = before
+
+
+def _folder_for(function: Callable[..., Any]) -> Path | None:
+    """Where its compiled code is kept; nowhere if there is no file that it is from, as in a notebook."""
+    if Path(__file__).parents[1] in Path(function.__code__.co_filename).parents:
+        return cache_folder()
+    files = sources(function.__module__)
+    if not files:
+        return None
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    folder = cache_folder() / "outside" / digest.hexdigest()[:16]
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        _prune(folder.parent, KEPT_OUTSIDE)
+    return folder
 
 
 @cache
@@ -66,10 +91,10 @@ def _temporary(name: str) -> Path:
     return folder / name
 
 
-def _prune(home: Path) -> None:
+def _prune(home: Path, kept: int = KEPT) -> None:
     """Remove the caches that were not used for longest."""
     by_age = sorted(
         (folder for folder in home.iterdir() if folder.is_dir()), key=lambda folder: folder.stat().st_mtime
     )
-    for folder in by_age[: -KEPT - 1]:
+    for folder in by_age[: -kept - 1]:
         shutil.rmtree(folder, ignore_errors=True)

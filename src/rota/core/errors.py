@@ -29,8 +29,10 @@ class TraceError(InputError):
     """A trace or cluster file is wrong."""
 
     @classmethod
-    def at(cls, path: Path, line: int, field: str, found: object, expected: str) -> "TraceError":
-        return cls(f"{path}: line {line}: {field}: {found!r} is not {expected}")
+    def at(
+        cls, path: Path, line: int, field: str, found: object, expected: str, each: str = "line"
+    ) -> "TraceError":
+        return cls(f"{path}: {each} {line}: {field}: {found!r} is not {expected}")
 
 
 class IllegalPlan(RotaError):

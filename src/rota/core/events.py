@@ -19,6 +19,7 @@ class Kind(IntEnum):
     STARTED = 5
     MOVED = 6
     PACED = 7
+    FAILED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,14 @@ class Finished(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Failed(Event):
+    """Has ended with so many iterations left, for its attempts are used up; only on real machines."""
+
+    job: int
+    remaining: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeJoined(Event):
     node: int
 
@@ -95,6 +104,8 @@ def event(kind: Kind, at_s: float, job: int, value: float, slots: tuple[int, ...
             return Paused(at_s, job, value)
         case Kind.FINISHED:
             return Finished(at_s, job)
+        case Kind.FAILED:
+            return Failed(at_s, job, value)
         case Kind.NODE_JOINED:
             return NodeJoined(at_s, job)
         case Kind.NODE_LOST:

@@ -8,18 +8,21 @@ import numpy as np
 
 from rota.core.columns import (
     BEGIN,
+    COMPUTE_S,
     EXECUTED_S,
     GIVEN,
     GPUS,
     JOB,
     KIND,
     KINDS,
+    LOAD_S,
     PACE_S,
     PLACE,
     REMAINING,
     ROW,
     STALL_S,
     STARTUP_S,
+    SYNC_S,
     UNIT,
     UNSAVED,
     UNSAVED_S,
@@ -39,6 +42,12 @@ STARTED = int(Kind.STARTED)
 KEEP, START, MOVE = 0, 1, 2
 NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED, WRONG_KIND = -1, -2, -3, -4, -5, -6
 BAD_PACE = -7
+
+
+@kernel
+def has_stages(columns, row):
+    """Whether the stages of a job are known; if not, it shares its slots with no other."""
+    return columns[LOAD_S, row] > 0.0 or columns[COMPUTE_S, row] > 0.0 or columns[SYNC_S, row] > 0.0
 
 
 @kernel

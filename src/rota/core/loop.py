@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rota.core.costs import EXACT, Ties
+from rota.core.errors import IllegalPlan
 from rota.core.plan import Plan
 from rota.core.state import View
 
@@ -64,5 +65,9 @@ def drive(policy: Any, backend: Backend, state: Keeper) -> Iterator[Any]:
     """Run until nothing is left to do; yields each instant once it has been dealt with."""
     for instant in backend.instants(state):
         state.apply(instant)
-        backend.perform(state.request(policy.plan(state.view)), state)
+        plan = policy.plan(state.view)
+        if plan is None:
+            name = type(policy).__name__
+            raise IllegalPlan(f"{name}.plan returned None; return a plan, as view.first_fit(…) gives it")
+        backend.perform(state.request(plan), state)
         yield instant

@@ -12,7 +12,9 @@ from rota.core.cluster import Cluster
 from rota.core.costs import Cost
 from rota.core.errors import IllegalPlan
 from rota.core.events import Kind
+from rota.core.placement import Style, first_fit, scratch_rows
 from rota.core.plan import Plan
+from rota.core.preference import Preferences, as_listed
 from rota.core.timeline import Journal, Timeline
 
 
@@ -34,7 +36,7 @@ class Instant:
     ) -> None:
         self.at_s = at_s
         self.finished = finished
-        """Rows of the jobs that finished; the first `ends` count."""
+        """Rows of the jobs that ended; the first `ends` count."""
         self.ends = ends
         self.first_job = first_job
         """The jobs that arrived: `arrivals` of them from here on."""
@@ -86,20 +88,33 @@ class View:
     draft: Plan
     """A spare plan to write on."""
     scratch: NDArray[np.int32]
-    """Spare rows for placement, wide enough for nodes, slots and gang sizes."""
+    """Spare rows for placement (`placement.scratch_rows`), wide enough for nodes, slots and gang sizes."""
     memo: dict[str, Any]
     """For what a policy has worked out and may need again; nothing here changes what it decides."""
     ranked: NDArray[np.int32] | None = None
     """The last ranking of all active jobs, of which nobody needs to check whether it names each once."""
     remaining: NDArray[np.float64]
+    """Iterations still to do."""
     iteration_s: NDArray[np.float64]
+    """Seconds per iteration, alone on the reference device."""
     gpus: NDArray[np.float64]
+    """Gang size: slots that the job occupies."""
     submit_s: NDArray[np.float64]
     duration_s: NDArray[np.float64]
     priority: NDArray[np.float64]
     executed_s: NDArray[np.float64]
     place: NDArray[np.float64]
     """Position in the current plan; -1 for a job that waits."""
+
+    @property
+    def remaining_s(self) -> NDArray[np.float64]:
+        """Seconds of work left, alone on the reference device."""
+        return self.remaining * self.iteration_s
+
+    @property
+    def waited_s(self) -> NDArray[np.float64]:
+        """Seconds since submit in which the job had no slots."""
+        return self.now_s - self.submit_s - self.executed_s
 
     def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """The rows by ascending key; equal keys stay in (list) order."""
@@ -109,6 +124,22 @@ class View:
         if order is None or order is self.ranked:
             self.ranked = ranked
         return ranked
+
+    def first_fit(
+        self,
+        order: NDArray[np.int32],
+        *,
+        style: Style = "consolidated",
+        strict: bool = False,
+        keep: bool | None = None,
+    ) -> Plan:
+        """Plan the jobs that fit, in this order; with `strict`, none after the first that does not fit.
+
+        With `keep` (by default: where the cost model says so) a running job stays on its slots unless a job
+        before it needs them. `style` says how a gang is put on nodes: on as few as possible (`consolidated`),
+        on as many (`spread`), or on any free slots (`anywhere`).
+        """
+        return first_fit(self, order, style=style, strict=strict, keep=keep)
 
 
 class State:
@@ -122,15 +153,18 @@ class State:
         sharing: int = 1,
         own: Sequence[str] = (),
         own_slots: Sequence[str] = (),
+        preferences: Preferences | None = None,
     ) -> None:
-        self.table = table
+        """`preferences` says which nodes jobs prefer; without it, those that are listed first."""
+        preferences = preferences or as_listed(cluster)
+        self.table = preferences.put_into(table)
         self.cost = cost
         self.sharing = sharing
         self._own = len(own)
         self.now_s = 0.0
         self.active = 0
         self.journal = Journal()
-        self.nodes = cluster.table()
+        self.nodes = np.vstack([cluster.table(), preferences.rows])
         self.slot_node = cluster.slot_nodes()
         slots = cluster.slots
         jobs = min(slots * sharing, table.shape[1])
@@ -148,9 +182,8 @@ class State:
         self.view.memo = {}
         self.view.own_slots = np.zeros((len(own_slots), slots))
         self.view.draft = Plan(jobs, slots * sharing)
-        self.view.scratch = np.zeros(
-            (8, max(slots, len(cluster.nodes), int(table[c.GPUS].max(initial=0)) + 1)), np.int32
-        )
+        widest = max(slots, len(cluster.nodes), int(table[c.GPUS].max(initial=0)) + 1)
+        self.view.scratch = np.zeros((scratch_rows(len(preferences.rows) // c.PREFERRED), widest), np.int32)
         self.columns = np.zeros((0, 0))
         self.order = np.zeros(0, np.int32)
         self.free = np.zeros(0, np.int32)
@@ -179,6 +212,8 @@ class State:
                 self.columns, self.order, self.active, self.free, instant.finished, ends, self.table,
                 instant.first_job, arrivals, self.now_s, journal.events, journal.count,
             )  # fmt: skip
+            if instant.measured and ends:
+                self._tell_failures(instant)
             journal.count += ends + arrivals
         if instant.joined or instant.lost:
             self._change_nodes(instant)  # after the ends: who is done by now loses nothing
@@ -230,6 +265,14 @@ class State:
 
     def timeline(self) -> Timeline:
         return self.journal.timeline()
+
+    def _tell_failures(self, instant: Instant) -> None:
+        """A job that has ended, and of which is measured that it is not done, has failed."""
+        events, left = self.journal.events, instant.measured or {}
+        for number, row in enumerate(instant.finished[: instant.ends].tolist()):
+            if left.get(row, 0.0) > 0.0:
+                events["kind"][self.journal.count + number] = Kind.FAILED
+                events["value"][self.journal.count + number] = left[row]
 
     def _change_nodes(self, instant: Instant) -> None:
         for node in instant.lost:

@@ -7,7 +7,7 @@ import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.errors import TraceError
+from rota.core.facts import LARGEST
+from rota.core.source import open_text
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -34,9 +36,18 @@ class Table:
     lines: Sequence[int]
     """Where in the file each row stands."""
     columns: Mapping[str, Sequence[str]]
+    each: str = "line"
+    """What `lines` count."""
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def require(self, names: Sequence[str]) -> None:
+        """An error if one of these columns is not there."""
+        missing = [name for name in names if name not in self.columns]
+        if missing:
+            names, found = ", ".join(map(repr, missing)), ",".join(self.columns)
+            raise TraceError(f"{self.path}: {self.each} 1: no column {names}; found {found[:200]!r}")
 
     def keep(self, rows: Mask) -> "Table":
         """Only the marked rows; errors in them still name their own line."""
@@ -44,7 +55,7 @@ class Table:
             return self
         places = np.flatnonzero(rows).tolist()
         columns = {name: [column[place] for place in places] for name, column in self.columns.items()}
-        return Table(self.path, [self.lines[place] for place in places], columns)
+        return replace(self, lines=[self.lines[place] for place in places], columns=columns)
 
     def optional(self, name: str) -> list[str]:
         """Text that may be empty; all of it is, if the file has no such column."""
@@ -85,9 +96,10 @@ class Table:
         return values
 
     def numbers(self, name: str, *, at_least: float = 0.0) -> Floats:
-        """Finite numbers, none below the limit."""
+        """Finite numbers, none below the limit, and none that nothing real has."""
         values = self._converted(name, float, "a number")
         self._check(name, np.isfinite(values) & (values >= at_least), f"a number of {at_least:g} or more")
+        self._check(name, values < float(LARGEST), f"a number below {LARGEST:.1e}")
         return values
 
     def positives(self, name: str) -> Floats:
@@ -117,7 +129,8 @@ class Table:
         return self._converted(name, _seconds, "a time like 2017-10-09 07:01:55")
 
     def wrong(self, name: str, row: int, expected: str) -> TraceError:
-        return TraceError.at(self.path, self.lines[row], name, self.columns[name][row][:80], expected)
+        found = self.columns[name][row][:80] if name in self.columns else ""
+        return TraceError.at(self.path, self.lines[row], name, found, expected, self.each)
 
     def _converted(self, name: str, convert: Callable[[str], float], expected: str) -> Floats:
         column = self.columns[name]
@@ -131,7 +144,7 @@ class Table:
         values = np.full(len(self), math.nan)
         given = self.given(name)
         if given.any():
-            column = Table(self.path, self.lines, {name: self.columns[name]})
+            column = replace(self, columns={name: self.columns[name]})
             values[given] = read(column.keep(given), name)
         return values
 
@@ -142,17 +155,12 @@ class Table:
 
 def read_table(path: Path, required: Sequence[str]) -> Table:
     """A comma-separated file whose first line names its columns, among them the required ones."""
-    with _open_text(path) as file:
+    with open_table(path) as file:
         lines = csv.reader(file)
         names = [name.strip() for name in next(lines, [])]
         if not any(names):
             raise TraceError(f"{path}: the file is empty; expected a header with {','.join(required)}")
-        missing = [name for name in required if name not in names]
-        if missing:
-            found = ",".join(names)
-            raise TraceError(
-                f"{path}: line 1: no column {', '.join(map(repr, missing))}; found {found[:200]!r}"
-            )
+        Table(path, (), dict.fromkeys(names, ())).require(required)
         twice = [name for name in names if name and names.count(name) > 1]
         if twice:
             raise TraceError(f"{path}: line 1: column {twice[0]!r} appears twice; name each column once")
@@ -161,7 +169,7 @@ def read_table(path: Path, required: Sequence[str]) -> Table:
 
 def read_unnamed(path: Path, names: Sequence[str]) -> Table:
     """A tab-separated file without a header; quotes in it mean nothing."""
-    with _open_text(path) as file:
+    with open_table(path) as file:
         table = _table(path, names, csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     if not len(table):
         fields = ",".join(names)
@@ -173,7 +181,7 @@ def read_unnamed(path: Path, names: Sequence[str]) -> Table:
 
 def first_line(path: Path) -> str:
     """The first line of a text file, without its end."""
-    with _open_text(path) as file:
+    with open_table(path) as file:
         return file.readline().rstrip("\r\n")
 
 
@@ -193,12 +201,12 @@ def _table(path: Path, names: Sequence[str], reader: "Reader") -> Table:
 
 
 @contextmanager
-def _open_text(path: Path) -> Iterator[TextIO]:
+def open_table(path: Path) -> Iterator[TextIO]:
     """Open a text file; whatever stops it from being read as one is a TraceError."""
     try:
         if path.is_dir():
             raise TraceError(f"{path}: is a folder; expected a file")
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with open_text(path) as file:
             yield file
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from None

@@ -19,7 +19,7 @@ EVENT = np.dtype(
     ],
     align=True,
 )
-"""One thing that happened; `value` is the pace of a start and the work left at a pause."""
+"""One thing that happened; `value` is the pace of a start and the work left at a pause or a failure."""
 
 
 class Journal:

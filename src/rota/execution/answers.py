@@ -15,4 +15,4 @@ def parse_answer(line: bytes) -> AnyAnswer:
         return sliced(found[PARTS])
     if "metric" in found:
         return done(found)
-    return Undone(found["digest"], found["why"], found["no_room"])
+    return Undone(**found)

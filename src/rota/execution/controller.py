@@ -1,12 +1,10 @@
 """One process owns a run: it drives the policy on workers, and keeps the journal."""
 
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rota.core.errors import InputError
 from rota.core.loop import drive
 from rota.core.population.costs import Costs
 from rota.core.population.decisions import Hyper
@@ -14,18 +12,18 @@ from rota.core.population.events import Event
 from rota.core.population.fleet import Fleet
 from rota.core.population.state import State
 from rota.core.population.view import Terms, Work
-from rota.execution.entries import PopulationWords
+from rota.execution.beginning import ENDED, STOPPED, begin_or_resume
+from rota.execution.entries import DECIDED, INSTANT, PopulationWords, parse_decisions, parse_events
 from rota.execution.folder import Books
 from rota.execution.journal import Journal
 from rota.execution.journaled import Journaled
 from rota.execution.ledger import Ledger
 from rota.execution.machines import Machines
+from rota.execution.orders import Made
 from rota.execution.picture import Frame, Picture, parse_frame
+from rota.execution.spares import Spares
 from rota.execution.spool import Spool
 from rota.execution.workers import Workers
-
-BEGAN, RESUMED, STOPPED, ENDED = "began", "resumed", "stopped", "ended"
-"""Kinds of entries besides those of the loop: at the beginning and the end of each process of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,10 @@ class Undertaking:
     """What trials are expected to cost, before anything was measured."""
     seed: int = 0
     report_each: bool = True
+    config: str = ""
+    """The digest of the configuration that says all this."""
+    mode: str = "max"
+    """Whether more of what trials report is better, or less; here more is, always."""
 
     def state(self) -> State:
         return State(self.hypers, self.fleet, self.terms, self.costs, self.work, self.seed)
@@ -47,7 +49,10 @@ class Undertaking:
     def frame(self, run: str) -> Frame:
         hypers = [dict(hyper) for hyper in self.hypers]
         slots = [slot.node for slot in self.fleet.slots]
-        return Frame(run, self.seed, hypers, slots, self.fleet.nodes, self.terms)
+        return Frame(run, self.seed, hypers, slots, self.fleet.nodes, self.terms, self.config, self.mode)
+
+    def ledger(self, run: str) -> Ledger:
+        return Ledger(run, self.fleet, self.hypers, self.terms.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Outcome:
 
     state: State
     timeline: Spool
+    """To be closed by whoever has used it."""
     picture: Picture
     complete: bool
     replayed: int
@@ -76,24 +82,31 @@ def control(
     *,
     asked_to_stop: Callable[[], bool] = lambda: False,
     watch: Watch = lambda picture, events: None,
+    anew: bool = False,
 ) -> Outcome:
-    """Run to the end, from the beginning or from wherever the journal ends. Workers end with it."""
+    """Run to the end, from the beginning or from wherever the journal ends. Workers end with it.
+
+    Where no checkpoint is left they are made `anew`, if that is wanted.
+    """
     began = time.perf_counter()
     books.make()
-    with Journal(books.journal) as journal:
-        frame = _frame(journal, undertaking)
+    with Journal(books.journal) as journal, Spares(books.checkpoints, journal) as spares:
+        frame = parse_frame(begin_or_resume(journal, books, lambda run: undertaking.frame(run).record()))
         state, picture, timeline = undertaking.state(), Picture(frame), Spool(books.spool)
-        ledger = Ledger(frame.run, undertaking.fleet, undertaking.hypers, undertaking.terms.target)
         crew = workers()
         try:
             machines = Machines(
-                ledger, crew, books.checkpoints,
-                report_each=undertaking.report_each, asked_to_stop=asked_to_stop,
+                undertaking.ledger(frame.run), crew, books.checkpoints, spares,
+                lambda: _past(journal, undertaking.ledger(frame.run)),
+                anew=anew, report_each=undertaking.report_each, asked_to_stop=asked_to_stop,
             )  # fmt: skip
             backend = Journaled(machines, journal, PopulationWords(), picture)
             for events in drive(policy, backend, state):
                 timeline.take(state.timeline)
                 watch(picture, events)
+        except BaseException:
+            timeline.close()
+            raise
         finally:
             crew.close()
         complete = not state.left
@@ -101,16 +114,12 @@ def control(
     return Outcome(state, timeline, picture, complete, backend.replayed, time.perf_counter() - began)
 
 
-def _frame(journal: Journal, undertaking: Undertaking) -> Frame:
-    """That of the journal; written there if it is new."""
+def _past(journal: Journal, ledger: Ledger) -> dict[str, Made | None]:
+    """Digest of each checkpoint that was reported → what it was made from; from the journal alone."""
+    ledger.past = {}
     for entry in journal.read():
-        found = parse_frame(entry.body)
-        if undertaking.frame(found.run).record() != found.record():
-            raise InputError(
-                f"{journal.file}: of another run than the configuration says; choose another folder"
-            )
-        journal.append(RESUMED, {})
-        return found
-    frame = undertaking.frame(secrets.token_hex(8))
-    journal.append(BEGAN, frame.record())
-    return frame
+        if entry.kind == INSTANT:
+            ledger.note(parse_events(entry.body["events"]))
+        elif entry.kind == DECIDED:
+            ledger.take(parse_decisions(entry.body["decisions"]))
+    return ledger.past

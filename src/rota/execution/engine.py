@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from rota.core.population.fleet import Fleet
 from rota.execution.folder import Books
+from rota.execution.worker import Hello
 from rota.execution.workers import Workers
 
 
@@ -20,6 +21,12 @@ class Assignment:
     seed: int
     books: Books
     """Where checkpoints and logs are kept."""
+    mode: str = "max"
+    """Whether more is better, or less: "min"."""
+
+    def hello(self) -> Hello:
+        """What workers are told first."""
+        return Hello(str(self.books.checkpoints.folder.absolute()), self.seed, self.settings, mode=self.mode)
 
 
 class Engine(Protocol):
@@ -27,6 +34,9 @@ class Engine(Protocol):
 
     def fleet(self) -> Fleet:
         """The slots, which must be the same when a run is resumed."""
+
+    def check(self) -> None:
+        """Raise ConfigError, before a run begins, if it asks for what is known not to be there."""
 
     def workers(self, fleet: Fleet, assignment: Assignment) -> Workers:
         """One worker per slot, none of them started yet."""

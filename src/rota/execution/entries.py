@@ -7,7 +7,9 @@ from typing import Any, get_args
 from rota.core.errors import InputError
 from rota.core.population.decisions import Clone, Decision, Hand, Part
 from rota.core.population.events import Event
+from rota.results.population.timeline_file import checked
 
+LOST = "the run cannot be resumed"
 INSTANT, DECIDED = "instant", "decided"
 """Kinds of entries: what happened at one instant, and what was decided then."""
 EVENTS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Event)}
@@ -38,7 +40,7 @@ def parse_events(records: Sequence[Record]) -> list[Event]:
     """What was written; an error if it is something else."""
     try:
         return [_event(name, fields) for name, *fields in records]
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise InputError(f"the journal has what is no event ({error!r}); the run cannot be resumed") from None
 
 
@@ -51,7 +53,7 @@ def parse_decisions(records: Sequence[Record]) -> list[Decision]:
     """What was written; an error if it is something else."""
     try:
         return [_decision(name, fields) for name, *fields in records]
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"the journal has what is no decision ({error!r}); the run cannot be resumed"
         ) from None
@@ -61,7 +63,7 @@ def _event(name: str, fields: list[Any]) -> Event:
     if name == "Cloned":
         fields[-1] = tuple(fields[-1])
     event: Event = EVENTS[name](*fields)
-    return event
+    return checked(event)
 
 
 def _fields(decision: Decision) -> Iterable[Any]:

@@ -1,22 +1,39 @@
 """The folder of a run for real: the only owner of the names in it.
 
 runs/0/journal.sqlite   what happened and what was decided, with seed 0; with it a run can be resumed
-runs/0/checkpoints/     of its trials
+runs/0/journal.sqlite.lock  held by whoever writes the journal; says how many entries are on the disk
+runs/0/checkpoints/     of its trials; .run in it says whose they are
 runs/0/logs/            what its workers printed
 runs/0/ray              while it runs on a Ray cluster of its own: points at the folder of that
 runs/0/spool.jsonl      what of the timeline is too much for memory
 replay/                 the best trial, trained again alone
 config.toml             what was run
+train.pkl, policies.pkl what `rota.tune` was given: code that is trained, and policies that are objects
 result.json             what `rota run --json` prints, once a run is over
 
 What a rehearsal writes (`seed0/timeline.jsonl`, `summary.json` …) is beside it.
 """
 
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+from rota.config.load import read
+from rota.core.atomic import written, written_once
+from rota.core.disk import flush_to_disk
 from rota.core.errors import InputError
 from rota.execution.checkpoints import Checkpoints
+from rota.execution.journal import check_not_lost, is_begun, is_sealed, read_journal
+
+
+def config_digest(table: Mapping[str, object]) -> str:
+    """Of what a configuration says, however it is written."""
+    return hashlib.sha256(json.dumps(table, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +62,26 @@ class Books:
     def logs(self) -> Path:
         return self.path / "logs"
 
+    def check_nothing_was_made(self, is_what: str = "is missing or empty") -> None:
+        """Raise InputError if there are checkpoints although the journal has not begun: it was lost."""
+        check_not_lost(self.journal)
+        if count := sum(1 for _ in self.checkpoints.names()):
+            raise InputError(
+                f"{self.journal}: {is_what}, but there are {count} checkpoints of its run; bring "
+                "it back (with its -wal, if it had one), or begin anew in another folder"
+            )
+
+    def check_config(self, digest: str, config: Path) -> None:
+        """Raise InputError if the run began with another configuration, or its journal lost all the rest."""
+        entries = list(islice(read_journal(self.journal), 2))
+        if entries and entries[0].body.get("config", digest) not in (digest, ""):
+            raise InputError(
+                f"{config}: has been changed since the run began; bring back what it was, or begin anew "
+                "in another folder"
+            )
+        if len(entries) < 2 and not is_sealed(self.journal):  # both are there before anything is trained
+            self.check_nothing_was_made("has only its first entry")
+
     def make(self) -> None:
         """For the eyes of their owner only."""
         try:
@@ -52,7 +89,6 @@ class Books:
             self.logs.mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); choose another") from None
-        self.checkpoints.make_folder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +105,106 @@ class RealFolder:
     def result(self) -> Path:
         return self.path / "result.json"
 
-    def make(self) -> None:
-        """For the eyes of its owner only."""
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    def begin(self, config: str, files: Mapping[str, bytes] | None = None) -> None:
+        """Make it, for the eyes of its owner only, and put the configuration of a new run there.
+
+        What else the run needs, given as name → content, is there before.
+
+        Raises InputError if there is a run, or if somebody else could put something there.
+        """
+        if self.begun() or self.config.exists():
+            raise self._has_a_run()
         try:
-            for folder in (self.path, self.path / "runs"):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                self.path.mkdir(mode=0o700)
+            except FileExistsError:
+                self._check_own(self.path)
+            self._make_runs()
+            for name, content in (files or {}).items():
+                with written(self.path / name) as stream:
+                    stream.write(content)
+            with written_once(self.config) as stream:
+                stream.write(config.encode())
+        except FileExistsError:
+            raise self._has_a_run() from None
         except OSError as error:
             raise InputError(f"{self.path}: cannot be made ({error.strerror}); choose another") from None
+        flush_to_disk(self.path)
+
+    def _has_a_run(self) -> InputError:
+        return InputError(
+            f"{self.path}: has a run already; go on with --resume {self.path}, or choose another folder"
+        )
+
+    def _make_runs(self) -> None:
+        """Make the folder of repetitions; raise InputError if there is one with something in it."""
+        try:
+            self.runs.mkdir(mode=0o700)
+        except FileExistsError:
+            self._check_own(self.runs)
+            if any(self.runs.iterdir()):
+                raise
+
+    def _check_own(self, folder: Path) -> None:
+        """What is written must end up here, and nowhere that somebody else had in mind."""
+        for path in (folder, *folder.iterdir()):
+            if path.is_symlink():
+                raise InputError(f"{path}: is a link, and nothing is written through it; choose a new folder")
+        found = folder.stat()
+        if found.st_uid != os.geteuid():
+            raise InputError(f"{folder}: is somebody else's; choose a new folder")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise InputError(
+                f"{folder}: others may write to it (mode {found.st_mode & 0o7777:o}); "
+                f"chmod go-w {folder}, or choose a new folder"
+            )
+
+    def table(self) -> dict[str, object]:
+        """What the configuration of the run in this folder says.
+
+        Raises InputError if it is not what the run began with, or a journal is missing.
+        """
+        begun = self.begun()
+        if not self.config.exists():
+            if begun:
+                raise InputError(f"{self.config}: is missing, but there is a run; bring it back")
+            raise InputError(f"{self.path}: no run is there; name the folder that was given with --out")
+        table = read(self.config)
+        if not table:
+            raise InputError(f"{self.config}: is empty; bring back the configuration that the run began with")
+        for seed in self._seeds("runs/*/"):
+            if seed not in begun:
+                self.books(seed).check_nothing_was_made()
+        for seed in begun:
+            self.books(seed).check_config(config_digest(table), self.config)
+        self._check_runs(begun, table.get("seed"))
+        return table
+
+    def digest(self) -> str:
+        """Of its configuration."""
+        return config_digest(read(self.config))
+
+    def _check_runs(self, begun: list[int], first: object) -> None:
+        """Raise InputError if the folder of a repetition is gone. They begin one after the other."""
+        broken = [path for path in self.runs.glob("*") if path.is_symlink() and not path.exists()]
+        if not self.runs.is_dir():
+            broken = [self.runs]
+        elif begun and isinstance(first, int):
+            gone = (seed for seed in range(first, begun[-1]) if seed not in begun)
+            broken += [self.books(seed).journal for seed in islice(gone, 1)]
+        if broken:
+            raise InputError(
+                f"{broken[0]}: is missing, but the run has begun; bring it back (is its storage mounted?), "
+                "or begin anew in another folder"
+            )
 
     def books(self, seed: int) -> Books:
-        return Books(self.path / "runs" / str(seed))
+        return Books(self.runs / str(seed))
 
     @property
     def again(self) -> Books:
@@ -87,5 +213,8 @@ class RealFolder:
 
     def begun(self) -> list[int]:
         """The seeds of which there is a journal."""
-        files = self.path.glob("runs/*/journal.sqlite")
-        return sorted(int(file.parent.name) for file in files if file.parent.name.isdecimal())
+        return [seed for seed in self._seeds("runs/*/") if is_begun(self.books(seed).journal)]
+
+    def _seeds(self, pattern: str) -> list[int]:
+        names = (folder.name for folder in self.path.glob(pattern))
+        return sorted(int(name) for name in names if name.isdecimal() and name.isascii())

@@ -1,5 +1,6 @@
 """Who is at what, and which checkpoints there are: what follows from events and decisions alone."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +8,8 @@ from dataclasses import dataclass, field
 from rota.core.population.decisions import Clone, Decision, Hand, Hyper, Part, Stop
 from rota.core.population.events import Emptied, Event, Failed, Lost, Reported
 from rota.core.population.fleet import Fleet
+from rota.execution.checkpoints import Name
 from rota.execution.orders import Done, Made, Order, made
-
-Name = tuple[int, int]
-"""Of a checkpoint: trial and version."""
 
 
 @dataclass(slots=True)
@@ -43,6 +42,12 @@ class Running:
         """What the worker is at."""
         piece = next((piece for piece in self.pieces if piece.done is None), None)
         return piece if piece is not None and piece.order is not None else None
+
+    def forget_orders(self) -> None:
+        """What was not answered is to be sent again."""
+        for piece in self.pieces:
+            if piece.done is None:
+                piece.order = None
 
     def without(self, trial: int, *, only_to_do: bool = False) -> None:
         """Drop the parts of a trial, or those of them that are still to be trained."""
@@ -78,7 +83,12 @@ class Ledger:
     """Slot → what it was handed and has not reported."""
     unused: list[Name] = field(default_factory=list)
     """Checkpoints that nobody needs any more."""
+    past: dict[str, Made | None] | None = None
+    """Digest of what was reported → what it was made from; only kept if it is asked for."""
     lines: list[Line] = field(init=False)
+    best: Made | None = None
+    """The checkpoint of the best report, the first of equals; it is kept."""
+    best_metric: float = -math.inf
     _uses: Counter[Name] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -126,20 +136,29 @@ class Ledger:
         if kept is not None:
             newest, before, version = kept.make, kept.source, kept.make.version + 1
         make = made(part.trial, version, part.steps, line.hyper, line.changes, newest, self.run)
-        return Order(make, newest, before, over)
+        return Order(make, newest, (before,) if newest else (), over)
 
     def finished(self) -> list[int]:
         """Slots that have nothing left on their lists."""
         return [slot for slot, running in self.lists.items() if not running.pieces]
 
-    def used(self) -> set[Name]:
-        """The checkpoints that somebody goes on from, or may have to, and those that are being made."""
-        coming = set()
-        for running in self.lists.values():
-            for piece in running.pieces:
-                version = self.lines[piece.part.trial].parts + 1
-                coming |= {(piece.part.trial, version + more) for more in range(len(running.pieces))}
-        return set(self._uses) | coming
+    def needed(self) -> set[Name]:
+        """The checkpoints that somebody goes on from, or may have to."""
+        return set(self._uses)
+
+    def is_past(self, name: Name) -> bool:
+        """Whether a checkpoint is not needed, and will not be.
+
+        Those that are newer than what was reported will: they are being made, or they are from before a power
+        cut that took back the newest entries of the journal, and need not be made again.
+        """
+        trial, version = name
+        return trial < len(self.lines) and version <= self.lines[trial].parts and name not in self._uses
+
+    def sources(self) -> dict[str, Made | None]:
+        """Digest of what was ordered and is not reported yet → what it is made from."""
+        pieces = (piece for running in self.lists.values() for piece in running.pieces)
+        return {piece.order.make.digest: piece.order.source for piece in pieces if piece.order}
 
     def _report(self, event: Reported) -> None:
         line, running = self.lines[event.trial], self.lists[event.slot]
@@ -148,15 +167,24 @@ class Ledger:
         order = piece.order or self._order(line, piece.part)
         line.parts += 1
         self._stand(line, order.make, order.source)
-        if event.metric >= self.target:
+        if event.metric > self.best_metric:
+            before, self.best, self.best_metric = self.best, order.make, event.metric
+            self._need([self.best], [before])
+        if self.past is not None:
+            self.past[order.make.digest] = order.source
+        if event.metric >= self.target or event.ended:
             running.without(event.trial)
 
     def _stand(self, line: Line, newest: Made | None, before: Made | None) -> None:
         """A trial goes on from here: from now on others than before are needed."""
-        needed = [(made.trial, made.version) for made in (newest, before) if made]
-        freed = [(made.trial, made.version) for made in (line.newest, line.before) if made]
+        had = [line.newest, line.before]
         line.newest, line.before = newest, before
-        self._uses.update(needed)
+        self._need([newest, before], had)
+
+    def _need(self, now: Iterable[Made | None], before: Iterable[Made | None]) -> None:
+        """Of these, the first ones are needed from now on, and the others no more by what needed them."""
+        freed = [(made.trial, made.version) for made in before if made]
+        self._uses.update((made.trial, made.version) for made in now if made)
         self._uses.subtract(freed)
         for name in freed:
             if not self._uses[name]:

@@ -9,10 +9,11 @@ from typing import NamedTuple, Optional
 from rota.core.errors import InputError
 from rota.core.population.decisions import Clone, Hyper
 from rota.core.population.events import Reported
-from rota.execution.controller import BEGAN
+from rota.execution.beginning import BEGAN
 from rota.execution.entries import DECIDED, INSTANT, parse_decisions, parse_events
 from rota.execution.journal import Entry, read_journal
 from rota.execution.picture import Frame, parse_frame
+from rota.execution.reading import taken_in
 
 
 class Stage(NamedTuple):
@@ -36,6 +37,8 @@ class Lineage:
     root: int
     """The trial with whose first weights it began."""
     stages: tuple[Stage, ...]
+    sign: float = 1.0
+    """What their metrics are multiplied by for people."""
 
 
 class _Link(NamedTuple):
@@ -90,11 +93,12 @@ def best_lineage(file: Path) -> Lineage:
         if entry.kind == BEGAN:
             search = _Search(parse_frame(entry.body))
         elif search is not None:
-            search.take(entry)
+            with taken_in(file, entry):
+                search.take(entry)
     if search is None or search.best is None:
         raise InputError(f"{file}: no trial has reported how good it is; there is nothing to train again")
     stages = tuple(_unrolled(search.best))[::-1]
-    return Lineage(search.frame.run, search.trial, search.best.root, stages)
+    return Lineage(search.frame.run, search.trial, search.best.root, stages, search.frame.sign)
 
 
 def _unrolled(link: _Link | None) -> Iterator[Stage]:

@@ -15,7 +15,7 @@ from typing import Any
 from rota.core.errors import InputError
 from rota.core.population.fleet import Fleet
 from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.logs import last_of, opened
+from rota.execution.logs import last_line, last_of, opened
 from rota.execution.trainable import check_name
 from rota.execution.worker import Hello
 from rota.execution.workers import Answered, Died, Message
@@ -122,7 +122,10 @@ class LocalWorkers:
         if not process.ready:
             self._starts[process.slot] += 1
             if self._starts[process.slot] >= STARTS:
-                raise CannotStart(f"workers of {self._trial} end before they are ready: {why}")
+                raise CannotStart(
+                    f"workers of {self._trial} end before they are ready: {last_line(why)}; all that they "
+                    f"printed: {process.log}"
+                )
         return Died(process.slot, why)
 
     def _end(self, slot: int) -> None:
@@ -137,7 +140,7 @@ class _Process:
     def __init__(self, slot: int, trial: str, hello: Hello, environment: dict[str, str], log: Path) -> None:
         self.slot, self.ready = slot, False
         self._rest = b""
-        self._log = log
+        self.log = log
         self.answers, theirs = os.pipe()
         command = [sys.executable, "-m", "rota.execution.worker", str(theirs), str(os.getpid()), trial]
         try:
@@ -173,7 +176,7 @@ class _Process:
         """How it ended, and what it printed before that."""
         code = self._process.returncode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"the worker died ({how}): {last_of(self._log)}"
+        return f"the worker died ({how}): {last_of(self.log)}"
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None

@@ -8,9 +8,11 @@ from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
 from rota.core.population.fleet import Fleet, Slot
 from rota.execution.engine import Assignment
+from rota.execution.gpus import is_missing
 from rota.execution.local import LocalWorkers, Place
-from rota.execution.worker import Hello
 
+MOST_PROCESSES = 1024
+"""On one machine, beyond which it would be busy with nothing but to start them."""
 NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 GPU = re.compile(r"[A-Za-z0-9-]*", re.ASCII)
 
@@ -49,7 +51,10 @@ class LocalConfig:
     """In this order they are idle at first."""
 
     def __post_init__(self) -> None:
-        self.fleet()
+        if (slots := len(self.fleet().slots)) > MOST_PROCESSES:
+            raise ConfigError(
+                f"slots: they are {slots:,}, each with a process on this machine; at most {MOST_PROCESSES:,}"
+            )
 
     def fleet(self) -> Fleet:
         nodes: dict[str, int] = {}
@@ -59,6 +64,25 @@ class LocalConfig:
             device = f"gpu {group.gpu}" if group.gpu else "cpu"
             slots += [Slot(node, group.speed, device=device)] * group.count
         return Fleet(tuple(slots), tuple(nodes))
+
+    def check(self) -> None:
+        """Raise ConfigError if a slot asks for more cores than there are, or for a GPU that is not there.
+
+        Slots may share cores and GPUs.
+        """
+        there = len(own_cores())
+        for number, group in enumerate(self.slots):
+            where, mend = f"local.slots[{number}]", "change the file, or --set local.slots="
+            if group.cores > there:
+                raise ConfigError(
+                    f"{where}: cores is {group.cores}, but this process may use {there} of this machine's; "
+                    f"{mend}'[{{count = {group.count}, cores = {there}}}]'"
+                )
+            if group.gpu and is_missing(group.gpu):
+                raise ConfigError(
+                    f"{where}: gpu is {group.gpu!r}, but this process sees no such GPU (nvidia-smi -L, "
+                    f"CUDA_VISIBLE_DEVICES); {mend}'[{{count = {group.count}}}]'"
+                )
 
     def places(self, cores: list[int]) -> list[Place]:
         """Which of these cores each slot computes on: one after the other, from the start when they end."""
@@ -71,8 +95,7 @@ class LocalConfig:
         return places
 
     def workers(self, fleet: Fleet, assignment: Assignment) -> LocalWorkers:
-        folder = str(assignment.books.checkpoints.folder.absolute())
-        hello = Hello(folder, assignment.seed, assignment.settings)
+        hello = assignment.hello()
         logs = assignment.books.logs
         return LocalWorkers(fleet, self.places(own_cores()), assignment.trial, hello, logs)
 

@@ -19,6 +19,11 @@ def opened(log: Path) -> int:
         raise NotWritten(f"{log}: cannot be written ({error.strerror}); make room, then try again") from None
 
 
+def last_line(text: str) -> str:
+    """Return the last line that is not empty: of a traceback, the error."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "?")
+
+
 def last_of(log: Path, most: int = TAIL) -> str:
     """The last characters; nothing if it cannot be read."""
     try:

@@ -1,7 +1,9 @@
 """The backend for real: decisions become orders for workers, and what they answer becomes events."""
 
+import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,20 +11,22 @@ from rota.core.errors import Stuck
 from rota.core.population.decisions import Decision
 from rota.core.population.events import Emptied, Event, Failed, Joined, Lost, Reported
 from rota.core.population.state import State
-from rota.execution.checkpoints import Checkpoints
+from rota.execution.checkpoints import Checkpoints, MissingStorage
 from rota.execution.clock import RunClock
 from rota.execution.jobs.slices import Sliced
 from rota.execution.journal import NotWritten
 from rota.execution.ledger import Ledger, Piece, Running
-from rota.execution.orders import Done, Undone
+from rota.execution.orders import Done, Made, Undone
+from rota.execution.spares import Spares
+from rota.execution.store import earlier_than
 from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent, Workers
 
 AHEAD = 2
 """Orders that a worker may have at a time: it goes on with the next one without being told."""
-SPARE = 16
-"""Files of checkpoints that nobody needs are kept, to be written over."""
 LOOK_EVERY_S = 0.2
 """Whether somebody wants the run to stop."""
+
+log = logging.getLogger(__name__)
 
 LEAST_S = 1e-9
 """That a part takes: policies divide by it."""
@@ -32,6 +36,8 @@ class Machines:
     """Trains a population on workers. `asked_to_stop` is looked at again and again.
 
     When it is so, what workers are at is waited for, nothing more is sent, and there are no more instants.
+    `past` says what each checkpoint that was reported was made from; it is asked if some are lost. If all of
+    them are, they are made `anew` only if that is wanted.
     """
 
     def __init__(
@@ -39,12 +45,16 @@ class Machines:
         ledger: Ledger,
         workers: Workers,
         checkpoints: Checkpoints,
+        spares: Spares,
+        past: Callable[[], dict[str, Made | None]],
         *,
+        anew: bool = False,
         report_each: bool = True,
         asked_to_stop: Callable[[], bool] = lambda: False,
         clock: RunClock | None = None,
     ) -> None:
         self._ledger, self._workers, self._checkpoints = ledger, workers, checkpoints
+        self._spares, self._past, self._anew = spares, past, anew
         self._report_each, self._asked_to_stop = report_each, asked_to_stop
         self.clock = clock or RunClock()
         self._messages: deque[Message] = deque()
@@ -53,6 +63,8 @@ class Machines:
         """Slot → seconds that its answers among these took."""
         self._awaited: set[int] | None = None
         """Slots whose present part is waited for before the run stops; None while nobody asked for it."""
+        self._lineages: dict[str, tuple[Made | None, ...]] = {}
+        """Digest of a checkpoint that is lost → what it can be made again from, see `Order.earlier`."""
 
     # ── what the journal says ───────────────────────────────────────────────────────────────────────────────
 
@@ -72,7 +84,9 @@ class Machines:
         """From where the journal ends."""
         self.clock.go_on_from(state.now_s)
         if state.left:
-            self._checkpoints.prune_all_but(self._ledger.used())
+            self._checkpoints.claim(self._ledger.run, self._ledger.needed(), anew=self._anew)
+            self._spares.settle()  # a journal that was only in memory may be needed again, with what it needs
+            self._checkpoints.sweep(lambda name: not self._ledger.is_past(name))
             self._ledger.unused.clear()
             events = self._changes_of_nodes(state)
             self.clock.go_on_from(state.now_s)  # it took a while until workers were there
@@ -85,19 +99,17 @@ class Machines:
             events += self._emptied(events[0].at_s if events else self.clock.now_s())
             if events:
                 yield events
-        self._prune(spare=0)
+        self._spares.settle()
+        if not state.left and self._checkpoints.is_of(self._ledger.run):
+            self._checkpoints.sweep(self._ledger.needed().__contains__)
 
     def perform(self, decisions: list[Decision], state: State) -> None:
         self.remember(decisions, state)
-        self._prune(SPARE)
+        self._spares.add(self._ledger.unused)
+        self._ledger.unused.clear()
+        self._spares.tidy()
         if self._awaited is None:
             self._send_all()
-
-    def _prune(self, spare: int) -> None:
-        """Delete what nobody needs, but for a few files that can be written over."""
-        unused = self._ledger.unused
-        self._checkpoints.prune(unused[spare:])
-        del unused[spare:]
 
     def _emptied(self, at_s: float) -> list[Event]:
         """The lists that have come to their end."""
@@ -127,9 +139,11 @@ class Machines:
                 break
             waiting.add(trial)
             if piece.order is None:
-                over = self._ledger.unused.pop() if self._ledger.unused else None
-                piece.order = self._ledger.order(slot, piece.part, over)
-                self._workers.send(slot, piece.order)
+                order = self._ledger.order(slot, piece.part, self._spares.take())
+                if order.source and order.source.digest in self._lineages:
+                    order = replace(order, earlier=self._lineages[order.source.digest])
+                piece.order = order
+                self._workers.send(slot, order)
 
     def _is_over(self) -> bool:
         """Whether the run was asked to stop, and nothing is waited for."""
@@ -148,6 +162,7 @@ class Machines:
             )
         if not self._messages:
             self._messages.extend(self._workers.wait(LOOK_EVERY_S))
+            self._spares.tidy()
             self._count_seconds()
         at_s = self.clock.now_s()
         events: list[Event] = []
@@ -198,9 +213,7 @@ class Machines:
         if running is None or running.current is None:
             return []
         blamed = running.current
-        for piece in running.pieces:
-            if piece.done is None:
-                piece.order = None
+        running.forget_orders()
         return self._failed(slot, running, blamed, why, at_s)
 
     def _answered(self, message: Answered, running: Running | None, at_s: float) -> list[Event]:
@@ -212,6 +225,9 @@ class Machines:
         if isinstance(answer, Undone):
             if answer.no_room:
                 raise NotWritten(f"{answer.why}, then go on with --resume")
+            if answer.lost:
+                self._find_again(slot, running, piece)
+                return []
             return self._failed(slot, running, piece, answer.why, at_s)
         self._later_s[slot] -= answer.spent.whole_s
         ended_s = max(running.free_s, at_s - self._later_s[slot])
@@ -219,15 +235,33 @@ class Machines:
         running.free_s = piece.ended_s
         if self._report_each:
             return [self._report(slot, piece, at_s)]
-        if answer.metric >= self._ledger.target:
+        if answer.metric >= self._ledger.target or answer.ended is not None:
             running.without(piece.part.trial, only_to_do=True)
         if self._awaited is None:
             self._send(slot, running)
         return self._whole_list(slot, running, at_s)
 
+    def _find_again(self, slot: int, running: Running, piece: Piece) -> None:
+        """Have what a part goes on from trained again, along its lineage. It is not the trial's fault."""
+        assert piece.order is not None
+        assert piece.order.source is not None
+        lost = piece.order.source
+        if self._ledger.past is None:
+            self._ledger.past = self._past()
+        sources = {**self._ledger.past, **self._ledger.sources()}
+        lineage = earlier_than(lost, sources, self._checkpoints.is_intact)
+        if lineage == piece.order.earlier or not self._checkpoints.is_of(self._ledger.run):
+            raise MissingStorage(self._checkpoints.folder)
+        self._lineages[lost.digest] = lineage
+        log.warning("%s is lost; it is trained again", self._checkpoints.file(lost.trial, lost.version))
+        running.forget_orders()
+        if self._awaited is None:
+            self._send(slot, running)
+
     def _failed(self, slot: int, running: Running, piece: Piece, why: str, at_s: float) -> list[Event]:
         """The list goes on without that trial; it may have come to its end with it."""
         running.without(piece.part.trial)
+        log.info("trial %d failed on slot %d:\n%s", piece.part.trial, slot, why.rstrip())
         return [Failed(at_s, slot, piece.part.trial, why), *self._whole_list(slot, running, at_s)]
 
     def _whole_list(self, slot: int, running: Running, at_s: float) -> list[Event]:
@@ -243,7 +277,9 @@ class Machines:
         computing_s = max(piece.done.spent.computing_s, LEAST_S)
         moved_s = max(0.0, ended_s - began_s - computing_s)
         trial, steps = piece.part
-        return Reported(at_s, slot, trial, steps, began_s, ended_s, moved_s, piece.done.metric)
+        metric, ended = piece.done.metric, piece.done.ended
+        trained = steps if ended is None else ended
+        return Reported(at_s, slot, trial, trained, began_s, ended_s, moved_s, metric, ended is not None)
 
     def _no_longer_awaited(self, slot: int) -> None:
         if self._awaited is not None:

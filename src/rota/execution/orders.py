@@ -55,13 +55,14 @@ class Order:
     make: Made
     source: Made | None = None
     """What it starts from; None: from the beginning."""
-    before: Made | None = None
-    """What the source was made from: if the source is damaged, its part is trained again first."""
+    earlier: tuple[Made | None, ...] = ()
+    """What the source was made from, what that was made from …; None: the beginning. If the source is
+    damaged, the newest of these that is intact is gone on from."""
     over: tuple[int, int] | None = None
     """Trial and version of a checkpoint that nobody needs: its file may be written over."""
 
     def fields(self) -> dict[str, Any]:
-        return {"make": self.make, "source": self.source, "before": self.before, "over": self.over}
+        return {"make": self.make, "source": self.source, "earlier": self.earlier, "over": self.over}
 
     def line(self) -> bytes:
         return _line(self.fields())
@@ -96,10 +97,13 @@ class Done:
     spent: Spent = field(default_factory=Spent)
     again: bool = False
     """It was there already: the controller that had ordered it died before it could hear of it."""
+    ended: int | None = None
+    """Steps that were trained when the trial had nothing more to train; None if it goes on."""
 
     def record(self) -> dict[str, Any]:
         times = [getattr(self.spent, name) for name in Spent.__slots__]
-        return {"digest": self.digest, "metric": self.metric, "spent": times, "again": self.again}
+        more = {} if self.ended is None else {"ended": self.ended}
+        return {"digest": self.digest, "metric": self.metric, "spent": times, "again": self.again, **more}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,8 @@ class Undone:
     """The traceback."""
     no_room: bool = False
     """There is no room for its checkpoint, which has nothing to do with the trial."""
+    lost: bool = False
+    """Neither its source nor any of the earlier ones can be read, which has nothing to do with it either."""
 
 
 Answer = Done | Undone
@@ -119,7 +125,7 @@ Answer = Done | Undone
 def answer_line(answer: Answer) -> bytes:
     if isinstance(answer, Done):
         return _line(answer.record())
-    return _line({"digest": answer.digest, "why": answer.why, "no_room": answer.no_room})
+    return _line({name: getattr(answer, name) for name in Undone.__slots__})
 
 
 def parse_order(line: bytes) -> Order:
@@ -132,14 +138,14 @@ def order_of(found: Mapping[str, Any]) -> Order:
     if make is None:
         raise ValueError("an order without what is to be made")
     over = found["over"] and (found["over"][0], found["over"][1])
-    return Order(make, _made(found["source"]), _made(found["before"]), over)
+    return Order(make, _made(found["source"]), tuple(map(_made, found["earlier"])), over)
 
 
 def done(found: Mapping[str, Any]) -> Done:
     """From its record. What is infinite says no more than what is not a number."""
     metric = float(found["metric"])
     metric = metric if math.isfinite(metric) else math.nan
-    return Done(found["digest"], metric, Spent(*found["spent"]), bool(found["again"]))
+    return Done(found["digest"], metric, Spent(*found["spent"]), bool(found["again"]), found.get("ended"))
 
 
 def _made(found: Any) -> Made | None:

@@ -5,9 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rota.config.bind import facts
 from rota.core.population.decisions import Clone, Decision, Hand, Hyper, Retire, Stop
 from rota.core.population.events import Event, Failed, Joined, Lost, Reported
 from rota.core.population.view import Terms
+from rota.execution.entries import LOST
+from rota.execution.logs import last_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +20,32 @@ class Frame:
     run: str
     """Its own name: whatever tells it from others."""
     seed: int
-    hypers: Sequence[Hyper]
+    hypers: Sequence[Mapping[str, object]]
     """What trials begin with."""
     slots: Sequence[int]
     """Slot → node."""
     nodes: Sequence[str]
     """Their names."""
     terms: Terms
+    config: str = ""
+    """The digest of its configuration; older journals do not say."""
+    mode: str = "max"
+    """With "min", metrics in the journal are what trials reported times -1."""
+
+    @property
+    def sign(self) -> float:
+        """What a metric of the journal is multiplied by for people."""
+        return -1.0 if self.mode == "min" else 1.0
 
     def record(self) -> dict[str, Any]:
         terms = {name: getattr(self.terms, name) for name in Terms.__slots__}
         rest = {name: list(getattr(self, name)) for name in ("hypers", "slots", "nodes")}
-        return {"run": self.run, "seed": self.seed, **rest, "terms": terms}
+        more = {"config": self.config, "mode": self.mode}
+        return {"run": self.run, "seed": self.seed, **rest, "terms": terms, **more}
 
 
 def parse_frame(found: Mapping[str, Any]) -> Frame:
-    return Frame(**{**found, "terms": Terms(**found["terms"])})
+    return facts(Frame, found, "the journal has what is no beginning", LOST, any_number=True)
 
 
 @dataclass(slots=True)
@@ -69,8 +82,7 @@ class Picture:
     at_s: float = 0.0
     reports: int = 0
     clones: int = 0
-    failures: list[tuple[float, int, str]] = field(default_factory=list)
-    """When, which trial, why."""
+    failures: list[Failed] = field(default_factory=list)
     first_s: float = math.inf
     """When training first began."""
     last_s: float = 0.0
@@ -132,6 +144,18 @@ class Picture:
         return max(measured, key=lambda number: self.trials[number].best, default=None)
 
     @property
+    def fruitless(self) -> str:
+        """Why nothing came of it, in a sentence; nothing if something did."""
+        count = len(self.trials)
+        failed = sum(trial.status == "failed" for trial in self.trials)
+        if failed == count:
+            return f"all {count} trials failed, at last with {last_line(self.failures[-1].why)}"
+        if self.best is not None:
+            return ""
+        first = f"{failed} of {count} trials failed, and " if failed else ""
+        return f"{first}all metrics are NaN, so no trial is the best; return a number from `evaluate`"
+
+    @property
     def overhead_s_per_report(self) -> float | None:
         """(slots × (last report − first start) − seconds of training and evaluating) ÷ reports."""
         if not self.reports:
@@ -148,7 +172,7 @@ class Picture:
             "reports": self.reports,
             "clones": self.clones,
             "failures": len(self.failures),
-            "failed": [{"at_s": at_s, "trial": trial, "why": why} for at_s, trial, why in self.failures],
+            "failed": [failed._asdict() for failed in self.failures],
             "wall_s": self.at_s,
             "overhead_s_per_report": self.overhead_s_per_report,
         }
@@ -159,7 +183,7 @@ class Picture:
             "id": number,
             "status": trial.status,
             "steps": trial.steps,
-            "best_metric": None if math.isnan(trial.best) else trial.best,
+            "best_metric": None if math.isnan(trial.best) else self.frame.sign * trial.best,
             "hyper": dict(trial.hyper),
             "changes": list(trial.changes),
             "node": trial.node,
@@ -181,7 +205,7 @@ class Picture:
         self.computing_s += computing_s
         self.first_s = min(self.first_s, event.ended_s - computing_s)
         self.last_s = max(self.last_s, event.at_s)
-        if trial.steps >= terms.steps or event.metric >= terms.target:
+        if trial.steps >= terms.steps or event.metric >= terms.target or event.ended:
             self._end(trial, "finished")
         elif trial.parts < 1:
             self._end(trial, "waiting")
@@ -189,7 +213,7 @@ class Picture:
     def _fail(self, event: Failed) -> None:
         trial = self.trials[event.trial]
         trial.failures += 1
-        self.failures.append((event.at_s, event.trial, event.why))
+        self.failures.append(event)
         self._end(trial, "failed" if trial.failures >= self.frame.terms.attempts else "waiting")
 
     def _lose(self, node: int) -> None:

@@ -13,7 +13,6 @@ from rota.execution.engine import Assignment
 from rota.execution.local_config import NODE
 from rota.execution.ray import Bundle, Crew, RayWorkers, Wanted
 from rota.execution.ray_cluster import RayCluster
-from rota.execution.worker import Hello
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +110,12 @@ class RayConfig:
             found.setdefault(group.node, {}).update(group.labels)
         return [Wanted(name, labels) for name, labels in found.items()]
 
+    def check(self) -> None:
+        """Do nothing: what there is, is known once a cluster is joined."""
+
     def workers(self, fleet: Fleet, assignment: Assignment) -> RayWorkers:
         books = assignment.books
-        hello = Hello(str(books.checkpoints.folder.absolute()), assignment.seed, assignment.settings)
+        hello = assignment.hello()
         bundles = [group.bundle() for group in self.slots for _ in range(group.count)]
         cpus = sum(bundle.cpus for bundle in bundles)
         return RayWorkers(

@@ -19,16 +19,16 @@ def retrain(
     lineage: Lineage, workers: Workers, checkpoints: Checkpoints, slot: int = 0, node: int = 0
 ) -> Iterator[Done]:
     """One stage after the other, on one slot; goes on where it was if that was done in part before."""
-    before: Made | None = None
-    source: Made | None = None
+    path: list[Made] = []
     for version, stage in enumerate(lineage.stages, start=1):
+        source = path[-1] if path else None
         make = made(
             lineage.root, version, stage.steps, stage.hyper, stage.changes, source, f"{lineage.run} again"
         )
-        workers.send(slot, Order(make, source, before))
+        workers.send(slot, Order(make, source, (*path[-2::-1], None)))
         yield _answer(workers, node)
-        checkpoints.prune([(before.trial, before.version)] if before else [])
-        source, before = make, source
+        checkpoints.prune([(path[-2].trial, path[-2].version)] if len(path) > 1 else [])
+        path.append(make)
 
 
 def _answer(workers: Workers, node: int) -> Done:

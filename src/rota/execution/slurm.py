@@ -17,6 +17,7 @@ from typing import Any
 from rota.core.population.fleet import Fleet
 from rota.execution.answers import AnyOrder, parse_answer
 from rota.execution.local import STARTS, CannotStart
+from rota.execution.logs import last_line
 from rota.execution.slurm_commands import (
     Lot,
     Place,
@@ -270,7 +271,10 @@ class SlurmWorkers:
         if not step.ready:
             self._starts[step.slot] += 1
             if self._starts[step.slot] >= STARTS:
-                raise CannotStart(f"workers of {self._trial} end before they are ready: {why}")
+                raise CannotStart(
+                    f"workers of {self._trial} end before they are ready: {last_line(why)}; all that they "
+                    f"printed: {self._logs}"
+                )
             if step.node not in self._there:
                 self._start(step.slot)
         return [Died(step.slot, why)]

@@ -11,7 +11,6 @@ from rota.core.population.fleet import Fleet, Slot
 from rota.execution.engine import Assignment
 from rota.execution.slurm import SlurmWorkers
 from rota.execution.slurm_commands import Host, Lot, Place, Queue, hosts_inside
-from rota.execution.worker import Hello
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|", re.ASCII)
 GRES = re.compile(r"(?P<name>[A-Za-z]\w*(:[A-Za-z]\w*)?)(:(?P<count>[1-9][0-9]{0,3}))?|", re.ASCII)
@@ -95,9 +94,11 @@ class SlurmConfig:
     def lots(self) -> list[Lot]:
         return [group.lot for group in self.nodes for _ in range(group.count)]
 
+    def check(self) -> None:
+        """Do nothing: what there is, is known once Slurm is asked."""
+
     def workers(self, fleet: Fleet, assignment: Assignment) -> SlurmWorkers:
-        folder = str(assignment.books.checkpoints.folder.absolute())
-        hello = Hello(folder, assignment.seed, assignment.settings)
+        hello = assignment.hello()
         queue = Queue(self.arguments, self.patience_s)
         given = self._given(os.environ)
         return SlurmWorkers(fleet, self.lots(), given, queue, assignment.trial, hello, assignment.books.logs)

@@ -1,6 +1,7 @@
 """A timeline that does not stay in memory: what is too much of it waits in a file."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,16 +12,20 @@ from rota.execution.orders import ENCODE
 
 MOST = 10_000
 """Events that are kept in memory."""
+NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 
 
 class Spool:
-    """All events of a run, in their order. They can be read as often as one likes."""
+    """All events of a run, in their order. They can be read as often as one likes until it is closed.
+
+    The file is for the eyes of its owner only, and goes when it is closed.
+    """
 
     def __init__(self, file: Path, most: int = MOST) -> None:
         self._file, self._most = file, most
         self._there = 0
         self._recent: list[Event] = []
-        file.unlink(missing_ok=True)  # of a process that died: all of it comes again from the journal
+        self.close()  # of a process that died: all of it comes again from the journal
 
     def take(self, events: list[Event]) -> None:
         """Take events over: the list is empty afterwards."""
@@ -29,9 +34,16 @@ class Spool:
         if len(self._recent) > self._most:
             self._put_away()
 
+    def close(self) -> None:
+        """Forget all of it."""
+        self._there = 0
+        self._recent.clear()
+        self._file.unlink(missing_ok=True)
+
     def _put_away(self) -> None:
         try:
-            with self._file.open("a", encoding="utf-8") as stream:
+            how = os.O_WRONLY | os.O_APPEND if self._there else NEW
+            with os.fdopen(os.open(self._file, how, 0o600), "w", encoding="utf-8") as stream:
                 stream.writelines(f"{ENCODE(record)}\n" for record in event_records(self._recent))
         except OSError as error:
             reason = error.strerror

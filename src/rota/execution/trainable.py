@@ -1,14 +1,27 @@
-"""What a worker trains: the seam between rota and whatever learns."""
+"""What a worker trains: the seam between rota and whatever learns.
+
+A configuration names code. Its module is imported, but nothing in it is called before it is known to make
+what can be trained: a class with the methods of one, or a function that is annotated to return such a class;
+or a class with step, save and load, or a generator function of `config`, as `rota.tune` takes them.
+"""
 
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Protocol, get_type_hints
 
-from rota.core.errors import InputError
+from rota.core.errors import InputError, RotaError
+from rota.core.outside import SUFFIX, load_file, told
 from rota.core.population.decisions import Hyper
+from rota.execution.jobs.site import Site
+from rota.execution.own_code import is_trained_by_steps, trial_of
 
-NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+NAME = re.compile(
+    r"([A-Za-z_]\w*(\.[A-Za-z_]\w*)*|[^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*\.py):[A-Za-z_]\w*", re.ASCII
+)
 
 
 class Trainable(Protocol):
@@ -31,27 +44,106 @@ class Trainable(Protocol):
         """So many steps with these hyper-parameters, and the network as these changes make it."""
 
     def evaluate(self) -> float:
-        """How good it is; more is better. NaN if nothing is measured."""
+        """How good it is: a number. NaN if nothing is measured. More is better, unless `mode` is "min"."""
 
 
-Factory = Callable[[Mapping[str, Any], int], Trainable]
+Factory = Callable[[Mapping[str, Any], int], Trainable | Site]
 """Settings and the seed of the run → what trains."""
+
+METHODS = ("begin", "load", "save", "train", "evaluate")
+"""Of a trainable."""
+OPEN = ("self", *list(inspect.signature(Site.open).parameters)[1:])
+"""What the one method of a site takes: by its name alone many other things would be taken for one."""
 
 
 def factory(name: str) -> Factory:
-    """`module:function`; an error that says so if there is no such thing."""
-    check_name(name)
-    module, _, function = name.partition(":")
+    """What a name stands for: `module:name` or `path/to/file.py:name`; an error if that cannot be trained.
+
+    Nothing is called but what the module does when it is imported.
+    """
+    found = named(name)
+    if is_trained_by_steps(found):
+        return lambda settings, seed: trial_of(found, settings.get("metric", ""), {}, seed)
+    if not _can_train(made_by(found)):
+        function = name.rpartition(":")[2]
+        raise InputError(
+            f"trial {name}: not called, for nothing says that it makes what can be trained; write what it "
+            f"returns, `def {function}(settings, seed) -> Mine:`, where Mine is a class with {_said(METHODS)}"
+            f", or for jobs with open({', '.join(OPEN[1:])}); or `def {function}(config):` that yields"
+        )
+    checked: Factory = found
+    return checked
+
+
+def make(name: str, settings: Mapping[str, Any], seed: int) -> Trainable | Site:
+    """Return what a name stands for, called with the settings and the seed; an error if it cannot train."""
+    found = factory(name)
     try:
-        found: Factory = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
+        inspect.signature(found).bind(settings, seed)
+    except TypeError:
+        is_class = inspect.isclass(found)
+        written = "__init__(self, settings, seed)" if is_class else "make(settings, seed) -> Mine"
+        raise InputError(
+            f"trial {name}: cannot be called with the settings and the seed; write `def {written}:`"
+        ) from None
+    except ValueError:  # built in: it does not say
+        pass
+    made = found(settings, seed)
+    if isinstance(made, Site):
+        return made
+    lacks = [method for method in METHODS if not callable(getattr(made, method, None))]
+    if lacks:
+        what = f"a {type(made).__name__} without {_said(tuple(lacks))}"
+        raise InputError(f"trial {name}: returned {what}; return what can be trained")
+    return made
+
+
+def named(name: str) -> Any:
+    """Return what is called so in a module or a file."""
+    check_name(name)
+    where, _, attribute = name.rpartition(":")
+    try:
+        module = load_file(Path(where)) if where.endswith(SUFFIX) else importlib.import_module(where)
+        return getattr(module, attribute)
+    except RotaError:
+        raise
+    except Exception as error:
+        if not isinstance(error, ImportError | AttributeError):
+            raise InputError(f"trial {name}: {where} cannot be imported: {told(error)}") from error
         raise InputError(
             f"trial {name}: {error}; name a function as module:function, and install what it needs "
             f'(rota\'s own: pip install "rota[train]")'
         ) from error
-    return found
+
+
+def made_by(found: object) -> object:
+    """The class itself, or that which a function is annotated to return; None if nothing is said."""
+    if isinstance(found, type):
+        return found
+    found = inspect.unwrap(found) if callable(found) else found
+    if not inspect.isfunction(found):
+        return None
+    said = SimpleNamespace(__annotations__={"return": found.__annotations__.get("return")})
+    try:
+        return get_type_hints(said, found.__globals__)["return"]
+    except Exception:  # a name that is not there when it runs
+        return None
+
+
+def _can_train(kind: object) -> bool:
+    if not isinstance(kind, type):
+        return False
+    opens = getattr(kind, "open", None)
+    is_site = inspect.isfunction(opens) and tuple(inspect.signature(opens).parameters) == OPEN
+    return is_site or all(callable(getattr(kind, name, None)) for name in METHODS)
+
+
+def _said(names: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
-        raise InputError(f"trial {name!r}: not the name of a function; write module:function")
+        raise InputError(
+            f"trial {name!r}: not the name of a function; write module:function or path/to/file.py:function"
+        )

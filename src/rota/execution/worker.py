@@ -7,14 +7,13 @@ whatever it has started ends with it.
 
 import ctypes
 import json
-import logging
 import os
 import select
 import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Protocol
@@ -24,11 +23,10 @@ from rota.execution.checkpoints import Checkpoints, Damaged, Kept
 from rota.execution.jobs.hand import Hand as JobHand
 from rota.execution.jobs.site import Site
 from rota.execution.journal import NotWritten
+from rota.execution.metric import as_number
 from rota.execution.orders import Answer, Done, Made, Order, Spent, Undone, answer_line, parse_order
-from rota.execution.store import Store
-from rota.execution.trainable import Trainable, factory
-
-log = logging.getLogger(__name__)
+from rota.execution.store import Lost, Store, start_of
+from rota.execution.trainable import Trainable, make
 
 DIE_WITH_PARENT = 1
 """Of prctl: PR_SET_PDEATHSIG."""
@@ -45,6 +43,8 @@ class Hello:
     """Of what is trained."""
     cores: tuple[int, ...] = ()
     """On which it computes; any if none are named."""
+    mode: str = "max"
+    """Whether more of what is evaluated is better, or less: "min". Here and in the journal more is better."""
 
     def line(self) -> bytes:
         fields = {name: getattr(self, name) for name in Hello.__slots__}
@@ -53,7 +53,7 @@ class Hello:
 
 def parse_hello(line: bytes) -> Hello:
     found = json.loads(line)
-    return Hello(found["checkpoints"], found["seed"], found["settings"], tuple(found["cores"]))
+    return Hello(**{**found, "cores": tuple(found["cores"])})
 
 
 class Hand(Protocol):
@@ -66,8 +66,10 @@ class Hand(Protocol):
 class Worker:
     """Carries out orders, one after the other."""
 
-    def __init__(self, trainable: Trainable, checkpoints: Store) -> None:
+    def __init__(self, trainable: Trainable, checkpoints: Store, mode: str = "max") -> None:
         self._trainable, self._checkpoints = trainable, checkpoints
+        self._name = type(trainable).__name__
+        self._sign = -1.0 if mode == "min" else 1.0
         self._holds = ""
         """The digest of what the trainable is now; nothing if that is unknown."""
 
@@ -79,14 +81,20 @@ class Worker:
         try:
             kept = self._there(order.make)
             if kept is not None:
-                return Done(kept.answer.digest, kept.answer.metric, kept.answer.spent, again=True)
+                return replace(kept.answer, again=True)
             return self._make(order)
         except NotWritten as error:
             self._holds = ""
             return Undone(order.make.digest, str(error), no_room=True)
+        except Lost as error:
+            self._holds = ""
+            return Undone(order.make.digest, str(error), lost=True)
         except Exception:
             self._holds = ""
-            return Undone(order.make.digest, traceback.format_exc())
+            why = traceback.format_exc()
+            sys.stderr.write(f"trial {order.make.trial} failed:\n{why}")  # the log
+            sys.stderr.flush()
+            return Undone(order.make.digest, why)
 
     def _there(self, which: Made) -> Kept | None:
         """What an earlier order left. A damaged one is as good as none."""
@@ -101,43 +109,37 @@ class Worker:
         loaded = perf_counter()
         self._train(order.make)
         trained = perf_counter()
-        metric = self._trainable.evaluate()
+        metric = self._sign * as_number(self._trainable.evaluate(), f"{self._name}.evaluate returned")
         evaluated = perf_counter()
         content = self._trainable.save()
-        answer = Done(order.make.digest, metric, Spent(loaded - began, trained - loaded, evaluated - trained))
+        spent = Spent(loaded - began, trained - loaded, evaluated - trained)
+        answer = Done(order.make.digest, metric, spent, ended=getattr(self._trainable, "ended", None))
         self._checkpoints.write(answer, order.make, content, order.over)
         self._holds = order.make.digest
-        saved = perf_counter()
-        spent = Spent(loaded - began, trained - loaded, evaluated - trained, saved - evaluated)
-        return Done(order.make.digest, metric, spent)
+        return replace(answer, spent=replace(spent, saving_s=perf_counter() - evaluated))
 
     def _train(self, part: Made) -> None:
         self._holds = ""
         self._trainable.train(part.steps, part.hyper, part.changes)
 
     def _be_source(self, order: Order) -> None:
-        """From memory, from its checkpoint, or made again from the one before that."""
+        """From memory, from its checkpoint, or made again from one before that."""
         if order.source is None:
             self._trainable.begin(order.make.trial)
         elif order.source.digest != self._holds:
-            try:
-                self._trainable.load(self._checkpoints.read(order.source).content)
-            except Damaged as damage:
-                log.warning("%s; made again from the one before it", damage)
-                self._remake(order.source, order.before)
-
-    def _remake(self, which: Made, before: Made | None) -> None:
-        if before is None:
-            self._trainable.begin(which.trial)
-        else:
-            self._trainable.load(self._checkpoints.read(before).content)
-        self._train(which)
+            start = start_of(order, self._checkpoints)
+            if start.content is None:
+                self._trainable.begin(start.again[0].trial)
+            else:
+                self._trainable.load(start.content)
+            for made in start.again:
+                self._train(made)
 
 
 def hand(name: str, hello: Hello, store: Store) -> Hand:
     """Whoever carries out orders about what that function makes: trials, or jobs in slices."""
-    made = factory(name)(hello.settings, hello.seed)
-    return JobHand(made, store) if isinstance(made, Site) else Worker(made, store)
+    made = make(name, hello.settings, hello.seed)
+    return JobHand(made, store) if isinstance(made, Site) else Worker(made, store, hello.mode)
 
 
 def serve(hand: Hand, orders: Iterable[bytes], answers: IO[bytes]) -> None:

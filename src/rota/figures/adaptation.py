@@ -58,7 +58,7 @@ def adaptation_figure(trees: Sequence[Tree], drawn_by: str) -> Figure:
     """A panel per model; `drawn_by` is the command that draws it."""
     found = panels(trees)
     if not found:
-        raise InputError("no complete tree to draw; record one first: bash scripts/record.sh")
+        raise InputError("no complete tree to draw; record one first: rota record config/record/quick.toml")
     widths = [max(PANEL_IN, 0.95 * len(panel.columns)) for panel in found]
     figure = new_page(
         "Does it pay to grow a network while it trains?",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
+    from rota.figures.grid_runs import ParameterGrid
     from rota.figures.groups import Group
     from rota.figures.population import PopulationGroup
     from rota.figures.sheets import Options, Sheet
@@ -28,6 +29,9 @@ POPULATIONS = {
 }
 """The same of groups of runs of populations."""
 
+GRIDS = {"grid": "rota.figures.grid:sheets"}
+"""The same of all runs of a grid."""
+
 
 def figure(name: str) -> "Callable[[Group, Options], Iterator[Sheet]]":
     draw: Callable[[Group, Options], Iterator[Sheet]] = _function(name, FIGURES)
@@ -39,9 +43,14 @@ def population_figure(name: str) -> "Callable[[Sequence[PopulationGroup], Option
     return draw
 
 
+def grid_figure(name: str) -> "Callable[[ParameterGrid, Options], Iterator[Sheet]]":
+    draw: Callable[[ParameterGrid, Options], Iterator[Sheet]] = _function(name, GRIDS)
+    return draw
+
+
 def check(name: str) -> None:
     """Whether there is a figure of this name, of whatever."""
-    _function(name, FIGURES | POPULATIONS)
+    _function(name, FIGURES | POPULATIONS | GRIDS)
 
 
 def _function(name: str, figures: dict[str, str]) -> Any:

@@ -18,7 +18,7 @@ from rota.results.run import Run
 METRICS: dict[str, Callable[[Run], float]] = {
     "average JCT": lambda run: run.metrics.avg_jct_s,
     "99th percentile JCT": lambda run: run.metrics.p99_jct_s,
-    "makespan": lambda run: run.makespan_s,
+    "makespan": lambda run: run.metrics.makespan_s,
 }
 
 

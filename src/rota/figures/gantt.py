@@ -57,7 +57,7 @@ def window_of(group: Group, window_s: tuple[float, float] | None) -> tuple[float
     """The window on the clock of the trace, the same for all runs; it is given from the first submit on."""
     run = group.contenders[0].run
     if window_s is None:
-        end_s = max(contender.run.metrics.makespan_s for contender in group.contenders)
+        end_s = max(contender.run.end_s for contender in group.contenders)
         return default_window(run.jobs, end_s)
     origin_s = float(run.jobs.submit_s[0])
     return origin_s + window_s[0], origin_s + window_s[1]

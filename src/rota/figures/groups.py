@@ -11,6 +11,7 @@ from rota.core.cluster import Cluster
 from rota.core.errors import InputError, unknown
 from rota.figures.colours import SCHEDULERS
 from rota.results.jobs import JobColumns
+from rota.results.parameters import Labels, constant, varying
 from rota.results.run import Run
 
 
@@ -57,38 +58,55 @@ class Group:
 
 
 def groups(runs: Iterable[Run]) -> list[Group]:
-    """Sort runs into groups; in a group they are in the order of the colours."""
+    """Sort runs into groups; in a group they are in the order of the colours.
+
+    Parameters of a grid that all runs of a group share are in its name, the others in those of its runs.
+    """
     by_digest: dict[str, list[Run]] = {}
     for run in runs:
         by_digest.setdefault(_digest(run.jobs, run.cluster), []).append(run)
+    labels = Labels(run.parameters for members in by_digest.values() for run in members)
     names: dict[str, int] = {}
     found = []
     for members in by_digest.values():
-        name = _slug(members[0])
+        first = members[0]
+        shared = constant([run.parameters for run in members], labels.keys)
+        name = "-".join(filter(None, [_slug(first), labels.file_name(first.parameters, shared)]))
         names[name] = names.get(name, 0) + 1
         if names[name] > 1:
             name += f"-{names[name]}"
-        found.append(Group(name, _title(members[0]), _contenders(members)))
+        title = ", ".join(filter(None, [_title(first), labels.text(first.parameters, shared)]))
+        found.append(Group(name, title, _contenders(members, labels)))
     return found
 
 
-def _contenders(runs: list[Run]) -> tuple[Contender, ...]:
+def _contenders(runs: list[Run], labels: Labels) -> tuple[Contender, ...]:
     places = {scheduler: place for place, scheduler in enumerate(SCHEDULERS)}
     ordered = sorted(runs, key=lambda run: (places.get(run.scheduler, len(places)), run.scheduler))
     seen: dict[str, int] = {}
     contenders = []
     for run in ordered:
         twin = seen[run.scheduler] = seen.get(run.scheduler, -1) + 1
-        alone = sum(other.scheduler == run.scheduler for other in runs) == 1
-        contenders.append(Contender(run.scheduler if alone else _long_label(run, runs), twin, run))
+        twins = [other for other in runs if other.scheduler == run.scheduler]
+        contenders.append(Contender(_label(run, twins, labels), twin, run))
     return tuple(contenders)
 
 
-def _long_label(run: Run, runs: list[Run]) -> str:
+def _label(run: Run, twins: list[Run], labels: Labels) -> str:
+    """The scheduler, with the parameters that set it apart from its twins, or else with its folder."""
+    if len(twins) == 1:
+        return run.scheduler
+    keys = varying(twin.parameters for twin in twins)
+    texts = [labels.text(twin.parameters, keys) for twin in twins]
+    alike = len(set(texts)) < len(twins) or "" in texts
+    return _long_label(run, twins) if alike else f"{run.scheduler} {labels.text(run.parameters, keys)}"
+
+
+def _long_label(run: Run, twins: list[Run]) -> str:
     """The scheduler, and what sets its folder apart from the folders of its twins."""
-    twins = [other.folder.path.absolute().parts for other in runs if other.scheduler == run.scheduler]
+    others = [other.folder.path.absolute().parts for other in twins]
     parts = run.folder.path.absolute().parts
-    own = [part for i, part in enumerate(parts) if any(twin[i : i + 1] != (part,) for twin in twins)]
+    own = [part for i, part in enumerate(parts) if any(other[i : i + 1] != (part,) for other in others)]
     return f"{run.scheduler} ({Path(*own)})"
 
 

@@ -17,7 +17,7 @@ from rota.results.jobs import Floats
 
 
 class JctCurve(NamedTuple):
-    """The distribution of one run."""
+    """The distribution of one run, over the jobs that finished."""
 
     label: str
     scheduler: str
@@ -30,16 +30,20 @@ class JctCurve(NamedTuple):
 
 
 def jct_curves(group: Group) -> list[JctCurve]:
+    """A curve per run in which a job has finished."""
     curves = []
     for label, twin, run in group.contenders:
-        jct_s = np.sort(run.times.jct_s)
+        jct_s = np.sort(run.times.jct_s[run.times.finished])
+        if not len(jct_s):
+            continue
         share = np.arange(1, len(jct_s) + 1) / len(jct_s)
         curves.append(JctCurve(label, run.scheduler, twin, jct_s, share, run.metrics.avg_jct_s))
     return curves
 
 
 def sheets(group: Group, options: Options) -> Iterator[Sheet]:
-    yield Sheet("jct", draw_jct(jct_curves(group), group.title, options.footer(group)))
+    if curves := jct_curves(group):
+        yield Sheet("jct", draw_jct(curves, group.title, options.footer(group)))
 
 
 def draw_jct(curves: Sequence[JctCurve], subject: str, footer: Sequence[str]) -> Figure:

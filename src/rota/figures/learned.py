@@ -1,14 +1,15 @@
 """Learned agents as figures see them: what they learned, stage by stage, and how that went; no weights."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from rota.config.bind import facts
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 from rota.core.table import Floats
 from rota.learning.history import FILE as HISTORY
 from rota.learning.history import Row, read_history
@@ -65,23 +66,53 @@ def read_learned(folder: Path) -> Learned:
     """An agent, and how it learned."""
     path = folder / FACTS
     try:
-        found = json.loads(path.read_text("utf-8"))
-        about = found["about"]
-        return Learned(
-            folder,
-            str(found["network"]),
-            int(about["seed"]),
-            tuple(map(_stage, about["stages"])),
-            str(about["started_from"]),
-            str(found["provenance"]["command"]),
-            tuple(read_history(folder)),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read ({error!r}); {AGAIN}") from None
+        read = parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    found = facts(_Facts, read, path, AGAIN, others=True)
+    about = facts(_About, found.about, path, AGAIN, others=True)
+    stages = [facts(_Stage, stage, path, AGAIN, others=True) for stage in about.stages]
+    return Learned(
+        folder,
+        found.network,
+        about.seed,
+        tuple(Stage(each.trees, each.episodes, each.temperature) for each in stages),
+        about.started_from,
+        facts(Made, found.provenance, path, AGAIN, others=True).command,
+        tuple(read_history(folder)),
+    )
 
 
-def _stage(found: dict[str, Any]) -> Stage:
-    return Stage(tuple(found["trees"]), int(found["episodes"]), float(found["temperature"]))
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the file of an agent says of where it comes from, as far as figures say it."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the file of an agent says."""
+
+    network: str
+    about: dict[str, object]
+    provenance: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What it says of how the agent was learned."""
+
+    seed: int
+    stages: tuple[dict[str, object], ...]
+    started_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    trees: tuple[str, ...]
+    episodes: int
+    temperature: float
 
 
 def agents_in(folder: Path) -> list[Learned]:

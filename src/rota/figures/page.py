@@ -1,7 +1,11 @@
 """What all figures have in common: a title, a subject, plain axes, and a footer that names the commands."""
 
+import io
 import textwrap
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TypeVar
 
 import numpy as np
@@ -10,7 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 
+from rota.core.errors import ConfigError
+from rota.core.text import printable_lines
 from rota.figures.colours import FAINT, INK
 from rota.recordings.provenance import Provenance
 
@@ -22,6 +29,15 @@ CHARACTERS_PER_IN = 17.5
 MOST_ORIGINS = 4
 
 
+class Page(Figure):
+    """A figure that shows itself in a notebook."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        save(self, stream)
+        return stream.getvalue()
+
+
 def new_page(
     title: str, subject: str, footer: Sequence[str], *, width_in: float = 8.0, height_in: float = 4.8
 ) -> Figure:
@@ -30,7 +46,7 @@ def new_page(
     head_in = MARGIN_IN + TITLE_IN + SUBJECT_IN
     foot_in = 2 * MARGIN_IN + LINE_IN * len(lines)
     whole_in = height_in + head_in + foot_in
-    figure = Figure(figsize=(width_in, whole_in), facecolor="white")
+    figure = Page(figsize=(width_in, whole_in), facecolor="white")
     FigureCanvasAgg(figure)
     figure.set_layout_engine(
         ConstrainedLayoutEngine(
@@ -80,7 +96,9 @@ def plain(axes: Axes, *, grid: str = "") -> None:
 
 
 def legend(axes: Axes, title: str = "") -> None:
-    """A legend beside the axes, where it can hide nothing."""
+    """A legend beside the axes, where it can hide nothing; none if nothing has a name to be shown."""
+    if not axes.get_legend_handles_labels()[0]:
+        return
     axes.legend(
         loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=9, frameon=False, title=title, alignment="left"
     )
@@ -88,13 +106,48 @@ def legend(axes: Axes, title: str = "") -> None:
 
 def save(figure: Figure, stream: IO[bytes], *, dots_per_in: int = 160) -> None:
     """Write a PNG; the same figure gives the same bytes."""
-    figure.savefig(stream, format="png", dpi=dots_per_in, metadata={"Software": None})
+    with _as_it_is(figure):
+        figure.savefig(stream, format="png", dpi=dots_per_in, metadata={"Software": None})
 
 
 def save_svg(figure: Figure, stream: IO[bytes]) -> None:
     """Write an SVG; the same figure gives the same bytes."""
-    with rc_context({"svg.hashsalt": "rota"}):
+    with _as_it_is(figure), rc_context({"svg.hashsalt": "rota"}):
         figure.savefig(stream, format="svg", metadata={"Date": None})
+
+
+def save_pdf(figure: Figure, stream: IO[bytes]) -> None:
+    """Write a PDF; the same figure gives the same bytes."""
+    with _as_it_is(figure):
+        figure.savefig(stream, format="pdf", metadata={"CreationDate": None})
+
+
+FORMATS = {".png": save, ".svg": save_svg, ".pdf": save_pdf}
+"""How the name of a file ends → what writes it."""
+
+
+def check_format(file: Path) -> None:
+    """Raise an error if the name of a file does not say how a figure is written."""
+    if file.suffix.lower() not in FORMATS:
+        raise ConfigError(f"{file}: a figure is written as {', '.join(FORMATS)}; choose such a name")
+
+
+def save_as(figure: Figure, stream: IO[bytes], file: Path) -> None:
+    """Write a figure in the format that the name of its file says."""
+    check_format(file)
+    FORMATS[file.suffix.lower()](figure, stream)
+
+
+@contextmanager
+def _as_it_is(figure: Figure) -> Iterator[None]:
+    """Text is drawn as it is written: a name from a file is no formula, and may have what no font has."""
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+        text.set_text(printable_lines(text.get_text()))
+    with rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        for harmless in (r"Glyph .* missing from font", "constrained_layout not applied"):  # a name too long
+            warnings.filterwarnings("ignore", harmless, UserWarning)
+        yield
 
 
 def _wrapped(text: str, width_in: float) -> list[str]:

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from rota.core.errors import InputError
 from rota.core.table import Floats
 from rota.figures.colours import ALLOCATIONS, FAINT, HATCHES, INK, allocation_colour
 from rota.figures.learned import percent
@@ -105,8 +104,6 @@ def _duel(tried: Tried) -> Duel:
 
 def placement_comparison_figure(found: Comparison, foot: Sequence[str]) -> Figure:
     """A column per dispatch cost: bars of all allocations above, the agent's cases below."""
-    if not found.tried:
-        raise InputError("no case was tried; evaluate again: rota evaluate --agent DIR")
     drawn = panels(found)
     above_in = 0.8 + BAR_IN * len(drawn[0].taken)
     figure = new_page(

@@ -1,7 +1,7 @@
 """Does the agent that places trials learn? How long populations take, how sure it is, update by update."""
 
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,10 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from rota.config.bind import facts
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 from rota.figures.colours import FAINT, INK, allocation_colour
 from rota.figures.durations import said
-from rota.figures.learned import FACTS, rolling
+from rota.figures.learned import FACTS, Made, rolling
 from rota.figures.learned_objective import WINDOW, Line, limits
 from rota.figures.page import footer, new_page, plain
 from rota.learning.placement.goal import Goal, time_to
@@ -47,14 +49,31 @@ def read_placement_learned(folder: Path) -> PlacementLearned | None:
     """An agent; None if it does not say how it learned."""
     if not (folder / HISTORY).is_file():
         return None
+    path = folder / FACTS
     try:
-        facts = json.loads((folder / FACTS).read_text("utf-8"))
-        command = str(facts["provenance"]["command"])
-        goal = facts.get("config", {}).get("cases", {}).get("goal", "makespan")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder / FACTS}: cannot be read ({error!r}); {AGAIN}") from None
+        read = parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    found = facts(_Facts, read, path, AGAIN, others=True)
+    cases = facts(_Cases, found.config.get("cases", {}), path, AGAIN, others=True)
     rows = read_history(folder)
-    return PlacementLearned(folder, command, rows, goal) if rows else None
+    made = facts(Made, found.provenance, path, AGAIN, others=True)
+    return PlacementLearned(folder, made.command, rows, cases.goal) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What the file of an agent says."""
+
+    provenance: dict[str, object]
+    config: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """What it says of the cases that it learned on."""
+
+    goal: Goal = "makespan"
 
 
 def learning(rows: Sequence[Row]) -> Learning:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 from rota.figures.colours import ALLOCATIONS
 from rota.figures.page import footer
+from rota.results.parameters import Labels
 from rota.results.population.run import PopulationRun
 from rota.results.population.summary import SlotInfo
 
 UNNAMED = "slots "
 """What the name of a cluster begins with that has none of its own: its speeds follow."""
+SAID = ("cluster", "population.trials", "population.steps", "evolution")
+"""Parameters of a grid that are in the title of a group anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,13 @@ class PopulationGroup:
     cluster: str
     slots: tuple[SlotInfo, ...]
     runs: tuple[PopulationRun, ...]
+    label: str = ""
+    """Its point of a grid: `noise=0.1`, without what the title says anyway."""
 
     @property
     def title(self) -> str:
         """For people."""
-        return f"{self.evolved}, on {self.machines}"
+        return ", ".join(filter(None, [f"{self.evolved}, on {self.machines}", self.label]))
 
     @property
     def evolved(self) -> str:
@@ -55,17 +60,19 @@ def population_groups(runs: Iterable[PopulationRun]) -> list[PopulationGroup]:
         found.setdefault(
             (of.population, of.evolution, of.cluster, of.slots, run.folder.path.parent), []
         ).append(run)
+    labels = Labels(run.parameters for members in found.values() for run in members)
+    keys = [key for key in labels.keys if key not in SAID]
     names: dict[str, int] = {}
     groups = []
     for members in found.values():
-        of = members[0].summary
+        of, point = members[0].summary, members[0].parameters
         cluster = f"{len(of.slots)} slots" if of.cluster.startswith(UNNAMED) else of.cluster
-        name = _slug(f"{cluster} {of.population.split(' × ')[0]} {of.evolution}")
+        slug = _slug(f"{cluster} {of.population.split(' × ')[0]} {of.evolution}")
+        name = "-".join(filter(None, [slug, labels.file_name(point, keys)]))
         names[name] = names.get(name, 0) + 1
         name += f"-{names[name]}" if names[name] > 1 else ""
-        groups.append(
-            PopulationGroup(name, of.population, of.evolution, of.cluster, of.slots, _ordered(members))
-        )
+        runs, label = _ordered(members), labels.text(point, keys)
+        groups.append(PopulationGroup(name, of.population, of.evolution, of.cluster, of.slots, runs, label))
     return groups
 
 

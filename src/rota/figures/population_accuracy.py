@@ -29,7 +29,10 @@ TARGET: dict[str, Any] = {
 
 
 class AccuracyCurve(NamedTuple):
-    """One allocation: mean, worst and best over the repetitions; NaN before all have measured something."""
+    """One allocation: mean, worst and best over the repetitions; NaN before all have measured something.
+
+    Metrics have the sign that trials reported them with.
+    """
 
     allocation: str
     at_s: Floats
@@ -40,6 +43,8 @@ class AccuracyCurve(NamedTuple):
     """Of whole repetitions, on average."""
     end_s: float
     """When all repetitions were done."""
+    said: str
+    """`final` for people."""
 
 
 def accuracy_curve(run: PopulationRun, end_s: float) -> AccuracyCurve | None:
@@ -48,8 +53,10 @@ def accuracy_curve(run: PopulationRun, end_s: float) -> AccuracyCurve | None:
     risen = [best_so_far(reports(run.events(each.seed))) for each in run.summary.repetitions]
     if not all(len(best) for _, best in risen):
         return None
-    final = run.summary.best_accuracy or math.nan
-    return AccuracyCurve(run.summary.allocation, at_s, *bands(risen, at_s), final, done_s(run))
+    summary = run.summary
+    mean, least, most = (summary.sign * band for band in bands(risen, at_s))
+    final, said = summary.sign * (summary.best_accuracy or math.nan), summary.shown(summary.best_accuracy)
+    return AccuracyCurve(summary.allocation, at_s, mean, least, most, final, done_s(run), said)
 
 
 def reports(events: Iterable[Event]) -> Iterator[tuple[float, float]]:
@@ -72,7 +79,7 @@ def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Shee
 
 def draw_accuracy(curves: Sequence[AccuracyCurve], group: PopulationGroup, options: Options) -> Figure:
     figure = new_page(
-        "Best accuracy of any trial, against time",
+        f"Best {group.runs[0].summary.metric_name} of any trial, against time",
         f"{group.title}; means over repetitions, shaded from worst to best; dots: all are done",
         group.footer(options.command),
         width_in=9.0,
@@ -81,13 +88,16 @@ def draw_accuracy(curves: Sequence[AccuracyCurve], group: PopulationGroup, optio
     unit, unit_s = unit_for(float(curves[0].at_s[-1]))
     for curve in curves:
         _draw_curve(axes, curve, unit_s)
-    target = group.runs[0].summary.target
-    if target is not None:
+    summary = group.runs[0].summary
+    if summary.target is not None:
+        target = summary.sign * summary.target
         axes.axhline(target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.annotate("target", (1.0, target), xycoords=axes.get_yaxis_transform(), **TARGET)
-    axes.set(xlim=(0, curves[0].at_s[-1] / unit_s), ylim=(_lowest(curves), None))
-    axes.set(xlabel=f"time ({unit})", ylabel="best accuracy so far")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set(xlim=(0, curves[0].at_s[-1] / unit_s))
+    axes.set(xlabel=f"time ({unit})", ylabel=f"best {summary.metric_name} so far")
+    if summary.in_percent:
+        axes.set(ylim=(_lowest(curves), None))
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     plain(axes, grid="xy")
     legend(axes, title="in the end")
     return figure
@@ -106,6 +116,6 @@ def _draw_curve(axes: Axes, curve: AccuracyCurve, unit_s: float) -> None:
     at, (mean, least, most) = curve.at_s / unit_s, (curve.mean, curve.least, curve.most)
     until = slice(over + 1)
     axes.fill_between(at[until], least[until], most[until], step="post", color=colour, alpha=0.1, linewidth=0)
-    label = f"{curve.allocation}: {curve.final:.1%}"
+    label = f"{curve.allocation}: {curve.said}"
     axes.step(at[until], mean[until], where="post", color=colour, linewidth=1.7, label=label)
     axes.plot(at[over], mean[over], "o", color=colour, markersize=6, markeredgecolor="white", zorder=4)

@@ -19,7 +19,7 @@ from rota.core.population.events import (
 )
 from rota.figures.durations import Unit, unit_for
 from rota.results.population.run import PopulationRun
-from rota.results.population.summary import SlotInfo
+from rota.results.population.summary import SlotInfo, Summary
 
 MIDDLE = (0.5, 0.75)
 """Where the median may be between the worst and the best: what is beyond is taken for it."""
@@ -87,6 +87,7 @@ class PopulationChart(NamedTuple):
     undone: list[Undone]
     away: list[Away]
     copied: list[Copied]
+    summary: Summary
 
     @property
     def unit(self) -> Unit:
@@ -114,6 +115,7 @@ def population_chart(run: PopulationRun, end_s: float | None = None) -> Populati
         undone=undone(events, where),
         away=away(events, len(nodes), done_s),
         copied=copied(events),
+        summary=summary,
     )
 
 

@@ -20,6 +20,7 @@ from rota.figures.page import new_page, plain
 from rota.figures.population import PopulationGroup, slot_names
 from rota.figures.population_blocks import PopulationChart, population_chart, shading
 from rota.figures.sheets import Options, Sheet
+from rota.results.population.summary import Summary
 
 WIDTH_IN, SLOT_IN = 12.0, 0.36
 UNMEASURED = "#9cc4dd"
@@ -80,7 +81,7 @@ def draw_population_gantt(
     _write_trials(axes, chart, scale)
     _label(axes, chart)
     if scale:
-        _draw_scale(figure, axes, scale)
+        _draw_scale(figure, axes, scale, chart.summary)
     axes.legend(handles=_legend(chart, scale), loc="lower left", bbox_to_anchor=(0.0, 1.0), **LEGEND)
     return figure
 
@@ -90,12 +91,13 @@ def _done(chart: PopulationChart) -> str:
     return f"{chart.done_s / chart.unit.seconds:.3g} {SHORT[chart.unit.name]}"
 
 
-def _draw_scale(figure: Figure, axes: Axes, scale: PowerNorm) -> None:
-    """Which shade is which accuracy, in even steps of the shades."""
+def _draw_scale(figure: Figure, axes: Axes, scale: PowerNorm, summary: Summary) -> None:
+    """Which shade is which metric, in even steps of the shades."""
     bar = figure.colorbar(ScalarMappable(scale, SHADES), ax=axes, pad=0.01, aspect=18, shrink=0.9)
-    bar.set_label("accuracy after the block", size=9, color=INK)
+    bar.set_label(f"{summary.metric_name} after the block", size=9, color=INK)
     ticks = np.asarray(scale.inverse(np.linspace(0.0, 1.0, 6)))
-    bar.set_ticks(list(ticks), labels=[f"{tick:.0%}" for tick in ticks])
+    said = "{:.0%}".format if summary.in_percent else summary.shown
+    bar.set_ticks(list(ticks), labels=[said(tick) for tick in ticks])
     bar.minorticks_off()
     bar.ax.tick_params(labelsize=8, colors=INK)
     bar.outline.set_visible(False)

@@ -22,7 +22,7 @@ class Ratio(NamedTuple):
 
     allocation: str
     mean: float
-    """Mean makespan ÷ mean bound, the smallest of all allocations'."""
+    """Mean makespan ÷ mean lower bound, the smallest of all allocations'."""
     least: float
     most: float
     """Of single repetitions."""
@@ -71,10 +71,11 @@ def table(groups: Sequence[PopulationGroup]) -> dict[tuple[str, str], list[Ratio
     """By population and cluster; those that are the same in both are numbered, not left out."""
     found: dict[tuple[str, str], list[Ratio]] = {}
     for group in groups:
-        row, number = group.evolved, 1
+        evolved = ", ".join(filter(None, [group.evolved, group.label]))
+        row, number = evolved, 1
         while (row, group.machines) in found:
             number += 1
-            row = f"{group.evolved} ({number})"
+            row = f"{evolved} ({number})"
         found[row, group.machines] = ratios(group)
     return found
 

@@ -75,6 +75,7 @@ def draw_curves(figure: Figure, place: SubplotSpec, data: Bundle) -> Axes:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     if _spans_decades(data.lines):
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
     plain(axes, grid="xy")
     axes.set_title(data.title, size=10, color=INK, loc="left")
     _legend(axes, data)

@@ -6,20 +6,27 @@ weights.npz     its weights
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from rota.config.bind import facts
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.facts import parsed
+from rota.core.shipped import located
 from rota.core.sight import Sight
 from rota.learning.kept import as_file, read_arrays
 from rota.learning.networks.registry import build
 from rota.recordings.provenance import Provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = "rota agent"
 VERSION = 1
@@ -29,7 +36,14 @@ AGAIN = "learn it again"
 
 @dataclass(frozen=True)
 class Agent:
-    """An adaptation policy that was learned: the same object in evaluation and in real training."""
+    """An adaptation policy that was learned: the same object in evaluation and in real training.
+
+    >>> import rota
+    >>> untrained = rota.Agent.new("structural", {}, seed=0)
+    >>> found = untrained.evaluate("results/recordings/trees/convnet2-cifar10-16-early-seed0")
+    >>> found[["scenario", "of"]].values.tolist()
+    [['early', 64]]
+    """
 
     name: str
     """Of its network."""
@@ -45,6 +59,28 @@ class Agent:
         with torch.random.fork_rng(devices=()):
             torch.default_generator.manual_seed(seed)
             return cls(name, dict(options), build(name, dict(options)))
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> "Agent":
+        """Return the agent in a folder that `rota learn` wrote. Raises `rota.RotaError` if there is none."""
+        return read_agent(Path(folder))
+
+    def evaluate(self, recordings: str | os.PathLike[str]) -> "pd.DataFrame":
+        """Return what it would do in recorded trees: a row per tree, beside baselines and the oracle.
+
+        `recordings` is a tree, or a folder of trees. `accuracy` and `rank` (1 is best, `of` so many) are
+        those of the sequence that the agent thinks likeliest; `headroom` is 0 for the mean of all sequences
+        and 1 for the best. `never`, `random`, `fixed` and `oracle` are accuracies of others; `seen` says
+        whether the agent has learned from this tree.
+        """
+        import pandas as pd
+
+        from rota.learning.evaluate import rows
+        from rota.learning.problem import problem_of, read_trees
+
+        problems = [problem_of(tree) for tree in read_trees([located(Path(recordings))])]
+        found = [row.to_json() for row in rows(self, problems, self.learned_from, self.fixed)]
+        return pd.DataFrame([{**row, **row.pop("others")} for row in found])
 
     @property
     def learned_from(self) -> frozenset[str]:
@@ -71,13 +107,15 @@ class Agent:
         """How likely each action of each sight is."""
         with torch.no_grad():
             chances = self.network(self.network.encode(sights)).softmax(-1)  # type: ignore[operator]
+        if not chances.isfinite().all():
+            raise InputError(f"agent {self.name}: its weights give no probabilities; {AGAIN}")
         return [row[: len(sight.actions)].tolist() for row, sight in zip(chances, sights, strict=True)]
 
 
 def write_agent(folder: Path, agent: Agent, provenance: Provenance) -> None:
     """Write an agent; `agent.json` comes last."""
     weights = arrays(agent.network)
-    facts = {
+    said = {
         "format": FORMAT,
         "version": VERSION,
         "network": agent.name,
@@ -89,25 +127,25 @@ def write_agent(folder: Path, agent: Agent, provenance: Provenance) -> None:
     with written(folder / WEIGHTS) as stream:
         stream.write(weights)
     with written(folder / FACTS) as stream:
-        stream.write((json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+        stream.write((json.dumps(said, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
 
 
 def read_agent(folder: Path) -> Agent:
     """What was written."""
-    facts = _facts(folder / FACTS)
+    found = _facts(folder / FACTS)
     path = folder / WEIGHTS
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
-    if hashlib.sha256(content).hexdigest() != facts["sha256"]:
+    if hashlib.sha256(content).hexdigest() != found["sha256"]:
         raise InputError(f"{path}: damaged or cut short (checksum differs from {FACTS}); {AGAIN}")
     try:
-        agent = Agent.new(facts["network"], facts["options"], 0)
+        agent = Agent.new(found["network"], found["options"], 0)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{folder / FACTS}: of another version of rota ({error}); {AGAIN}") from None
     fill(agent.network, content, path)
-    return Agent(agent.name, agent.options, agent.network, facts["about"])
+    return Agent(agent.name, agent.options, agent.network, found["about"])
 
 
 def weights_sha256(folder: Path) -> str:
@@ -129,6 +167,8 @@ def fill(network: nn.Module, content: bytes, path: Path) -> None:
     """Put weights into the network that they are of."""
     try:
         state = {name: torch.from_numpy(values) for name, values in read_arrays(content).items()}
+        if any(values.is_complex() for values in state.values()):
+            raise ValueError("complex numbers")
         network.load_state_dict(state)
     except (ValueError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:300]
@@ -137,7 +177,7 @@ def fill(network: nn.Module, content: bytes, path: Path) -> None:
 
 def _facts(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = parsed(path.read_text("utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"{path.parent}: no agent in it ({path.name} is missing); give the folder that rota learn wrote"
@@ -153,10 +193,33 @@ def _facts(path: Path) -> dict[str, Any]:
     missing = {"network", "options", "about", "sha256"} - set(found)
     if missing:
         raise InputError(f"{path}: does not say {', '.join(sorted(missing))}; {AGAIN}")
-    try:
-        for stage in found["about"].get("stages", ()):
-            list(map(str, stage["digests"]))
-        dict(found["about"].get("fixed", {}))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not what rota learn wrote ({error!r}); {AGAIN}") from None
+    bound = facts(_Facts, found, path, AGAIN, others=True)
+    for stage in facts(_About, bound.about, path, AGAIN, others=True).stages:
+        facts(_Stage, stage, path, AGAIN, others=True)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What `agent.json` says."""
+
+    network: str
+    options: dict[str, int | float | str]
+    about: dict[str, object]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What it says of how the agent was learned, as far as somebody reads it."""
+
+    seed: int = 0
+    stages: tuple[dict[str, object], ...] = ()
+    fixed: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    seconds: float = 0.0
+    episodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    digests: tuple[str, ...]

@@ -17,6 +17,7 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
 from rota.core.errors import InputError, unknown
+from rota.core.shipped import located
 from rota.learning.ground import LIMIT, Ground, Observation, Reward, size
 from rota.learning.problem import Problem, names, problem_of, read_trees
 from rota.recordings.tree import Prefix
@@ -25,7 +26,7 @@ ID = "rota/Adapt-v0"
 Masked = Literal["refuse", "nothing"]
 
 
-class Adapt(gymnasium.Env[Observation, np.int64]):
+class AdaptationEnv(gymnasium.Env[Observation, np.int64]):
     """Walks through recorded trees. An observation is one row of numbers, with n actions at most:
 
         [0 : 8]                    the time that is left (`features.time`)
@@ -35,6 +36,13 @@ class Adapt(gymnasium.Env[Observation, np.int64]):
     It is 0 where a tree has no such action, and everywhere after the last decision. `info` always has the
     `tree` and an `action_mask`; in the end also the `sequence`, its `accuracy`, its `rank` (1 is best) and
     its `headroom`: 0 is as good as the mean of all sequences of this tree, 1 as good as the best.
+
+    >>> import rota
+    >>> env = rota.AdaptationEnv("results/recordings/trees/convnet2-cifar10-16-early-seed0")
+    >>> observation, info = env.reset(seed=0)
+    >>> observation, reward, terminated, truncated, info = env.step(1)
+    >>> reward, terminated, info["action_mask"].tolist()
+    (0.0, False, [1, 1, 1, 1])
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  # Gymnasium declares it for instances
@@ -139,7 +147,7 @@ class Adapt(gymnasium.Env[Observation, np.int64]):
 
 def _problems(given: Sequence[str | Path | Problem]) -> list[Problem]:
     ready = [each for each in given if isinstance(each, Problem)]
-    trees = read_trees(Path(each) for each in given if not isinstance(each, Problem))
+    trees = read_trees(located(Path(each)) for each in given if not isinstance(each, Problem))
     if not ready and not trees:
         raise InputError("recordings: none; give tree recordings, or folders of them")
     return [*ready, *map(problem_of, trees)]
@@ -151,4 +159,4 @@ def _check(what: str, given: str, known: Sequence[str]) -> None:
 
 
 if ID not in gymnasium.registry:  # registering twice, as a reload would, is a warning
-    gymnasium.register(ID, entry_point=f"{__name__}:{Adapt.__name__}")
+    gymnasium.register(ID, entry_point=f"{__name__}:{AdaptationEnv.__name__}")

@@ -11,6 +11,8 @@ import torch
 
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.facts import parsed
+from rota.core.stopping import stopping
 from rota.learning.agent import Agent, arrays, fill, read_agent
 from rota.learning.history import Row, read_history, window, write_history
 from rota.learning.kept import Arrays, as_file, read_arrays, restore, state_of
@@ -18,7 +20,6 @@ from rota.learning.networks.registry import options_for
 from rota.learning.problem import problem_of
 from rota.learning.reinforce import Made, Pressure, Tables, update
 from rota.learning.stage import Stage
-from rota.training.stopping import stopping
 
 CHECKPOINT_EVERY_S = 5.0
 WEIGHTS, CHECKPOINT, DONE = "weights.npz", "checkpoint.npz", "done.json"
@@ -145,7 +146,7 @@ def spent(stage: Stage) -> tuple[float, int]:
 
 def _spent(path: Path) -> tuple[float, int]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = parsed(path.read_text("utf-8"))
         return float(found["seconds"]), int(found["episodes"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); delete it to learn this stage again") from None

@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rota.config.bind import facts, keys
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 
 FILE = "evaluation.json"
+AGAIN = "evaluate again: rota evaluate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,6 @@ class Row(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         return asdict(self.agent) | {"seen": self.seen, "others": asdict(self.others)}
 
-    @classmethod
-    def from_json(cls, found: dict[str, Any]) -> "Row":
-        """Raises KeyError, TypeError or AttributeError if that is not one."""
-        values = dict(found)
-        others, seen = Others(**_tuples(values.pop("others"))), bool(values.pop("seen"))
-        return cls(Outcome(**_tuples(values)), others, seen)
-
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -103,20 +99,56 @@ def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
     """What was written, and the command that did."""
     path = folder / FILE
     try:
-        found = json.loads(path.read_text("utf-8"))
-        evaluations = [
-            Evaluation(each["agent"], each["about"], tuple(map(Row.from_json, each["scenarios"])))
-            for each in found["agents"]
-        ]
-        return evaluations, str(found["command"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: cannot be read ({error!r}); evaluate again: rota evaluate") from None
+        read = parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    found = facts(_File, read, path, AGAIN)
+    for each in found.agents:
+        facts(_About, each.about, path, AGAIN, others=True)
+    evaluations = [
+        Evaluation(each.agent, dict(each.about), tuple(_row(row) for row in each.scenarios))
+        for each in found.agents
+    ]
+    return evaluations, found.command
 
 
-def _tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Lists, which is what JSON has, as tuples."""
-    return {name: _tuple(value) for name, value in values.items()}
+def _row(found: "_Scenario") -> Row:
+    agent = Outcome(**{name: getattr(found, name) for name in keys(Outcome)})
+    return Row(agent, found.others, found.seen)
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(map(_tuple, value)) if isinstance(value, list) else value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scenario(Outcome):
+    """What the file says of a scenario."""
+
+    seen: bool
+    others: Others
+
+    def __post_init__(self) -> None:
+        rows = {len(row) for row in self.probabilities}
+        if len(self.probabilities) != len(self.sequence) or rows - {len(self.actions)}:
+            raise InputError("probabilities: expected one of each action, at each decision of the sequence")
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    """What the file says of an agent."""
+
+    agent: str
+    about: dict[str, object]
+    scenarios: tuple[_Scenario, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What it says of how the agent was learned, as far as somebody reads it."""
+
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What the file says."""
+
+    command: str
+    agents: tuple[_Agent, ...]

@@ -153,5 +153,5 @@ def _tree_folders(path: Path) -> list[Path]:
         if entry.about is None:
             raise InputError(entry.problem)
     if not found:
-        raise InputError(f"{path}: no tree recording in it; make some with: bash scripts/record.sh")
+        raise InputError(f"{path}: no tree recording in it; make some: rota record config/record/quick.toml")
     return [entry.folder for entry in found]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from rota.core.errors import ConfigError, unknown
+from rota.core.outside import is_outside
 from rota.policies.allocation.named import MODES, NAMED
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.evolution.registry import EVOLUTIONS
@@ -31,9 +32,9 @@ class Choice(Protocol):
 
 
 def check_names(allocations: Iterable[str], evolution: str) -> None:
-    """Whether there are such policies."""
-    if evolution not in EVOLUTIONS:
+    """Whether there are such policies; those from outside are looked for when they are made."""
+    if evolution not in EVOLUTIONS and not is_outside(evolution):
         raise ConfigError(unknown("evolution", evolution, EVOLUTIONS))
     for name in allocations:
-        if name not in ALLOCATIONS and name not in PRESETS:
+        if name not in ALLOCATIONS and name not in PRESETS and not is_outside(name):
             raise ConfigError(unknown("allocation", name, (*ALLOCATIONS, *PRESETS)))

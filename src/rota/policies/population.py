@@ -9,14 +9,14 @@ from rota.core.population.view import View
 from rota.policies.evolution.none import Unchanged
 
 
-class Allocation(Protocol):
+class AllocationPolicy(Protocol):
     """Answers: which trials on this idle slot, for how many steps?"""
 
     def hand_out(self, view: View) -> Iterator[Hand]:
         """Lists for idle slots, one by one: what was yielded is so in the view when it goes on."""
 
 
-class Evolution(Protocol):
+class EvolutionPolicy(Protocol):
     """Answers: what becomes of a trial that reported?"""
 
     def judge(self, view: View, trial: int) -> Continue | Clone | Stop:
@@ -34,8 +34,8 @@ class Retirement(Protocol):
 class Policy:
     """Three answers, asked in this order."""
 
-    allocation: Allocation
-    evolution: Evolution = field(default_factory=Unchanged)
+    allocation: AllocationPolicy
+    evolution: EvolutionPolicy = field(default_factory=Unchanged)
     retirement: Retirement | None = None
 
     def plan(self, view: View) -> Iterator[Decision]:

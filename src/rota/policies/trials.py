@@ -13,6 +13,8 @@ from rota.core.population.view import Terms
 from rota.policies.evolution.explore import Space
 
 MOST = 100_000
+MOST_REPORTS = 100_000_000
+"""Of all trials: more would not fit into memory."""
 FIRST_DRAWS = 2
 """Tells the seed of first hyper-parameters from those of noise and drift."""
 Choices = Mapping[str, Space | Sequence[Any]]
@@ -46,6 +48,12 @@ class TrialsConfig:
                 f"interval is {self.interval}, but a trial has {self.steps} steps; give at most so many"
             )
         self.terms()
+        reports = self.trials * -(-self.steps // self.interval)
+        if reports > MOST_REPORTS:
+            raise ConfigError(
+                f"{self.said()} are {reports:,} reports, one after each {self.interval:,} steps; at most "
+                f"{MOST_REPORTS:,}: give a larger interval"
+            )
 
     def said(self) -> str:
         """`20 trials × 1,000 steps`."""
@@ -82,6 +90,16 @@ class TrialsConfig:
 def in_words(choice: Space | Sequence[Any]) -> bool:
     """Whether a hyper-parameter is a word, not a number."""
     return bool(choice.names) if isinstance(choice, Space) else any(isinstance(each, str) for each in choice)
+
+
+def space_of(choice: Space | Sequence[Any]) -> Space | None:
+    """Return what trials may begin with as a space, numbers in order; None for words among numbers."""
+    if isinstance(choice, Space):
+        return choice
+    words = [each for each in choice if isinstance(each, str)]
+    if not words:
+        return Space(values=tuple(sorted(map(float, choice))))
+    return Space(names=tuple(words)) if len(words) == len(choice) else None
 
 
 def _drawn(choice: Space | Sequence[Any], random: np.random.Generator) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from rota.core.errors import TraceError
 from rota.core.table import Floats, Table, read_table
 from rota.recordings.provenance import Provenance
-from rota.recordings.tree import NOTHING, Point, Prefix, Tree, beginnings
+from rota.recordings.tree import MOST_ACTIONS, NOTHING, Point, Prefix, Tree, beginnings
 
 FIELDS = ("scenario", "action_1", "left_1_s", "total_s", "accuracy")
 
@@ -34,6 +34,8 @@ def read_adaptation(
     found = max(map(max, sequences)) + 1
     if actions is not None and actions < found:
         raise TraceError(f"{path}: has actions 0 to {found - 1}; give {found} of them or more, not {actions}")
+    if (actions or found) > MOST_ACTIONS:
+        raise TraceError(f"{path}: has {actions or found:,} actions; expected at most {MOST_ACTIONS:,}")
     names = (*(f"deepen {block}" for block in range((actions or found) - 1)), NOTHING)
     left_s = np.column_stack([_left_s(table, number) for number in range(1, decisions + 1)])
     accuracies = _accuracies(table)

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.config.bind import keys
 from rota.core.errors import InputError
 from rota.core.table import Floats, Table
-from rota.recordings.folder import AGAIN, FACTS, Sheet, read_about, write_recording
+from rota.recordings.folder import Sheet, read_about, write_recording
 from rota.recordings.profile import unit_of
 from rota.recordings.provenance import Provenance
 
@@ -149,13 +150,25 @@ def write_curves(folder: Path, curves: Curves) -> None:
 def read_curves(folder: Path) -> Curves:
     """What was written."""
     about = read_about(folder, SHAPE)
-    table = about.table(ROWS)
-    try:
-        what = {**about.what, **{name: tuple(about.what[name]) for name in ("hyper", "planned", "metrics")}}
-        settings = _settings(table, what["hyper"], what["metrics"])
-        return Curves(**what, settings=settings, provenance=about.provenance)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / FACTS}: not the facts of curves ({error}); {AGAIN}") from None
+    table, what = about.table(ROWS), about.told(_What)
+    table.require(list(_columns(what.hyper, what.metrics)))
+    told = {name: getattr(what, name) for name in keys(_What)}
+    settings = _settings(table, what.hyper, what.metrics)
+    return Curves(**told, settings=settings, provenance=about.provenance)
+
+
+@dataclass(frozen=True, slots=True)
+class _What:
+    """What `recording.json` says of curves."""
+
+    model: str
+    data: str
+    hyper: tuple[str, ...]
+    intervals: int
+    planned: tuple[str, ...]
+    metrics: tuple[str, ...]
+    details: dict[str, object]
+    failed: dict[str, dict[str, Plain]] = field(default_factory=dict)
 
 
 def _columns(hyper: Sequence[str], metrics: Sequence[str]) -> dict[str, str]:

@@ -10,14 +10,17 @@ import hashlib
 import io
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from rota.config.bind import facts
 from rota.core.atomic import alone_in, written
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 from rota.core.table import Table, read_table
 from rota.recordings.provenance import Provenance
 
@@ -25,6 +28,8 @@ FORMAT = "rota recording"
 VERSION = 1
 FACTS = "recording.json"
 AGAIN = "move the folder away and record or import it again"
+
+T = TypeVar("T")
 
 Cell = str | int | float
 Columns = Mapping[str, str]
@@ -40,6 +45,28 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """What `recording.json` says of a CSV file."""
+
+    columns: dict[str, str]
+    """Name → unit."""
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What `recording.json` says."""
+
+    format: str
+    version: int
+    shape: str
+    what: dict[str, object]
+    provenance: Provenance
+    files: dict[str, File]
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """What `recording.json` says; the CSV files are read when asked for."""
 
@@ -47,22 +74,26 @@ class About:
     shape: str
     what: Mapping[str, Any]
     provenance: Provenance
-    files: Mapping[str, Mapping[str, Any]]
+    files: Mapping[str, File]
+
+    def told(self, kind: type[T]) -> T:
+        """What was recorded, as a recording of its shape says it."""
+        return facts(kind, self.what, self.folder / FACTS, AGAIN, most=sys.float_info.max)  # settings, too
 
     def table(self, name: str) -> Table:
         """One of its CSV files, once it is sure that this is the one that was written."""
-        path, facts = self.folder / name, self.files.get(name)
-        if facts is None:
+        path, file = self.folder / name, self.files.get(name)
+        if file is None:
             raise InputError(f"{self.folder / FACTS}: does not list {name}; {AGAIN}")
         try:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
-        if found != facts["sha256"]:
+        if found != file.sha256:
             raise InputError(f"{path}: not the file that {FACTS} describes (checksum differs); {AGAIN}")
-        table = read_table(path, list(facts["columns"]))
-        if len(table) != facts["rows"]:
-            raise InputError(f"{path}: {len(table)} rows where {FACTS} says {facts['rows']}; {AGAIN}")
+        table = read_table(path, list(file.columns))
+        if len(table) != file.rows:
+            raise InputError(f"{path}: {len(table)} rows where {FACTS} says {file.rows}; {AGAIN}")
         return table
 
 
@@ -91,9 +122,9 @@ def write_recording(
         "provenance": provenance.to_json(),
         "files": files,
     }
-    facts = (json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    text = (json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
     with alone_in(folder), written(folder / FACTS) as stream:
-        stream.write(facts)
+        stream.write(text)
         with ExitStack() as streams:
             for name, (content, _) in contents.items():
                 streams.enter_context(written(folder / name)).write(content)
@@ -102,32 +133,28 @@ def write_recording(
 def read_about(folder: Path, shape: str | None = None) -> About:
     """What a complete recording says of itself; an error if it is none, or not of this shape."""
     path = folder / FACTS
-    found = _facts(path)
-    try:
-        if shape is not None and found["shape"] != shape:
-            raise InputError(f"{folder}: a recording of shape {found['shape']!r}; expected {shape!r}")
-        files = {
-            str(name): {
-                "columns": dict(facts["columns"]),
-                "rows": int(facts["rows"]),
-                "sha256": str(facts["sha256"]),
-            }
-            for name, facts in found["files"].items()
-        }
-        origin = Provenance.from_json(found["provenance"])
-        return About(folder, str(found["shape"]), dict(found["what"]), origin, files)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path}: not the facts of a recording ({error!r}); {AGAIN}") from None
+    found = facts(_Facts, _facts(path), path, AGAIN)
+    if shape is not None and found.shape != shape:
+        raise InputError(f"{folder}: a recording of shape {found.shape!r}; expected {shape!r}")
+    return About(folder, found.shape, found.what, found.provenance, found.files)
 
 
 def complete(folder: Path) -> bool:
     """Whether a recording is there that says so itself; its CSV files are not looked at."""
-    return (folder / FACTS).is_file()
+    return is_file(folder / FACTS)
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there; there is none under a name that no file can have."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _facts(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"{path.parent}: not a complete recording, it has no {path.name}; "

@@ -7,9 +7,9 @@ run.
 """
 
 import ast
-import json
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import TraceError
+from rota.core.facts import parsed
 from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, read_profiles
 from rota.recordings.provenance import Provenance
 
@@ -168,7 +169,7 @@ def _measurements(path: Path, kinds: dict[str, Any]) -> Iterator[tuple[Kind, Job
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -198,6 +199,10 @@ def _pair(path: Path, where: str, value: Any) -> tuple[float, float]:
 
 
 def _steps(path: Path, where: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < math.inf:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0.0 <= value <= sys.float_info.max
+    ):
         raise TraceError(f"{path}: {where}: {str(value)[:80]!r} is not a throughput in steps/s, 0 or more")
     return float(value)

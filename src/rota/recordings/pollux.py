@@ -20,7 +20,7 @@ import numpy as np
 from rota.core.errors import TraceError
 from rota.core.table import Floats, Table, read_table
 from rota.recordings.curve import Curves, Interval, Setting, read_curves
-from rota.recordings.folder import complete
+from rota.recordings.folder import complete, is_file
 from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, read_profiles
 from rota.recordings.provenance import Provenance
 
@@ -87,7 +87,7 @@ class Step(NamedTuple):
 
 def is_application(folder: Path) -> bool:
     """Whether there are measurements of an application in a folder, as published or imported."""
-    return (folder / "placements.csv").is_file() or complete(folder / PROFILES)
+    return is_file(folder / "placements.csv") or complete(folder / PROFILES)
 
 
 def applications(folder: Path) -> list[Path]:

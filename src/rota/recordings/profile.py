@@ -9,7 +9,7 @@ from typing import Any
 
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import AGAIN, FACTS, Sheet, read_about, write_recording
+from rota.recordings.folder import Sheet, read_about, write_recording
 from rota.recordings.provenance import Provenance
 
 SHAPE = "profile"
@@ -134,12 +134,19 @@ def write_profiles(folder: Path, profiles: Profiles) -> None:
 def read_profiles(folder: Path) -> Profiles:
     """What was written."""
     about = read_about(folder, SHAPE)
-    table = about.table(ROWS)
-    try:
-        rows = tuple(_rows(table, about.what["extra"]))
-        return Profiles(rows, about.provenance, dict(about.what["details"]))
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / FACTS}: not the facts of profiles ({error}); {AGAIN}") from None
+    table, what = about.table(ROWS), about.told(_What)
+    table.require([*COLUMNS, *what.extra])
+    return Profiles(tuple(_rows(table, what.extra)), about.provenance, what.details)
+
+
+@dataclass(frozen=True, slots=True)
+class _What:
+    """What `recording.json` says of profiles."""
+
+    models: tuple[str, ...]
+    devices: tuple[str, ...]
+    extra: tuple[str, ...]
+    details: dict[str, object]
 
 
 def unit_of(name: str) -> str:

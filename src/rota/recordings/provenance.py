@@ -37,16 +37,6 @@ class Provenance:
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"libraries": dict(self.libraries)}
 
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Provenance":
-        """Raises TypeError, KeyError or ValueError if that is not one."""
-        texts = ("device", "commit", "command", "recorded_at", "rota", "note")
-        wrong = [name for name in texts if not isinstance(found[name], str)]
-        if wrong or not isinstance(found["seed"], int | None):
-            raise ValueError(f"provenance: {', '.join(wrong) or 'seed'} is of the wrong type")
-        libraries = {str(name): str(release) for name, release in dict(found["libraries"]).items()}
-        return cls(**{**found, "libraries": libraries})
-
     @property
     def made_with(self) -> str:
         """The device and the code."""

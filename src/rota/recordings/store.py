@@ -47,8 +47,11 @@ def recording_folders(path: Path) -> Iterator[Path]:
 
 def entries(path: Path) -> Iterator[Entry]:
     """What is there, as `recording.json` says; the CSV files are not looked at."""
-    if not path.is_dir():
-        what = "a file" if path.exists() else "not there"
+    try:
+        is_folder, what = path.is_dir(), "a file" if path.exists() else "not there"
+    except OSError as error:  # a name that no folder can have
+        is_folder, what = False, str(error.strerror)
+    if not is_folder:
         raise InputError(f"{path}: {what}; give a folder with recordings in it")
     return (_entry(folder) for folder in recording_folders(path))
 

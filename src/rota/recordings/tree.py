@@ -12,15 +12,18 @@ from itertools import groupby, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rota.config.bind import keys
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import AGAIN, FACTS, Sheet, read_about, write_recording
+from rota.recordings.folder import Sheet, read_about, write_recording
 from rota.recordings.provenance import Provenance
 
 SHAPE = "tree"
 POINTS = "points.csv"
 NOTHING = "nothing"
 """The action that leaves the network as it is."""
+MOST_ACTIONS, MOST_DECISIONS, MOST_SEQUENCES = 1_000, 30, 1_000_000
+"""What a tree may have at most: somebody looks at each of its sequences."""
 
 Prefix = tuple[int, ...]
 
@@ -76,6 +79,10 @@ class Tree:
             raise InputError(
                 f"{name}: actions {self.actions}: expected distinct ones, among them {NOTHING!r}"
             )
+        sequences = len(self.actions) ** min(self.decisions, MOST_DECISIONS + 1)
+        if self.decisions > MOST_DECISIONS or sequences > MOST_SEQUENCES:
+            found = f"{self.decisions} decisions between {len(self.actions)} actions"
+            raise InputError(f"{name}: {found}: expected at most {MOST_SEQUENCES:,} sequences")
         if not (self.decisions >= 1 and 0.0 <= self.start_s <= self.budget_s < math.inf):
             found = f"{self.decisions} decisions from {self.start_s} s of {self.budget_s} s"
             raise InputError(f"{name}: {found}: expected one or more that begin within the budget")
@@ -181,12 +188,25 @@ def write_tree(folder: Path, tree: Tree) -> None:
 def read_tree(folder: Path) -> Tree:
     """What was written."""
     about = read_about(folder, SHAPE)
-    curves = _curves(about.table(POINTS))
-    try:
-        what = {**about.what, "actions": tuple(about.what["actions"])}
-        return Tree(**what, curves=curves, provenance=about.provenance)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / FACTS}: not the facts of a tree ({error}); {AGAIN}") from None
+    table, what = about.table(POINTS), about.told(_What)
+    table.require(list(COLUMNS))
+    told = {name: getattr(what, name) for name in keys(_What)}
+    return Tree(**told, curves=_curves(table), provenance=about.provenance)
+
+
+@dataclass(frozen=True, slots=True)
+class _What:
+    """What `recording.json` says of a tree."""
+
+    model: str
+    data: str
+    scenario: str
+    seed: int
+    budget_s: float
+    start_s: float
+    decisions: int
+    actions: tuple[str, ...]
+    details: dict[str, object]
 
 
 def _curves(table: Table) -> dict[Prefix, tuple[Point, ...]]:

@@ -1,23 +1,23 @@
 """What a file in `config/simulate` may say, and how it becomes a workload, machines and schedulers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rota.core.cluster import LARGEST, Cluster, Node, NodeChange
+from rota.core.cluster import Cluster, Node, NodeChange, spelled_out
 from rota.core.costs import COSTS, Cost
-from rota.core.errors import ConfigError, unknown
+from rota.core.errors import ConfigError
+from rota.core.outside import is_outside
+from rota.core.placement import Style, Types
 from rota.core.table import first_line
-from rota.policies.cluster.placement import Style
 from rota.policies.cluster.registry import SCHEDULERS, canonical
-from rota.workload.formats import read
+from rota.workload.formats import check_format, read
 from rota.workload.jobs import Workload
 from rota.workload.machines import read_cluster, read_nodes
 from rota.workload.measured import Measured, read_measured
-from rota.workload.plain import read as read_plain
 from rota.workload.synthetic import SyntheticConfig, generate
 
 
@@ -28,11 +28,18 @@ class WorkloadConfig:
     trace: Path | None = None
     """The trace to replay; a relative path starts at the folder of the configuration file."""
     format: str | None = None
-    """The trace's format; guessed from the file if not given."""
+    """The trace's format: a name, or a function of yours as module:function or path/to/file.py:function;
+    guessed from the file if not given."""
+    options: dict[str, object] = field(default_factory=dict)
+    """Options of such a function: what it takes besides the file."""
     synthetic: SyntheticConfig | None = None
     """A workload to make up instead of reading a trace."""
     seed: int = 0
-    """Draws what a trace leaves out: models, priorities."""
+    """Draws what a trace leaves out: priorities, and models if `draw_models` is set."""
+    draw_models: bool = False
+    """Give each job whose stages are not known a model of rota's, with its iterations, stages and starts."""
+    startup_s: float | None = None
+    """Seconds that each start costs, in place of what the trace or the models say."""
     jobs: int | None = None
     """Keep only the first so many jobs."""
     all_at_once: bool = False
@@ -45,8 +52,14 @@ class WorkloadConfig:
     def __post_init__(self) -> None:
         if (self.trace is None) == (self.synthetic is None):
             raise ConfigError("give either a trace or a synthetic workload")
-        if self.profiles is not None and (self.trace is None or self.format not in (None, "csv")):
+        check_format(self.format, self.options)
+        in_columns = self.format in (None, "csv") or is_outside(str(self.format))
+        if self.profiles is not None and (self.trace is None or not in_columns):
             raise ConfigError("profiles: are for a trace in CSV; leave them out, or give such a trace")
+        if self.profiles is not None and self.draw_models:
+            raise ConfigError("draw_models: profiles say how long jobs take; leave one of them out")
+        if self.startup_s is not None and not 0.0 <= self.startup_s < np.inf:
+            raise ConfigError(f"startup_s is {self.startup_s:g}; it must be 0 or more")
         if not 0.0 < self.time_scale < np.inf:
             raise ConfigError(f"time_scale is {self.time_scale:g}; it must be above 0")
 
@@ -57,14 +70,19 @@ class WorkloadConfig:
             jobs = jobs.head(self.jobs)
         if self.time_scale != 1.0:
             jobs = jobs.scaled(self.time_scale)
+        if self.startup_s is not None:
+            jobs = jobs.with_startup(self.startup_s)
         return replace(jobs, submit_s=np.zeros(len(jobs))) if self.all_at_once else jobs
 
     def _read(self, expected_s: float) -> Workload:
         assert self.trace is not None
-        if self.profiles is None and np.isnan(expected_s):
-            return read(self.trace, self.format, self.seed)
-        found = read_measured(self.profiles) if self.profiles else Measured("expected")
-        return read_plain(self.trace, self.seed, replace(found, expected_s=expected_s))
+        measured = None
+        if self.profiles is not None or not np.isnan(expected_s):
+            found = read_measured(self.profiles) if self.profiles else Measured("expected")
+            measured = replace(found, expected_s=expected_s)
+        return read(
+            self.trace, self.format, self.seed, self.draw_models, options=self.options, measured=measured
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +132,6 @@ class ClusterConfig:
         for name in ("nodes", "gpus_per_node", "switches", "slots_per_gpu"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if max(self.nodes, self.gpus_per_node, self.switches) > LARGEST:
-            raise ConfigError(f"nodes, gpus_per_node and switches are at most {LARGEST:,}")
-        if self.nodes * self.gpus_per_node * self.switches * self.slots_per_gpu > LARGEST:
-            raise ConfigError(f"a cluster has at most {LARGEST:,} slots")
         for group in self.groups:
             if group.count < 1 or group.gpus < 1:
                 raise ConfigError(
@@ -126,10 +140,6 @@ class ClusterConfig:
 
     def build(self) -> Cluster:
         whole = self._whole()
-        kinds = sorted({node.kind for node in whole})
-        for kind in self.speeds:
-            if kind not in kinds:
-                raise ConfigError(f"cluster.speeds: {unknown('device kind', kind, kinds)}")
         changes = tuple(NodeChange(c.at_s, c.node, c.what == "join") for c in self.changes)
         if self.slots_per_gpu == 1:
             return Cluster(whole, self.cross_node, self.cross_switch, self.speeds, changes=changes)
@@ -148,8 +158,25 @@ class ClusterConfig:
             read_file = read_nodes if "sn" in first_line(self.file).split(",") else read_cluster
             return read_file(self.file).nodes
         if self.groups:
-            return tuple(Node(g.gpus, g.switch, g.kind) for g in self.groups for _ in range(g.count))
+            return spelled_out((g.count, Node(g.gpus, g.switch, g.kind)) for g in self.groups)
         return Cluster.uniform(self.nodes, self.gpus_per_node, self.switches).nodes
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementConfig:
+    """Which slots jobs get; `placement = "spread"` sets the style only."""
+
+    SHORT: ClassVar[str] = "style"
+
+    style: Style | None = None
+    """How gangs are put on nodes, for all schedulers that leave the choice; their own default if not set."""
+    types: Types = "fastest"
+    """Which idle devices are preferred: the fastest for the job's model, or those that are listed first."""
+
+    def defaults_for(self, scheduler: Any) -> Mapping[str, Any]:
+        """Settings of the whole experiment that a scheduler class takes as options."""
+        takes = is_dataclass(scheduler) and any(option.name == "placement" for option in fields(scheduler))
+        return {"placement": self.style} if takes and self.style else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +186,12 @@ class SimulateConfig:
     workload: WorkloadConfig
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     schedulers: tuple[str, ...] = tuple(SCHEDULERS)
-    """Which schedulers to compare."""
+    """Which schedulers to compare: names, or classes of yours as module:Class or path/to/file.py:Class."""
     cost: Literal["restart", "interval"] = "restart"
     """What starting a job costs; `interval` is the rule of the Muri simulator."""
     checkpoint_every_s: float = 0.0
     """Productive seconds between checkpoints; what is newer is lost by a pause or a move. 0 loses nothing."""
-    placement: Style | None = None
-    """How gangs are put on nodes, for all schedulers that leave the choice; their own default if not set."""
+    placement: PlacementConfig = field(default_factory=PlacementConfig)
 
     def __post_init__(self) -> None:
         if not self.schedulers:
@@ -173,7 +199,8 @@ class SimulateConfig:
         names = [canonical(name) for name in self.schedulers]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ConfigError(f"schedulers names {twice} twice")
+            rename = "" if twice in SCHEDULERS else "; give one of the classes another name, or a `name`"
+            raise ConfigError(f"schedulers names {twice} twice{rename}")
         if not self.checkpoint_every_s >= 0.0:
             raise ConfigError(f"checkpoint_every_s is {self.checkpoint_every_s}; it must be 0 or more")
         if self.cost == "interval" and self.checkpoint_every_s > 0.0:
@@ -186,14 +213,9 @@ class SimulateConfig:
             return
         if "antman" in map(canonical, self.schedulers):
             raise ConfigError("slots_per_gpu: antman hands out whole GPUs; leave it out of schedulers")
-        if self.placement not in (None, "consolidated"):
-            raise ConfigError(f"slots_per_gpu: placement {self.placement!r} would tear GPUs apart")
+        if self.placement.style not in (None, "consolidated"):
+            raise ConfigError(f"slots_per_gpu: placement {self.placement.style!r} would tear GPUs apart")
 
     @property
     def cost_model(self) -> Cost:
         return replace(COSTS[self.cost], checkpoint_every_s=self.checkpoint_every_s)
-
-    def defaults_for(self, scheduler: Any) -> Mapping[str, Any]:
-        """Settings of the whole experiment that a scheduler class takes as options."""
-        takes = any(option.name == "placement" for option in fields(scheduler))
-        return {"placement": self.placement} if takes and self.placement else {}

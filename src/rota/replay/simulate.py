@@ -10,6 +10,7 @@ from rota.core import columns as c
 from rota.core.cluster import Cluster
 from rota.core.costs import EXACT, RESTART, Cost
 from rota.core.loop import Policy, drive
+from rota.core.placement import Types
 from rota.core.state import State
 from rota.core.timeline import Timeline
 from rota.replay.backend import Replay
@@ -37,13 +38,17 @@ def simulate(
     policy: Policy,
     cost: Cost = RESTART,
     progress: Callable[[int], None] | None = None,
+    types: Types = "fastest",
 ) -> Simulation:
-    """Replay a workload until every job has finished; `progress` is told how many have."""
-    table = jobs.table(cluster)
-    needs = policy.needs
-    state = State(table, cluster, cost, needs.sharing, needs.own, needs.own_slots)
+    """Replay a workload until every job has finished; `progress` is told how many have.
+
+    `types` says which devices jobs prefer: the fastest for their model, or those that are listed first.
+    """
+    table, needs, speed = jobs.table(cluster), policy.needs, Speed.of(cluster, jobs)
+    preferences = speed.preferences(cluster) if types == "fastest" else None
+    state = State(table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences)
     ties = needs.ties if cost.each_instant else EXACT
-    backend = Replay(table[c.SUBMIT_S], cluster, ties, Speed.of(cluster, jobs))
+    backend = Replay(table[c.SUBMIT_S], cluster, ties, speed)
     instants = done = 0
     began = time.perf_counter()
     for instant in drive(policy, backend, state):

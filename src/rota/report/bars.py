@@ -22,7 +22,7 @@ def job_bars(run: Run) -> dict[str, Any]:
     Events are those of the first job, then of the second …, as many as `events` says.
     """
     timeline = run.timeline()
-    window_s = float(run.jobs.submit_s[0]), run.metrics.makespan_s
+    window_s = float(run.jobs.submit_s[0]), run.end_s
     clock = Clock.over(*window_s)
     bars = blocks(timeline, run.cluster, window_s)
     away = absences(timeline, run.cluster, window_s)
@@ -68,9 +68,11 @@ def _events(timeline: Timeline) -> Array:
 
 
 def _event_columns(events: Array, where: Array, run: Run) -> dict[str, Column]:
-    """The value of an event is the pace at a start, and what is left to do, in percent, at a pause."""
+    """The value of an event is the pace at a start, and the work left, in percent, at a pause or failure."""
     left = LEFT * events["value"] / run.jobs.iterations[events["job"]]
-    value = np.where(events["kind"] == Kind.PAUSED, left, events["value"]).astype(np.float32)
+    value = np.where(np.isin(events["kind"], (Kind.PAUSED, Kind.FAILED)), left, events["value"]).astype(
+        np.float32
+    )
     values, which = np.unique(value, return_inverse=True)
     return {
         "events": Column(np.bincount(events["job"], minlength=len(run.jobs))),

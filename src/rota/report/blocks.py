@@ -48,6 +48,9 @@ class Axis:
     label: str
     kind: Kind = "number"
     log: bool = False
+    places: Sequence[float] = ()
+    names: Sequence[str] = ()
+    """Where the marks are and what they say, if that is given; categories (`text`) are at 0, 1, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,9 @@ def table(
     rows: Sequence[Sequence[Cell]],
     colours: Sequence[Colour],
     note: str = "",
+    fold: int = 0,
 ) -> Block:
-    """A row per colour, which its first cell is marked with."""
+    """A row per colour, which its first cell is marked with; at first only `fold` of them, if given."""
     return {
         "type": "table",
         "title": title,
@@ -98,13 +102,21 @@ def table(
         "heads": [head._asdict() for head in heads],
         "rows": [[list(cell) for cell in row] for row in rows],
         "colours": list(colours),
+        "fold": fold,
     }
 
 
 def chart(
-    title: str, x: Axis, y: Axis, lines: Sequence[Line], *, steps: bool = False, note: str = ""
+    title: str,
+    x: Axis,
+    y: Axis,
+    lines: Sequence[Line],
+    *,
+    steps: bool = False,
+    dots: bool = False,
+    note: str = "",
 ) -> Block:
-    """Lines over an axis; `steps` if a value holds until the next."""
+    """Lines over an axis; `steps` if a value holds until the next, `dots` if only points were measured."""
     return {
         "type": "chart",
         "title": title,
@@ -112,6 +124,7 @@ def chart(
         "x": asdict(x),
         "y": asdict(y),
         "steps": steps,
+        "dots": dots,
         "lines": [asdict(line) for line in lines],
     }
 

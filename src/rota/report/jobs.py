@@ -1,13 +1,13 @@
 """Runs of the same jobs on the same cluster: a table, who was where, how long jobs took, how busy it was."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from rota.core.cluster import Cluster
 from rota.core.events import Kind
-from rota.figures.groups import Contender, Group
+from rota.figures.groups import Group
 from rota.figures.jct import JctCurve, jct_curves
 from rota.figures.load import LoadCurve, load_curves
 from rota.report import looks, verdict
@@ -16,6 +16,7 @@ from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, c
 from rota.report.commands import is_real
 from rota.report.compact import Column, packed, packed_names, rounded, thinned
 from rota.results.jobs import JobColumns
+from rota.results.metrics import Metrics
 from rota.results.table import UNITS
 
 POINTS = 300
@@ -24,6 +25,7 @@ POINTS = 300
 
 def jobs_section(number: int, group: Group, tick: Callable[[str], object] = lambda name: None) -> Section:
     """All that is to be seen of a group; `tick` is told what is being worked on."""
+    curves = jct_curves(group)
     return Section(
         id=f"jobs-{number}",
         kind="schedulers",
@@ -33,7 +35,7 @@ def jobs_section(number: int, group: Group, tick: Callable[[str], object] = lamb
         blocks=[
             comparison(group),
             timelines(group, tick),
-            completion(jct_curves(group)),
+            *([completion(curves)] if curves else []),
             *load(load_curves(group)),
         ],
         commands=group.commands,
@@ -55,28 +57,55 @@ def _is_real(group: Group) -> bool:
 
 
 def glance(group: Group) -> Glance:
-    """By the average completion time."""
-    names = [each.label for each in group.contenders]
-    values = [each.run.metrics.avg_jct_s for each in group.contenders]
+    """By the average completion time of the jobs that finished."""
+    contenders = [each for each in group.contenders if each.run.metrics.failed < each.run.metrics.jobs]
+    if not contenders:
+        first = group.contenders[0]
+        return Glance(first.label, looks.scheduler(first.run.scheduler), "no job has finished")
+    names = [each.label for each in contenders]
+    values = [each.run.metrics.avg_jct_s for each in contenders]
     contest = verdict.Contest(names, values)
-    best = group.contenders[contest.best]
+    best = contenders[contest.best]
     bars = [
-        (names[at], looks.scheduler(group.contenders[at].run.scheduler), values[at], verdict.span(values[at]))
+        (names[at], looks.scheduler(contenders[at].run.scheduler), values[at], verdict.span(values[at]))
         for at in contest.by_value
     ]
     says = f"completes a job after {verdict.span(values[contest.best])} on average"
     more = "" if len(names) == 1 else ", the soonest of all"
+    lost = best.run.metrics.failed
+    failed = f"; {lost:,} of {best.run.metrics.jobs:,} jobs failed" if lost else ""
     several = len(names) > 1
     colour = looks.scheduler(best.run.scheduler)
-    return Glance(best.label, colour, says + more, verdict.others(contest), bars * several, won=several)
+    return Glance(
+        best.label, colour, says + more + failed, verdict.others(contest), bars * several, won=several
+    )
 
 
 def comparison(group: Group) -> Block:
     """The columns of the text table; times are in the unit that suits the longest average."""
-    longest_s = max(each.run.metrics.avg_jct_s for each in group.contenders)
-    unit, unit_s = next((each for each in UNITS if longest_s >= each[1]), UNITS[-1])
-    heads = [
-        Head("scheduler"),
+    unit, unit_s = unit_of(each.run.metrics for each in group.contenders)
+    failed = _has_failed(group)
+    rows = [
+        [
+            Cell(each.label, each.label),
+            *metric_cells(each.run.metrics, each.run.wall_s, unit_s, failed=failed),
+        ]
+        for each in group.contenders
+    ]
+    colours = [looks.scheduler(each.run.scheduler) for each in group.contenders]
+    heads = [Head("scheduler"), *metric_heads(unit, real=_is_real(group), failed=failed)]
+    return table("Comparison", heads, rows, colours)
+
+
+def unit_of(found: Iterable[Metrics]) -> tuple[str, float]:
+    """Return the unit that suits the longest average, and its seconds."""
+    longest_s = max(each.avg_jct_s for each in found)
+    return next((each for each in UNITS if longest_s >= each[1]), UNITS[-1])
+
+
+def metric_heads(unit: str, *, real: bool = False, failed: bool = False) -> list[Head]:
+    """Return the columns of metrics."""
+    return [
         Head(f"average JCT [{unit}]", "Job completion time, from submit to end: the mean", "least"),
         Head("median", "Half of the jobs complete within this time", "least"),
         Head("99th percentile", "All but one in a hundred jobs complete within this time", "least"),
@@ -85,28 +114,33 @@ def comparison(group: Group) -> Block:
         Head("utilisation", "Busy slots, as a share of those that were there", "most"),
         Head("fairness", "Completion time by what a fair share would have allowed: the mean", "least"),
         Head("preemptions", "How often a job was paused and had to wait", "least"),
-        Head("run in [s]" if _is_real(group) else "simulated in [s]", "How long it took to make the run"),
+        *(
+            [Head("failed", "Jobs that were given up; JCT and fairness are of those that finished", "least")]
+            * failed
+        ),
+        Head("run in [s]" if real else "simulated in [s]", "How long it took to make the run"),
     ]
-    rows = [_row(each, unit_s) for each in group.contenders]
-    colours = [looks.scheduler(each.run.scheduler) for each in group.contenders]
-    return table("Comparison", heads, rows, colours)
 
 
-def _row(contender: Contender, unit_s: float) -> list[Cell]:
-    m = contender.run.metrics
-    times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, contender.run.makespan_s, m.queueing_s)
+def _has_failed(group: Group) -> bool:
+    return any(each.run.metrics.failed for each in group.contenders)
+
+
+def metric_cells(m: Metrics, wall_s: float, unit_s: float, *, failed: bool = False) -> list[Cell]:
+    """Return what is in those columns."""
+    times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
     return [
-        Cell(contender.label, contender.label),
         *(Cell(time_s, f"{time_s / unit_s:,.2f}") for time_s in times_s),
         Cell(m.utilisation, f"{m.utilisation:.1%}"),
         Cell(m.fairness_mean, f"{m.fairness_mean:.2f}"),
         Cell(m.preemptions, f"{m.preemptions:,}"),
-        Cell(contender.run.wall_s, f"{contender.run.wall_s:.3f}"),
+        *([Cell(m.failed, f"{m.failed:,} of {m.jobs:,}")] * failed),
+        Cell(wall_s, f"{wall_s:.3f}"),
     ]
 
 
 def completion(curves: list[JctCurve]) -> Block:
-    """The share of jobs that are complete after each time."""
+    """The share of jobs that are complete after each time, of those that finished."""
     lines = []
     for curve in curves:
         kept = thinned(len(curve.jct_s), POINTS)

@@ -13,7 +13,7 @@ from rota.report.commands import is_real
 from rota.report.compact import packed, packed_names, rounded
 from rota.report.trials import trial_bars
 from rota.results.population.run import PopulationRun
-from rota.results.population.summary import Summary, mean, on_common_ground
+from rota.results.population.summary import Summary, on_common_ground
 from rota.results.population.usage import SlotUse
 
 MOST_BARS = 150_000
@@ -42,7 +42,7 @@ def population_section(
         blocks=[
             comparison(names, group.runs),
             timelines(names, group, tick),
-            *([accuracy(names, curves)] if all(curves) else []),
+            *([accuracy(names, curves, group.runs[0].summary)] if all(curves) else []),
             slot_use(names, group.runs),
         ],
         commands=tuple(dict.fromkeys(run.command for run in group.runs)),
@@ -53,7 +53,7 @@ def title_of(group: PopulationGroup, *, real: bool) -> str:
     equal = group.cluster.startswith(UNNAMED) and len({slot.speed for slot in group.slots}) == 1
     machines = f"{len(group.slots)} equal slots" if equal else group.machines
     where = f"for real on {group.cluster}" if real else f"on {machines}"
-    return f"{group.evolved}, {where}"
+    return ", ".join(filter(None, [f"{group.evolved}, {where}", group.label]))
 
 
 def _about(group: PopulationGroup, *, real: bool) -> str:
@@ -82,7 +82,8 @@ def glance(names: Sequence[str], runs: Sequence[PopulationRun]) -> Glance:
     bars = [(names[at], colours[at], values[at], verdict.span(values[at])) for at in contest.by_value]
     more = "" if len(runs) == 1 else ", before all others"
     best = runs[contest.best].summary
-    accuracy = f"; its best trial reaches {best.best_accuracy:.1%}" if best.best_accuracy is not None else ""
+    measured = best.best_accuracy is not None
+    accuracy = f"; its best trial reaches {best.shown(best.best_accuracy)}" if measured else ""
     says = f"is done after {verdict.span(values[contest.best])}{more}{accuracy}"
     several = len(runs) > 1
     colour = colours[contest.best]
@@ -91,38 +92,43 @@ def glance(names: Sequence[str], runs: Sequence[PopulationRun]) -> Glance:
 
 def comparison(names: Sequence[str], runs: Sequence[PopulationRun]) -> Block:
     """The columns of the text table."""
+    grounded = on_common_ground([run.summary for run in runs])
+    heads, rows = summary_columns(grounded)
+    named = [[Cell(name, name), *row] for name, row in zip(names, rows, strict=True)]
+    colours = [looks.allocation(run.summary.allocation) for run in runs]
+    return table("Comparison", [Head("allocation"), *heads], named, colours)
+
+
+def summary_columns(grounded: Sequence[Summary]) -> tuple[list[Head], list[list[Cell]]]:
+    """Return columns of metrics, and what is in them; accuracies only if any were measured."""
     heads = [
-        Head("allocation"),
         Head("makespan [s]", "When all trials were done: the mean over the repetitions", "least"),
         Head("lower bound [s]", "What nobody can beat, with this work on these slots"),
-        Head("÷ bound", "Makespan by lower bound: 1 is perfect", "least"),
+        Head("÷ lower bound", "Makespan by lower bound: 1 is perfect", "least"),
         Head("idle", "The share of time in which slots had nothing to do", "least"),
         Head("clones", "How often a trial went on as another"),
         Head("decisions/s", "How often a trial was placed on a slot, by the seconds that it took"),
-        Head("best accuracy", "Of any trial: the mean over the repetitions", "most"),
+        Head(
+            f"best {grounded[0].metric_name}",
+            "Of any trial: the mean over the repetitions",
+            "least" if grounded[0].mode == "min" else "most",
+        ),
     ]
-    grounded = on_common_ground([run.summary for run in runs])
-    rows = [_row(name, summary) for name, summary in zip(names, grounded, strict=True)]
     measured = any(summary.best_accuracy is not None for summary in grounded)
     columns = len(heads) if measured else len(heads) - 1
-    colours = [looks.allocation(run.summary.allocation) for run in runs]
-    return table("Comparison", heads[:columns], [row[:columns] for row in rows], colours)
+    return heads[:columns], [_cells(summary)[:columns] for summary in grounded]
 
 
-def _row(name: str, summary: Summary) -> list[Cell]:
-    uses = summary.slot_use()
-    idle = sum(use.idle_s for use in uses) / (sum(use.there_s for use in uses) or 1.0)
-    clones = mean(each.clones for each in summary.repetitions)
+def _cells(summary: Summary) -> list[Cell]:
     best = summary.best_accuracy
     return [
-        Cell(name, name),
         Cell(summary.makespan_s, f"{summary.makespan_s:,.2f}"),
         Cell(summary.lower_bound_s, f"{summary.lower_bound_s:,.2f}"),
         Cell(summary.ratio, f"{summary.ratio:.3f}"),
-        Cell(idle, f"{idle:.1%}"),
-        Cell(clones, f"{clones:,.1f}"),
+        Cell(summary.idle, f"{summary.idle:.1%}"),
+        Cell(summary.clones, f"{summary.clones:,.1f}"),
         Cell(summary.decisions_per_s, f"{summary.decisions_per_s:,.0f}"),
-        Cell(best, "–" if best is None else f"{best:.1%}"),
+        Cell(None, "–") if best is None else Cell(summary.sign * best, summary.shown(best)),
     ]
 
 
@@ -131,7 +137,7 @@ def _accuracies(group: PopulationGroup) -> list[AccuracyCurve | None]:
     return [accuracy_curve(run, end_s) for run in group.runs]
 
 
-def accuracy(names: Sequence[str], curves: Sequence[AccuracyCurve | None]) -> Block:
+def accuracy(names: Sequence[str], curves: Sequence[AccuracyCurve | None], summary: Summary) -> Block:
     """The best that any trial has reached so far, until all are done."""
     lines = []
     for name, curve in zip(names, curves, strict=True):
@@ -147,7 +153,7 @@ def accuracy(names: Sequence[str], curves: Sequence[AccuracyCurve | None]) -> Bl
     return chart(
         "How good the best trial is",
         Axis("time", "time"),
-        Axis("best accuracy so far", "share"),
+        Axis(f"best {summary.metric_name} so far", "share" if summary.in_percent else "number"),
         lines,
         steps=True,
         note="Means over the repetitions; each line ends when all trials are done.",
@@ -195,7 +201,7 @@ def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str]
         "type": "timeline",
         "title": "Who was where, and when",
         "of": "trials",
-        "metric": "accuracy",
+        "metric": group.runs[0].summary.metric_name,
         "nodes": [[name, 0] for name in slot_names(group.slots)],
         "machines": list(dict.fromkeys(slot.node for slot in group.slots)),
         "machine": _machines(group),
@@ -220,5 +226,5 @@ def _timeline(name: str, run: PopulationRun, turn: int, *, named: bool, measured
     events = run.events(repetition.seed)
     about = looks.ALLOCATION_RULES.get(summary.allocation, "")
     label = f"{name}, seed {repetition.seed}" if named else name
-    bars = trial_bars(events, summary.slots, repetition.makespan_s, measured=measured)
+    bars = trial_bars(events, summary.slots, repetition.makespan_s, measured=measured, sign=summary.sign)
     return {"name": label, "about": about, **bars}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 
+from rota.figures.grid_runs import by_grid, large
 from rota.figures.groups import groups
 from rota.figures.learned import Learned, alike, read_learned
 from rota.figures.placement_learning import read_placement_learned
@@ -13,19 +14,27 @@ from rota.report.blocks import Section
 from rota.report.decisions import evaluation_section, placement_comparison_section
 from rota.report.fidelity import fidelity_sections
 from rota.report.found import Found
+from rota.report.grid import population_grid_section, trace_grid_section
 from rota.report.jobs import jobs_section
 from rota.report.learning import learning_section, placement_section
 from rota.report.populations import population_section
 from rota.results.population.run import read_population
-from rota.results.run import read_run
+from rota.results.run import read_head, read_run
 
 Tick = Callable[[str], object]
 
 
 def sections(found: Found, tick: Tick = lambda name: None) -> Iterator[Section]:
-    """One after the other; `tick` is told what is being worked on."""
-    jobs = [read_run(path) for path in found.jobs]
+    """One after the other, a single one of each large grid; `tick` is told what is being worked on."""
+    heads = [read_head(path) for path in found.jobs]
     populations = [read_population(path) for path in found.populations]
+    for number, runs in enumerate(by_grid(heads)):
+        yield trace_grid_section(number, runs)
+    for number, repeated in enumerate(by_grid(populations)):
+        yield population_grid_section(number, repeated)
+    left_out = {run.folder.path for run in large(heads)} | {run.folder.path for run in large(populations)}
+    jobs = [read_run(path) for path in found.jobs if path not in left_out]
+    populations = [run for run in populations if run.folder.path not in left_out]
     for number, group in enumerate(groups(jobs)):
         yield jobs_section(number, group, tick)
     for at, each in enumerate(population_groups(populations)):

@@ -16,11 +16,17 @@ GOES_ON, CLONED, STOPPED, DONE = range(4)
 
 
 def trial_bars(
-    events: Sequence[Event], slots: Sequence[SlotInfo], end_s: float, *, measured: bool = True
+    events: Sequence[Event],
+    slots: Sequence[SlotInfo],
+    end_s: float,
+    *,
+    measured: bool = True,
+    sign: float = 1.0,
 ) -> dict[str, Any]:
     """Columns for the page. All times are positions in `instants`, which are in ticks since the beginning.
 
-    A bar is painted by how good its trial was then, or by which trial it is if that was not measured.
+    A bar is painted by how good its trial was then, or by which trial it is if that was not measured. For
+    people, metrics are multiplied by `sign`.
     """
     nodes = list(dict.fromkeys(slot.node for slot in slots))
     where = [nodes.index(slot.node) for slot in slots]
@@ -40,6 +46,7 @@ def trial_bars(
     columns = {"instants": Column(instants, sorted=True)}
     columns |= _part_columns([part[0] for part in parts], len(slots), at)
     columns |= _then_columns(parts)
+    columns["metric"] = Column(np.float32(sign) * columns["metric"].values)
     if not measured:
         columns["paint"] = Column(columns["item"].values % looks.TRIALS)
     columns |= _other_columns(absent, lost, at)

@@ -1,10 +1,32 @@
 """A cluster as plain data for JSON, and back; equal nodes in a row are written once, with their number."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from rota.core.cluster import Cluster, Node, NodeChange
+from rota.core.cluster import Cluster, Node, NodeChange, spelled_out
+
+
+@dataclass(frozen=True, slots=True)
+class NodesRecord:
+    """Some equal nodes in a row."""
+
+    count: int
+    slots: int
+    switch: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """What is written of a cluster."""
+
+    nodes: tuple[NodesRecord, ...]
+    slots_per_gpu: int
+    cross_node: float
+    cross_switch: float
+    speeds: dict[str, dict[str, float]]
+    changes: tuple[NodeChange, ...]
 
 
 def record(cluster: Cluster) -> dict[str, Any]:
@@ -18,18 +40,13 @@ def record(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def cluster(found: dict[str, Any]) -> Cluster:
-    """The cluster that was recorded; KeyError or TypeError if it was not."""
-    nodes = [
-        Node(**{key: value for key, value in row.items() if key != "count"})
-        for row in found["nodes"]
-        for _ in range(row["count"])
-    ]
+def cluster(found: ClusterRecord) -> Cluster:
+    """The cluster that was recorded; an InputError if there can be no such."""
     return Cluster(
-        nodes=tuple(nodes),
-        slots_per_gpu=found["slots_per_gpu"],
-        cross_node=found["cross_node"],
-        cross_switch=found["cross_switch"],
-        speeds=found["speeds"],
-        changes=tuple(NodeChange(**change) for change in found["changes"]),
+        nodes=spelled_out((row.count, Node(row.slots, row.switch, row.kind)) for row in found.nodes),
+        slots_per_gpu=found.slots_per_gpu,
+        cross_node=found.cross_node,
+        cross_switch=found.cross_switch,
+        speeds=found.speeds,
+        changes=found.changes,
     )

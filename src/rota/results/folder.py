@@ -6,15 +6,16 @@ jobs.csv        one row per job
 metrics.json    the figures of merit and what the run was; written last: with it, a run is complete
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, FORMAT)
 AGAIN = "delete the folder and make the run again"
 
 
@@ -58,7 +59,7 @@ class RunFolder:
         try:
             if not all(file.exists() for file in (self.metrics, self.timeline, self.jobs, self.config)):
                 return False
-            found = json.loads(self.metrics.read_text(encoding="utf-8"))
+            found = parsed(self.metrics.read_text(encoding="utf-8"))
         except OSError as error:
             reason = error.strerror
             raise InputError(f"{self.path}: cannot be written ({reason}); choose another folder") from None
@@ -66,12 +67,12 @@ class RunFolder:
             return False
         if not isinstance(found, dict) or "inputs" not in found:
             raise InputError(f"{self.metrics}: not the metrics of a run; choose another folder")
-        return found.get("format") == FORMAT and inputs in (None, found["inputs"])
+        return found.get("format") in READABLE and inputs in (None, found["inputs"])
 
     def read_metrics(self) -> dict[str, Any]:
         """The contents of `metrics.json`, once it is sure that they are those of a run."""
         try:
-            found = json.loads(self.metrics.read_text(encoding="utf-8"))
+            found = parsed(self.metrics.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InputError(
                 f"{self.path}: not a complete run, it has no {self.metrics.name}; make it again"
@@ -80,7 +81,7 @@ class RunFolder:
             raise InputError(f"{self.metrics}: cannot be read ({error}); {AGAIN}") from None
         if not isinstance(found, dict) or "inputs" not in found or "format" not in found:
             raise InputError(f"{self.metrics}: not the metrics of a run; choose another folder, or {AGAIN}")
-        if found["format"] != FORMAT:
+        if found["format"] not in READABLE:
             raise InputError(
                 f"{self.metrics}: format {found['format']!r}, this version reads {FORMAT}; {AGAIN}"
             )

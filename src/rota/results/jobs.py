@@ -1,6 +1,6 @@
 """What a result has to know of its jobs; a workload knows it, and so does a run that was read back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
@@ -33,7 +33,7 @@ class Jobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobColumns:
-    """The jobs of a run that was read back."""
+    """The jobs of a run, as far as results need them."""
 
     name: str
     ids: tuple[str, ...]
@@ -46,6 +46,11 @@ class JobColumns:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @classmethod
+    def of(cls, jobs: Jobs) -> "JobColumns":
+        """Return what is to be known of these jobs, and no more."""
+        return cls(**{column.name: getattr(jobs, column.name) for column in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +72,10 @@ class JobTimes:
     """Moves to other slots without a wait."""
     fairness: Floats
     """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; above 1 is unfair."""
+    failed: Ints
+    """1 for a job that was given up, as its attempts were used up; its JCT is until then."""
+
+    @property
+    def finished(self) -> NDArray[np.bool_]:
+        """Which jobs have finished; the others have failed."""
+        return np.asarray(self.failed == 0, np.bool_)

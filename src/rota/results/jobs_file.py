@@ -22,9 +22,12 @@ LIVED = (
     "preemptions",
     "migrations",
     "fairness",
+    "failed",
 )
-WHOLE = ("preemptions", "migrations")
+WHOLE = ("preemptions", "migrations", "failed")
 HEADER = ("id", "model", *GIVEN, *LIVED)
+BEFORE = HEADER[:-1]
+"""The columns of runs of before, in which no job had failed that was not said to have finished."""
 
 
 def write_jobs(stream: IO[bytes], jobs: Jobs, times: JobTimes) -> None:
@@ -63,10 +66,15 @@ def _read_columns(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], dict[st
         with path.open(encoding="utf-8", newline="") as stream:
             rows = csv.reader(stream, strict=True)
             header = tuple(next(rows, ()))
-            if header != HEADER:
+            if header not in (HEADER, BEFORE):
                 raise InputError(f"{path}: line 1: its columns are not those of a run; {AGAIN}")
             ids, models, *texts = zip(*rows, strict=True)
-        numbers = {column: np.array(text, np.float64) for column, text in zip(HEADER[2:], texts, strict=True)}
+        numbers = {column: np.array(text, np.float64) for column, text in zip(header[2:], texts, strict=True)}
+        numbers.setdefault("failed", np.zeros(len(ids)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gpu_s = np.prod([numbers[column] for column in GIVEN], axis=0)
+        if not np.isfinite(gpu_s.sum()):
+            raise ValueError("a job takes longer than can be reckoned with")
     except FileNotFoundError:
         raise InputError(f"{path}: not there, though the run is complete; {AGAIN}") from None
     except (OSError, ValueError, csv.Error) as error:

@@ -21,12 +21,12 @@ class Metrics:
 
     jobs: int
     avg_jct_s: float
-    """Mean job completion time, from submit to end."""
+    """Mean job completion time, from submit to end, of the jobs that finished; so all JCTs and fairness."""
     p50_jct_s: float
     p99_jct_s: float
     """The JCT at position ⌊0.99 n⌋ of the sorted ones, counted from 0; nothing is interpolated."""
     makespan_s: float
-    """When the last job ended, on the clock of the trace."""
+    """From the first submit to the last end."""
     queueing_s: float
     """Mean time that a job waits, before its first start and after each pause."""
     utilisation: float
@@ -42,6 +42,8 @@ class Metrics:
     """Pauses after which a job had to wait."""
     migrations: int
     """Moves to other slots without a wait."""
+    failed: int = 0
+    """Jobs that were given up, as their attempts were used up: only on real machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,13 @@ class Measured:
 def measure(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> Measured:
     """All results of a run in which every job has ended."""
     lives, now, series = _walk(timeline, jobs, cluster)
-    times = _times(lives, jobs)
+    times = _times(lives, jobs, timeline)
     return Measured(_metrics(times, series, now), times, series)
 
 
 def at_rank(values: Floats, share: float) -> float:
-    """The value at position ⌊share × n⌋ of the sorted ones."""
-    return float(np.sort(values)[int(share * len(values))])
+    """The value at position ⌊share × n⌋ of the sorted ones; 0 of none."""
+    return float(np.sort(values)[int(share * len(values))]) if len(values) else 0.0
 
 
 def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> sweep.Pass:
@@ -116,7 +118,9 @@ def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:
     )
 
 
-def _times(lives: Floats, jobs: Jobs) -> JobTimes:
+def _times(lives: Floats, jobs: Jobs, timeline: Timeline) -> JobTimes:
+    failed = np.zeros(len(jobs.ids), np.int64)
+    failed[timeline.events["job"][timeline.events["kind"] == Kind.FAILED]] = 1
     jct_s = lives[sweep.END_S] - jobs.submit_s
     solo_s = jobs.iterations * jobs.iteration_s
     crowding = np.maximum(lives[sweep.ASKED_S] / np.maximum(lives[sweep.GPU_S], 1e-300), 1.0)
@@ -130,25 +134,28 @@ def _times(lives: Floats, jobs: Jobs) -> JobTimes:
         preemptions=lives[sweep.PREEMPTIONS].astype(np.int64),
         migrations=lives[sweep.MIGRATIONS].astype(np.int64),
         fairness=jct_s / (solo_s * crowding),
+        failed=failed,
     )
 
 
 def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
     span_s = float(series.at_s[-1] - series.at_s[0])
+    jct_s, fairness = times.jct_s[times.finished], times.fairness[times.finished]
     return Metrics(
         jobs=len(times.jct_s),
-        avg_jct_s=float(times.jct_s.mean()),
-        p50_jct_s=float(np.median(times.jct_s)),
-        p99_jct_s=at_rank(times.jct_s, 0.99),
-        makespan_s=float(times.end_s.max()),
+        avg_jct_s=float(jct_s.mean()) if len(jct_s) else 0.0,
+        p50_jct_s=float(np.median(jct_s)) if len(jct_s) else 0.0,
+        p99_jct_s=at_rank(jct_s, 0.99),
+        makespan_s=float(times.end_s.max() - times.submit_s[0]),
         queueing_s=float(times.waiting_s.mean()),
         utilisation=_share(series.total(series.busy), series.total(series.available)),
         queue_length=_share(series.total(series.waiting), span_s),
         blocking_index=_share(float(now[sweep.TOTAL_BLOCKING_S]), float(now[sweep.BLOCKED_S])),
-        fairness_mean=float(times.fairness.mean()),
-        fairness_worst=float(times.fairness.max()),
+        fairness_mean=float(fairness.mean()) if len(jct_s) else 0.0,
+        fairness_worst=float(fairness.max(initial=0.0)),
         preemptions=int(times.preemptions.sum()),
         migrations=int(times.migrations.sum()),
+        failed=int(times.failed.sum()),
     )
 
 

@@ -1,19 +1,22 @@
 """A run as a whole: written once when it is over, read by whoever compares, plots or reports."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rota import __version__
+from rota.config.bind import facts
 from rota.core.atomic import alone_in, written
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError
 from rota.core.timeline import Timeline
 from rota.results import cluster_record
+from rota.results.cluster_record import ClusterRecord
 from rota.results.folder import AGAIN, FORMAT, RunFolder
 from rota.results.jobs import JobColumns, Jobs, JobTimes
 from rota.results.jobs_file import read_jobs, write_jobs
 from rota.results.metrics import Metrics, measure
+from rota.results.parameters import Parameters
 from rota.results.series import Series
 from rota.results.timeline_file import read_timeline, write_timeline
 
@@ -23,6 +26,7 @@ class Run:
     """A complete run; its timeline, the one thing that can be large, is read when asked for."""
 
     folder: RunFolder
+    """Where it is, or would be."""
     scheduler: str
     command: str
     """What made it."""
@@ -34,14 +38,20 @@ class Run:
     jobs: JobColumns
     times: JobTimes
     metrics: Metrics
+    kept: Timeline | None = None
+    """The timeline, if it is in memory."""
+    parameters: Parameters = field(default_factory=dict)
+    """What the grid says of it that it is a point of."""
 
     @property
-    def makespan_s(self) -> float:
-        """From the first submit to the last end, wherever the clock of the trace begins."""
-        return self.metrics.makespan_s - float(self.jobs.submit_s[0])
+    def end_s(self) -> float:
+        """When the last job ended, on the clock of the trace."""
+        return float(self.times.end_s.max())
 
     def timeline(self) -> Timeline:
-        """Everything that happened, read from the folder."""
+        """Everything that happened, read from the folder unless it is in memory."""
+        if self.kept is not None:
+            return self.kept
         cluster = self.cluster
         return read_timeline(self.folder.timeline, len(self.jobs), len(cluster.nodes), cluster.slots)
 
@@ -61,6 +71,7 @@ def write_run(
     inputs: str,
     wall_s: float,
     command: str,
+    parameters: Parameters | None = None,
 ) -> Metrics:
     """Write everything about a finished run, `metrics.json` last; returns the metrics."""
     measured = measure(timeline, workload, cluster)
@@ -75,8 +86,9 @@ def write_run(
         "wall_s": wall_s,
         "metrics": asdict(measured.metrics),
         "cluster": cluster_record.record(cluster),
+        **({"parameters": parameters} if parameters else {}),
     }
-    facts = (json.dumps(about, indent=2, allow_nan=False) + "\n").encode()
+    text = (json.dumps(about, indent=2, allow_nan=False) + "\n").encode()
     with alone_in(folder):
         run.reopen()
         with written(run.config) as stream:
@@ -86,29 +98,72 @@ def write_run(
         with written(run.jobs) as stream:
             write_jobs(stream, workload, measured.times)
         with written(run.metrics) as stream:
-            stream.write(facts)
+            stream.write(text)
     return measured.metrics
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What `metrics.json` says."""
+
+    format: int
+    rota: str
+    inputs: str
+    scheduler: str
+    workload: str
+    command: str
+    wall_s: float
+    metrics: Metrics
+    cluster: ClusterRecord
+    parameters: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunHead:
+    """A complete run without its jobs: what `metrics.json` says."""
+
+    folder: RunFolder
+    scheduler: str
+    command: str
+    wall_s: float
+    metrics: Metrics
+    parameters: Parameters
+
+
+def read_head(folder: Path) -> RunHead:
+    """Read what a complete run came to, and nothing of its jobs."""
+    run = RunFolder(folder)
+    found = _facts(run)
+    return RunHead(run, found.scheduler, found.command, found.wall_s, found.metrics, found.parameters)
+
+
+def _facts(run: RunFolder) -> _Facts:
+    return facts(_Facts, run.read_metrics(), run.metrics, AGAIN)
 
 
 def read_run(folder: Path) -> Run:
     """Read a complete run back."""
     run = RunFolder(folder)
-    found = run.read_metrics()
+    found = _facts(run)
+    jobs, times = read_jobs(run.jobs, found.workload)
+    if len(jobs) != found.metrics.jobs:
+        raise InputError(f"{run.jobs}: {len(jobs)} jobs where the run has {found.metrics.jobs}; {AGAIN}")
     try:
-        metrics = Metrics(**found["metrics"])
-        jobs, times = read_jobs(run.jobs, found["workload"])
-        if len(jobs) != metrics.jobs:
-            raise InputError(f"{run.jobs}: {len(jobs)} jobs where the run has {metrics.jobs}; {AGAIN}")
-        return Run(
-            folder=run,
-            scheduler=found["scheduler"],
-            command=found["command"],
-            wall_s=found["wall_s"],
-            inputs=found["inputs"],
-            cluster=cluster_record.cluster(found["cluster"]),
-            jobs=jobs,
-            times=times,
-            metrics=metrics,
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{run.metrics}: not the metrics of a run ({error!r}); {AGAIN}") from None
+        cluster = cluster_record.cluster(found.cluster)
+    except InputError as error:
+        raise InputError(f"{run.metrics}: {error}; {AGAIN}") from None
+    metrics = found.metrics
+    if found.format == 1:  # which counted from the beginning of the trace's clock
+        metrics = replace(metrics, makespan_s=metrics.makespan_s - float(jobs.submit_s[0]))
+    return Run(
+        folder=run,
+        scheduler=found.scheduler,
+        command=found.command,
+        wall_s=found.wall_s,
+        inputs=found.inputs,
+        cluster=cluster,
+        jobs=jobs,
+        times=times,
+        metrics=metrics,
+        parameters=found.parameters,
+    )

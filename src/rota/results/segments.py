@@ -44,7 +44,7 @@ def segments(timeline: Timeline, *, by_pace: bool = False) -> Segments:
     A segment ends with the next thing that happens to its job; one that is still open ends with the timeline.
     """
     events = timeline.events
-    kinds = [Kind.STARTED, Kind.MOVED, Kind.PAUSED, Kind.FINISHED]
+    kinds = [Kind.STARTED, Kind.MOVED, Kind.PAUSED, Kind.FINISHED, Kind.FAILED]
     rows = np.flatnonzero(np.isin(events["kind"], [*kinds, Kind.PACED] if by_pace else kinds))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]
     kind, job = events["kind"][rows], events["job"][rows].astype(np.int64)

@@ -33,12 +33,14 @@ def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as columns:
             events = np.zeros(len(columns["at_s"]), EVENT)
             for name in COLUMNS:
+                if np.iscomplexobj(columns[name]):
+                    raise ValueError(f"{name} has complex numbers")
                 events[name] = columns[name]
             events["kind"] = _numbers(columns["kinds"])[columns["kind"]]
             timeline = Timeline(events, columns["slots"].astype(np.int32))
     except FileNotFoundError:
         raise InputError(f"{path}: not there, though the run is complete; {AGAIN}") from None
-    except (OSError, ValueError, LookupError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, RuntimeError, LookupError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: not the timeline of a run ({error}); {AGAIN}") from None
     wrong = problem(timeline, jobs, nodes, slots)
     if wrong:

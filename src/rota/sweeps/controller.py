@@ -9,6 +9,7 @@ from typing import Any
 
 from rota.execution.journal import Entry, Journal, Line
 from rota.execution.logs import last_of
+from rota.execution.spares import SYNC_EVERY_S
 from rota.sweeps.asha import Rungs
 from rota.sweeps.processes import Team
 from rota.sweeps.record import ENDED, LOGGED, STARTED, Record
@@ -38,6 +39,8 @@ class Controller:
         self._teams: dict[int, Team] = {}
         self._pruned: set[int] = set()
         self._selector = DefaultSelector()
+        self._synced, self._next_sync_s = 0, 0.0
+        """Entries that are on the disk, and when it is time for those since."""
 
     def run(self, at_once: int, between: Callable[[], None]) -> None:
         """All trials that have not ended, so many at once. If it is interrupted, none is left running."""
@@ -50,13 +53,22 @@ class Controller:
                     self._begin(waiting.popleft())
                 self._take_in(self._who_speaks())
                 self._look_after()
+                self._sync()
                 between()
+            self.journal.sync()
         finally:
             for number in list(self._teams):
                 self._teams[number].tell_to_end()
             for number in list(self._teams):
                 self._part_with(number)
             self._selector.close()
+
+    def _sync(self) -> None:
+        """Bring the journal to the disk, if it is time."""
+        if self.journal.count > self._synced and time.monotonic() >= self._next_sync_s:
+            self._synced = self.journal.count
+            self.journal.sync()
+            self._next_sync_s = time.monotonic() + SYNC_EVERY_S
 
     def _begin(self, number: int) -> None:
         if self.rungs is not None:

@@ -1,5 +1,6 @@
 """An experiment: a train function, and the configurations to run it with."""
 
+import logging
 import os
 import shutil
 import sys
@@ -8,10 +9,10 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import Any, Literal
 
 from rota.core.errors import ConfigError
-from rota.execution.journal import Entry, Journal, has_owner
+from rota.execution.journal import Entry, Journal, check_not_lost, has_owner, is_begun, salvage
 from rota.sweeps import parcel, processes, slurm
 from rota.sweeps.asha import ASHA, Rungs
 from rota.sweeps.controller import Controller
@@ -22,6 +23,8 @@ from rota.sweeps.result import Result
 from rota.sweeps.sampler import Sampler, possible
 from rota.sweeps.slurm import SlurmCfg
 from rota.sweeps.summary import Display
+
+log = logging.getLogger(__name__)
 
 DRAW_AT_ONCE = 1000
 """Configurations that become one write to the journal."""
@@ -39,7 +42,7 @@ class Experiment:
         local_dir: str | Path = "./slurm-sweeps",
         asha: ASHA | None = None,
         slurm_cfg: SlurmCfg | None = None,
-        restore: bool = False,
+        restore: bool | Literal["salvage"] = False,
         overwrite: bool = False,
     ) -> None:
         self.name, self.local_dir = name, Path(local_dir)
@@ -50,11 +53,14 @@ class Experiment:
             raise ConfigError("restore and overwrite exclude each other; give one of them")
         if restore:
             self._must_be_there()
+            if restore == "salvage" and (what := salvage(self._folder / JOURNAL)):
+                log.warning("%s; goes on with what comes before it", what)
         else:
             self._make_room(overwrite)
 
     def _must_be_there(self) -> None:
-        if not (self._folder / JOURNAL).is_file():
+        if not is_begun(self._folder / JOURNAL):
+            check_not_lost(self._folder / JOURNAL)
             raise ExperimentNotFoundError(
                 f"{self._folder}: no such experiment; leave out restore to begin it"
             )
@@ -70,6 +76,7 @@ class Experiment:
         made = Path(mkdtemp(prefix=f".{self.name}-", dir=self._folder.parent))  # for the owner's eyes only
         with Journal(made / JOURNAL) as journal:
             journal.append(BEGAN, about(self._asha))
+            journal.settle()
         made.rename(self._folder)  # so that it is there whole, or not at all
 
     def _remove(self) -> None:

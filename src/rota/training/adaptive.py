@@ -32,7 +32,10 @@ class AdaptiveKind:
     changes: tuple[str, ...] = ()
     """What is done before each epoch in which there is room, one after the other: `deepen 1`, `nothing` …"""
     agent: str = ""
-    """The folder of an agent that decides instead."""
+    """The folder of an agent that decides instead; or a class of yours, as module:Class or
+    path/to/file.py:Class."""
+    options: dict[str, object] | None = None
+    """The options of such a class, as `options.NAME`."""
     actions: tuple[str, ...] = ()
     """What it may do, `nothing` among it; to deepen any block, or nothing, if not said."""
     decisions: int = 3

@@ -106,7 +106,10 @@ def _do_likeliest(
     trainer: Trainer, offered: list[Change], chances: list[float]
 ) -> tuple[Change, tuple[str, ...]]:
     """What was done, and what was likelier but could not be."""
-    ranked = [change for _, change in sorted(zip(chances, offered, strict=True), key=lambda pair: -pair[0])]
+    pairs = list(zip(chances, offered, strict=True))
+    likely = sorted((pair for pair in pairs if pair[0] > 0.0), key=lambda pair: -pair[0])
+    unlikely = sorted((pair for pair in pairs if not pair[0] > 0.0), key=lambda pair: pair[1] != NOTHING)
+    ranked = [change for _, change in (*likely, *unlikely)]  # rather nothing than what has no chance
     refused: list[str] = []
     for change in ranked[:-1]:
         try:

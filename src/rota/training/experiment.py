@@ -49,6 +49,11 @@ class TrainConfig:
     """Whoever runs it says when the allocation changes: a cluster that frees slots, and takes them."""
     changes: tuple[str, ...] = ()
     """What is done before each epoch in which there is room, one after the other: `deepen 1`, `nothing` …"""
+    agent: str | None = None
+    """Who decides instead: the folder of an agent, or a class of yours as module:Class or
+    path/to/file.py:Class."""
+    options: dict[str, object] | None = None
+    """The options of such a class, as `[options.NAME]`."""
     actions: tuple[str, ...] = ()
     """What an agent may do (`--agent`), `nothing` among it; to deepen any block, or nothing, if not said."""
     decisions: int = 3

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from rota.config.bind import bind
+from rota.config.made import own_growth
 from rota.core.errors import ConfigError, InputError
+from rota.core.outside import is_outside
 from rota.core.sight import Adaptation
 from rota.training.adaptive import AdaptiveJob, AdaptiveKind
 from rota.training.device import device, synchronise
@@ -136,8 +138,10 @@ class Networks:
 
     def _adaptive(self, kind: AdaptiveKind, setup: Setup, gang: Gang | None) -> AdaptiveJob:
         """Members of a gang begin alike: with the seed of the run."""
-        policy = None
-        if kind.agent:
+        policy: Adaptation | None = None
+        if is_outside(kind.agent):
+            policy = own_growth(kind.agent, kind.options, "adaptive.").policy
+        elif kind.agent:
             if self._agent is None:
                 raise ConfigError('agent: needs another site; write site = "rota.learning.site:networks"')
             policy = self._agent(kind.agent)

@@ -19,6 +19,7 @@ from rota.config.dump import dump
 from rota.core.atomic import alone_in, written
 from rota.core.errors import ConfigError, InputError
 from rota.core.sight import Adaptation
+from rota.core.stopping import Stop, stopping
 from rota.recordings.provenance import provenance
 from rota.recordings.tree import read_tree
 from rota.training.checkpoint import load, save
@@ -28,7 +29,6 @@ from rota.training.device import description, device
 from rota.training.epoch import Epoch, Made
 from rota.training.experiment import TrainConfig
 from rota.training.setup import LIBRARIES
-from rota.training.stopping import Stop, stopping
 from rota.training.tables import decisions_csv, epochs_csv
 from rota.training.trainer import Trainer
 from rota.training.turns import Course, Turns
@@ -70,7 +70,7 @@ class Run:
     def epochs(self, on_step: Callable[[], None] | None = None) -> Iterator[Epoch]:
         """Train to the end of the budget; gives each epoch when it is over, those of before first.
 
-        Ctrl-C and SIGTERM stop it after the step that is being made, and what was trained is saved.
+        Ctrl-C, SIGTERM and SIGHUP stop it after the step that is being made, and what was trained is saved.
         """
         with alone_in(self.folder), stopping() as stop:
             self._refuse_another()

@@ -1,10 +1,17 @@
 """Trials of a population that are real networks: what the workers of `rota run` train."""
 
+import io
+import pickle
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from rota.config.bind import bind
+from rota.config.dump import dump
 from rota.core.change import Change
 from rota.core.errors import InputError
 from rota.core.population.decisions import Hyper
@@ -22,6 +29,7 @@ class NetworkTrial:
 
     def __init__(self, setup: Setup, seed: int) -> None:
         self._setup, self._seed = setup, seed
+        self._settings = tomllib.loads(dump(setup.at_once))
         self._trainer = self._fresh(0)
         self._changes: tuple[str, ...] = ()
 
@@ -34,7 +42,7 @@ class NetworkTrial:
         self._changes = tuple(extra["changes"])
 
     def save(self) -> bytes:
-        return to_bytes(self._trainer, changes=list(self._changes))
+        return to_bytes(self._trainer, changes=list(self._changes), training=self._settings)
 
     def train(self, steps: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
         """A loss that is no longer a number ends it early: the trial is then as good as it was before.
@@ -50,6 +58,11 @@ class NetworkTrial:
                 raise MemoryError(epoch.failure)
             if epoch.ended == "failed":
                 return
+
+    @property
+    def network(self) -> nn.Module:
+        """What is trained, as it is now."""
+        return self._trainer.network
 
     @property
     def steps(self) -> int:
@@ -85,3 +98,20 @@ class NetworkTrial:
 def network(settings: Mapping[str, Any], seed: int) -> NetworkTrial:
     """What `[training]` in a configuration says."""
     return NetworkTrial(bind(Setup, settings, "training"), seed)
+
+
+def load_exported(file: str | Path, device: str = "cpu") -> nn.Module:
+    """Return the network in a file that `rota run --export` wrote, on a device, ready to predict.
+
+    Its data set is read, for what the network is made for follows from it. Raises InputError if the file is
+    another.
+    """
+    path = Path(file)
+    try:
+        content = path.read_bytes()
+        settings = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)["extra"]["training"]
+    except (OSError, RuntimeError, pickle.UnpicklingError, EOFError, LookupError, TypeError) as error:
+        raise InputError(f"{path}: no network that rota run --export wrote ({error})") from None
+    trial = network({**settings, "device": device}, 0)
+    trial.load(content)
+    return trial.network.eval()

@@ -24,8 +24,8 @@ FIELDS = (
 PRIORITIES = {"LS": 0, "Guaranteed": 0, "BE": 1, "Burstable": 1}
 
 
-def read(path: Path, seed: int = 0) -> Workload:
-    """Models are drawn; priorities follow from the quality of service."""
+def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities follow from the quality of service; models are drawn if asked for."""
     everything = read_table(path, FIELDS)
     on_gpus = everything.wholes("num_gpu") > 0
     deleted = everything.given("deletion_time")
@@ -38,6 +38,7 @@ def read(path: Path, seed: int = 0) -> Workload:
         gpus=_gpus(table),
         duration_s=_durations_s(table),
         seed=seed,
+        draws_models=draw_models,
         priority=np.array([PRIORITIES[qos] for qos in table.one_of("qos", tuple(PRIORITIES))], np.int64),
         kinds=table.sets("gpu_spec"),
         notes=_notes(

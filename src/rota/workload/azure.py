@@ -12,8 +12,8 @@ from rota.workload.records import recorded
 FIELDS = ("job_id", "submission_time", "duration", "num_gpu")
 
 
-def read(path: Path, seed: int = 0) -> Workload:
-    """Models and priorities are drawn."""
+def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities are drawn; models if asked for."""
     table = read_table(path, FIELDS)
     return recorded(
         table,
@@ -22,4 +22,5 @@ def read(path: Path, seed: int = 0) -> Workload:
         gpus=table.wholes("num_gpu", at_least=1),
         duration_s=table.numbers("duration"),
         seed=seed,
+        draws_models=draw_models,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.errors import TraceError
+from rota.core.source import name_of
 from rota.core.table import Floats, Table, read_unnamed
 from rota.recordings.folder import complete
 from rota.recordings.gavel import REFERENCE, Throughputs, read_throughputs
@@ -30,7 +31,7 @@ PROFILES = "profiles"
 KINDS = ("k80", "p100", "v100")
 
 
-def read(path: Path, seed: int = 0) -> Workload:
+def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
     """Priorities are drawn; a job's duration is that of a solo run on the reference device."""
     table = read_unnamed(path, FIELDS)
     measured = read_throughputs(throughputs_beside(path))
@@ -39,7 +40,7 @@ def read(path: Path, seed: int = 0) -> Workload:
     iterations = table.positives("total_steps")
     stages = [borrowed_stages_s(_family(m), g, s) for m, g, s in zip(models, gangs, iteration_s, strict=True)]
     return workload(
-        path.stem,
+        name_of(path),
         ids=[str(row) for row in range(len(table))],
         submit_s=table.numbers("arrival_s"),
         gpus=gangs,
@@ -78,7 +79,13 @@ def _iterations_s(table: Table, models: Sequence[str], gangs: Floats, measured: 
     steps = [measured.steps_per_s(model, int(gang)) for model, gang in zip(models, gangs, strict=True)]
     if None in steps:
         raise table.wrong("job_type", steps.index(None), f"among the job types measured on {REFERENCE}")
-    return 1.0 / np.array(steps, np.float64)
+    with np.errstate(over="ignore"):
+        found = np.asarray(1.0 / np.array(steps, np.float64))
+    if not np.isfinite(found).all():
+        raise table.wrong(
+            "job_type", int(np.argmin(np.isfinite(found))), "measured as anything but standing still"
+        )
+    return found
 
 
 def _speeds(models: Sequence[str], measured: Throughputs) -> Mapping[str, Mapping[str, float]]:

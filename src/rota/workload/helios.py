@@ -14,8 +14,8 @@ from rota.workload.records import left_out, recorded
 FIELDS = ("job_id", "gpu_num", "submit_time", "duration")
 
 
-def read(path: Path, seed: int = 0) -> Workload:
-    """Models and priorities are drawn."""
+def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities are drawn; models if asked for."""
     everything = read_table(path, FIELDS)
     on_gpus = everything.wholes("gpu_num") > 0
     table = everything.keep(on_gpus)
@@ -27,5 +27,6 @@ def read(path: Path, seed: int = 0) -> Workload:
         gpus=table.wholes("gpu_num"),
         duration_s=table.numbers("duration"),
         seed=seed,
+        draws_models=draw_models,
         notes=[left_out(cpu_jobs, len(everything), "they use no GPU")] if cpu_jobs else [],
     )

@@ -1,8 +1,10 @@
 """A workload: the jobs of a trace as columns, sorted by submit time."""
 
+import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +12,18 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError, TraceError
-from rota.workload.profiles import PROFILES, profiled_s, startups_s
+from rota.workload.profiles import profiled_s, startups_s
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Floats = NDArray[np.float64]
 Numbers = Sequence[float] | Floats
+
+SHOWN = 10  # jobs in a notebook
+
+UNNAMED = "unnamed"
+"""The model of jobs whose trace does not say what they train."""
 
 _LIMITS = (
     # column, lowest value, whether that value itself is already too low
@@ -27,9 +37,21 @@ _LIMITS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Workload:
-    """Training jobs, one per position of every column. Build it with `workload()`, which sorts and checks."""
+    """Training jobs, one per position of every column, by submit time.
+
+    `rota.read_trace` and `rota.synthetic_trace` make workloads; the methods give parts and variants of them.
+
+    >>> import rota
+    >>> jobs = rota.synthetic_trace(jobs=100, gpus=64, seed=1)
+    >>> jobs.head(10)
+    Workload('synthetic-1', 10 jobs)
+    >>> len(jobs.between(0, 3600)) < len(jobs.scale_load(2.0).between(0, 3600))
+    True
+    >>> jobs.to_frame().loc["0", ["submit_s", "gpus"]].tolist()
+    [0.0, 4.0]
+    """
 
     name: str
     ids: tuple[str, ...]
@@ -42,8 +64,9 @@ class Workload:
     duration_s: Floats
     """What the trace says the job took; a solo run takes iterations × iteration_s."""
     stages_s: Floats
-    """Three rows: seconds of loading, computing and synchronising in an iteration."""
+    """Three rows: seconds of loading, computing and synchronising in an iteration; all 0 if not known."""
     startup_s: Floats
+    """Seconds that each start costs."""
     priority: NDArray[np.int64]
     """0 guaranteed, 1 opportunistic."""
     model: NDArray[np.int64]
@@ -59,10 +82,29 @@ class Workload:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __repr__(self) -> str:
+        return f"Workload({self.name!r}, {counted(len(self))})"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        table = self.head(min(len(self), SHOWN)).to_frame().to_html(border=0)
+        return f"<p>{html.escape(self.name)}: {counted(len(self))}</p>{table}<ul>{notes}</ul>"
+
     @property
     def solo_s(self) -> Floats:
         """How long each job takes alone and undisturbed."""
         return self.iterations * self.iteration_s
+
+    @property
+    def has_stages(self) -> NDArray[np.bool_]:
+        """Whether the stages of each job are known; a job without them shares GPUs with no other."""
+        return np.asarray(self.stages_s.any(axis=0), np.bool_)
+
+    @property
+    def says_only_duration(self) -> NDArray[np.bool_]:
+        """Whether nothing is known of each job's iterations: it is as if each took a second."""
+        found = ~self.has_stages & (self.iteration_s == 1.0) & (self.iterations == self.duration_s)
+        return np.asarray(found, np.bool_)
 
     @property
     def gpu_s(self) -> float:
@@ -75,14 +117,59 @@ class Workload:
             raise InputError(f"{self.name}: cannot keep the first {jobs} jobs; ask for at least 1")
         return self if jobs >= len(self) else self._at(np.arange(jobs))
 
+    def between(self, start_s: float, end_s: float) -> "Workload":
+        """The jobs submitted from `start_s` until before `end_s`, in seconds after the first submit."""
+        since_s = self.submit_s - self.submit_s[0]
+        rows = np.flatnonzero((since_s >= start_s) & (since_s < end_s))
+        if not len(rows):
+            raise InputError(
+                f"{self.name}: no job is submitted from {start_s:g} to {end_s:g} s after the first one; "
+                f"the last one is after {since_s[-1]:g} s"
+            )
+        return self._at(rows)
+
+    def scale_load(self, factor: float) -> "Workload":
+        """The same jobs, submitted so many times as fast: `2` offers twice the load to the same cluster."""
+        if not 0.0 < factor < np.inf:
+            raise InputError(f"{self.name}: the load cannot be scaled by {factor}; give a number above 0")
+        first_s = self.submit_s[0]
+        return replace(self, submit_s=first_s + (self.submit_s - first_s) / factor)
+
+    def to_frame(self) -> "DataFrame":
+        """The jobs as a pandas DataFrame, one row per job, with the columns of the CSV format of rota."""
+        import pandas as pd
+
+        load_s, compute_s, sync_s = self.stages_s
+        columns = {
+            "submit_s": self.submit_s,
+            "gpus": self.gpus,
+            "duration_s": self.duration_s,
+            "model": pd.Categorical.from_codes(self.model, list(self.models)),
+            "iterations": self.iterations,
+            "iteration_s": self.iteration_s,
+            "load_s": load_s,
+            "compute_s": compute_s,
+            "sync_s": sync_s,
+            "startup_s": self.startup_s,
+            "priority": self.priority,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
+
     def scaled(self, factor: float) -> "Workload":
         """The same jobs in a time that runs faster or slower; an iteration takes as long as before."""
+        iterations = self.iterations * factor
         return replace(
             self,
             submit_s=self.submit_s * factor,
             duration_s=self.duration_s * factor,
-            iterations=np.maximum(self.iterations * factor, 1.0),
+            iterations=np.where(self.says_only_duration, iterations, np.maximum(iterations, 1.0)),
         )
+
+    def with_startup(self, startup_s: float) -> "Workload":
+        """Return the same jobs, each start of which costs so many seconds."""
+        if not 0.0 <= startup_s < np.inf:
+            raise InputError(f"startup_s is {startup_s:g}; it must be 0 or more")
+        return replace(self, startup_s=np.full(len(self), float(startup_s)))
 
     def noted(self, note: str) -> "Workload":
         return replace(self, notes=(*self.notes, note))
@@ -123,8 +210,13 @@ class Workload:
 
     def _profiles(self, slots: Floats) -> NDArray[np.int64]:
         """The number of each job's (gang size, iteration time, stages) among the distinct ones."""
-        rows = np.column_stack([slots, self.iteration_s, *self.stages_s])
-        return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+        rows = np.vstack([slots, self.iteration_s, self.stages_s])
+        order = np.lexsort(rows[::-1])
+        ranked = rows[:, order]
+        differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+        profiles = np.zeros(len(self), np.int64)
+        profiles[order[1:]] = np.cumsum(differs)
+        return profiles
 
     def _kind_sets(self, cluster: Cluster) -> Floats:
         if not self.kinds:
@@ -169,15 +261,16 @@ def workload(
     """A workload from plain sequences, sorted by submit time (ties stay in the order given).
 
     An iteration time, stage or start that is not given (the column missing, or NaN in it) is that of the
-    model's profile; iterations that are not given are as many as fill the duration.
+    model's profile; iterations that are not given are as many as fill the duration. A model without a profile
+    is a name: its iterations share the duration, or take 1 s each if they are not given, and have no stages.
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
     sizes, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
     numbers, models = _numbered(model)
     profile_s = profiled_s(models, numbers, sizes)
-    per_iteration = _filled(iteration_s, profile_s[0])
     with np.errstate(all="ignore"):  # what comes of it is checked below
+        per_iteration = _filled(iteration_s, _filled(profile_s[0], _shared_s(seconds, iterations)))
         filling = seconds / per_iteration
     jobs = Workload(
         name=name,
@@ -187,7 +280,7 @@ def workload(
         iterations=_filled(iterations, filling),
         iteration_s=per_iteration,
         duration_s=seconds,
-        stages_s=_filled(stages_s, profile_s[1:]),
+        stages_s=_filled(stages_s, np.nan_to_num(profile_s[1:])),
         startup_s=_filled(startup_s, startups_s(models, numbers, sizes)),
         priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
         model=numbers,
@@ -197,7 +290,7 @@ def workload(
         notes=tuple(notes),
     )
     _check(jobs)
-    return _with_fractions_noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
+    return _noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
 
 
 def counted(jobs: int) -> str:
@@ -219,6 +312,12 @@ def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default:
     return np.where(np.isnan(values), default, values) if values.shape == default.shape else values
 
 
+def _shared_s(duration_s: Floats, iterations: Numbers | None) -> Floats:
+    """The share of each iteration in the duration; 1 s where nobody says how many there are."""
+    counts = _filled(iterations, duration_s)
+    return duration_s / counts if counts.shape == duration_s.shape else np.ones_like(duration_s)
+
+
 def _check(jobs: Workload) -> None:
     """Raise for the first job that makes no sense."""
     if len(set(jobs.ids)) != len(jobs):
@@ -236,21 +335,22 @@ def _check(jobs: Workload) -> None:
         right = np.isfinite(column) & ((column > low) if open_below else (column >= low))
         if not right.all():
             limit = f"a finite number {'above' if open_below else 'of at least'} {low:g}"
-            raise _wrong(jobs, int(np.argmin(right.all(axis=0))), f"{name} must be {limit}")
+            job = jobs.ids[int(np.argmin(right.all(axis=0)))]
+            raise TraceError(f"{jobs.name}: job {job!r}: {name} must be {limit}")
 
 
-def _wrong(jobs: Workload, row: int, message: str) -> TraceError:
-    model = jobs.models[jobs.model[row]]
-    known = ", ".join(PROFILES)
-    hint = "" if model in PROFILES else f"; model {model!r} has no profile to take it from (known: {known})"
-    return TraceError(f"{jobs.name}: job {jobs.ids[row]!r}: {message}{hint}")
-
-
-def _with_fractions_noted(jobs: Workload) -> Workload:
+def _noted(jobs: Workload) -> Workload:
+    """The same jobs, with what schedulers cannot do with some of them."""
+    alone = int(np.count_nonzero(~jobs.has_stages))
+    if alone:
+        jobs = jobs.noted(
+            f"no stages known for {counted(alone)}: schedulers that share GPUs run them alone; "
+            "draw_models (--draw-models) gives every job a model that has stages"
+        )
     fractions = int(np.count_nonzero(jobs.gpus != np.ceil(jobs.gpus)))
-    if not fractions:
-        return jobs
-    return jobs.noted(
-        f"{fractions:,} of {len(jobs):,} jobs ask for a fraction of a GPU: "
-        "each gets a whole one unless the cluster's slots_per_gpu is above 1"
-    )
+    if fractions:
+        jobs = jobs.noted(
+            f"{fractions:,} of {len(jobs):,} jobs ask for a fraction of a GPU: "
+            "each gets a whole one unless the cluster's slots_per_gpu is above 1"
+        )
+    return jobs

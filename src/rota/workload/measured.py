@@ -31,7 +31,8 @@ class Measured:
 
     def columns(self, models: Sequence[str], gpus: Floats) -> Floats:
         """Five rows, a column per job: an iteration, its three stages, a start; NaN where nobody knows."""
-        return np.array([self._column(*job) for job in zip(models, gpus.tolist(), strict=True)]).T
+        found = [self._column(*job) for job in zip(models, gpus.tolist(), strict=True)]
+        return np.array(found, float).reshape(-1, 5).T
 
     def _column(self, model: str, gpus: float) -> tuple[float, ...]:
         found = self.find(model, gpus)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from rota.core.costs import SCHEDULED
+from rota.core.source import name_of
 from rota.core.table import read_table
 from rota.workload.jobs import Workload, workload
 
@@ -12,11 +13,11 @@ FIELDS = (
 )  # fmt: skip
 
 
-def read(path: Path, seed: int = 0) -> Workload:
+def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
     """Everything a job needs is in its row; nothing is drawn."""
     table = read_table(path, FIELDS)
     return workload(
-        path.stem,
+        name_of(path),
         ids=table.ids("job_id"),
         submit_s=table.numbers("submit_time") / 1000,
         gpus=table.wholes("num_gpu", at_least=1),

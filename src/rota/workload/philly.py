@@ -13,8 +13,8 @@ from rota.workload.records import recorded
 FIELDS = ("timestamp", "duration", "num_gpus")
 
 
-def read(path: Path, seed: int = 0) -> Workload:
-    """Models and priorities are drawn."""
+def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities are drawn; models if asked for."""
     table = read_table(path, FIELDS)
     return recorded(
         table,
@@ -23,4 +23,5 @@ def read(path: Path, seed: int = 0) -> Workload:
         gpus=table.wholes("num_gpus", at_least=1),
         duration_s=table.numbers("duration"),
         seed=seed,
+        draws_models=draw_models,
     )

@@ -6,18 +6,22 @@
 | submit_s    | when it arrives, seconds                                   | required                      |
 | gpus        | gang size; below 1, a fraction of one GPU                  | required                      |
 | duration_s  | what it took                                               | required                      |
-| model       | name of the model                                          | drawn from the measured models |
+| model       | name of the model                                          | none                          |
 | iterations  | work to do                                                 | as many as fill the duration  |
-| iteration_s | seconds per iteration, alone on the reference device       | from the model's profile      |
+| iteration_s | seconds per iteration, alone on the reference device       | they share the duration       |
 | load_s      | of these, loading; stages may overlap                      | from the model's profile      |
 | compute_s   | computing                                                  | from the model's profile      |
 | sync_s      | synchronising                                              | from the model's profile      |
+| startup_s   | seconds that each start costs                              | 0                             |
 | priority    | 0 guaranteed, 1 opportunistic                              | drawn                         |
 | kinds       | device kinds it may run on, joined by a bar                | any                           |
 | speed_KIND  | speed of its model on devices of that kind (any number of  | not known                     |
 |             | such columns), relative to the reference device            |                               |
 
-A job of 0 s without iterations did no work and is left out. Rows may be in any order.
+A model that rota has no profile of is a name; unless a row has its stages, the job never shares GPUs. If
+models are drawn, every job whose stages nobody knows gets one of rota's, with its iteration time, and starts
+cost what they cost the models. A job of 0 s without iterations did no work and is left out. Rows may be in
+any order.
 """
 
 import csv
@@ -30,11 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.atomic import written
+from rota.core.errors import TraceError
+from rota.core.source import name_of
 from rota.core.table import Floats, Table, read_table
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
-from rota.workload.jobs import Workload, counted, workload
+from rota.workload.jobs import UNNAMED, Workload, counted, workload
 from rota.workload.measured import Measured
-from rota.workload.profiles import MODELS
+from rota.workload.profiles import MODELS, profiled_s
 from rota.workload.records import left_out
 
 FIELDS = ("id", "submit_s", "gpus", "duration_s")
@@ -44,28 +50,35 @@ STAGES = ("load_s", "compute_s", "sync_s")
 SPEED = "speed_"
 
 
-def read(path: Path, seed: int = 0, measured: Measured | None = None) -> Workload:
-    """What a row leaves out is taken from its model's profile, or drawn.
+def read(path: Path, seed: int = 0, draw_models: bool = False, measured: Measured | None = None) -> Workload:
+    """A job takes as long as its row says; what that leaves out is taken from the profile of its model.
 
     Profiles are those of Muri's models, or those that were measured elsewhere, if they are given; then a job
     with iterations takes as long as these do.
     """
-    everything = read_table(path, FIELDS)
-    table = everything.keep((everything.numbers("duration_s") > 0.0) | everything.given("iterations"))
+    return from_table(read_table(path, FIELDS), seed, draw_models, measured)
+
+
+def from_table(
+    everything: Table, seed: int = 0, draw_models: bool = False, measured: Measured | None = None
+) -> Workload:
+    """Return the workload of a table that has the columns of this format."""
+    says_how_long = draw_models or measured is not None
+    table = everything.keep((everything.numbers("duration_s") > 0.0) | _has_work(everything, says_how_long))
     idle = len(everything) - len(table)
-    models, unnamed = _models(table, seed)
+    models, drawn = _models(table, seed, draw_models and measured is None)
     priority, unranked = _priorities(table, seed)
     gpus = table.positives("gpus")
     found = measured.columns(models, gpus) if measured else np.full((5, len(table)), np.nan)
-    _check_profiles(table, models, found)
-    iterations = table.positives_or_nan("iterations")
-    iteration_s, *stages_s = (
-        _either(table.positives_or_nan(name) if name == "iteration_s" else table.numbers_or_nan(name), row)
-        for name, row in zip(("iteration_s", *STAGES), found, strict=False)
-    )
-    took_s = table.numbers("duration_s")
+    iterations, took_s = table.positives_or_nan("iterations"), table.numbers("duration_s")
+    said = [table.positives_or_nan("iteration_s"), *map(table.numbers_or_nan, (*STAGES, "startup_s"))]
+    _check_profiles(table, models, found, measured)
+    if not draw_models and len(table):
+        shared_s = np.where(np.isnan(said[0]) & (took_s > 0.0), took_s / iterations, np.nan)
+        found = _either(found, _scaled_profiles(models, gpus, shared_s))
+    iteration_s, *stages_s, startup_s = map(_either, said, found)
     return workload(
-        path.stem,
+        name_of(everything.path),
         ids=table.ids("id"),
         submit_s=table.numbers("submit_s"),
         gpus=gpus,
@@ -74,14 +87,14 @@ def read(path: Path, seed: int = 0, measured: Measured | None = None) -> Workloa
         iterations=iterations,
         iteration_s=iteration_s,
         stages_s=stages_s,
-        startup_s=found[-1],
+        startup_s=startup_s,
         priority=priority,
         kinds=table.sets("kinds"),
         speeds=_speeds(table, models),
         notes=[
             *([left_out(idle, len(everything), "they took 0 s")] if idle else []),
             *_overruled(table, models, measured),
-            *([models_note(unnamed, seed)] if unnamed else []),
+            *([models_note(drawn, seed)] if drawn else []),
             *([priorities_note(unranked, seed)] if unranked else []),
         ],
     )
@@ -96,15 +109,17 @@ def write(path: Path, jobs: Workload) -> None:
 def text(jobs: Workload) -> str:
     """The workload as a CSV file."""
     models = [jobs.models[number] for number in jobs.model.tolist()]
+    bare = ~jobs.has_stages & ~np.array([model in MODELS for model in jobs.models], bool)[jobs.model]
     columns: dict[str, Iterable[str]] = {
         "id": jobs.ids,
         "submit_s": _exact(jobs.submit_s),
         "gpus": _exact(jobs.gpus),
-        "model": models,
+        "model": ["" if model == UNNAMED else model for model in models],
         "duration_s": _exact(jobs.duration_s),
-        "iterations": _exact(jobs.iterations),
-        "iteration_s": _exact(jobs.iteration_s),
-        **{stage: _exact(seconds) for stage, seconds in zip(STAGES, jobs.stages_s, strict=True)},
+        "iterations": _unless(bare & jobs.says_only_duration, jobs.iterations),
+        "iteration_s": _unless(bare & jobs.says_only_duration, jobs.iteration_s),
+        **{stage: _unless(bare, seconds) for stage, seconds in zip(STAGES, jobs.stages_s, strict=True)},
+        "startup_s": _unless(jobs.startup_s == 0.0, jobs.startup_s),
         "priority": map(str, jobs.priority.tolist()),
         "kinds": map("|".join, jobs.kinds or [()] * len(jobs)),
     }
@@ -122,17 +137,38 @@ def _exact(column: Floats) -> list[str]:
     return [_shortest(value) for value in column.tolist()]
 
 
+def _unless(left_out: NDArray[np.bool_], column: Floats) -> list[str]:
+    """As `_exact`, with nothing where it may be left out."""
+    return ["" if out else text for out, text in zip(left_out.tolist(), _exact(column), strict=True)]
+
+
 def _shortest(value: float) -> str:
     """The shortest text that is read back as the same number."""
     return repr(value).removesuffix(".0")
 
 
-def _models(table: Table, seed: int) -> tuple[list[str], int]:
-    """Every job's model, and how many of them were drawn."""
+def _has_work(table: Table, says_how_long: bool) -> NDArray[np.bool_]:
+    """Which rows say what there is to do in iterations, and how long one takes, if nothing else does."""
+    known = np.array([model in MODELS for model in table.optional("model")], bool)
+    return table.given("iterations") & (known | table.given("iteration_s") | says_how_long)
+
+
+def _models(table: Table, seed: int, draws: bool) -> tuple[list[str], int]:
+    """Every job's model, and how many of them were drawn: for the jobs whose stages nobody knows."""
     named = table.optional("model")
-    missing = named.count("")
-    drawn = iter(draw_models(missing, seed))
-    return [model or next(drawn) for model in named], missing
+    if not draws:
+        return [model or UNNAMED for model in named], 0
+    staged = np.logical_or.reduce([table.given(name) for name in STAGES]).tolist()
+    bare = [not model or (model not in MODELS and not own) for model, own in zip(named, staged, strict=True)]
+    drawn = iter(draw_models(sum(bare), seed))
+    return [next(drawn) if draw else model for model, draw in zip(named, bare, strict=True)], sum(bare)
+
+
+def _scaled_profiles(models: Sequence[str], gpus: Floats, iteration_s: Floats) -> Floats:
+    """Five rows: these iterations, the stages of the models' profiles stretched to them, starts for free."""
+    names = {model: number for number, model in enumerate(dict.fromkeys(models))}
+    profile_s = profiled_s(tuple(names), np.array([names[model] for model in models], np.int64), gpus)
+    return np.vstack([iteration_s, profile_s[1:] * (iteration_s / profile_s[0]), np.zeros(len(models))])
 
 
 def _priorities(table: Table, seed: int) -> tuple[NDArray[np.int64], int]:
@@ -151,15 +187,15 @@ def _either(first: Floats, second: Floats) -> Floats:
     return np.where(np.isnan(first), second, first)
 
 
-def _check_profiles(table: Table, models: Sequence[str], found: Floats) -> None:
-    """A model that nobody measured must bring its own iteration time and stages."""
-    complete = np.logical_and.reduce([table.given(name) for name in ("iteration_s", *STAGES)])
-    for row, model in enumerate(models):
-        if model not in MODELS and not complete[row] and np.isnan(found[0, row]):
-            known = ", ".join(MODELS)
-            raise table.wrong(
-                "model", row, f"measured ({known}): give its iteration_s and {', '.join(STAGES)}"
-            )
+def _check_profiles(table: Table, models: Sequence[str], found: Floats, measured: Measured | None) -> None:
+    """A model that nobody measured brings its own times: all of them, or none and it is a name."""
+    given = [table.given(name) for name in ("iteration_s", *STAGES)]
+    complete = np.logical_and.reduce(given)
+    begun = np.logical_or.reduce(given[1:]) | (measured is not None)
+    for row in np.flatnonzero(begun & ~complete & np.isnan(found[0])).tolist():
+        if models[row] not in MODELS:
+            expected = f"measured ({', '.join(MODELS)}): give its iteration_s and {', '.join(STAGES)}"
+            raise TraceError.at(table.path, table.lines[row], "model", models[row], expected, table.each)
 
 
 def _overruled(table: Table, models: Sequence[str], measured: Measured | None) -> Iterator[str]:

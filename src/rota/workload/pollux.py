@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.errors import TraceError
+from rota.core.source import name_of
 from rota.core.table import Floats, Table, read_table
 from rota.recordings.pollux import Application, is_application, read_application
 from rota.workload.draws import draw_priorities, priorities_note
@@ -25,7 +26,7 @@ Asked = list[tuple[str, int, int]]
 """Application, GPUs and batch size of each job."""
 
 
-def read(path: Path, seed: int = 0) -> Workload:
+def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
     """Priorities are drawn; a job's duration is that of a solo run."""
     table = read_table(path, FIELDS)
     names, gpus = table.texts("application"), table.wholes("num_replicas", at_least=1)
@@ -36,7 +37,7 @@ def read(path: Path, seed: int = 0) -> Workload:
     iterations = _iterations(asked, measured)
     iteration_s = np.array([step_s for step_s, _ in steps_s])
     return workload(
-        path.stem,
+        name_of(path),
         ids=table.ids("name"),
         submit_s=table.numbers("time"),
         gpus=gpus,
@@ -56,7 +57,7 @@ def _folder(table: Table, application: str) -> Path:
         if application == Path(application).name and is_application(place / application):
             return place / application
     raise TraceError(
-        f"{table.wrong('application', row, 'measured')}: expected {application}/placements.csv "
+        f"{table.wrong('application', row, 'measured')}: expected {application[:80]}/placements.csv "
         f"in {table.path.parent} or its parent"
     )
 

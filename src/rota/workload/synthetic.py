@@ -21,6 +21,10 @@ LARGEST_GANG = 32
 GANGS, MODEL, DURATIONS, ARRIVALS = 10, 11, 12, 13
 
 
+MOST_JOBS = 100_000_000
+"""More would not fit into memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class SyntheticConfig:
     """What a made-up workload is like."""
@@ -56,6 +60,8 @@ class SyntheticConfig:
 
     def __post_init__(self) -> None:
         _at_least("jobs", self.jobs, 2)
+        if self.jobs > MOST_JOBS:
+            raise ConfigError(f"jobs is {self.jobs}; at most {MOST_JOBS:,} can be made")
         _at_least("gpus", self.gpus, 1)
         _at_least("seed", self.seed, 0)
         _at_least("burstiness", self.burstiness, 1)

@@ -64,7 +64,7 @@ ODD = """
         def open(self, job, kind, rank, size, meeting):
             return Odd(self._kinds[kind])
 
-    def make(settings, seed):
+    def make(settings, seed) -> Site:
         return Site(settings)
 """
 
@@ -176,7 +176,7 @@ GATED = """
         def open(self, job, kind, rank, size, meeting):
             return Gated(self._kinds[kind])
 
-    def make(settings, seed):
+    def make(settings, seed) -> Site:
         return Site(settings)
 """
 TRACE = "id,submit_s,gpus,model,iterations,duration_s,priority\n" + "".join(

@@ -29,7 +29,7 @@ class Site(IdleSite):
 @pytest.fixture
 def store(tmp_path):
     found = Checkpoints(tmp_path / "checkpoints")
-    found.make_folder()
+    found.claim("run")
     return found
 
 
@@ -129,7 +129,7 @@ class Tellings(IdleSite):
 
 def test_what_is_made_again_is_told_what_it_was_told_then_and_does_not_note_it_again(ledger, store):
     def carry_out(hand, room, at_s):
-        order = share(ledger, 0, room=room, at_s=at_s, earlier=ledger.jobs[0].told)
+        order = share(ledger, 0, room=room, at_s=at_s, told=(ledger.jobs[0].told,))
         (part,) = hand.carry_out(parse_slice(Slice((order,)).line())).parts
         ledger.did(0, 10, (room, at_s))
         return part

@@ -19,13 +19,13 @@ def test_a_job_is_over_when_nothing_is_left(ledger):
 
 def test_an_order_leads_from_the_newest_checkpoint_to_the_next(ledger):
     first = ledger.order(0, 10)
-    assert (first.source, first.before, first.make.version, first.make.steps) == (None, None, 1, 10)
+    assert (first.source, first.earlier, first.make.version, first.make.steps) == (None, (), 1, 10)
     ledger.did(0, 10)
     second = ledger.order(0, 5)
-    assert (second.source, second.before, second.make.version) == (first.make, None, 2)
+    assert (second.source, second.earlier, second.make.version) == (first.make, (None,), 2)
     ledger.did(0, 5)
     third = ledger.order(0, 5)
-    assert (third.source, third.before) == (second.make, first.make)
+    assert (third.source, third.earlier) == (second.make, (first.make,))
 
 
 def test_what_is_made_depends_on_all_that_it_follows_from(ledger):
@@ -44,8 +44,9 @@ def test_the_newest_two_checkpoints_are_kept(ledger):
     for _ in range(3):
         ledger.did(0, 5)
     assert ledger.unused == [(0, 1)]
-    assert {(0, 2), (0, 3), (0, 4)} <= ledger.used()
-    assert (0, 1) not in ledger.used()
+    assert ledger.needed() == {(0, 2), (0, 3)}
+    assert [ledger.is_past((0, version)) for version in (1, 2, 3, 4, 9)] == [True, False, False, False, False]
+    assert not ledger.is_past((7, 1))  # of a job that there is not: not ours to judge
 
 
 def test_a_job_that_failed_too_often_is_given_up(ledger):

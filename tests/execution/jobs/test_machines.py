@@ -251,7 +251,7 @@ def test_an_order_says_what_was_told_when_what_it_goes_on_from_was_made_also_aft
     class Noting(Scripted):
         def send(self, slot, order):
             super().send(slot, order)
-            noted.extend((share.room, share.at_s, share.earlier) for share in order.shares if slot == 0)
+            noted.extend((share.room, share.at_s, share.told) for share in order.shares if slot == 0)
 
     noted = []
     asked = few((("job", 1, 20, 0.3),), kinds=KINDS, resident=("resident", 1.5))
@@ -259,4 +259,5 @@ def test_an_order_says_what_was_told_when_what_it_goes_on_from_was_made_also_aft
     assert not stopped.complete
     assert conduct(asked, Noting()).complete
     assert {room for room, _, _ in noted} == {0, 1}
-    assert [earlier for _, _, earlier in noted] == [(0, 0.0), *((room, at_s) for room, at_s, _ in noted[:-1])]
+    earlier = [(0, 0.0), *((room, at_s) for room, at_s, _ in noted[:-1])]
+    assert [told for _, _, told in noted] == [(each,) for each in earlier]

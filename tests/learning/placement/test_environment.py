@@ -21,7 +21,7 @@ from rota.core.errors import ConfigError, InputError
 from rota.core.population.fleet import Fleet
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import STEP_S, Cases
-from rota.learning.placement.environment import ID, Place
+from rota.learning.placement.environment import ID, PlacementEnv
 from rota.learning.placement.network import Scorer
 from rota.policies.allocation.agent import write_agent
 from rota.policies.allocation.learned import FEATURES, Learned, scores
@@ -61,12 +61,12 @@ def test_gymnasium_finds_nothing_wrong(options):
 
 
 def test_stable_baselines_finds_nothing_wrong():
-    check_for_stable_baselines(Place())
+    check_for_stable_baselines(PlacementEnv())
 
 
 def test_an_episode_by_hand():
     """Each slot trains a trial, which takes 2 s."""
-    env = Place(TWO_BY_TWO)
+    env = PlacementEnv(TWO_BY_TWO)
     _, info = env.reset()
     assert (info["slot"], info["now_s"]) == (0, 0.0)
     _, *rest, info = env.step(TWO)
@@ -84,7 +84,7 @@ def test_an_episode_by_hand():
 
 
 def test_who_hands_all_to_one_slot_waits_twice_as_long():
-    env = Place(TWO_BY_TWO)
+    env = PlacementEnv(TWO_BY_TWO)
     env.reset()
     _, reward, terminated, _, info = env.step(FOUR)
     assert (reward, terminated) == (pytest.approx(-2.0), True)
@@ -93,7 +93,7 @@ def test_who_hands_all_to_one_slot_waits_twice_as_long():
 
 def test_a_reward_for_steps_is_for_the_time_until_the_next_decision():
     """Slot 0 is free again after 1 s, of the 2 s that are the least; the second half takes 1 s, too."""
-    env = Place(TWO_BY_TWO, reward="steps")
+    env = PlacementEnv(TWO_BY_TWO, reward="steps")
     env.reset()
     assert env.step(ONE)[1] == 0.0
     _, reward, _, _, info = env.step(TWO)
@@ -106,7 +106,7 @@ def test_time_before_the_first_decision_counts():
     """The only slot joins after 3 s; two trials take it 4 s, which is the least."""
     late = Fleet(Fleet.of([1.0]).slots, changes=(NodeChange(3.0, 0, joins=True),))
     for reward in ("makespan", "steps"):
-        env = Place(replace(TWO_BY_TWO, fleet=late), reward=reward)
+        env = PlacementEnv(replace(TWO_BY_TWO, fleet=late), reward=reward)
         assert env.reset()[1]["now_s"] == 3.0
         assert env.step(FOUR)[1:3] == (pytest.approx(-7 / 4), True)
 
@@ -114,7 +114,7 @@ def test_time_before_the_first_decision_counts():
 def test_both_rewards_have_the_same_sum():
     sums = {}
     for reward in ("makespan", "steps"):
-        env = Place(reward=reward)
+        env = PlacementEnv(reward=reward)
         episodes = [play(env, seed, drawing(seed)) for seed in range(3)]
         sums[reward] = [sum(step[1] for step in seen[1:]) for seen, _ in episodes]
         assert sums[reward] == pytest.approx([-info["ratio"] for _, info in episodes])
@@ -132,38 +132,38 @@ def test_what_an_agent_does_takes_as_long_as_in_a_rehearsal(seed, tmp_path):
     def choose(observation, mask) -> int:
         return int(np.argmax(scores(observation.reshape(CANDIDATES, FEATURES), mask.astype(bool), weights)))
 
-    _, info = play(Place(masked="refuse"), seed, choose)
+    _, info = play(PlacementEnv(masked="refuse"), seed, choose)
     assert (info["makespan_s"], info["bound_s"]) == (done.makespan_s, case.bound_s)
     assert info["ratio"] == done.makespan_s / case.bound_s >= 1.0 - 5 * case.scene.weather.noise
 
 
 def test_the_same_seed_gives_the_same_episodes():
-    one, other = Place(), Place(Cases())
+    one, other = PlacementEnv(), PlacementEnv(Cases())
     assert [play(one, seed, drawing(7))[0] for seed in range(3)] == [
         play(other, seed, drawing(7))[0] for seed in range(3)
     ]
 
 
 def test_episodes_go_on_with_other_cases_where_no_seed_is_given():
-    env = Place(**SMALL)
+    env = PlacementEnv(**SMALL)
     first = env.reset(seed=0)[0].tolist()
     assert env.reset()[0].tolist() != first
     assert env.reset(seed=0)[0].tolist() == first
 
 
 def test_a_scene_is_the_same_each_time_luck_included():
-    env = Place(Cases(**SMALL).draw(np.random.default_rng(5)).scene)
+    env = PlacementEnv(Cases(**SMALL).draw(np.random.default_rng(5)).scene)
     assert play(env, 0, drawing(0))[0] == play(env, 1, drawing(0))[0]
 
 
 def test_ranges_are_those_of_the_cases():
-    given, by_name = Place(Cases(**SMALL)), Place(**SMALL)
+    given, by_name = PlacementEnv(Cases(**SMALL)), PlacementEnv(**SMALL)
     for seed in range(3):
         assert given.reset(seed=seed)[0].tolist() == by_name.reset(seed=seed)[0].tolist()
 
 
 def test_masked_actions_are_not_seen():
-    env = Place()
+    env = PlacementEnv()
     random = drawing(0)
     observation, info = env.reset(seed=0)
     for _ in range(20):
@@ -175,7 +175,7 @@ def test_masked_actions_are_not_seen():
 
 
 def test_a_slot_can_be_left_idle_if_somebody_else_works():
-    env = Place(TWO_BY_TWO)
+    env = PlacementEnv(TWO_BY_TWO)
     assert not env.reset()[1]["action_mask"][NOTHING]
     assert env.step(ONE)[4]["action_mask"][NOTHING]
     *_, info = env.step(NOTHING)
@@ -183,7 +183,7 @@ def test_a_slot_can_be_left_idle_if_somebody_else_works():
 
 
 def test_a_masked_action_is_refused_and_nothing_has_happened():
-    env = Place(TWO_BY_TWO, masked="refuse")
+    env = PlacementEnv(TWO_BY_TWO, masked="refuse")
     env.reset()
     with pytest.raises(InvalidAction, match=r"action 0: not among the \d+ of \d+ that slot 0 has now"):
         env.step(NOTHING)
@@ -193,7 +193,7 @@ def test_a_masked_action_is_refused_and_nothing_has_happened():
 
 def test_a_masked_action_stands_for_the_nearest():
     """To leave all slots idle is to hand one a quarter of an interval: 12 of 50 steps of 0.02 s."""
-    env = Place(TWO_BY_TWO)
+    env = PlacementEnv(TWO_BY_TWO)
     env.reset()
     env.step(NOTHING)
     *_, info = env.step(TWO)
@@ -203,14 +203,14 @@ def test_a_masked_action_stands_for_the_nearest():
 @pytest.mark.parametrize("action", [-1, CANDIDATES, 1.5])
 @pytest.mark.parametrize("masked", ["refuse", "nearest"])
 def test_what_is_not_in_the_space_is_refused(action, masked):
-    env = Place(TWO_BY_TWO, masked=masked)
+    env = PlacementEnv(TWO_BY_TWO, masked=masked)
     env.reset()
     with pytest.raises(InvalidAction, match="choose one that"):
         env.step(action)
 
 
 def test_there_is_no_step_before_an_episode_begins_or_after_it_ends():
-    env = Place(TWO_BY_TWO)
+    env = PlacementEnv(TWO_BY_TWO)
     with pytest.raises(ResetNeeded, match="reset"):
         env.step(FOUR)
     env.reset()
@@ -232,7 +232,7 @@ def test_there_is_no_step_before_an_episode_begins_or_after_it_ends():
 )
 def test_bad_arguments_are_errors(options, message):
     with pytest.raises(InputError) as error:
-        Place(**options)
+        PlacementEnv(**options)
     assert message in str(error.value)
 
 
@@ -252,12 +252,12 @@ def test_bad_arguments_are_errors(options, message):
 )
 def test_bad_ranges_are_errors(options, message):
     with pytest.raises(ConfigError, match=message):
-        Place(**options)
+        PlacementEnv(**options)
 
 
 def test_an_option_of_reset_is_an_error():
     with pytest.raises(InputError, match="unknown option 'scene'; reset takes a seed, and no options"):
-        Place().reset(options={"scene": TWO_BY_TWO})
+        PlacementEnv().reset(options={"scene": TWO_BY_TWO})
 
 
 def test_gymnasium_finds_it_by_its_module_and_importing_it_again_is_no_matter():
@@ -289,7 +289,7 @@ def test_environments_run_side_by_side():
 def test_stable_baselines_learns_to_be_done_sooner_on_slots_that_it_has_not_seen():
     """At random, most time is lost by handing long lists to slow slots."""
     model = PPO(
-        "MlpPolicy", Place(**SMALL, reward="steps"), n_steps=256, batch_size=64, learning_rate=3e-3,
+        "MlpPolicy", PlacementEnv(**SMALL, reward="steps"), n_steps=256, batch_size=64, learning_rate=3e-3,
         ent_coef=0.01, gamma=1.0, seed=0, device="cpu",
     )  # fmt: skip
     model.learn(8 * 256)
@@ -299,5 +299,5 @@ def test_stable_baselines_learns_to_be_done_sooner_on_slots_that_it_has_not_seen
 
 def mean_ratio(choose: Callable[..., int]) -> float:
     """Over cases other than those that are drawn while learning."""
-    env = Place(**SMALL)
+    env = PlacementEnv(**SMALL)
     return float(np.mean([play(env, seed, choose)[1]["ratio"] for seed in range(1000, 1100)]))

@@ -41,14 +41,14 @@ def test_the_agent_is_compared_with_the_best_rule_of_each_case():
 def test_the_table_has_a_line_for_each_and_says_how_often_the_agent_is_behind():
     text = table(FOUND)
     assert text.splitlines()[0].split() == [
-        "makespan", "÷", "bound", "0", "0.5", "all", "worst", "takes", "longer",
+        "makespan", "÷", "lower", "bound", "0", "0.5", "all", "worst", "takes", "longer",
     ]  # fmt: skip
     assert "+20.0% at worst; more than 2% longer in 1" in text
 
 
 def test_what_is_measured_is_called_by_its_name():
     target = replace(FOUND, goal="target")
-    assert table(target).startswith("time to target ÷ bound ")
+    assert table(target).startswith("time to target ÷ lower bound ")
     assert target.at(0.5).goal == "target"
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 import pytest
@@ -11,15 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Clone, Continue, Hand, Part
-from rota.core.population.events import Cloned, Reported
+from rota.core.population.costs import Costs
+from rota.core.population.decisions import Clone, Continue, Hand, Part, Stop
+from rota.core.population.events import Cloned, Emptied, Failed, Joined, Reported
 from rota.core.population.fleet import Fleet
+from rota.core.population.ranking import Ranking
+from rota.core.population.state import State
 from rota.core.population.view import Status, Terms, View
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Grow, Pbt, quantiles
 from rota.policies.population import Policy
 from rota.policies.trials import TrialsConfig
+from rota.replay.population.landscape import Equal
 from rota.replay.population.rehearse import Scene, rehearse
 
 NAN = float("nan")
@@ -38,17 +42,23 @@ PLAIN = Pbt(explore=False)
     ],
 )
 def test_the_quantiles_of_a_population(metrics, lower, upper):
-    found = quantiles(metrics, 0.25)
+    found = trials_in_quantiles(metrics, 0.25)
     assert (set(found[0]), set(found[1])) == (lower, upper)
 
 
+def trials_in_quantiles(metrics, share):
+    ranking = Ranking(metrics)
+    lower, upper = quantiles(len(ranking), share)
+    return [ranking[place] for place in lower], [ranking[place] for place in upper]
+
+
 def test_an_accuracy_of_0_was_evaluated():
-    assert quantiles([0.0, 0.1, 0.2, 0.3], 0.25) == ([0], [3])
+    assert trials_in_quantiles([0.0, 0.1, 0.2, 0.3], 0.25) == ([0], [3])
 
 
 @given(st.lists(st.floats(0, 1) | st.just(NAN), max_size=30), st.floats(0.01, 0.5))
 def test_nobody_is_in_both_quantiles_and_both_are_equally_many(metrics, share):
-    lower, upper = quantiles(metrics, share)
+    lower, upper = trials_in_quantiles(metrics, share)
     evaluated = [value for value in metrics if value == value]
     wanted = min(ceil(share * len(evaluated)), len(evaluated) // 2)
     assert len(lower) == len(upper) == wanted
@@ -56,6 +66,57 @@ def test_nobody_is_in_both_quantiles_and_both_are_equally_many(metrics, share):
     between = [metrics[trial] for trial in range(len(metrics)) if metrics[trial] == metrics[trial]]
     assert sorted(between)[:wanted] == [metrics[trial] for trial in lower]
     assert sorted(between)[len(between) - wanted :] == [metrics[trial] for trial in upper]
+
+
+def by_sorting_all(view, trial, pbt):
+    """What population-based training is, said once more: sort all trials, and draw among the best."""
+    interval = pbt.interval or view.terms.interval
+    if view.fresh[trial] < interval:
+        return Continue(trial)
+    worth = {}
+    for other in range(len(view.metric)):
+        metric, diverged = float(view.metric[other]), view.steps[other] >= interval
+        if view.status[other] != Status.STOPPED and (metric == metric or diverged):
+            worth[other] = metric if metric == metric else -inf
+    order = sorted(worth, key=lambda other: (worth[other], other))
+    count = min(ceil(pbt.quantile * len(order)), len(order) // 2)
+    better = [donor for donor in order[len(order) - count :] if worth[donor] > worth[trial]]
+    if trial not in order[:count] or not better:
+        return Continue(trial, looked=True)
+    donor = better[int(view.random.integers(len(better)))]
+    return Clone(trial, donor, dict(view.hyper[donor]), view.changes[donor])
+
+
+OUTCOMES = st.one_of(
+    st.sampled_from([0.0, -0.0, 0.25, 0.5, 1.0, NAN, inf, -inf, "fails"]), st.floats(allow_nan=False)
+)
+HAPPENINGS = st.lists(
+    st.tuples(st.integers(0, 99), st.sampled_from([5, 10]), OUTCOMES, st.integers(0, 5)), max_size=80
+)
+
+
+@given(st.integers(1, 12), HAPPENINGS, st.sampled_from([0.1, 0.25, 0.5]), st.sampled_from([None, 5, 15]))
+def test_a_kept_ranking_decides_what_sorting_all_trials_decides(trials, happenings, quantile, interval):
+    """After every report: among equals and what is not a number, with trials stopped, failed, finished."""
+    pbt = Pbt(quantile=quantile, interval=interval, explore=False)
+    state = State([{"lr": 0.1 * n} for n in range(trials)], Fleet.of([1.0]), Terms(10, 40), Costs(), Equal())
+    state.apply([Joined(0.0, 0)])
+    for at_s, (chosen, steps, outcome, stops) in enumerate(happenings, start=1):
+        if not state.waiting:
+            break
+        trial = state.waiting[chosen % len(state.waiting)]
+        steps = min(steps, state.remaining(trial))
+        state.request([Hand(0, [Part(trial, steps)])])
+        if outcome == "fails":
+            state.apply([Failed(at_s, 0, trial, ""), Emptied(at_s, 0)])
+            continue
+        state.apply([Reported(at_s, 0, trial, steps, at_s - 1.0, at_s, 0.0, outcome), Emptied(at_s, 0)])
+        if state.judged:
+            before = state.random.bit_generator.state
+            wanted = by_sorting_all(state, trial, pbt)
+            state.random.bit_generator.state = before
+            assert pbt.judge(state, trial) == wanted
+            state.request([Stop(trial) if stops == 0 else wanted])
 
 
 def test_the_worst_quarter_goes_on_as_one_of_the_best_quarter(population):
@@ -105,18 +166,11 @@ def test_a_trial_that_diverged_is_the_worst(population):
     assert PLAIN.judge(state, 1).donor == 2
 
 
-def test_who_is_finished_may_be_a_donor_and_who_was_stopped_may_not(population):
+@pytest.mark.parametrize(("status", "donor"), [(Status.FINISHED, 3), (Status.STOPPED, 2)])
+def test_who_is_finished_may_be_a_donor_and_who_was_stopped_may_not(population, status, donor):
     state = population([0.1, 0.5, 0.6, 0.7])
-    state.status[3] = Status.FINISHED
-    assert PLAIN.judge(state, 0).donor == 3
-    state.status[3] = Status.STOPPED
-    assert PLAIN.judge(state, 0).donor == 2
-
-
-def test_a_donor_must_have_a_checkpoint(population):
-    state = population([0.1, 0.5, 0.6, 0.7])
-    state.place[3] = -1
-    assert PLAIN.judge(state, 0) == Continue(0, looked=True)
+    state.status[3] = status
+    assert PLAIN.judge(state, 0).donor == donor
 
 
 def test_what_the_clone_gets_is_not_the_dictionary_of_the_donor(population):
@@ -310,3 +364,36 @@ def test_options_that_fit_the_trials_are_fine():
 def test_options_that_do_not_fit_the_trials_are_found_before_anything_runs(pbt, trials, says):
     with pytest.raises(ConfigError, match=says):
         pbt.check(trials)
+
+
+class Listed(TrialsConfig):
+    """Trials that begin with what was recorded, in the order of its text."""
+
+    def choices(self):
+        return {"batch_size": [128, 16, 64], "optimizer": ["adam", "sgd"], "seed": [1, "any"]}
+
+
+def test_without_a_space_what_trials_begin_with_is_explored(population):
+    start = {"lr": Space(0.1, 0.4, log=True), "wd": Space(0.0, 0.5)}
+    pbt = Pbt().fitted(TrialsConfig(start=start))
+    assert pbt == Pbt(space=start)
+    state = population([0.1, 0.5], [{"lr": 0.1, "wd": 0.0}, {"lr": 0.4, "wd": 0.5}])
+    hypers = [pbt.judge(state, 0).hyper for _ in range(300)]
+    assert {0.4 * 0.8, 0.4} < {hyper["lr"] for hyper in hypers}  # 0.4 · 1.2 is beyond the range
+    assert {0.5 * 0.8, 0.5} < {hyper["wd"] for hyper in hypers}
+    assert all(0.1 <= hyper["lr"] <= 0.4 and 0.0 <= hyper["wd"] <= 0.5 for hyper in hypers)
+
+
+def test_what_was_recorded_is_a_list_in_order_and_words_among_numbers_stay_as_they_are():
+    numbers, words = Space(values=(16.0, 64.0, 128.0)), Space(names=("adam", "sgd"))
+    assert Pbt().fitted(Listed()).space == {"batch_size": numbers, "optimizer": words}
+
+
+def test_a_space_that_is_given_is_all_that_is_explored_and_what_is_kept_is_not():
+    start = {"lr": Space(0.1, 0.4), "wd": Space(0.0, 0.5)}
+    trials = TrialsConfig(start=start)
+    for explicit in (Pbt(space={"lr": Space(0.1, 1.0)}), Pbt(space={})):
+        assert explicit.fitted(trials) is explicit
+    assert Pbt(keep=("wd",)).fitted(trials).space == {"lr": start["lr"]}
+    nothing = Pbt()
+    assert nothing.fitted(TrialsConfig()) is nothing

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from rota.commands.population_policies import Contender
-from rota.commands.rehearse_population import Contest
 from rota.config.bind import bind
 from rota.core.errors import ConfigError
 from rota.core.population.fleet import Fleet, Slot
+from rota.library.population_policies import Contender
+from rota.library.populations import scene_of
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Pbt
@@ -103,5 +103,6 @@ def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_pat
 
 def test_a_rehearsal_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
     explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
-    contest = Contest("", config(tmp_path, trials=2), Contender("fifo", Policy(Fifo(), explored), {}))
-    assert contest.scene(0).fleet.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)
+    contender = Contender("fifo", Policy(Fifo(), explored), {}, "pbt")
+    scene = scene_of(config(tmp_path, trials=2), contender, 0)
+    assert scene.fleet.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)

@@ -10,7 +10,7 @@ from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.none import Unchanged
 from rota.policies.evolution.pbt import Pbt
-from rota.policies.population import Evolution, Policy
+from rota.policies.population import EvolutionPolicy, Policy
 from rota.replay.population.rehearse import Rehearsed, Scene, rehearse
 from rota.replay.population.toy import Toy
 
@@ -23,13 +23,13 @@ PAPER = ({"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0})
 """Each sees one half of the truth."""
 
 
-def two(evolution: Evolution, seed: int = 0, steps: int = 400) -> Rehearsed:
+def two(evolution: EvolutionPolicy, seed: int = 0, steps: int = 400) -> Rehearsed:
     """The two trials of the paper, on two slots of which one is a little faster."""
     scene = Scene(PAPER, Fleet.of([1.0, 1.1]), Terms(4, steps))
     return rehearse(scene, Toy(), Policy(Fifo(), evolution), seed)
 
 
-def mean_of_eight(evolution: Evolution, seed: int) -> float:
+def mean_of_eight(evolution: EvolutionPolicy, seed: int) -> float:
     """How good eight trials are on average that see something of the truth each, after 80 steps."""
     sees = np.random.default_rng(seed).uniform(0, 1, (8, 2)).tolist()
     hypers = tuple({"h0": zero, "h1": one} for zero, one in sees)

@@ -312,3 +312,34 @@ def test_a_node_that_is_away_says_so(open_page, tmp_path, make_run):
 
 def test_without_scripts_it_says_so(jobs_page):
     assert "<noscript>" in jobs_page.read_text("utf-8")
+
+
+@pytest.fixture
+def grid_page(tmp_path, make_grid):
+    """42 runs at 21 points."""
+    make_grid(21)
+    out = tmp_path / "grid.html"
+    assert main(["report", str(tmp_path / "grid"), "--out", str(out)]) == 0
+    return out
+
+
+def test_a_large_table_is_folded_and_sorted_as_a_whole(open_page, grid_page):
+    page = open_page(grid_page)
+    rows = "document.querySelectorAll('.table-block tbody tr').length"
+    assert page.script(rows) == 40
+    page.click(".table-block thead th:nth-child(2) button")
+    page.click(".table-block thead th:nth-child(2) button")
+    assert text_of(page, ".table-block tbody tr:first-child td")[0] == "21"
+    page.click(".unfold")
+    assert page.script(rows) == 42
+    assert text_of(page, ".unfold") == []
+
+
+def test_charts_of_a_grid_have_dots_and_say_what_is_nearest(open_page, grid_page):
+    page = open_page(grid_page)
+    box = page.box(".chart svg")
+    page.until("document.querySelector('.chart svg').querySelectorAll('circle').length == 42")
+    page.mouse("mouseMoved", box["x"] + 0.95 * box["width"], box["y"] + 0.5 * box["height"])
+    page.until("!document.getElementById('tip').hidden")
+    assert text_of(page, "#tip b") == ["21"]
+    assert text_of(page, "#tip tr") == ["fifo11.7 s", "srtf7.67 s"]

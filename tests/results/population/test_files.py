@@ -7,10 +7,10 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.core.population.events import Emptied, Reported
-from rota.results.population.accuracy_log import Logged, logs_of, read_log
+from rota.results.population.accuracy_log import Logged, Logs, read_log
 from rota.results.population.folder import PopulationFolder
 from rota.results.population.run import read_population, write_population
-from rota.results.population.timeline_file import read_events, write_events
+from rota.results.population.timeline_file import read_events, write_event
 
 ABOUT = {"config": "", "inputs": "other", "command": "rota"}
 
@@ -19,7 +19,8 @@ def test_a_timeline_is_read_back_as_it_was_written(tmp_path, events):
     path = tmp_path / "timeline.jsonl"
     third = Reported(1 / 3, 0, 1, 7, 0.1, 0.2, 0.0, math.nan)
     with path.open("wb") as stream:
-        write_events(stream, [*events, third, Emptied(1 / 3, 0)])
+        for event in [*events, third, Emptied(1 / 3, 0)]:
+            write_event(stream, event)
     found = read_events(path)
     assert list(map(repr, found)) == list(map(repr, [*events, third, Emptied(1 / 3, 0)]))
 
@@ -62,7 +63,10 @@ def test_what_was_not_measured_is_not_logged():
         Reported(2.0, 0, 0, 5, 1.0, 2.0, 0.0, 0.5),
         Reported(3.0, 0, 1, 5, 2.0, 3.0, 0.0, math.nan),
     ]
-    assert logs_of(events) == {0: [Logged(10, 0.5)]}
+    logs = Logs()
+    for event in events:
+        logs.see(event)
+    assert logs.by_trial() == {0: [Logged(10, 0.5)]}
 
 
 def test_a_run_is_read_back_as_it_was(run, by_hand, events):
@@ -101,7 +105,7 @@ def test_a_summary_that_lacks_something_is_an_input_error(run):
     found = json.loads(run.folder.summary.read_text())
     del found["slots"]
     run.folder.summary.write_text(json.dumps(found))
-    with pytest.raises(InputError, match="not the summary of a population"):
+    with pytest.raises(InputError, match=r"summary.json: missing key 'slots': a list; delete the folder"):
         read_population(run.folder.path)
 
 

@@ -16,9 +16,9 @@ from rota.core.population.events import (
     Stopped,
 )
 from rota.core.population.fleet import Fleet
-from rota.results.population.measured import measured_bound_s
+from rota.results.population.measured import MeasuredBound
 from rota.results.population.repetition import measure
-from rota.results.population.usage import usage
+from rota.results.population.usage import Usage
 
 
 def test_a_slot_computes_communicates_loses_or_is_idle(by_hand):
@@ -29,6 +29,20 @@ def test_a_slot_computes_communicates_loses_or_is_idle(by_hand):
     # Slot 1 is there for 30 s and loses what it did in the last 10.
     assert (cpu.there_s, cpu.computing_s, cpu.communicating_s, cpu.lost_s) == (30.0, 19.0, 1.0, 10.0)
     assert (cpu.idle_share, cpu.lists, cpu.parts) == (0.0, 2, 1)
+
+
+def usage(events, fleet, end_s):
+    found = Usage(fleet)
+    for event in events:
+        found.see(event)
+    return found.until(end_s)
+
+
+def measured_bound_s(events, slots):
+    found = MeasuredBound(slots)
+    for event in events:
+        found.see(event)
+    return found.seconds
 
 
 def test_a_slot_that_was_given_up_while_busy_counts_until_its_list_is_done():

@@ -26,8 +26,8 @@ def test_allocations_are_compared_one_to_a_line(by_hand):
     eta = replace(by_hand, allocation="eta")
     header, first, second = comparison([("", by_hand), ("x", eta)]).splitlines()
     assert header.split() == [
-        "allocation", "makespan", "[s]", "bound", "[s]", "ratio", "idle", "clones", "decisions/s", "best",
-        "accuracy",
+        "allocation", "makespan", "[s]", "lower", "bound", "[s]", "ratio", "idle", "clones", "decisions/s",
+        "best", "accuracy",
     ]  # fmt: skip
     # 10 of 80 s in which slots were there.
     assert first.split() == ["era", "50.00", "25.00", "2.000", "12.5%", "1.0", "3,333", "75.0%"]
@@ -57,3 +57,23 @@ def test_bounds_are_common_to_the_allocations_of_one_point_on_the_same_slots(by_
     assert bounds(("a", less), ("a", more)) == ["20.00", "20.00"]
     assert bounds(("a", less), ("b", more)) == ["20.00", "40.00"]
     assert bounds(("a", less), ("a", other)) == ["20.00", "40.00"]
+
+
+def test_a_metric_that_is_to_be_small_has_the_sign_that_it_was_reported_with(by_hand):
+    losses = {"best_accuracy": -0.25, "final_accuracy": -0.5, "to_target_s": None}
+    less = replace(
+        by_hand,
+        mode="min",
+        repetitions=tuple(replace(each, **losses) for each in by_hand.repetitions),
+    )
+    lines = markdown(less).splitlines()
+    assert {"- best metric: 0.25", "- best metric in the end: 0.5"} < set(lines)
+    assert "| 1 | 50.00 | 2.000 | 0.25 | 1 | 0 | 5 |" in lines
+    header, row = comparison([("", less)]).splitlines()
+    assert (header.split()[-2:], row.split()[-1]) == (["best", "metric"], "0.25")
+
+
+def test_what_is_no_share_is_not_in_percent(by_hand):
+    heights = {"best_accuracy": 43.928, "final_accuracy": 0.5}
+    high = replace(by_hand, repetitions=tuple(replace(each, **heights) for each in by_hand.repetitions))
+    assert {"- best metric: 43.93", "- best metric in the end: 0.5"} < set(markdown(high).splitlines())

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from rota.core.errors import ConfigError
 
+LONGEST_S = 1e9
+"""Beside what takes longer, training would be lost in the rounding of the clock."""
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
@@ -21,8 +24,8 @@ class Costs:
 
     def __post_init__(self) -> None:
         for name in ("dispatch_s", "latency_s"):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+            if not 0.0 <= getattr(self, name) <= LONGEST_S:
+                raise ConfigError(f"{name} is {getattr(self, name):g}; it must be 0 to {LONGEST_S:g}")
         if not self.bandwidth_mb_s > 0.0 or not self.cross_switch_mb_s >= 0.0:
             raise ConfigError("bandwidth_mb_s and cross_switch_mb_s must be above 0")
 

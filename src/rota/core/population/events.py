@@ -29,6 +29,8 @@ class Reported(NamedTuple):
     """How long it took before training could begin: moving a checkpoint, and the dispatch of its list."""
     metric: float
     """How good the trial is now; NaN if nothing was measured."""
+    ended: bool = False
+    """Whether the trial has nothing more to train, whatever steps it has left."""
 
 
 class Emptied(NamedTuple):
@@ -56,7 +58,7 @@ class Stopped(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A trial has had its steps, or is as good as asked."""
+    """A trial has had its steps, is as good as asked, or ended by itself."""
 
     at_s: float
     trial: int

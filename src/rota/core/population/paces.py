@@ -29,7 +29,9 @@ class Paces:
         """Slot → kinds that were never measured on it."""
 
     def observe(self, slot: int, kind: int, step_s: float) -> None:
-        """Take a measurement in."""
+        """Take a measurement in; one of nothing, shorter than the clock can tell, says nothing."""
+        if not step_s > 0.0:
+            return
         known, before = self.measured.item(slot, kind), self.step_s.item(slot, kind)
         weight = max(WEIGHT, 1.0 / (known + 1))
         now = before + weight * (step_s - before)

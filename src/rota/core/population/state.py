@@ -101,7 +101,8 @@ class State(View):
     def _report(self, event: Reported) -> None:
         trial, slot, steps = event.trial, event.slot, event.steps
         training_s = event.ended_s - event.began_s - event.moved_s
-        self.paces.observe(slot, int(self.kind[trial]), training_s / steps)
+        if steps:  # else it had ended before
+            self.paces.observe(slot, int(self.kind[trial]), training_s / steps)
         self._trained_s[slot] = self._trained_s.get(slot, 0.0) + training_s
         total = int(self.steps[trial]) + steps
         self.steps[trial] = total
@@ -113,7 +114,8 @@ class State(View):
         self.leader = max(self.leader, total)
         if not event.metric <= self.best and not isnan(event.metric):
             self.best = event.metric
-        if total >= self.terms.steps or event.metric >= self.terms.target:
+        self._rank(trial)
+        if total >= self.terms.steps or event.metric >= self.terms.target or event.ended:
             self._let_go(trial, FINISHED)
             self.timeline.append(Finished(self.now_s, trial))
         else:
@@ -259,8 +261,14 @@ class State(View):
         self.status[trial] = status
         self.at[trial] = -1
         self.left -= 1
+        self._rank(trial)
         if trial in self.judged:
             self.judged.remove(trial)
+
+    def _rank(self, trial: int) -> None:
+        """Whatever its place depends on has changed."""
+        for interval, ranking in self._rankings.items():
+            ranking.put(trial, self._worth(trial, interval))
 
     def _queue(self, trial: int) -> None:
         """Behind those that are as far, or last of all."""

@@ -13,6 +13,7 @@ from rota.core.population.costs import Costs
 from rota.core.population.decisions import Hyper, Part
 from rota.core.population.fleet import Fleet
 from rota.core.population.paces import Paces
+from rota.core.population.ranking import Ranking
 
 
 class Status(IntEnum):
@@ -136,6 +137,7 @@ class View:
         """Trial → position of its kind in `kinds`."""
         self._numbers: dict[str, int] = {}
         self.paces = Paces(np.zeros((slots, 0)))
+        self._rankings: dict[int, Ranking] = {}
         for trial in range(trials):
             self._set_kind(trial)
 
@@ -155,6 +157,24 @@ class View:
     def first(self, count: int) -> list[Part]:
         """An interval of each of the first in the queue."""
         return [self.part(trial) for trial in self.waiting[:count]]
+
+    def ranking(self, interval: int) -> Ranking:
+        """Trials by how good they are, but for those that were stopped.
+
+        A metric that is not a number is the worst there is after so many steps, and none before that.
+        """
+        if interval not in self._rankings:
+            self._rankings[interval] = Ranking(
+                self._worth(trial, interval) for trial in range(len(self.metric))
+            )
+        return self._rankings[interval]
+
+    def _worth(self, trial: int, interval: int) -> float:
+        """What counts in a ranking."""
+        metric = self.metric.item(trial)
+        if self.status[trial] == STOPPED:
+            return nan
+        return -inf if isnan(metric) and self.steps[trial] >= interval else metric
 
     def move_s(self, trial: int, slot: int) -> float:
         """What it would take to have the checkpoint of a trial on a slot."""

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rota.config.bind import facts
+from rota.core.errors import InputError
 from rota.core.state import Decisions, Instant, State
+from rota.execution.entries import LOST
 from rota.execution.jobs.words import JobWords, Landed
 
 
@@ -25,6 +28,8 @@ class Frame:
     """Slot → the name of its node."""
     resident: str = ""
     """The kind of the training that has slots of its own, if there is one."""
+    config: str = ""
+    """The digest of its configuration; older journals do not say."""
 
     def record(self) -> dict[str, Any]:
         lists = ("ids", "kinds", "iterations", "submit_s", "slots")
@@ -35,7 +40,17 @@ class Frame:
             "scheduler": self.scheduler,
             **rest,
             "resident": self.resident,
+            "config": self.config,
         }
+
+
+def parse_frame(found: Mapping[str, Any]) -> Frame:
+    """What was written; an error if it is something else."""
+    frame = facts(Frame, found, "the journal has what is no beginning", LOST, any_number=True)
+    jobs = {len(column) for column in (frame.ids, frame.kinds, frame.iterations, frame.submit_s)}
+    if len(jobs) > 1:
+        raise InputError(f"the journal has what is no beginning: columns of {sorted(jobs)} jobs; {LOST}")
+    return frame
 
 
 @dataclass(slots=True)
@@ -111,8 +126,8 @@ class Board:
 
     def record(self) -> dict[str, Any]:
         """Plain values, without NaN."""
-        ended = [self.jct_s(job) for job, line in enumerate(self.jobs) if not math.isnan(line.ended_s)]
-        found = self._whole(ended)
+        finished = [self.jct_s(job) for job, line in enumerate(self.jobs) if line.status == "finished"]
+        found = self._whole(finished)
         return found | {"resident": self._resident()} if self.frame.resident else found
 
     def _resident(self) -> dict[str, Any]:
@@ -126,13 +141,13 @@ class Board:
             "notes": line.notes,
         }
 
-    def _whole(self, ended: list[float]) -> dict[str, Any]:
+    def _whole(self, finished: list[float]) -> dict[str, Any]:
         return {
             "scheduler": self.frame.scheduler,
             "jobs": [self._line(job) for job in range(len(self.jobs))],
-            "finished": sum(line.status == "finished" for line in self.jobs),
+            "finished": len(finished),
             "failed": sum(line.status == "failed" for line in self.jobs),
-            "avg_jct_s": sum(ended) / len(ended) if ended else None,
+            "avg_jct_s": sum(finished) / len(finished) if finished else None,
             "pauses": self.pauses,
             "slices": self.slices,
             "wall_s": self.at_s,

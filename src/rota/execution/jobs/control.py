@@ -1,24 +1,24 @@
 """One process owns a run of jobs: it drives the scheduler on workers, and keeps the journal."""
 
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rota.core.costs import RESTART
-from rota.core.errors import InputError
 from rota.core.loop import Policy, drive
 from rota.core.state import State
 from rota.core.timeline import Timeline
-from rota.execution.controller import BEGAN, ENDED, RESUMED, STOPPED
+from rota.execution.beginning import ENDED, STOPPED, begin_or_resume
 from rota.execution.folder import Books
-from rota.execution.jobs.board import Board, BoardWitness, Frame
-from rota.execution.jobs.ledger import JobLedger
+from rota.execution.jobs.board import Board, BoardWitness, Frame, parse_frame
+from rota.execution.jobs.ledger import JobLedger, Told
 from rota.execution.jobs.machines import JobMachines, note
 from rota.execution.jobs.venture import Venture
 from rota.execution.jobs.words import SLICE, JobWords, Landed, parse_landed
 from rota.execution.journal import Journal
 from rota.execution.journaled import Journaled
+from rota.execution.orders import Made
+from rota.execution.spares import Spares
 from rota.execution.workers import Workers
 
 Watch = Callable[[Board], None]
@@ -47,17 +47,23 @@ def control_jobs(
     *,
     asked_to_stop: Callable[[], bool] = lambda: False,
     watch: Watch = lambda board: None,
+    anew: bool = False,
 ) -> JobsOutcome:
-    """Run to the end, from the beginning or from wherever the journal ends. Workers end with it."""
+    """Run to the end, from the beginning or from wherever the journal ends. Workers end with it.
+
+    Where no checkpoint is left they are made `anew`, if that is wanted.
+    """
     began, needs = time.perf_counter(), policy.needs
     books.make()
-    with Journal(books.journal) as journal:
-        frame = _frame(journal, venture, scheduler)
+    with Journal(books.journal) as journal, Spares(books.checkpoints, journal) as spares:
+        described = begin_or_resume(journal, books, lambda run: _frame(venture, scheduler, run).record())
+        frame = parse_frame(described)
         state = State(
-            venture.table, venture.cluster, RESTART, needs.sharing, needs.own, needs.own_slots
+            venture.table, venture.cluster, RESTART, needs.sharing, needs.own, needs.own_slots,
+            venture.preferences,
         )  # fmt: skip
         board = Board(frame)
-        ledger = JobLedger(frame.run, venture.all_kinds, venture.all_iterations, venture.attempts)
+        ledger = venture.ledger(frame.run)
         crew = workers()
 
         def landed(landed: Landed) -> None:
@@ -66,8 +72,10 @@ def control_jobs(
 
         try:
             machines = JobMachines(
-                venture, ledger, crew, books.checkpoints, journal, asked_to_stop=asked_to_stop, landed=landed
-            )
+                venture, ledger, crew, books.checkpoints, journal, spares,
+                lambda: _past(journal, venture.ledger(frame.run)),
+                anew=anew, asked_to_stop=asked_to_stop, landed=landed,
+            )  # fmt: skip
             for entry in journal.read():
                 if entry.kind == SLICE:
                     past = parse_landed(entry)
@@ -84,21 +92,16 @@ def control_jobs(
     return JobsOutcome(board, state.timeline(), complete, backend.replayed, time.perf_counter() - began)
 
 
-def _frame(journal: Journal, venture: Venture, scheduler: str) -> Frame:
-    """That of the journal; written there if it is new."""
+def _past(journal: Journal, ledger: JobLedger) -> dict[str, tuple[Made | None, Told]]:
+    """Digest of what each slice made → what it was made from, and told; from the journal alone."""
+    ledger.past = {}
     for entry in journal.read():
-        if entry.body != _described(venture, scheduler, entry.body.get("run", "")).record():
-            raise InputError(
-                f"{journal.file}: of another run than the configuration says; choose another folder"
-            )
-        journal.append(RESUMED, {})
-        return Frame(**entry.body)
-    frame = _described(venture, scheduler, secrets.token_hex(8))
-    journal.append(BEGAN, frame.record())
-    return frame
+        if entry.kind == SLICE:
+            note(ledger, parse_landed(entry))
+    return ledger.past
 
 
-def _described(venture: Venture, scheduler: str, run: str) -> Frame:
+def _frame(venture: Venture, scheduler: str, run: str) -> Frame:
     nodes = venture.cluster.slot_nodes().tolist()
     return Frame(
         run,
@@ -110,4 +113,5 @@ def _described(venture: Venture, scheduler: str, run: str) -> Frame:
         list(venture.submit_s),
         [f"node{node}" for node in nodes],
         venture.resident.kind if venture.resident else "",
+        venture.config,
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from rota.execution.jobs.slices import Seconds, Share, Sliced, Took
 from rota.execution.jobs.words import Landed, Part
+from rota.execution.orders import Made
 
 
 @dataclass(slots=True)
@@ -66,6 +67,15 @@ class Flight:
         """What to do about a full disk, if that is what somebody met with."""
         tooks = (took for answer in self.answers.values() for took in answer.parts)
         return next((took.why for took in tooks if took.no_room), "")
+
+    def lost_sources(self) -> list[Made]:
+        """What could not be gone on from, because nothing of it can be read."""
+        answers = list(self.answers.values())
+        return [
+            share.order.source
+            for number, share in enumerate(self.shares)
+            if share.order.source and any(answer.parts[number].lost for answer in answers)
+        ]
 
     def _part(self, number: int, share: Share) -> Part:
         """By the member that took longest; it is done if all members say so."""

@@ -1,6 +1,5 @@
 """The worker of a slot, where jobs are trained: it carries out slices."""
 
-import logging
 import traceback
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -11,10 +10,8 @@ from rota.execution.jobs.site import Site, Working
 from rota.execution.jobs.slices import Seconds, Share, Slice, Sliced, Took, parse_slice
 from rota.execution.jobs.turns import interleave
 from rota.execution.journal import NotWritten
-from rota.execution.orders import Done, Made, Order, Spent
-from rota.execution.store import Store
-
-log = logging.getLogger(__name__)
+from rota.execution.orders import Done, Made, Spent
+from rota.execution.store import Lost, Store, start_of
 
 KEPT = 4
 """Jobs that stay in memory: those that were trained last."""
@@ -75,6 +72,8 @@ class Hand:
                 begun.held.work.tell(share.room, share.at_s)
         except NotWritten as error:
             begun.took = self._without_room(share.order.make, error)
+        except Lost as error:
+            begun.took = self._failed(share.order.make, str(error))._replace(lost=True)
         except Exception:
             begun.took = self._failed(share.order.make, traceback.format_exc())
         begun.restore_s = perf_counter() - began
@@ -89,7 +88,7 @@ class Hand:
         return Took(make.digest, metric=kept.metric, again=True)
 
     def _be_source(self, share: Share) -> Held:
-        """From memory, from its checkpoint, or made again from the one before that."""
+        """From memory, from its checkpoint, or made again from one before that."""
         order, place = share.order, (share.rank, share.size, share.meeting)
         wanted = order.source.digest if order.source else ""
         held = self._held.pop(order.make.trial, None)
@@ -97,27 +96,26 @@ class Hand:
             work = self._site.open(order.make.trial, share.kind, share.rank, share.size, share.meeting)
             held = Held(work, "", place)
             if order.source is not None:
-                self._load(held.work, order, share.earlier)
+                self._load(held.work, share)
         held.holds = ""
         self._held[order.make.trial] = held
         while len(self._held) > KEPT:
             self._held.popitem(last=False)
         return held
 
-    def _load(self, work: Working, order: Order, earlier: tuple[int, float]) -> None:
-        assert order.source is not None
-        try:
-            work.load(self._store.read(order.source).content)
-            return
-        except Damaged as damage:
-            log.warning("%s; made again from the one before it", damage)
-        if order.before is not None:
-            work.load(self._store.read(order.before).content)
-        work.tell(*earlier)
-        (outcome,) = interleave([(work, order.source.steps)])
-        if isinstance(outcome, str):
-            raise RuntimeError(f"could not be made again: {outcome}")
-        work.notes()  # which were kept the first time
+    def _load(self, work: Working, share: Share) -> None:
+        order = share.order
+        start = start_of(order, self._store)
+        if start.content is not None:
+            work.load(start.content)
+        path = zip((order.source, *order.earlier), share.told, strict=False)
+        told = {made.digest: told for made, told in path if made}
+        for made in start.again:
+            work.tell(*told.get(made.digest, (0, 0.0)))
+            (outcome,) = interleave([(work, made.steps)])
+            if isinstance(outcome, str):
+                raise RuntimeError(f"could not be made again: {outcome}")
+            work.notes()  # which were kept the first time
 
     def _finish(self, begun: Begun, held: Held, outcome: Seconds | str) -> Took:
         if isinstance(outcome, str):

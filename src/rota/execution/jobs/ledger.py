@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rota.execution.checkpoints import Name
 from rota.execution.orders import Made, Order, made
 
-Name = tuple[int, int]
-"""Of a checkpoint: job and version."""
+Told = tuple[int, float]
+"""What a slice was told: how many slots it is lent, and the time of the run."""
 
 
 @dataclass(slots=True)
@@ -19,8 +20,8 @@ class Standing:
     """What it goes on from."""
     before: Made | None = None
     """What that was made from."""
-    told: tuple[int, float] = (0, 0.0)
-    """Room and time of the slice that made the newest."""
+    told: Told = (0, 0.0)
+    """What the slice was told that made the newest."""
     failures: int = 0
     given_up: bool = False
 
@@ -45,6 +46,8 @@ class JobLedger:
     """A job that failed so often is given up."""
     unused: list[Name] = field(default_factory=list)
     """Checkpoints that nobody needs any more."""
+    past: dict[str, tuple[Made | None, Told]] | None = None
+    """Digest of what a slice made → what it was made from, and told; only kept if it is asked for."""
     jobs: list[Standing] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,12 +56,15 @@ class JobLedger:
     def order(self, job: int, iterations: int, over: Name | None = None) -> Order:
         """What workers have to do for the next iterations of a job."""
         stands = self.jobs[job]
-        return Order(self._make(job, iterations), stands.newest, stands.before, over)
+        earlier = (stands.before,) if stands.newest else ()
+        return Order(self._make(job, iterations), stands.newest, earlier, over)
 
-    def did(self, job: int, iterations: int, told: tuple[int, float] = (0, 0.0)) -> None:
-        """A slice was done, with this room and at this time."""
+    def did(self, job: int, iterations: int, told: Told = (0, 0.0)) -> None:
+        """A slice was done, and had been told this."""
         stands = self.jobs[job]
         make = self._make(job, iterations)
+        if self.past is not None:
+            self.past[make.digest] = stands.newest, told
         freed = stands.before
         stands.before, stands.newest = stands.newest, make
         stands.left -= iterations
@@ -71,12 +77,15 @@ class JobLedger:
         stands.failures += 1
         stands.given_up = stands.failures >= self.attempts
 
-    def used(self) -> set[Name]:
-        """The checkpoints that jobs go on from, or may have to, and those that are being made."""
-        found = set()
-        for job, stands in enumerate(self.jobs):
-            found |= {(job, stands.version + more) for more in (-1, 0, 1)}
-        return found
+    def needed(self) -> set[Name]:
+        """The checkpoints that jobs go on from, or may have to."""
+        made = (each for stands in self.jobs for each in (stands.newest, stands.before) if each)
+        return {(each.trial, each.version) for each in made}
+
+    def is_past(self, name: Name) -> bool:
+        """Whether a checkpoint is not needed, and will not be; newer ones need not be made again."""
+        job, version = name
+        return job < len(self.jobs) and version < self.jobs[job].version - 1
 
     def _make(self, job: int, iterations: int) -> Made:
         stands, kind = self.jobs[job], {"kind": self.kinds[job]}

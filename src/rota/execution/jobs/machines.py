@@ -4,10 +4,12 @@ A unit of the plan runs as slices, one after the other, until another plan says 
 then is waited for. So nobody is ever interrupted, and a job that is paused has its checkpoint already.
 """
 
+import logging
 import math
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,20 +17,23 @@ import numpy as np
 from rota.core.columns import UP
 from rota.core.errors import Stuck
 from rota.core.state import Decisions, Instant, State
-from rota.execution.checkpoints import Checkpoints
+from rota.execution.checkpoints import Checkpoints, MissingStorage
 from rota.execution.clock import RunClock
 from rota.execution.jobs.flight import Flight
-from rota.execution.jobs.ledger import JobLedger
+from rota.execution.jobs.ledger import JobLedger, Told
 from rota.execution.jobs.slices import Share, Slice, Sliced
 from rota.execution.jobs.venture import Venture
 from rota.execution.jobs.words import SLICE, Landed, Unit, rows_of, slice_body, units
 from rota.execution.journal import Journal, NotWritten
+from rota.execution.orders import Made
+from rota.execution.spares import Spares
+from rota.execution.store import earlier_than
 from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent, Workers
 
 LOOK_EVERY_S = 0.2
 """Whether somebody wants the run to stop."""
-SPARE = 16
-"""Files of checkpoints that nobody needs are kept, to be written over."""
+
+log = logging.getLogger(__name__)
 
 
 class JobMachines:
@@ -44,13 +49,17 @@ class JobMachines:
         workers: Workers,
         checkpoints: Checkpoints,
         journal: Journal,
+        spares: Spares,
+        past: Callable[[], dict[str, tuple[Made | None, Told]]],
         *,
+        anew: bool = False,
         asked_to_stop: Callable[[], bool] = lambda: False,
         landed: Callable[[Landed], None] = lambda landed: None,
         clock: RunClock | None = None,
     ) -> None:
         self._venture, self._ledger, self._workers, self._checkpoints = venture, ledger, workers, checkpoints
         self._journal, self._asked_to_stop, self._tell = journal, asked_to_stop, landed
+        self._spares, self._past, self._anew = spares, past, anew
         self.clock = clock or RunClock()
         self.since_s = 0.0
         """When the last slice ended that the journal knows of."""
@@ -74,6 +83,8 @@ class JobMachines:
         self._alone: set[int] = set()
         """Jobs that were together when a worker died: each has a slice of its own first."""
         self._stopping = False
+        self._lineages: dict[str, tuple[Made | None, ...]] = {}
+        """Digest of a checkpoint that is lost → what it can be made again from, see `Order.earlier`."""
 
     # ── what the journal says ───────────────────────────────────────────────────────────────────────────────
 
@@ -91,7 +102,10 @@ class JobMachines:
 
     def instants(self, state: State) -> Iterator[Instant]:
         """From where the journal ends."""
-        self._checkpoints.prune_all_but(self._ledger.used())
+        if self.goes_on(state):
+            self._checkpoints.claim(self._ledger.run, self._ledger.needed(), anew=self._anew)
+            self._spares.settle()  # a journal that was only in memory may be needed again, with what it needs
+            self._checkpoints.sweep(lambda name: not self._ledger.is_past(name))
         self._ledger.unused.clear()
         self._left = {job for job, stands in enumerate(self._ledger.jobs) if stands.newest or stands.over}
         there = set(self._workers.nodes())
@@ -107,8 +121,10 @@ class JobMachines:
             if self._stopping and not self._flights:
                 return
             self._listen(state)
-        self._checkpoints.prune(self._ledger.unused)
-        self._ledger.unused.clear()
+        self._give_unused()
+        self._spares.settle()
+        if self._checkpoints.is_of(self._ledger.run):
+            self._checkpoints.sweep(self._ledger.needed().__contains__)
         shutil.rmtree(self._meetings, ignore_errors=True)
 
     def goes_on(self, state: State) -> bool:
@@ -122,7 +138,6 @@ class JobMachines:
     def perform(self, decisions: Decisions, state: State) -> None:
         self.remember(decisions, state)
         self._part()
-        self._prune()
         self._dispatch()
 
     def _part(self) -> None:
@@ -173,6 +188,7 @@ class JobMachines:
             )
         for message in self._workers.wait(min(max(due_s, 0.0), LOOK_EVERY_S)):
             self._take_in(message)
+        self._spares.tidy()
 
     def _arrival_s(self) -> float:
         """Of the next job."""
@@ -268,10 +284,13 @@ class JobMachines:
     def _share(self, job: int, slots: tuple[int, ...], most: int, room: int, now_s: float) -> Share:
         """Of the first slot."""
         stands = self._ledger.jobs[job]
-        over = self._ledger.unused.pop() if self._ledger.unused else None
-        order = self._ledger.order(job, min(most, stands.left), over)
+        order = self._ledger.order(job, min(most, stands.left), self._spares.take())
+        told: tuple[Told, ...] = (stands.told,)
+        if order.source and order.source.digest in self._lineages:
+            order = replace(order, earlier=self._lineages[order.source.digest])
+            told += tuple(self._made_from[made.digest][1] for made in order.earlier if made)
         meeting = self._meeting(job, slots)
-        return Share(order, self._kinds[job], 0, len(slots), meeting, room, now_s, stands.told)
+        return Share(order, self._kinds[job], 0, len(slots), meeting, room, now_s, told)
 
     def _meeting(self, job: int, slots: tuple[int, ...]) -> str:
         """The same for as long as a job is on the same slots, with the same workers, and not paused."""
@@ -295,11 +314,15 @@ class JobMachines:
             return
         if why := flight.no_room():
             raise NotWritten(f"{why}, then go on with --resume")
+        if lost := flight.lost_sources():
+            self._find_again(flight, lost)
+            return
         landed = flight.land(self.clock.now_s())
         self._journal.append(SLICE, slice_body(landed), landed.ended_s)
         for slot in flight.slots:
             self._flights.pop(slot, None)
         note(self._ledger, landed)
+        self._give_unused()
         self._left |= set(flight.jobs)
         if any(part.why for part in landed.parts):
             for job in flight.jobs:
@@ -322,10 +345,33 @@ class JobMachines:
         if done and seconds > 0.0:
             self._paces[self._alike(flight.jobs, flight.slots)] = seconds / done
 
-    def _prune(self) -> None:
-        """Delete what nobody needs, but for a few files that can be written over."""
-        self._checkpoints.prune(self._ledger.unused[SPARE:])
-        del self._ledger.unused[SPARE:]
+    def _give_unused(self) -> None:
+        """What the journal says is not needed any more may go once that is on the disk."""
+        self._spares.add(self._ledger.unused)
+        self._ledger.unused.clear()
+
+    def _find_again(self, flight: Flight, lost: list[Made]) -> None:
+        """Have what jobs go on from trained again in their next slice, along their lineages.
+
+        That is not their fault, so it is as if there had been no slice. What others in it have made is there.
+        """
+        sources = {digest: source for digest, (source, _) in self._made_from.items()}
+        for made in lost:
+            lineage = earlier_than(made, sources, self._checkpoints.is_intact)
+            if lineage == self._lineages.get(made.digest) or not self._checkpoints.is_of(self._ledger.run):
+                raise MissingStorage(self._checkpoints.folder)
+            self._lineages[made.digest] = lineage
+            log.warning("%s is lost; it is made again", self._checkpoints.file(made.trial, made.version))
+        for slot in flight.slots:
+            self._flights.pop(slot, None)
+        for job in flight.jobs:
+            self._last.pop(job, None)
+
+    @property
+    def _made_from(self) -> dict[str, tuple[Made | None, Told]]:
+        if self._ledger.past is None:
+            self._ledger.past = self._past()
+        return self._ledger.past
 
 
 def note(ledger: JobLedger, landed: Landed) -> None:

@@ -30,8 +30,9 @@ class Share(NamedTuple):
     """Of the slots, those that were idle and are lent for now."""
     at_s: float = 0.0
     """The time of the run."""
-    earlier: tuple[int, float] = (0, 0.0)
-    """Room and time of the slice that made what it goes on from: if that is damaged, it is made again so."""
+    told: tuple[tuple[int, float], ...] = ()
+    """Room and time of the slices that made the source of the order and what came before it: what is damaged
+    is made again so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ def parse_slice(line: bytes) -> Slice:
 
 
 def _share(found: dict[str, Any]) -> Share:
-    room, at_s = found["earlier"]
-    return Share(**{**found, "order": order_of(found["order"]), "earlier": (room, at_s)})
+    told = tuple((room, at_s) for room, at_s in found["told"])
+    return Share(**{**found, "order": order_of(found["order"]), "told": told})
 
 
 class Seconds(NamedTuple):
@@ -88,6 +89,8 @@ class Took(NamedTuple):
     """It was there already."""
     notes: tuple[dict[str, Any], ...] = ()
     """What a job wants to be kept: plain values."""
+    lost: bool = False
+    """Nothing that it could go on from can be read, which has nothing to do with the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +109,5 @@ def sliced(found: Any) -> Sliced:
 
 
 def _took(digest: str, seconds: list[float], *rest: Any) -> Took:
-    metric, why, no_room, again, notes = rest
-    return Took(digest, Seconds(*seconds), float(metric), why, no_room, again, tuple(notes))
+    metric, why, no_room, again, notes, lost = rest
+    return Took(digest, Seconds(*seconds), float(metric), why, no_room, again, tuple(notes), lost)

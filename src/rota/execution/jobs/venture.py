@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rota.core.cluster import Cluster
+from rota.core.preference import Preferences
 from rota.core.table import Floats
+from rota.execution.jobs.ledger import JobLedger
 
 ENDLESS = 1 << 50
 """Iterations of a resident: its time ends it."""
@@ -58,6 +60,13 @@ class Venture:
     seed: int = 0
     resident: Resident | None = None
     """Its number is the one after those of the jobs."""
+    config: str = ""
+    """The digest of the configuration that says all this."""
+    preferences: Preferences | None = None
+    """Which nodes jobs prefer; those that are listed first if it does not say."""
+
+    def ledger(self, run: str) -> JobLedger:
+        return JobLedger(run, self.all_kinds, self.all_iterations, self.attempts)
 
     @property
     def all_kinds(self) -> list[str]:

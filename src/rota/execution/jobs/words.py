@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rota.config.bind import facts
 from rota.core import columns as c
 from rota.core.errors import InputError
 from rota.core.plan import Plan
 from rota.core.state import Decisions, Instant, State
+from rota.execution.entries import LOST
 from rota.execution.jobs.slices import Seconds
 from rota.execution.journal import Entry
 
@@ -88,7 +90,7 @@ class Part(NamedTuple):
     metric: float
     why: str = ""
     """Why it failed."""
-    notes: tuple[dict[str, Any], ...] = ()
+    notes: tuple[dict[str, object], ...] = ()
 
 
 class Landed(NamedTuple):
@@ -111,11 +113,4 @@ def slice_body(landed: Landed) -> dict[str, Any]:
 
 
 def parse_landed(entry: Entry) -> Landed:
-    try:
-        parts = tuple(
-            Part(**{**part, "seconds": Seconds(*part["seconds"]), "notes": tuple(part["notes"])})
-            for part in entry.body["parts"]
-        )
-        return Landed(**{**entry.body, "slots": tuple(entry.body["slots"]), "parts": parts})
-    except (KeyError, TypeError) as error:
-        raise InputError(f"the journal has what is no slice ({error!r}); the run cannot be resumed") from None
+    return facts(Landed, entry.body, "the journal has what is no slice", LOST, any_number=True)

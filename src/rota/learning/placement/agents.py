@@ -1,15 +1,15 @@
 """Agents that place trials, told from those that change networks."""
 
-import json
 from pathlib import Path
 
+from rota.core.facts import parsed
 from rota.policies.allocation.agent import FACTS, FORMAT
 
 
 def is_placement_agent(folder: Path) -> bool:
     """Whether there is one, whole or damaged, as far as its file says."""
     try:
-        found = json.loads((folder / FACTS).read_text("utf-8"))
+        found = parsed((folder / FACTS).read_text("utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(found, dict) and found.get("format") == FORMAT

@@ -20,7 +20,7 @@ from rota.learning.placement.rollout import play
 from rota.policies.allocation.agent import Weights, read_weights, write_agent
 from rota.policies.allocation.learned import Learned
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
-from rota.policies.population import Allocation, Policy
+from rota.policies.population import AllocationPolicy, Policy
 from rota.replay.population.rehearse import rehearse
 from rota.replay.population.weather import Weather
 
@@ -95,16 +95,16 @@ def shuffled(weights: Weights, seed: int) -> Weights:
     return Weights(*(random.permutation(values.ravel()).reshape(values.shape) for values in weights))
 
 
-def _allocation(name: str, agents: Path) -> Allocation:
-    found: Allocation = Learned(agents / AGENT) if name == AGENT else allocation_class(name)()
+def _allocation(name: str, agents: Path) -> AllocationPolicy:
+    found: AllocationPolicy = Learned(agents / AGENT) if name == AGENT else allocation_class(name)()
     return found
 
 
-def _mean_ratio(cases: list[Case], allocation: Allocation) -> float:
+def _mean_ratio(cases: list[Case], allocation: AllocationPolicy) -> float:
     return float(np.mean([_ratio(case, allocation) for case in cases]))
 
 
-def _ratio(case: Case, allocation: Allocation) -> float:
+def _ratio(case: Case, allocation: AllocationPolicy) -> float:
     done = rehearse(case.scene, case.landscape(), Policy(allocation))
     return case.ratio(done.timeline, done.makespan_s)
 

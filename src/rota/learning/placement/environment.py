@@ -33,7 +33,7 @@ Reward = Literal["makespan", "steps"]
 Masked = Literal["refuse", "nearest"]
 
 
-class Place(gymnasium.Env[Observation, np.int64]):
+class PlacementEnv(gymnasium.Env[Observation, np.int64]):
     """Places trials on slots. Action 0 leaves a slot idle; each of the others hands it a list, from the head
     of the queue or from where it suits the slot, of a length that `policies/allocation/outlook.py` explains.
 
@@ -43,6 +43,15 @@ class Place(gymnasium.Env[Observation, np.int64]):
 
     `info` always has an `action_mask`; while decisions are due also the `slot` that they are about and the
     time `now_s`; in the end the `makespan_s`, the least time possible `bound_s`, and the `ratio` of the two.
+
+    >>> import rota
+    >>> env = rota.PlacementEnv(slots=(2, 2), trials=(3, 3))
+    >>> observation, info = env.reset(seed=0)
+    >>> ended = False
+    >>> while not ended:
+    ...     observation, reward, ended, _, info = env.step(info["action_mask"].nonzero()[0][-1])
+    >>> bool(info["ratio"] >= 1.0)
+    True
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  # Gymnasium declares it for instances
@@ -156,4 +165,4 @@ def _check(what: str, given: str, known: Iterable[str]) -> None:
 
 
 if ID not in gymnasium.registry:  # registering twice, as a reload would, is a warning
-    gymnasium.register(ID, entry_point=f"{__name__}:{Place.__name__}")
+    gymnasium.register(ID, entry_point=f"{__name__}:{PlacementEnv.__name__}")

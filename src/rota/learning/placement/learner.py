@@ -17,6 +17,7 @@ import torch
 
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.stopping import stopping
 from rota.core.workers import side_by_side
 from rota.learning.kept import Arrays, as_file, read_arrays, restore, state_of
 from rota.learning.placement.config import PlacementConfig
@@ -24,7 +25,6 @@ from rota.learning.placement.history import Row
 from rota.learning.placement.network import Scorer
 from rota.learning.placement.rollout import Group, Lesson, Trial, learn_from, tried
 from rota.policies.allocation.agent import Singles
-from rota.training.stopping import stopping
 
 CHECKPOINT = "checkpoint.npz"
 CHECKPOINT_EVERY_S = 10.0

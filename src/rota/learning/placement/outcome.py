@@ -1,15 +1,16 @@
 """How good a placement agent is beside the rules, and the file of it: light to read."""
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
+from rota.config.bind import facts
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 from rota.core.table import Floats
 from rota.learning.placement.goal import Goal
 
@@ -37,6 +38,12 @@ class Tried:
     shuffled: float
     """Of the agent with its weights shuffled."""
 
+    def __post_init__(self) -> None:
+        if AGENT not in self.ratios or len(self.ratios) < 2:
+            raise InputError(f"case {self.number}: the agent and a rule are not both there")
+        if not all(ratio > 0.0 for ratio in self.ratios.values()):
+            raise InputError(f"case {self.number}: ratios must be above 0")
+
     @property
     def best_other(self) -> float:
         """Of the best rule."""
@@ -55,6 +62,13 @@ class Comparison:
     tried: tuple[Tried, ...]
     goal: Goal = "makespan"
     """What was waited for."""
+
+    def __post_init__(self) -> None:
+        if not self.tried:
+            raise InputError("no case was tried")
+        for each in self.tried:
+            if set(each.ratios) != set(self.names):
+                raise InputError(f"tried: case {each.number}: not the allocations of the others")
 
     @property
     def names(self) -> list[str]:
@@ -119,38 +133,37 @@ class Comparison:
 
 def write_comparison(folder: Path, found: Comparison, command: str) -> None:
     """Write what was tried, or replace what is there."""
-    facts = {"format": FORMAT, "version": VERSION, "command": command, **found.to_json()}
+    said = {"format": FORMAT, "version": VERSION, "command": command, **found.to_json()}
     with written(folder / FILE) as stream:
-        stream.write((json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
+        stream.write((json.dumps(said, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_comparison(folder: Path) -> tuple[Comparison, str]:
     """What was written, and the command that did."""
     path = folder / FILE
     try:
-        found = json.loads(path.read_text("utf-8"))
-        if (found["format"], found["version"]) != (FORMAT, VERSION):
-            raise ValueError("of another format or version")
-        goal = found.get("goal", "makespan")
-        if goal not in get_args(Goal):
-            raise ValueError(f"unknown goal {goal!r}")
-        return Comparison(tuple(_tried(found["tried"])), goal), str(found["command"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: cannot be read ({error!r}); {AGAIN}") from None
+        found = parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    made = facts(_Made, found, path, AGAIN, others=True)
+    if (made.format, made.version) != (FORMAT, VERSION):
+        raise InputError(f"{path}: of another format or version; {AGAIN}")
+    return facts(Comparison, found, path, AGAIN, others=True), made.command
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What the file says besides the comparison."""
+
+    format: str
+    version: int
+    command: str
 
 
 def is_comparison(file: Path) -> bool:
     """Whether a file says how good a placement agent is, not an agent of another kind."""
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = parsed(file.read_text("utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(found, dict) and found.get("format") == FORMAT
-
-
-def _tried(rows: Iterable[dict[str, Any]]) -> Iterator[Tried]:
-    for row in rows:
-        each = Tried(**row)
-        if AGENT not in each.ratios or len(each.ratios) < 2:
-            raise ValueError(f"case {each.number}: the agent and a rule are not both there")
-        yield each

@@ -12,7 +12,7 @@ SHUFFLED = f"{AGENT}, shuffled"
 def table(found: Comparison) -> str:
     """A line per allocation, and what the agent is worth beside the others."""
     costs = [f"{cost:g}" for cost in found.dispatches]
-    head = [f"{time_to(found.goal)} ÷ bound", *costs, "all", "worst", "takes longer"]
+    head = [f"{time_to(found.goal)} ÷ lower bound", *costs, "all", "worst", "takes longer"]
     lines = [head]
     for name in found.names:
         more = "" if name == AGENT else f"{found.longer(name):+.1%}"

@@ -9,6 +9,7 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.config.bind import facts as bind_facts
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 
 Singles = NDArray[np.float32]
 
@@ -60,18 +63,31 @@ def read_about(folder: Path) -> dict[str, Any]:
     """What an agent is and how it was learned."""
     path = folder / FACTS
     try:
-        facts = json.loads(path.read_text("utf-8"))
+        found = parsed(path.read_text("utf-8"))
     except FileNotFoundError:
         raise InputError(f"{folder}: no placement agent in it ({FACTS} is missing); {AGAIN}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(f"{path}: not the facts of a placement agent; {AGAIN}")
-    if facts.get("version") != VERSION:
+    if found.get("version") != VERSION:
         raise InputError(
-            f"{path}: an agent of version {facts.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
+            f"{path}: an agent of version {found.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
         )
-    return facts
+    bind_facts(Spent, found, path, AGAIN, others=True)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What `agent.json` says that is counted on."""
+
+    sha256: str
+    updates: int = 0
+    decisions: int = 0
+    seconds: float = 0.0
+    evaluation: dict[str, object] = field(default_factory=dict)
+    config: dict[str, object] = field(default_factory=dict)
 
 
 @cache

@@ -6,7 +6,7 @@ from rota.core.errors import ConfigError, unknown
 from rota.policies.allocation.allotment import Split
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
-from rota.policies.population import Allocation, Retirement
+from rota.policies.population import AllocationPolicy, Retirement
 from rota.policies.retirement import RetireSlowest
 
 NAMED: dict[str, tuple[Split, bool]] = {"spa": ("spa", False), "gpa": ("gpa", True)}
@@ -17,7 +17,7 @@ MODES = {"ERA": Era, "ETA": Eta}
 class Pieces(NamedTuple):
     """Of a policy."""
 
-    allocation: Allocation
+    allocation: AllocationPolicy
     retirement: Retirement | None
 
 

@@ -1,13 +1,14 @@
-"""The allocations by name. To add one: write its file in this folder, add its line here.
+"""The allocations by name; `module:Class` and `path/to/file.py:Class` name those of others.
 
-An allocation is a frozen dataclass whose fields are its options, with `hand_out(view)` as in
-`rota.policies.population.Allocation`. The contract tests over this table then cover it.
+To add one to rota: write its file in this folder, add its line here. An allocation is a frozen dataclass
+whose fields are its options, with `hand_out(view)` as in `rota.policies.population.AllocationPolicy`. The
+contract tests over this table then cover it.
 """
 
-from importlib import import_module
 from typing import Any
 
-from rota.core.errors import ConfigError, unknown
+from rota.core.outside import Seam
+from rota.core.registry import Registry
 
 ALLOCATIONS = {
     "fifo": "rota.policies.allocation.fifo:Fifo",
@@ -18,10 +19,10 @@ ALLOCATIONS = {
     "learned": "rota.policies.allocation.learned:Learned",
 }
 
+REGISTRY = Registry(Seam("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)), ALLOCATIONS)
+"""What a class must have to be an allocation."""
+
 
 def allocation_class(name: str) -> Any:
     """The class behind a name; only its own module is imported."""
-    if name not in ALLOCATIONS:
-        raise ConfigError(unknown("allocation", name, ALLOCATIONS))
-    module, attribute = ALLOCATIONS[name].split(":")
-    return getattr(import_module(module), attribute)
+    return REGISTRY.find(name)

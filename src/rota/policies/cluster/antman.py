@@ -13,10 +13,13 @@ from rota.core.columns import (
     ITERATION_S,
     JOB,
     KINDS,
+    LISTED,
     LOAD_S,
     OWN,
     PLACE,
+    PREFERENCE,
     PRIORITY,
+    RANK,
     ROW,
     SIZE,
     SYNC_S,
@@ -25,10 +28,11 @@ from rota.core.columns import (
 )
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
+from rota.core.kernels import has_stages
 from rota.core.loop import Needs
 from rota.core.plan import Plan
+from rota.core.room import last_rank, may_use, order_of, ranks_for
 from rota.core.state import View
-from rota.policies.cluster.room import may_use
 
 # Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
 PHASE = OWN
@@ -43,6 +47,9 @@ LOAD, OWNER, OWNER_JOB, GUEST, GUEST_JOB = range(5)
 # the sort, as in the reference.
 GUARANTEED, OPPORTUNISTIC, FULL = 0.1, 0.9, 0.8
 RESERVED, COMPLETED = 0.9 * GUARANTEED, 0.1 * GUARANTEED
+
+# A job whose stages are not known shares with nobody: it is owner and guest of its GPUs at once. If it is
+# guaranteed it reserves as others do, and starts when the last guest of its GPUs has gone.
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,8 @@ def release(columns, order, nodes, slots):
                         columns[PIN, row] = 0.0
             if slots[GUEST, slot] > 0.0:
                 row = int(slots[GUEST, slot]) - 1
-                if columns[JOB, row] + 1.0 != slots[GUEST_JOB, slot] or columns[PHASE, row] == WAITING:
+                gone = columns[JOB, row] + 1.0 != slots[GUEST_JOB, slot] or columns[PHASE, row] == WAITING
+                if gone or (nodes[UP, node] == 0 and columns[PHASE, row] == RESERVING):
                     slots[GUEST, slot] = 0.0
                     slots[LOAD, slot] -= OPPORTUNISTIC
 
@@ -141,7 +149,7 @@ def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, ch
                 chosen[used] = old_slots[first + s]
                 used += 1
         elif columns[PRIORITY, row] == 0.0:
-            if total > 0:
+            if total > 0 or not has_stages(columns, row):
                 total -= reserve(columns, row, gpus, nodes, slots, available)
             if columns[PHASE, row] == STARTED:
                 used = owned(columns, row, slots, chosen, used)
@@ -162,10 +170,9 @@ def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, ch
 @kernel
 def reserve(columns, row, gpus, nodes, slots, available):
     """Take available GPUs for a guaranteed job and start it once it has all; returns how many were taken."""
-    n_nodes = nodes.shape[1]
-    kinds = columns[KINDS, row]
+    kinds, order = columns[KINDS, row], order_of(nodes, int(columns[PREFERENCE, row]))
     largest = 0
-    for node in range(n_nodes):
+    for node in range(nodes.shape[1]):
         if nodes[UP, node] and may_use(nodes, node, kinds):
             largest = max(largest, nodes[SIZE, node])
     have = held(columns, row, slots) if columns[PHASE, row] == RESERVING else 0
@@ -174,19 +181,16 @@ def reserve(columns, row, gpus, nodes, slots, available):
     if gpus <= largest and not several:
         node = int(columns[PIN, row]) - 1
         if node < 0:
-            node = roomiest(gpus, kinds, nodes, available)
+            node = roomiest(gpus, kinds, nodes, order, available)
             columns[PIN, row] = node + 1.0
         if node < 0:
             return 0
         taken = own(columns, row, node, min(gpus - have, available[node]), nodes, slots, available)
     else:
-        for node in range(n_nodes):
-            idle = available[node] == nodes[SIZE, node]
-            if have + taken < gpus and idle and may_use(nodes, node, kinds):
-                wanted = min(gpus - have - taken, available[node])
-                taken += own(columns, row, node, wanted, nodes, slots, available)
+        taken = own_whole(columns, row, gpus - have, nodes, order, slots, available)
     columns[PHASE, row] = RESERVING
-    if have + taken == gpus:
+    cleared = has_stages(columns, row) or close_to_guests(columns, row, slots)
+    if have + taken == gpus and cleared:
         columns[PHASE, row] = STARTED
         for slot in range(slots.shape[1]):
             if slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0 and slots[OWNER, slot] > 0.0:
@@ -195,13 +199,33 @@ def reserve(columns, row, gpus, nodes, slots, available):
 
 
 @kernel
-def roomiest(gpus, kinds, nodes, available):
+def own_whole(columns, row, gpus, nodes, order, slots, available):
+    """Take the GPUs of idle nodes until there are enough; of one type, if one has enough of them."""
+    idle = np.zeros(nodes.shape[1], np.int32)
+    room = np.zeros(last_rank(order) + 1, np.int32)
+    for node in range(nodes.shape[1]):
+        if available[node] == nodes[SIZE, node] and may_use(nodes, node, columns[KINDS, row]):
+            idle[node] = available[node]
+            room[order[RANK, node]] += idle[node]
+    fastest, slowest = ranks_for(room, gpus)
+    taken = 0
+    for position in range(nodes.shape[1]):
+        node = order[LISTED, position]
+        if fastest <= order[RANK, node] <= slowest:
+            wanted = min(gpus - taken, idle[node])
+            taken += 0 if wanted == 0 else own(columns, row, node, wanted, nodes, slots, available)
+    return taken
+
+
+@kernel
+def roomiest(gpus, kinds, nodes, order, available):
     """The first node with enough available GPUs, else of those that are large enough the first with the most.
 
     -1 if no such node has any.
     """
     best = -1
-    for node in range(nodes.shape[1]):
+    for position in range(nodes.shape[1]):
+        node = order[LISTED, position]
         if not may_use(nodes, node, kinds):
             continue
         if available[node] >= gpus:
@@ -227,6 +251,18 @@ def own(columns, row, node, count, nodes, slots, available):
 
 
 @kernel
+def close_to_guests(columns, row, slots):
+    """Let no more guests on the GPUs that a job has reserved; returns whether the last one has gone."""
+    closed = True
+    for slot in range(slots.shape[1]):
+        if slots[OWNER, slot] == row + 1.0 and slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0:
+            if slots[GUEST, slot] == 0.0:
+                invite(columns, row, slot, slots)
+            closed &= slots[GUEST, slot] == row + 1.0
+    return closed
+
+
+@kernel
 def held(columns, row, slots):
     """How many GPUs a job has reserved so far."""
     count = 0
@@ -247,30 +283,68 @@ def owned(columns, row, slots, chosen, used):
 
 @kernel
 def squeeze_in(columns, row, gpus, nodes, slots, chosen, used):
-    """Give an opportunistic job the least loaded GPUs without another guest, if there are enough."""
+    """Give an opportunistic job the least loaded GPUs without another guest, if there are enough.
+
+    One that shares with nobody gets GPUs without an owner, and owns them. Where there are several types, it
+    gets idle GPUs first, those that it prefers before others; all of one type, if one has enough of them.
+    """
     n = 0
+    alone = not has_stages(columns, row)
+    order = order_of(nodes, int(columns[PREFERENCE, row]))
     where = np.empty(slots.shape[1], np.int32)
     load = np.empty(slots.shape[1])
-    for node in range(nodes.shape[1]):
+    rank = np.empty(slots.shape[1], np.int32)
+    for position in range(nodes.shape[1]):
+        node = order[LISTED, position]
         if not nodes[UP, node] or not may_use(nodes, node, columns[KINDS, row]):
             continue
         for slot in range(nodes[FIRST, node], nodes[FIRST, node] + nodes[SIZE, node]):
-            if slots[LOAD, slot] < FULL:
+            if slots[LOAD, slot] < FULL and not (alone and slots[OWNER, slot] > 0.0):
                 where[n] = slot
                 load[n] = slots[LOAD, slot]
+                rank[n] = order[RANK, node]
                 n += 1
     if n < gpus:
         return used
-    ranks = np.argsort(load[:n], kind="mergesort")
+    ranked = np.argsort(load[:n], kind="mergesort")
+    if last_rank(order) > 0:
+        ranked = ranked[np.argsort(turns(where[:n], rank[:n], slots, gpus)[ranked], kind="mergesort")]
     for i in range(gpus):
-        slot = where[ranks[i]]
-        slots[GUEST, slot] = row + 1.0
-        slots[GUEST_JOB, slot] = columns[JOB, row] + 1.0
-        slots[LOAD, slot] += OPPORTUNISTIC
+        slot = where[ranked[i]]
+        invite(columns, row, slot, slots)
+        if alone:
+            slots[OWNER, slot] = row + 1.0
+            slots[OWNER_JOB, slot] = columns[JOB, row] + 1.0
+            slots[LOAD, slot] += GUARANTEED
         chosen[used] = slot
         used += 1
     columns[PHASE, row] = STARTED
     return used
+
+
+@kernel
+def turns(where, rank, slots, gpus):
+    """When it is the turn of each GPU: idle ones first, the fastest first, those of other types last."""
+    ranks = rank.max() + 1
+    room = np.zeros((2, ranks), np.int32)  # of idle ones, of all
+    for i in range(where.shape[0]):
+        room[0, rank[i]] += slots[OWNER, where[i]] == 0.0
+        room[1, rank[i]] += 1
+    fastest, slowest = ranks_for(room[0 if room[0].sum() >= gpus else 1], gpus)
+    found = np.empty(where.shape[0], np.int32)
+    for i in range(where.shape[0]):
+        found[i] = rank[i] if slots[OWNER, where[i]] == 0.0 else ranks + rank[i]
+        if not fastest <= rank[i] <= slowest:
+            found[i] = 2 * ranks
+    return found
+
+
+@kernel
+def invite(columns, row, slot, slots):
+    """Make a job the guest of a GPU."""
+    slots[GUEST, slot] = row + 1.0
+    slots[GUEST_JOB, slot] = columns[JOB, row] + 1.0
+    slots[LOAD, slot] += OPPORTUNISTIC
 
 
 @kernel
@@ -282,7 +356,7 @@ def pace(columns, row, chosen, begin, end, slots):
     for i in range(begin, end):
         slot = chosen[i]
         host = int(slots[OWNER, slot]) - 1
-        if host >= 0 and columns[PHASE, host] == STARTED:
+        if host >= 0 and host != row and columns[PHASE, host] == STARTED:
             turns = iterations_beside(
                 columns[LOAD_S, row], columns[COMPUTE_S, row], columns[SYNC_S, row],
                 columns[LOAD_S, host], columns[COMPUTE_S, host], columns[SYNC_S, host],

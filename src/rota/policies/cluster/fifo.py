@@ -6,9 +6,9 @@ import numpy as np
 
 from rota.core.columns import JOB
 from rota.core.loop import Needs
+from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
 from rota.core.state import View
-from rota.policies.cluster.placement import Style, first_fit
 
 
 @dataclass(frozen=True, slots=True)

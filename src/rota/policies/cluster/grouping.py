@@ -25,6 +25,8 @@ class Bucket:
     """What a group shares with those it would rather be with; -1 for nothing, as if not said."""
     devices: int = ALL
     """The set of device kinds that its jobs may use."""
+    alone: bool = False
+    """Whether its jobs share with nobody, as their stages are not known."""
 
     def __post_init__(self) -> None:
         self.homes = self.homes or [-1] * len(self.groups)
@@ -41,7 +43,7 @@ class Shortage:
 
     def hits(self, bucket: Bucket) -> bool:
         """Whether jobs of a bucket have to share."""
-        return self._missing[ALL] > 0 or self._missing[bucket.devices] > 0
+        return not bucket.alone and (self._missing[ALL] > 0 or self._missing[bucket.devices] > 0)
 
     def give_back(self, bucket: Bucket) -> None:
         """Two groups of a bucket have become one."""

@@ -125,8 +125,6 @@ class Catalogue:
         if profile not in self._jobs:
             iteration_s = float(columns[c.ITERATION_S, row])
             load, compute, sync = columns[c.LOAD_S : c.SYNC_S + 1, row].tolist()
-            if load + compute + sync == 0.0:
-                compute = iteration_s  # nobody knows its stages: as if it left no gap for others
             self._jobs[profile] = (iteration_s, (load, compute, sync))
         return self._number((profile,))
 

@@ -11,17 +11,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.columns import GPUS, KIND, KINDS, ROW, SIZE, UNIT, UP
+from rota.core.columns import GPUS, KIND, KINDS, PREFERENCE, ROW, SIZE, UNIT, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
+from rota.core.kernels import has_stages
 from rota.core.loop import Needs
+from rota.core.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
 from rota.core.plan import Plan
+from rota.core.room import CONSOLIDATED, find
 from rota.core.state import View
 from rota.policies.cluster.grouping import ALL, Bucket, Shortage, group_by_matching, group_in_runs
 from rota.policies.cluster.interleaving import CONTENTION, CONTENTION_UNMATCHED, Catalogue, Ordering
-from rota.policies.cluster.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
-from rota.policies.cluster.room import CONSOLIDATED, find
 
 LARGEST_GROUP = 8
 
@@ -159,6 +160,7 @@ def _buckets(view: View, taken: NDArray[np.int32], ends: NDArray[np.int32]) -> l
             int(view.gpus[rows[a]]),
             [(row,) for row in rows[a:b]],
             devices=int(view.columns[KINDS, rows[a]]),
+            alone=not has_stages(view.columns, rows[a]),
         )
         for a, b in pairwise([0, *ends.tolist()])
     ]
@@ -177,30 +179,32 @@ def _share(plan: Plan, units: list[tuple[tuple[int, ...], float]]) -> None:
 def take(columns, order, nodes, packing_num, scratch, taken, ends):
     """Take who would run if every GPU were shared by `packing_num` jobs, bucket after bucket.
 
-    From an empty cluster, whoever fits brings along the next jobs of the same gang size and devices. Writes
-    the rows of each bucket, in order, to `taken` and where it ends to `ends`; returns how many buckets.
+    From an empty cluster, whoever fits brings along the next jobs of the same gang size and devices, unless
+    its stages are not known: such jobs have buckets of their own. Writes the rows of each bucket, in order,
+    to `taken` and where it ends to `ends`; returns how many buckets.
     """
     free = scratch[FREE]
     for node in range(nodes.shape[1]):
         free[node] = nodes[SIZE, node] * nodes[UP, node]
-    hint, failed = scratch[HINT], scratch[FAILED]
-    hint[:] = 0
-    failed[:] = 0
+    scratch[HINT:] = 0
     n = order.shape[0]
     sizes = np.empty(n, np.int32)
     devices = np.empty(n)
+    staged = np.empty(n, np.bool_)
     number = np.empty(n, np.int32)
     buckets = 0
     for i in range(n):
         gpus, kinds = int(columns[GPUS, order[i]]), columns[KINDS, order[i]]
+        shares = has_stages(columns, order[i])
         number[i] = buckets
         for b in range(buckets):
-            if sizes[b] == gpus and devices[b] == kinds:
+            if sizes[b] == gpus and devices[b] == kinds and staged[b] == shares:
                 number[i] = b
                 break
         if number[i] == buckets:
             sizes[buckets] = gpus
             devices[buckets] = kinds
+            staged[buckets] = shares
             buckets += 1
     companions = np.zeros(buckets, np.int32)
     chosen = np.zeros(n, np.int8)
@@ -210,16 +214,19 @@ def take(columns, order, nodes, packing_num, scratch, taken, ends):
             companions[b] -= 1
             chosen[i] = 1
             continue
-        kinds = devices[b]
-        if failed[sizes[b]] and kinds < 0.0:
+        gpus, kinds, prefers = sizes[b], devices[b], int(columns[PREFERENCE, order[i]])
+        hint, failed = HINT + 2 * prefers, FAILED + 2 * prefers
+        if scratch[failed, gpus] and kinds < 0.0:
             continue
-        parts = find(free, nodes, sizes[b], kinds, CONSOLIDATED, hint, scratch[PICKED], scratch[COUNTS])
+        parts = find(
+            free, nodes, gpus, kinds, prefers, CONSOLIDATED, scratch[hint], scratch[PICKED], scratch[COUNTS]
+        )
         if parts == 0:
-            failed[sizes[b]] |= kinds < 0.0
+            scratch[failed, gpus] |= kinds < 0.0
             continue
         for part in range(parts):
             free[scratch[PICKED, part]] -= scratch[COUNTS, part]
-        companions[b] = packing_num - 1
+        companions[b] = packing_num - 1 if staged[b] else 0
         chosen[i] = 1
     filled = 0
     used = 0

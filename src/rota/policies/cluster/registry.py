@@ -1,13 +1,15 @@
-"""The cluster schedulers by name. To add one: write its file in this folder, add its line here.
+"""The cluster schedulers by name; `module:Class` and `path/to/file.py:Class` name those of others.
 
-A scheduler is a frozen dataclass whose fields are its options, with `needs` and `plan(view)` as in
-`rota.core.loop.Policy`. The contract tests over this table then cover it, and so do the commands.
+To add one to rota: write its file in this folder, add its line here. A scheduler is a frozen dataclass whose
+fields are its options, with `needs` and `plan(view)` as in `rota.core.loop.Policy`. The contract tests over
+this table then cover it, and so do the commands.
 """
 
 from importlib import import_module
 from typing import Any
 
 from rota.core.errors import ConfigError, unknown
+from rota.core.outside import Seam, find_class, is_outside, name_of
 
 SCHEDULERS = {
     "fifo": "rota.policies.cluster.fifo:Fifo",
@@ -34,8 +36,14 @@ ALIASES = {
 """The names that the schedulers had in the Muri simulator."""
 
 
+SEAM = Seam("scheduler", "rota.Scheduler", {"plan": ("view",)}, ("needs",))
+"""What a class must have to be a scheduler."""
+
+
 def canonical(name: str) -> str:
-    """The name of a scheduler, given that or an alias."""
+    """The name of a scheduler, given that, an alias, or where its class is."""
+    if is_outside(name):
+        return outside_name(scheduler_class(name), name)
     found = ALIASES.get(name, name)
     if found not in SCHEDULERS:
         raise ConfigError(unknown("scheduler", name, SCHEDULERS))
@@ -44,5 +52,23 @@ def canonical(name: str) -> str:
 
 def scheduler_class(name: str) -> Any:
     """The class behind a name; only its own module is imported."""
+    if is_outside(name):
+        return find_class(name, SEAM)
     module, attribute = SCHEDULERS[canonical(name)].split(":")
     return getattr(import_module(module), attribute)
+
+
+def outside_name(found: type, where: str) -> str:
+    """What a class is called that is not rota's; an error if one of rota's own is called so."""
+    name = name_of(found)
+    if name in SCHEDULERS or name in ALIASES:
+        raise ConfigError(
+            f"{where}: is called {name!r}, as a scheduler of rota's; give the class another name, or a `name`"
+        )
+    return name
+
+
+def own_name(found: type) -> str | None:
+    """The name of a class of rota's; none if it is not."""
+    named = f"{found.__module__}:{found.__qualname__}"
+    return next((name for name, where in SCHEDULERS.items() if where == named), None)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from rota.core.costs import Ties
 from rota.core.loop import Needs
+from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
 from rota.core.state import View
-from rota.policies.cluster.placement import Style, first_fit
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from rota.core.costs import Ties
 from rota.core.loop import Needs
+from rota.core.placement import Style
 from rota.core.plan import Plan
 from rota.core.state import View
-from rota.policies.cluster.placement import Style, first_fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +21,4 @@ class Srtf:
         return Needs(ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
 
     def plan(self, view: View) -> Plan:
-        return first_fit(view, view.rank(view.remaining * view.iteration_s), style=self.placement)
+        return view.first_fit(view.rank(view.remaining_s), style=self.placement)

@@ -10,9 +10,9 @@ from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, SIZ
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.loop import Needs
+from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
 from rota.core.state import View
-from rota.policies.cluster.placement import Style, first_fit
 
 # Own columns of a job.
 SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)

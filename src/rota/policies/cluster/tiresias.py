@@ -11,9 +11,9 @@ from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
 from rota.core.loop import Needs
+from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
 from rota.core.state import View
-from rota.policies.cluster.placement import Style, first_fit
 
 LEVEL = OWN
 

@@ -1,18 +1,16 @@
 """Population-based training: who does badly goes on as one who does well, a little differently."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rota.core.change import Change
 from rota.core.errors import ConfigError, unknown
 from rota.core.population.decisions import Clone, Continue, Hyper
-from rota.core.population.view import Status, View
+from rota.core.population.view import View
 from rota.policies.evolution.explore import USUAL, Explorer, Space
-from rota.policies.trials import TrialsConfig, in_words
+from rota.policies.trials import TrialsConfig, in_words, space_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,10 @@ class Pbt:
     """Share of the population that is replaced, and that others are replaced by."""
     interval: int | None = None
     """Steps after which a trial is looked at; the interval of its reports if not given."""
-    space: dict[str, Space] = field(default_factory=dict, hash=False)
-    """What hyper-parameters may become; lr and momentum, where trials have them, if not given."""
+    space: dict[str, Space] | None = field(default=None, hash=False)
+    """What hyper-parameters may become; if not given, what trials may begin with: all that `population.start`
+    names, in a simulation what was recorded. Those that are not named here are not explored. An empty table
+    stands for lr and momentum in their usual ranges."""
     resample: float = 0.25
     """How probably a hyper-parameter is drawn afresh."""
     factors: tuple[float, ...] = (0.8, 1.2)
@@ -87,29 +87,37 @@ class Pbt:
 
     def check(self, trials: TrialsConfig) -> None:
         """Whether trials have the hyper-parameters that are named, and are measured by the first look."""
-        choices = trials.choices()
-        for where, names in (("space", self.space), ("keep", self.keep)):
+        choices, given = trials.choices(), self.space or {}
+        for where, names in (("space", given), ("keep", self.keep)):
             for name in names:
                 if name not in choices:
                     raise ConfigError(unknown(f"hyper-parameter in {where}:", name, choices))
-        for name, space in self.space.items():
+        for name, space in given.items():
             if in_words(choices[name]) != bool(space.names):
                 how = "words; give names" if in_words(choices[name]) else "numbers; give a range, or values"
                 raise ConfigError(f"space.{name}: trials begin with {how}")
         trials.check_measured(self.interval or trials.interval)
 
+    def fitted(self, trials: TrialsConfig) -> "Pbt":
+        """Return a copy that explores what trials may begin with, unless a space is given."""
+        if self.space is not None:
+            return self
+        found = {name: space_of(choice) for name, choice in trials.choices().items() if name not in self.keep}
+        space = {name: space for name, space in found.items() if space is not None}
+        return replace(self, space=space) if space else self
+
     def judge(self, view: View, trial: int) -> Continue | Clone:
         interval = self.interval or view.terms.interval
         if view.fresh[trial] < interval:
             return Continue(trial)
-        diverged = np.isnan(view.metric) & (view.steps >= interval)
-        metric = np.where(diverged, -np.inf, view.metric)
-        metric = np.where(view.status == Status.STOPPED, np.nan, metric)
-        lower, upper = quantiles(metric, self.quantile)
-        better = [donor for donor in upper if metric[donor] > metric[trial] and view.place[donor] >= 0]
-        if trial not in lower or not better:
+        ranking = view.ranking(interval)
+        lower, upper = quantiles(len(ranking), self.quantile)
+        if ranking.place(trial) not in lower:
             return Continue(trial, looked=True)
-        donor = better[int(view.random.integers(len(better)))] if self.exploit else trial
+        better = range(max(upper.start, ranking.above(trial)), upper.stop)
+        if not better:
+            return Continue(trial, looked=True)
+        donor = ranking[better[int(view.random.integers(len(better)))]] if self.exploit else trial
         return self._clone(view, trial, donor)
 
     def _clone(self, view: View, trial: int, donor: int) -> Clone:
@@ -126,15 +134,10 @@ class Pbt:
         return Explorer(spaces, self.resample, self.factors, self.clamp)
 
 
-def quantiles(metric: NDArray[np.float64] | Sequence[float], share: float) -> tuple[list[int], list[int]]:
-    """Those that do worst and those that do best, worst first; equals in their order.
+def quantiles(ranked: int, share: float) -> tuple[range, range]:
+    """Places of those that do worst and of those that do best, among so many.
 
-    Only trials that were evaluated count. Both are equally many, at least one, and nobody is in both; with
-    fewer than two trials nobody is in either.
+    Both are equally many, at least one, and nobody is in both; with fewer than two nobody is in either.
     """
-    values = np.asarray(metric, float)
-    order = np.argsort(values, kind="stable")[: int((~np.isnan(values)).sum())].tolist()
-    if len(order) < 2:
-        return [], []
-    count = min(ceil(share * len(order)), len(order) // 2)
-    return order[:count], order[-count:]
+    count = min(ceil(share * ranked), ranked // 2)
+    return range(count), range(ranked - count, ranked)

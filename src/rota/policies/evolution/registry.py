@@ -1,14 +1,16 @@
-"""The evolutions by name. To add one: write its file in this folder, add its line here.
+"""The evolutions by name; `module:Class` and `path/to/file.py:Class` name those of others.
 
-An evolution is a frozen dataclass whose fields are its options, with `judge(view, trial)` as in
-`rota.policies.population.Evolution`. The contract tests over this table then cover it. If it also has
-`check(trials)`, that is asked before anything runs, and raises a ConfigError if its options do not fit them.
+To add one to rota: write its file in this folder, add its line here. An evolution is a frozen dataclass whose
+fields are its options, with `judge(view, trial)` as in `rota.policies.population.EvolutionPolicy`. The
+contract tests over this table then cover it. If it also has `check(trials)`, that is asked before anything
+runs, and raises a ConfigError if its options do not fit them; `fitted(trials)` returns it with what it takes
+over from them.
 """
 
-from importlib import import_module
 from typing import Any
 
-from rota.core.errors import ConfigError, unknown
+from rota.core.outside import Seam
+from rota.core.registry import Registry
 
 EVOLUTIONS = {
     "none": "rota.policies.evolution.none:Unchanged",
@@ -16,10 +18,12 @@ EVOLUTIONS = {
     "asha": "rota.policies.evolution.asha:Asha",
 }
 
+REGISTRY = Registry(
+    Seam("evolution", "rota.Evolution", {"review": ("view", "trial")}, ("judge",)), EVOLUTIONS
+)
+"""What a class must have to be an evolution."""
+
 
 def evolution_class(name: str) -> Any:
     """The class behind a name; only its own module is imported."""
-    if name not in EVOLUTIONS:
-        raise ConfigError(unknown("evolution", name, EVOLUTIONS))
-    module, attribute = EVOLUTIONS[name].split(":")
-    return getattr(import_module(module), attribute)
+    return REGISTRY.find(name)

@@ -40,8 +40,26 @@ function drawChart(block, svg, width, hidden) {
   svg.setAttribute("height", height);
   const plot = plotOf(block, width, height, hidden);
   svg.plot = plot;
-  const lines = block.lines.filter((line) => !hidden.has(line.name)).map((line) => path(block, line, plot));
-  svg.replaceChildren(...axes(block, plot), ...lines, shape("g", { class: "cursor" }));
+  const beside = besideOf(block);
+  const lines = block.lines.filter((line) => !hidden.has(line.name)).map((line) => path(block, line, plot, beside(line)));
+  const dots = block.dots ? block.lines.filter((line) => !line.faint && !hidden.has(line.name)).flatMap((line) => dotsOf(line, plot, beside(line))) : [];
+  svg.replaceChildren(...axes(block, plot), ...lines, ...dots, shape("g", { class: "cursor" }));
+}
+
+// Points at the same number are drawn beside each other, so that no interval hides another.
+function besideOf(block) {
+  if (!block.dots || block.x.kind === "text") return () => 0;
+  const names = block.lines.filter((line) => !line.faint).map((line) => line.name);
+  return (line) => 3 * (names.indexOf(line.name) - (names.length - 1) / 2);
+}
+
+function dotsOf(line, { atX, atY }, beside) {
+  return line.x.flatMap((x, number) => {
+    if (x === null || line.y[number] === null) return [];
+    const dot = shape("circle", { cx: atX(x) + beside, cy: atY(line.y[number]), r: 3.5 });
+    dot.style.fill = themed(line.colour);
+    return [dot];
+  });
 }
 
 function plotOf(block, width, height, hidden) {
@@ -49,15 +67,31 @@ function plotOf(block, width, height, hidden) {
   const lines = drawn.length ? drawn : block.lines;
   const [xs, ys] = ["x", "y"].map((name) => lines.flatMap((line) => line[name]).filter((each) => each !== null));
   const x = [Math.min(...xs), Math.max(...xs)];
-  const y = limitsOf(block.y, ys, lines.flatMap((line) => line.faint ? [] : line.y).filter((each) => each !== null));
-  if (x[1] <= x[0]) x[1] = x[0] + 1;
-  if (!block.x.log && x[0] > 0 && x[0] < 0.25 * x[1]) x[0] = 0;
+  const strong = lines.flatMap((line) => line.faint ? [] : line.y).filter((each) => each !== null);
+  const y = limitsOf(block.y, ys, block.dots ? withIntervals(ys, strong) : strong);
+  if (block.x.kind === "text") [x[0], x[1]] = [-0.5, block.x.names.length - 0.5];
+  else if (x[1] <= x[0]) x[1] = x[0] + 1;
+  if (!block.x.log && !block.dots && x[0] > 0 && x[0] < 0.25 * x[1]) x[0] = 0;
   const box = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
   const scale = (low, high, from, to, log) => log
     ? (value) => from + (to - from) * (Math.log(value / low) / Math.log(high / low))
     : (value) => from + (to - from) * (value - low) / (high - low);
   if (block.x.log) x[0] = Math.max(x[0], x[1] / 1e7);
+  if (block.dots && block.x.kind !== "text") widen(block, x);
   return { box, x, y, atX: scale(...x, box.left, box.right, block.x.log), atY: scale(...y, box.bottom, box.top) };
+}
+
+// Some room beside the first and the last point.
+function widen(block, x) {
+  const factor = (x[1] / x[0]) ** 0.05;
+  const room = 0.05 * (x[1] - x[0]);
+  [x[0], x[1]] = block.x.log ? [x[0] / factor, x[1] * factor] : [x[0] - room, x[1] + room];
+}
+
+// Intervals belong into the picture, but not below 0 if no mean is there.
+function withIntervals(all, means) {
+  const floor = means.some((each) => each < 0) ? -Infinity : 0;
+  return all.map((each) => Math.max(floor, each));
 }
 
 // Counts and shares start at 0 unless all is far from it; what is drawn faintly may leave the picture.
@@ -88,7 +122,7 @@ function axes(block, plot) {
   ];
 }
 
-function path(block, line, { atX, atY, box }) {
+function path(block, line, { atX, atY, box }, beside) {
   let text = "";
   let pen = false;
   for (let i = 0; i < line.x.length; i++) {
@@ -96,12 +130,12 @@ function path(block, line, { atX, atY, box }) {
       pen = false;
       continue;
     }
-    const x = Math.max(box.left, atX(line.x[i])).toFixed(1);
+    const x = Math.max(box.left, atX(line.x[i]) + beside).toFixed(1);
     const y = Math.min(box.bottom, Math.max(box.top, atY(line.y[i]))).toFixed(1);
     text += !pen ? `M${x} ${y}` : block.steps ? `H${x}V${y}` : `L${x} ${y}`;
     pen = true;
   }
-  const made = shape("path", { d: text, class: line.faint ? "faint" : "line", "stroke-dasharray": DASHES[line.dash % 5] });
+  const made = shape("path", { d: text, class: !line.faint ? "line" : block.dots ? "interval" : "faint", "stroke-dasharray": DASHES[line.dash % 5] });
   made.style.stroke = themed(line.colour);
   return made;
 }
@@ -114,13 +148,14 @@ function follow(block, svg, hidden) {
     if (!plot) return;
     const x = Math.min(plot.box.right, Math.max(plot.box.left, clientX - svg.getBoundingClientRect().left));
     share = (x - plot.box.left) / (plot.box.right - plot.box.left);
-    const at = block.x.log ? plot.x[0] * (plot.x[1] / plot.x[0]) ** share : plot.x[0] + share * (plot.x[1] - plot.x[0]);
+    const pointed = block.x.log ? plot.x[0] * (plot.x[1] / plot.x[0]) ** share : plot.x[0] + share * (plot.x[1] - plot.x[0]);
     const lines = block.lines.filter((line) => !line.faint && !hidden.has(line.name));
-    svg.querySelector(".cursor").replaceChildren(shape("line", { x1: x, x2: x, y1: plot.box.top, y2: plot.box.bottom }));
-    const rows = lines.map((line) => [line, valueAt(line, at)]).filter(([, value]) => value !== null)
+    const at = block.dots ? nearest(block, lines, plot, x, pointed) : pointed;
+    svg.querySelector(".cursor").replaceChildren(shape("line", { x1: plot.atX(at), x2: plot.atX(at), y1: plot.box.top, y2: plot.box.bottom }));
+    const rows = lines.map((line) => [line, block.dots ? dotAt(line, at) : valueAt(line, at)]).filter(([, value]) => value !== null)
       .sort(([, a], [, b]) => b - a)
       .map(([line, value]) => element("tr", {}, element("th", {}, chip(line.colour), line.name), element("td", {}, shown(value, block.y.kind))));
-    showTip(clientX, clientY, element("b", {}, shown(at, block.x.kind)), element("table", {}, ...rows));
+    showTip(clientX, clientY, element("b", {}, block.x.kind === "text" ? block.x.names[at] : shown(at, block.x.kind)), element("table", {}, ...rows));
   };
   const leave = () => {
     svg.querySelector(".cursor")?.replaceChildren();
@@ -138,6 +173,19 @@ function follow(block, svg, hidden) {
     const { left, right } = svg.plot.box;
     look(box.left + left + Math.min(1, Math.max(0, share + step)) * (right - left), box.top + box.height / 2);
   });
+}
+
+// Where something was measured, next to the pointer: a number, or the number of a category.
+function nearest(block, lines, plot, x, pointed) {
+  if (block.x.kind === "text") return Math.min(block.x.names.length - 1, Math.max(0, Math.round(pointed)));
+  const places = lines.flatMap((line) => line.x);
+  return places.reduce((best, each) => Math.abs(plot.atX(each) - x) < Math.abs(plot.atX(best) - x) ? each : best, places[0] ?? pointed);
+}
+
+// Points of a category are a little beside it.
+function dotAt(line, at) {
+  const number = line.x.findIndex((x) => x !== null && Math.abs(x - at) < (line.x.includes(null) ? 0.5 : 1e-9));
+  return number < 0 ? null : line.y[number];
 }
 
 // The last value up to somewhere; null before a line begins.

@@ -81,7 +81,8 @@ function niceStep(rough) {
 
 // Marks of an axis: [where, what is written there].
 function ticksOf(axis, low, high, most) {
-  if (axis.log) return logTicks(low, high, most);
+  if (axis.names.length) return axis.names.map((name, number) => [axis.places[number], name]);
+  if (axis.log) return logTicks(low, high, most, axis.kind);
   if (axis.kind === "time") return timeTicks(low, high, most);
   const step = niceStep((high - low) / most);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + (axis.kind === "share" ? 2 : 0) + 1e-9));
@@ -103,13 +104,16 @@ function steps(low, high, step) {
   return found;
 }
 
-function logTicks(low, high, most) {
-  let found = LOG_TICKS.filter(([at]) => at >= low && at <= high);
-  if (found.length < 3) {
-    const fine = [];
-    for (let power = -6; power < 9; power++) for (const digit of [1, 2, 5]) fine.push(digit * 10 ** power);
-    found = fine.filter((at) => at >= low && at <= high).map((at) => [at, duration(at)]);
-  }
+function powers(digits) {
+  const found = [];
+  for (let power = -9; power < 12; power++) for (const digit of digits) found.push(Number(`${digit}e${power}`));
+  return found;
+}
+
+function logTicks(low, high, most, kind) {
+  const within = (at) => at >= low * 0.999 && at <= high * 1.001;
+  let found = kind === "time" ? LOG_TICKS.filter(([at]) => within(at)) : powers([1]).filter(within).map((at) => [at, shown(at, kind)]);
+  if (found.length < 3) found = powers([1, 2, 5]).filter(within).map((at) => [at, shown(at, kind)]);
   while (found.length > most) found = found.filter((_, number) => number % 2 === 0);
   return found;
 }

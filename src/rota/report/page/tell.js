@@ -50,6 +50,7 @@ function after(block, scene, bar, life, ended, kinds) {
   const then = life[ended];
   if (!then) return "";
   if (then.kind === kinds.finished) return "finished";
+  if (then.kind === kinds.failed) return `failed with ${significant(then.value, 2)}% left: its attempts were used up`;
   if (then.kind === kinds.moved) return "moved to other slots";
   const next = then.at === scene.to[bar] ? neighbours(scene, bar, (other) => scene.from[other] === scene.to[bar]) : [];
   const whom = next.length ? `; made way for ${named(block, next)}` : "";

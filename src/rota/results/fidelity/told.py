@@ -13,7 +13,7 @@ from rota.results.run import Run
 
 TRIALS, JOBS = "trials", "jobs"
 PER_INTERVAL, PER_ITERATION = "s per interval", "s per iteration"
-STRETCHES = (Kind.STARTED, Kind.PAUSED, Kind.FINISHED)
+STRETCHES = (Kind.STARTED, Kind.PAUSED, Kind.FINISHED, Kind.FAILED)
 LEAST_ITERATIONS = 1e-6
 """What is less is rounding, and nothing can be divided by it."""
 
@@ -112,7 +112,7 @@ def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[Interval
             open_[job] = at_s, slots
         elif job in open_:  # a real job may end where it was paused
             began_s, on = open_.pop(job)
-            remaining = value if kind == Kind.PAUSED else 0.0
+            remaining = 0.0 if kind == Kind.FINISHED else value
             done, left[job] = left[job] - remaining, remaining
             if done > LEAST_ITERATIONS:
                 pace_s = (at_s - began_s) / done

@@ -7,13 +7,13 @@ summary.md                averages over the seeds, for people
 summary.json              the same and more, and what the run was; written last: with it, a run is complete
 """
 
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 
 FORMAT = 1
 KIND = "population"
@@ -53,14 +53,14 @@ class PopulationFolder:
     def complete(self, inputs: str | None = None) -> bool:
         """Whether the run is there, made from these inputs if given (their digest)."""
         try:
-            found = json.loads(self.summary.read_text("utf-8"))
+            found = parsed(self.summary.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return False
         except OSError as error:
             raise InputError(f"{self.summary}: cannot be read ({error.strerror})") from None
         if not isinstance(found, dict) or found.get("kind") != KIND or found.get("format") != FORMAT:
             return False
-        return inputs in (None, found["inputs"])
+        return inputs in (None, found.get("inputs"))
 
     def clear(self) -> None:
         """Take back the word that the run is complete, and what it left: it is about to be written anew."""
@@ -75,7 +75,9 @@ class PopulationFolder:
     def read(self) -> dict[str, Any]:
         """What `summary.json` says."""
         try:
-            found: dict[str, Any] = json.loads(self.summary.read_text("utf-8"))
+            found: dict[str, Any] = parsed(self.summary.read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"{self.summary}: cannot be read ({error}); {AGAIN}") from None
+        if not isinstance(found, dict):
+            raise InputError(f"{self.summary}: not the summary of a population; {AGAIN}")
         return found

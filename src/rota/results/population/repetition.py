@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rota.core.errors import InputError
 from rota.core.population.decisions import Hyper
 from rota.core.population.events import Cloned, Event, Finished, Reported, Retired, Stopped
 from rota.core.population.fleet import Fleet
-from rota.results.population.usage import SlotUse, usage
+from rota.results.population.measured import MeasuredBound
+from rota.results.population.usage import SlotUse, Usage
 
 BATCH_SIZE = "batch_size"
 """The hyper-parameter that is counted per node."""
@@ -42,6 +44,16 @@ class Repetition:
     slots: tuple[SlotUse, ...]
     batch_sizes: dict[str, dict[str, int]]
     """Node → batch size → steps; empty if trials have none."""
+    began: tuple[dict[str, int | float | str], ...] = ()
+    """What each trial began with; older runs do not say."""
+
+    def __post_init__(self) -> None:
+        if not self.lower_bound_s > 0.0:
+            raise InputError(f"lower_bound_s is {self.lower_bound_s}; it must be above 0")
+        for sizes in self.batch_sizes.values():
+            for size in sizes:
+                if not _is_number(size):
+                    raise InputError(f"batch_sizes: {size!r} is not a number")
 
 
 def measure(
@@ -51,51 +63,104 @@ def measure(
     *,
     seed: int,
     target: float,
-    lower_bound_s: float,
     decisions: int,
     wall_s: float,
+    lower_bound_s: float | None = None,
 ) -> Repetition:
-    """The numbers of a timeline, which is read several times; `hypers` are what trials began with."""
-    reports = [event for event in events if isinstance(event, Reported)]
-    measured = [report.metric for report in reports if not math.isnan(report.metric)]
-    last = {report.trial: report.metric for report in reports if not math.isnan(report.metric)}
-    makespan_s = max((event.at_s for event in events if isinstance(event, Finished | Stopped)), default=0.0)
-    slots = tuple(usage(events, fleet, makespan_s))
+    """The numbers of a timeline, which is read once; `hypers` are what trials began with.
+
+    Without a lower bound it is that of what was computed.
+    """
+    counts, slots, batches = Counts(target), Usage(fleet), BatchSizes(hypers, fleet)
+    bound = MeasuredBound(len(fleet.slots))
+    for event in events:
+        counts.see(event)
+        slots.see(event)
+        batches.see(event)
+        bound.see(event)
     return Repetition(
         seed=seed,
-        makespan_s=makespan_s,
-        lower_bound_s=lower_bound_s,
+        makespan_s=counts.makespan_s,
+        lower_bound_s=bound.seconds if lower_bound_s is None else lower_bound_s,
         decisions=decisions,
         wall_s=wall_s,
-        finished=_count(events, Finished),
-        stopped=_count(events, Stopped),
-        clones=sum(isinstance(event, Cloned) and event.donor != event.trial for event in events),
-        retired=_count(events, Retired),
-        best_accuracy=max(measured, default=None),
-        final_accuracy=max(last.values(), default=None),
-        to_target_s=next((report.at_s for report in reports if report.metric >= target), None),
-        slots=slots,
-        batch_sizes=_batch_sizes(events, hypers, fleet),
+        finished=counts.finished,
+        stopped=counts.stopped,
+        clones=counts.clones,
+        retired=counts.retired,
+        best_accuracy=counts.best,
+        final_accuracy=max(counts.last.values(), default=None),
+        to_target_s=counts.to_target_s,
+        slots=tuple(slots.until(counts.makespan_s)),
+        batch_sizes=batches.by_node(),
+        began=tuple(map(dict, hypers)),
     )
 
 
-def _count(events: Iterable[Event], kind: type) -> int:
-    return sum(isinstance(event, kind) for event in events)
+@dataclass(slots=True)
+class Counts:
+    """What trials came to, told event by event."""
+
+    target: float
+    makespan_s: float = 0.0
+    finished: int = 0
+    stopped: int = 0
+    clones: int = 0
+    retired: int = 0
+    best: float | None = None
+    last: dict[int, float] = field(default_factory=dict)
+    """Trial → what it reported last, of what was measured."""
+    to_target_s: float | None = None
+
+    def see(self, event: Event) -> None:
+        match event:
+            case Reported():
+                self._report(event)
+            case Finished():
+                self.finished += 1
+                self.makespan_s = max(self.makespan_s, event.at_s)
+            case Stopped():
+                self.stopped += 1
+                self.makespan_s = max(self.makespan_s, event.at_s)
+            case Cloned():
+                self.clones += event.donor != event.trial
+            case Retired():
+                self.retired += 1
+
+    def _report(self, event: Reported) -> None:
+        if not math.isnan(event.metric):
+            self.last[event.trial] = event.metric
+            self.best = event.metric if self.best is None else max(self.best, event.metric)
+        if self.to_target_s is None and event.metric >= self.target:
+            self.to_target_s = event.at_s
 
 
-def _batch_sizes(events: Iterable[Event], hypers: Sequence[Hyper], fleet: Fleet) -> dict[str, dict[str, int]]:
-    """Node → batch size → steps, as trials had them when they were trained."""
-    now = list(hypers)
-    steps: dict[str, dict[str, int]] = {}
-    for event in events:
+class BatchSizes:
+    """Node → batch size → steps, as trials had them when they were trained; told event by event."""
+
+    def __init__(self, hypers: Sequence[Hyper], fleet: Fleet) -> None:
+        self._now, self._fleet = list(hypers), fleet
+        self._steps: dict[str, dict[str, int]] = {}
+
+    def see(self, event: Event) -> None:
         if isinstance(event, Cloned):
-            now[event.trial] = event.hyper
-        elif isinstance(event, Reported) and BATCH_SIZE in now[event.trial]:
-            node = steps.setdefault(fleet.nodes[fleet.slots[event.slot].node], {})
-            size = str(now[event.trial][BATCH_SIZE])
+            self._now[event.trial] = event.hyper
+        elif isinstance(event, Reported) and BATCH_SIZE in self._now[event.trial]:
+            node = self._steps.setdefault(self._fleet.nodes[self._fleet.slots[event.slot].node], {})
+            size = str(self._now[event.trial][BATCH_SIZE])
             node[size] = node.get(size, 0) + event.steps
-    in_order = {node: dict(sorted(sizes.items(), key=_size)) for node, sizes in steps.items()}
-    return dict(sorted(in_order.items(), key=lambda item: fleet.nodes.index(item[0])))
+
+    def by_node(self) -> dict[str, dict[str, int]]:
+        """In the order of the nodes, smaller batches first."""
+        in_order = {node: dict(sorted(sizes.items(), key=_size)) for node, sizes in self._steps.items()}
+        return dict(sorted(in_order.items(), key=lambda item: self._fleet.nodes.index(item[0])))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _size(item: tuple[str, int]) -> float:

@@ -1,19 +1,21 @@
 """A population under one allocation as a whole: written seed by seed, read by whoever compares or plots."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rota import __version__
+from rota.config.bind import facts
 from rota.core.atomic import alone_in, written
-from rota.core.errors import InputError
 from rota.core.population.events import Event
-from rota.results.population.accuracy_log import logs_of, write_logs
+from rota.results.parameters import Parameters
+from rota.results.population.accuracy_log import Logs, write_logs
 from rota.results.population.folder import AGAIN, FORMAT, KIND, PopulationFolder
-from rota.results.population.summary import Summary, from_record
+from rota.results.population.summary import Summary
 from rota.results.population.text import markdown
-from rota.results.population.timeline_file import read_events, write_events
+from rota.results.population.timeline_file import read_events, write_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +26,68 @@ class PopulationRun:
     summary: Summary
     command: str
     """What made it."""
+    kept: Mapping[int, Sequence[Event]] | None = None
+    """Seed → timeline, of a run that is in memory."""
+    parameters: Parameters = field(default_factory=dict)
+    """What the grid says of it that it is a point of."""
 
     def events(self, seed: int = 0) -> list[Event]:
-        return read_events(self.folder.timeline(seed))
+        if self.kept is not None:
+            return list(self.kept[seed])
+        return read_events(self.folder.timeline(seed), len(self.summary.slots))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What `summary.json` says besides the summary."""
+
+    command: str
+    parameters: dict[str, object] = field(default_factory=dict)
+
+
+class Writing:
+    """A run that is being written: timelines first, its summary last."""
+
+    def __init__(self, folder: PopulationFolder) -> None:
+        self._folder = folder
+
+    def passing(self, seed: int, events: Iterable[Event]) -> Iterator[Event]:
+        """Events on their way to whoever else needs them: once all have passed, they are written."""
+        logs = Logs()
+        with written(self._folder.timeline(seed)) as stream:
+            for event in events:
+                write_event(stream, event)
+                logs.see(event)
+                yield event
+        write_logs(self._folder.of_seed(seed), logs.by_trial())
+
+    def sum_up(
+        self,
+        summary: Summary,
+        *,
+        config: str,
+        inputs: str,
+        command: str,
+        parameters: Parameters | None = None,
+    ) -> None:
+        """Write what it all comes to; with `summary.json` the run is complete."""
+        folder = self._folder
+        about = {"format": FORMAT, "kind": KIND, "rota": __version__, "inputs": inputs, "command": command}
+        point = {"parameters": parameters} if parameters else {}
+        facts = json.dumps({**about, **point, **summary.record()}, indent=2, allow_nan=False)
+        texts = {folder.config: config, folder.text: markdown(summary), folder.summary: f"{facts}\n"}
+        for file, text in texts.items():
+            with written(file) as stream:
+                stream.write(text.encode())
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Writing]:
+    """A run that takes the place of what is in a folder; others who write there wait."""
+    folder = PopulationFolder(path)
+    with alone_in(path):
+        folder.clear()
+        yield Writing(folder)
 
 
 def write_population(
@@ -37,28 +98,20 @@ def write_population(
     config: str,
     inputs: str,
     command: str,
+    parameters: Parameters | None = None,
 ) -> None:
-    """Write everything about a run, given as seed → what happened; `summary.json` comes last."""
-    folder = PopulationFolder(path)
-    about = {"format": FORMAT, "kind": KIND, "rota": __version__, "inputs": inputs, "command": command}
-    facts = json.dumps({**about, **summary.record()}, indent=2, allow_nan=False)
-    with alone_in(path):
-        folder.clear()
+    """Write everything about a run, given as seed → what happened."""
+    with writing(path) as run:
         for seed, events in timelines.items():
-            with written(folder.timeline(seed)) as stream:
-                write_events(stream, events)
-            write_logs(folder.of_seed(seed), logs_of(events))
-        texts = {folder.config: config, folder.text: markdown(summary), folder.summary: f"{facts}\n"}
-        for file, text in texts.items():
-            with written(file) as stream:
-                stream.write(text.encode())
+            for _ in run.passing(seed, events):
+                pass
+        run.sum_up(summary, config=config, inputs=inputs, command=command, parameters=parameters)
 
 
 def read_population(path: Path) -> PopulationRun:
     """Read a complete run back."""
     folder = PopulationFolder(path)
     found = folder.read()
-    try:
-        return PopulationRun(folder, from_record(found), found["command"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder.summary}: not the summary of a population ({error!r}); {AGAIN}") from None
+    summary = facts(Summary, found, folder.summary, AGAIN, others=True)
+    made = facts(_Made, found, folder.summary, AGAIN, others=True)
+    return PopulationRun(folder, summary, made.command, parameters=made.parameters)

@@ -1,15 +1,16 @@
 """The same population under several schedulers, its sides: what each of them took, and what came of it."""
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from rota.config.bind import facts
 from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.facts import parsed
 
 FILE = "compare.json"
 FORMAT = 1
@@ -44,6 +45,12 @@ class SideRun:
     """From the start of its process to the end: start-up and clearing up, too."""
     cpu_s: float
     """Of its process and all that it started."""
+
+    def __post_init__(self) -> None:
+        if not self.parts or not self.finals or not self.training_s > 0.0:
+            raise InputError(f"{self.side}, seed {self.seed}: a run without reports")
+        if min(part.ended_s for part in self.parts) <= self.first_s:
+            raise InputError(f"{self.side}, seed {self.seed}: a report that came before any training")
 
     @property
     def reports(self) -> int:
@@ -120,6 +127,10 @@ class Sides:
     command: str
     """That compared them."""
     runs: Sequence[SideRun]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise InputError("runs: there are none")
 
     @property
     def names(self) -> list[str]:
@@ -207,16 +218,9 @@ def write_sides(folder: Path, sides: Sides) -> None:
 def read_sides(folder: Path) -> Sides:
     file = folder / FILE
     try:
-        found = json.loads(file.read_text("utf-8"))
-        if found["format"] != FORMAT:
-            raise InputError(f"{file}: format {found['format']!r}, this version reads {FORMAT}; {AGAIN}")
-        return Sides(found["about"], found["command"], tuple(map(_run, found["runs"])))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = parsed(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
         raise InputError(f"{file}: cannot be read ({error}); {AGAIN}") from None
-
-
-def _run(found: Mapping[str, Any]) -> SideRun:
-    parts = tuple(Part(*part) for part in found["parts"])
-    if not parts or not all(math.isfinite(part.ended_s) for part in parts):
-        raise ValueError("a run without reports")
-    return SideRun(**{**found, "parts": parts})
+    if isinstance(found, dict) and found.get("format") != FORMAT:
+        raise InputError(f"{file}: format {found.get('format')!r}, this version reads {FORMAT}; {AGAIN}")
+    return facts(Sides, found, file, AGAIN, others=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from rota.core.errors import InputError
 from rota.results.population.repetition import Repetition
 from rota.results.population.usage import SlotUse
 
@@ -31,6 +32,18 @@ class Summary:
     """At which accuracy a trial is done; None if only its steps count."""
     slots: tuple[SlotInfo, ...]
     repetitions: tuple[Repetition, ...]
+    mode: str = "max"
+    """With "min", metrics and the target are what trials reported times -1: here more is better, always."""
+
+    def __post_init__(self) -> None:
+        if not self.repetitions:
+            raise InputError("repetitions: there are none")
+        for each in self.repetitions:
+            if len(each.slots) != len(self.slots):
+                found = f"{len(each.slots)} of {len(self.slots)} slots"
+                raise InputError(f"repetitions: seed {each.seed} has {found}")
+        if len({each.seed for each in self.repetitions}) != len(self.repetitions):
+            raise InputError("repetitions: two have the same seed")
 
     @property
     def makespan_s(self) -> float:
@@ -49,7 +62,18 @@ class Summary:
     def decisions_per_s(self) -> float:
         """Of the simulator: how often a trial was placed ÷ seconds of all rehearsals."""
         wall_s = sum(each.wall_s for each in self.repetitions)
-        return sum(each.decisions for each in self.repetitions) / wall_s
+        return sum(each.decisions for each in self.repetitions) / wall_s if wall_s else 0.0
+
+    @property
+    def idle(self) -> float:
+        """The share of the time in which slots had nothing to do."""
+        uses = self.slot_use()
+        return sum(use.idle_s for use in uses) / (sum(use.there_s for use in uses) or 1.0)
+
+    @property
+    def clones(self) -> float:
+        """How often a trial went on as another."""
+        return mean(each.clones for each in self.repetitions)
 
     @property
     def best_accuracy(self) -> float | None:
@@ -63,6 +87,28 @@ class Summary:
     def to_target_s(self) -> float | None:
         """Over the repetitions in which the target was reached."""
         return mean_of_known(each.to_target_s for each in self.repetitions)
+
+    @property
+    def sign(self) -> float:
+        """What a metric is multiplied by for people."""
+        return -1.0 if self.mode == "min" else 1.0
+
+    @property
+    def in_percent(self) -> bool:
+        """Whether metrics are accuracies, or other shares of 1."""
+        best = self.best_accuracy
+        return self.mode == "max" and (best is None or abs(best) <= 1.0)
+
+    @property
+    def metric_name(self) -> str:
+        """What a metric is called."""
+        return "accuracy" if self.in_percent else "metric"
+
+    def shown(self, metric: float | None) -> str:
+        """A metric for people, with the sign that it was reported with."""
+        if metric is None:
+            return "-"
+        return f"{metric:.1%}" if self.in_percent else f"{self.sign * metric:.4g}"
 
     def slot_use(self) -> list[SlotUse]:
         """Of each slot: means over the repetitions, counts added up."""
@@ -89,6 +135,7 @@ class Summary:
             "population": self.population,
             "cluster": self.cluster,
             "target": self.target,
+            "mode": self.mode,
             "mean": {name: getattr(self, name) for name in AVERAGES},
             "slots": [asdict(slot) for slot in self.slots],
             "batch_sizes": self.batch_sizes(),
@@ -119,8 +166,20 @@ def on_common_ground(summaries: Sequence[Summary]) -> list[Summary]:
     ]
 
 
+def at_points(points: Sequence[str], summaries: Sequence[Summary]) -> list[Summary]:
+    """Return the same, those of each point of a grid on common ground."""
+    members: dict[str, list[int]] = {}
+    for number, point in enumerate(points):
+        members.setdefault(point, []).append(number)
+    found = list(summaries)
+    for numbers in members.values():
+        for number, summary in zip(numbers, on_common_ground([found[n] for n in numbers]), strict=True):
+            found[number] = summary
+    return found
+
+
 def _ground(summary: Summary) -> tuple[object, ...]:
-    return summary.population, summary.evolution, summary.cluster, summary.slots, summary.target
+    return summary.population, summary.evolution, summary.cluster, summary.slots, summary.target, summary.mode
 
 
 AVERAGES = (
@@ -132,23 +191,6 @@ AVERAGES = (
     "final_accuracy",
     "to_target_s",
 )
-
-
-def from_record(found: dict[str, Any]) -> Summary:
-    """A summary from what `record` gave; KeyError or TypeError if it is none."""
-    return Summary(
-        found["allocation"],
-        found["evolution"],
-        found["population"],
-        found["cluster"],
-        found["target"],
-        tuple(SlotInfo(**slot) for slot in found["slots"]),
-        tuple(_repetition(each) for each in found["repetitions"]),
-    )
-
-
-def _repetition(found: dict[str, Any]) -> Repetition:
-    return Repetition(**{**found, "slots": tuple(SlotUse(**slot) for slot in found["slots"])})
 
 
 def mean(values: Iterable[float]) -> float:

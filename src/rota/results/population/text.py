@@ -1,9 +1,8 @@
 """Summaries as text: Markdown for one allocation, and a table for all that were compared."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
-from rota.results.population.summary import Summary, mean, on_common_ground
+from rota.results.population.summary import Summary, at_points, mean
 
 Row = Sequence[str]
 
@@ -17,7 +16,15 @@ def markdown(summary: Summary) -> str:
         listed(_averages(summary)),
         "## Repetitions",
         ruled(
-            ("seed", "run time [s]", "÷ bound", "best accuracy", "clones", "stopped", "placements"),
+            (
+                "seed",
+                "run time [s]",
+                "÷ lower bound",
+                f"best {summary.metric_name}",
+                "clones",
+                "stopped",
+                "placements",
+            ),
             _seeds(summary),
         ),
         "## Slots (means over the repetitions; lists and parts added up)",
@@ -44,14 +51,15 @@ def markdown(summary: Summary) -> str:
 
 
 def comparison(runs: Sequence[tuple[str, Summary]]) -> str:
-    """Allocations side by side: one line each. Each comes with its point of a grid, point by point."""
+    """Allocations side by side: one line each. Each comes with its point of a grid."""
     measured = any(summary.best_accuracy is not None for _, summary in runs)
-    header = ["allocation", "makespan [s]", "bound [s]", "ratio", "idle", "clones", "decisions/s"]
-    rows = [header + ["best accuracy"] * measured]
-    for point, members in groupby(runs, key=lambda run: run[0]):
-        for summary in on_common_ground([summary for _, summary in members]):
-            name = f"{point} {summary.allocation}".strip()
-            rows.append(_compared(name, summary) + [_share(summary.best_accuracy)] * measured)
+    header = ["allocation", "makespan [s]", "lower bound [s]", "ratio", "idle", "clones", "decisions/s"]
+    names = dict.fromkeys(f"best {summary.metric_name}" for _, summary in runs)
+    rows = [header + [" or ".join(names)] * measured]
+    points, summaries = zip(*runs, strict=True)
+    for point, summary in zip(points, at_points(points, summaries), strict=True):
+        name = f"{point} {summary.allocation}".strip()
+        rows.append(_compared(name, summary) + [summary.shown(summary.best_accuracy)] * measured)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
@@ -73,11 +81,12 @@ def _averages(summary: Summary) -> Iterable[tuple[str, str]]:
     yield "lower bound", f"{summary.lower_bound_s:,.2f} s"
     yield "ratio", f"{summary.ratio:.3f}"
     if summary.best_accuracy is not None:
-        yield "best accuracy", _share(summary.best_accuracy)
-        yield "best accuracy in the end", _share(summary.final_accuracy)
+        name = f"best {summary.metric_name}"
+        yield name, summary.shown(summary.best_accuracy)
+        yield f"{name} in the end", summary.shown(summary.final_accuracy)
     if summary.to_target_s is not None:
         yield "time to the target", f"{summary.to_target_s:,.2f} s"
-    yield "clones", f"{mean(each.clones for each in summary.repetitions):,.1f}"
+    yield "clones", f"{summary.clones:,.1f}"
     yield (
         "lists handed out",
         f"{mean(sum(slot.lists for slot in each.slots) for each in summary.repetitions):,.1f}",
@@ -90,7 +99,8 @@ def _seeds(summary: Summary) -> Iterable[Row]:
     for each in summary.repetitions:
         ratio = each.makespan_s / each.lower_bound_s
         counts = (str(each.clones), str(each.stopped), str(each.decisions))
-        yield (str(each.seed), f"{each.makespan_s:,.2f}", f"{ratio:.3f}", _share(each.best_accuracy), *counts)
+        best = summary.shown(each.best_accuracy)
+        yield (str(each.seed), f"{each.makespan_s:,.2f}", f"{ratio:.3f}", best, *counts)
 
 
 def _slots(summary: Summary) -> Iterable[Row]:
@@ -106,12 +116,5 @@ def _sizes(sizes: dict[str, dict[str, int]]) -> Iterable[tuple[str, str]]:
 
 
 def _compared(name: str, summary: Summary) -> list[str]:
-    uses = summary.slot_use()
-    idle = sum(use.idle_s for use in uses) / (sum(use.there_s for use in uses) or 1.0)
-    clones = mean(each.clones for each in summary.repetitions)
     times = (f"{summary.makespan_s:,.2f}", f"{summary.lower_bound_s:,.2f}", f"{summary.ratio:.3f}")
-    return [name, *times, f"{idle:.1%}", f"{clones:,.1f}", f"{summary.decisions_per_s:,.0f}"]
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return [name, *times, f"{summary.idle:.1%}", f"{summary.clones:,.1f}", f"{summary.decisions_per_s:,.0f}"]

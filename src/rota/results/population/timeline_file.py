@@ -2,41 +2,49 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any, get_args, get_type_hints
 
 from rota.core.errors import InputError
+from rota.core.facts import LARGEST, parsed
+from rota.core.population.decisions import Hyper
 from rota.core.population.events import Event
 from rota.results.population.folder import AGAIN
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Event)}
+ENCODE = json.JSONEncoder(allow_nan=False).encode
 
 
-def write_events(stream: IO[bytes], events: Iterable[Event]) -> None:
+def write_event(stream: IO[bytes], event: Event) -> None:
     """Numbers are written so that they are read back exactly; what was not measured is null."""
-    for event in events:
-        stream.write(f"{json.dumps(_record(event), allow_nan=False)}\n".encode())
+    stream.write(f"{ENCODE(_record(event))}\n".encode())
 
 
-def read_events(path: Path) -> list[Event]:
-    """What was written."""
+def read_events(path: Path, slots: int | None = None) -> list[Event]:
+    """What was written; an error if it names others than so many slots."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    return [_parsed(line, f"{path}: line {number}") for number, line in enumerate(lines, start=1)]
+    events = [_parsed(line, f"{path}: line {number}") for number, line in enumerate(lines, start=1)]
+    for number, event in enumerate(events, start=1):
+        if slots is not None and getattr(event, "slot", 0) >= slots:
+            raise InputError(f"{path}: line {number}: slot {getattr(event, 'slot', 0)} of {slots}; {AGAIN}")
+    return events
 
 
 def _parsed(line: str, where: str) -> Event:
     try:
-        return _event(json.loads(line))
+        return _event(parsed(line))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{where}: not an event of a population ({error!r}); {AGAIN}") from None
 
 
 def _record(event: Event) -> dict[str, object]:
     fields: dict[str, Any] = event._asdict()
+    if not fields.get("ended", True):  # as it mostly is
+        del fields["ended"]
     return {"event": type(event).__name__, **{name: _plain(value) for name, value in fields.items()}}
 
 
@@ -53,4 +61,48 @@ def _event(record: dict[str, Any]) -> Event:
     if "changes" in record:
         record["changes"] = tuple(record["changes"])
     event: Event = kind(**record)
+    return checked(event)
+
+
+def checked(event: Event) -> Event:
+    """The event; a ValueError if one of its values is not what it can be."""
+    checks = SOUND[type(event)]
+    for name, value in zip(event._fields, event, strict=True):
+        if not checks[name](value):
+            raise ValueError(f"{name} cannot be {str(value)[:60]!r}")
     return event
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST
+
+
+def _is_measured(value: Any) -> bool:
+    return type(value) in (int, float) and not abs(value) > LARGEST
+
+
+def _is_time(value: Any) -> bool:
+    return _is_measured(value) and bool(value >= 0.0)
+
+
+def _are_changes(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+
+
+def _is_hyper(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, int | float | str) for each in value.values())
+
+
+CHECKS: dict[Any, Callable[[Any], bool]] = {
+    int: _is_count,
+    float: _is_time,
+    str: lambda value: isinstance(value, str),
+    bool: lambda value: isinstance(value, bool),
+    Hyper: _is_hyper,
+    tuple[str, ...]: _are_changes,
+}
+SOUND: dict[Any, dict[str, Callable[[Any], bool]]] = {
+    kind: {name: CHECKS[of] for name, of in get_type_hints(kind).items()} | {"metric": _is_measured}
+    for kind in KINDS.values()
+}
+"""Whether a value can be that of a field; there are too many events to bind each as a table of settings."""

@@ -1,6 +1,5 @@
 """What slots did with their time: computing, communicating, work that was lost, and nothing."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rota.core.population.events import Emptied, Event, Failed, Handed, Joined, Lost, Reported, Retired
@@ -89,19 +88,26 @@ class _Watch:
             self.leave(at_s)
 
 
-def usage(events: Iterable[Event], fleet: Fleet, end_s: float) -> list[SlotUse]:
-    """Of each slot, from the beginning to the end of a run."""
-    watches = [_Watch() for _ in fleet.slots]
-    for event in events:
+class Usage:
+    """What each slot did, told event by event from the beginning of a run."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._watches = [_Watch() for _ in fleet.slots]
+
+    def see(self, event: Event) -> None:
         if isinstance(event, Lost | Joined):
-            for watch, slot in zip(watches, fleet.slots, strict=True):
+            for watch, slot in zip(self._watches, self._fleet.slots, strict=True):
                 if slot.node == event.node:
                     watch.fail(event.at_s) if isinstance(event, Lost) else watch.join(event.at_s)
         elif isinstance(event, Handed | Reported | Emptied | Failed | Retired):
-            _follow(watches[event.slot], event)
-    for watch in watches:
-        watch.leave(end_s)
-    return [watch.use for watch in watches]
+            _follow(self._watches[event.slot], event)
+
+    def until(self, end_s: float) -> list[SlotUse]:
+        """Of each slot, to the end of the run."""
+        for watch in self._watches:
+            watch.leave(end_s)
+        return [watch.use for watch in self._watches]
 
 
 def _follow(watch: _Watch, event: Handed | Reported | Emptied | Failed | Retired) -> None:

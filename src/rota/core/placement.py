@@ -4,9 +4,13 @@
 part of a node, inside one switch unless no switch is large enough. `spread` takes one slot after
 another from the node with the most free ones. `anywhere` takes free slots in index order, as if
 there were no nodes.
+
+Each job has an order of the nodes that it prefers (`preference`): as they are listed, or the fastest for its
+model first. A gang is as fast as its slowest slot, so it gets slots of the fastest type on which it fits, if
+need be together with faster ones. Where gangs may go at all does not depend on that order.
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +22,7 @@ from rota.core.columns import (
     ITERATION_S,
     KINDS,
     PLACE,
+    PREFERENCE,
     ROW,
     SIZE,
     UNIT,
@@ -25,18 +30,28 @@ from rota.core.columns import (
 )
 from rota.core.compiled import kernel
 from rota.core.plan import Plan
-from rota.core.state import View
-from rota.policies.cluster.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_displacing
+from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_displacing
+
+if TYPE_CHECKING:
+    from rota.core.state import View
 
 Style = Literal["consolidated", "spread", "anywhere"]
 STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
 
-# Rows of the view's scratch space.
-FREE, OPEN, HINT, FAILED, TAKEN, HELD, PICKED, COUNTS = range(8)
+Types = Literal["fastest", "blind"]
+"""Which devices jobs prefer: those that are fastest for their model, or those that are listed first."""
+
+# Rows of the view's scratch space; of the last two there is a pair for each order of the nodes.
+FREE, OPEN, TAKEN, HELD, PICKED, COUNTS, HINT, FAILED = range(8)
+
+
+def scratch_rows(orders: int) -> int:
+    """Return how many rows of scratch space placement needs."""
+    return HINT + 2 * orders
 
 
 def first_fit(
-    view: View,
+    view: "View",
     order: NDArray[np.int32],
     *,
     anchors: NDArray[np.int32] | None = None,
@@ -77,13 +92,12 @@ def first_fit(
 @kernel
 def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, strict):
     """First fit from an empty cluster; returns how many jobs were placed."""
-    free, hint, failed = scratch[FREE], scratch[HINT], scratch[FAILED]
+    free = scratch[FREE]
     left = 0
     for node in range(nodes.shape[1]):
         free[node] = nodes[SIZE, node] * nodes[UP, node]
         left += free[node]
-    hint[:] = 0
-    failed[:] = 0
+    scratch[HINT:] = 0
     placed = 0
     used = 0
     index[BEGIN, 0] = 0
@@ -92,15 +106,19 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
             break
         row = order[i]
         gpus, kinds = int(columns[GPUS, row]), columns[KINDS, row]
-        if gpus > left or (failed[gpus] and kinds < 0.0):
+        prefers = int(columns[PREFERENCE, row])
+        hint, failed = HINT + 2 * prefers, FAILED + 2 * prefers
+        if gpus > left or (scratch[failed, gpus] and kinds < 0.0):
             if strict:
                 break
             continue
-        parts = find(free, nodes, gpus, kinds, style, hint, scratch[PICKED], scratch[COUNTS])
+        parts = find(
+            free, nodes, gpus, kinds, prefers, style, scratch[hint], scratch[PICKED], scratch[COUNTS]
+        )
         if parts == 0:
             if strict:
                 break
-            failed[gpus] |= kinds < 0.0
+            scratch[failed, gpus] |= kinds < 0.0
             continue
         for part in range(parts):
             node = scratch[PICKED, part]
@@ -134,7 +152,7 @@ def fit_keeping(
     A slot is held by a running job that is going to stay, as far as counting GPUs can tell. Newcomers take
     slots that nobody holds if they can; else they displace as few of those who come after them as they can.
     """
-    free, opened, hint, failed = scratch[FREE], scratch[OPEN], scratch[HINT], scratch[FAILED]
+    free, opened = scratch[FREE], scratch[OPEN]
     taken, held = scratch[TAKEN], scratch[HELD]
     left = 0
     for node in range(nodes.shape[1]):
@@ -143,8 +161,7 @@ def fit_keeping(
         left += free[node]
     taken[:] = 0
     held[:] = 0
-    hint[:] = 0
-    failed[:] = 0
+    scratch[HINT:] = 0
     budget = left
     for i in range(order.shape[0]):
         gpus = int(columns[GPUS, order[i]])
@@ -184,20 +201,23 @@ def fit_keeping(
                 slots[used] = slot
                 used += 1
         else:
-            kinds = columns[KINDS, row]
-            if gpus > left or (failed[gpus] and kinds < 0.0):
+            kinds, prefers = columns[KINDS, row], int(columns[PREFERENCE, row])
+            hint, failed = HINT + 2 * prefers, FAILED + 2 * prefers
+            if gpus > left or (scratch[failed, gpus] and kinds < 0.0):
                 if strict:
                     break
                 continue
-            parts = find(opened, nodes, gpus, kinds, style, hint, scratch[PICKED], scratch[COUNTS])
+            parts = find(
+                opened, nodes, gpus, kinds, prefers, style, scratch[hint], scratch[PICKED], scratch[COUNTS]
+            )
             if parts == 0:
                 parts = find_displacing(
-                    free, opened, nodes, gpus, kinds, style, scratch[PICKED], scratch[COUNTS]
+                    free, opened, nodes, gpus, kinds, prefers, style, scratch[PICKED], scratch[COUNTS]
                 )
             if parts == 0:
                 if strict:
                     break
-                failed[gpus] |= kinds < 0.0
+                scratch[failed, gpus] |= kinds < 0.0
                 continue
             for part in range(parts):
                 used = take(

@@ -1,31 +1,40 @@
 """What a file in `config/run` may say, and how it becomes a run."""
 
-from collections.abc import Mapping, Sequence
+import pickle
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 import tomli_w
 
-from rota.commands.population_policies import Contender, contenders
 from rota.config.bind import bind
 from rota.config.dump import dump
 from rota.config.paths import placed
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
+from rota.core.outside import SUFFIX
 from rota.core.population.costs import Costs
 from rota.core.population.decisions import Hyper
 from rota.execution.controller import Undertaking
-from rota.execution.engine import Engine
+from rota.execution.engine import Assignment, Engine
+from rota.execution.folder import Books
 from rota.execution.local_config import LocalConfig
+from rota.execution.own_code import NAME as OWN_CODE
 from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
-from rota.execution.trainable import check_name
+from rota.execution.trainable import check_name, named
+from rota.library.code import check_code, code_of
+from rota.library.population_policies import NAMES, Contender, contenders
 from rota.policies.choice import check_names
 from rota.policies.retirement import RetireSlowest
 from rota.policies.trials import MOST, TrialsConfig
 
 PATHS = ("ray.scores", "options.learned.agent")
 """Keys of a configuration that are paths."""
+POLICIES = "policies.pkl"
+"""A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
 RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of whatever is trained."""
 
@@ -37,9 +46,9 @@ class RunConfig:
     population: TrialsConfig = field(default_factory=TrialsConfig)
     allocation: str = "fifo"
     """Which trials on an idle slot: fifo, era, eta, hrfs, finish, learned; also spa-era, spa-eta, gpa-era and
-    gpa-eta."""
+    gpa-eta, and a class of yours as module:Class or path/to/file.py:Class."""
     evolution: str = "none"
-    """What becomes of trials that reported: none, pbt or asha."""
+    """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
     retirement: RetireSlowest | None = None
     """Whether slots are given up towards the end; presets say so themselves."""
     attempts: int = 3
@@ -49,7 +58,15 @@ class RunConfig:
     repeat: int = 1
     """How often all of it is run, with the seeds `seed`, `seed` + 1, …"""
     trial: str = "rota.training.trial:network"
-    """Whatever makes what is trained, as module:function; it is given `[training]` and the seed."""
+    """What is trained, as module:name or path/to/file.py:name: a function of the settings `[training]` and
+    the seed that is annotated to return what has begin, load, save, train and evaluate, or such a class; or
+    what `rota.tune` trains: a class with step, save and load, or a generator function of `config`."""
+    metric: str = ""
+    """Which of the metrics that a class or a generator function gives says how good a trial is."""
+    mode: Literal["max", "min"] = "max"
+    """Whether more of it is better, or less."""
+    code: dict[str, str] = field(default_factory=dict)
+    """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"
     """Which machines."""
     local: LocalConfig = field(default_factory=LocalConfig)
@@ -111,18 +128,37 @@ class Ordered:
     config: RunConfig
     contender: Contender
     training: Mapping[str, Any]
+    digest: str = ""
+    """Of the configuration that a run in a folder began with."""
 
     def undertaking(self, seed: int) -> Undertaking:
         config = self.config
+        terms = config.population.terms(config.attempts)
+        if config.mode == "min" and isfinite(terms.target):
+            terms = replace(terms, target=-terms.target)
         return Undertaking(
             hypers=config.population.hypers(seed),
             fleet=config.engine.fleet(),
-            terms=config.population.terms(config.attempts),
+            terms=terms,
             costs=config.costs,
             work=Expected(str(self.training.get("model", "trial")), config.step_s),
             seed=seed,
             report_each=config.population.report == "each",
+            config=self.digest,
+            mode=config.mode,
         )
+
+    def assignment(self, seed: int, books: Books, folder: Path) -> Assignment:
+        """What workers are for; `folder` is that of the run."""
+        config, settings = self.config, dict(self.training)
+        if config.metric:
+            settings["metric"] = config.metric
+        if config.trial == OWN_CODE:
+            file = folder.absolute() / settings["file"]
+            settings["file"] = str(file)
+            if config.backend == "ray" and not config.ray.shared:
+                settings["content"] = b64encode(file.read_bytes()).decode()
+        return Assignment(config.trial, settings, seed, books, config.mode)
 
     def text(self) -> str:
         """The configuration in full, from which it can be resumed."""
@@ -132,9 +168,18 @@ class Ordered:
         return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
 
 
-def ordered(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> Ordered:
-    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
-    table: dict[str, Any] = placed(given, PATHS, where.parent.absolute(), assignments, Path.cwd())
+def ordered(
+    given: Mapping[str, Any],
+    where: Path,
+    assignments: Sequence[str] = (),
+    objects: Mapping[str, Any] | None = None,
+) -> Ordered:
+    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file.
+
+    `objects` are policies that names stand for; those of a run that was begun with some are read.
+    """
+    folder = where.parent.absolute()
+    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "trial"))
     rest = {name: value for name, value in table.items() if name not in RAW}
     config = bind(RunConfig, rest, where)
     check_address(config.backend, assignments)
@@ -142,8 +187,38 @@ def ordered(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = 
     training = table.get("training", {})
     if not isinstance(training, Mapping):
         raise ConfigError(f"{where}: training is not a table")
-    (contender,) = contenders(config, table.get("options", {}), str(where))
+    check_code(config.code)
+    there = objects or pickled_policies(folder, (config.allocation, config.evolution))
+    (contender,) = contenders(config, table.get("options", {}), str(where), there)
+    if not config.code:
+        policies = (contender.policy.allocation, contender.policy.evolution)
+        config = replace(config, code=code_of([*policies, *in_a_file(config.trial)]))
     return Ordered(config, contender, training)
+
+
+def in_a_file(name: str) -> list[Any]:
+    """Return what is called so, if that is in a file; elsewhere it may not be installed where this runs."""
+    return [named(name)] if SUFFIX in name else []
+
+
+def pickled_policies(folder: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Name → the object it stands for in the folder of a run, of those that were objects of a script."""
+    found: dict[str, Any] = {}
+    for name in names:
+        file, _, key = name.partition(":")
+        if file == POLICIES:
+            try:
+                found[name] = pickle.loads((folder / file).read_bytes())[key]
+            except (
+                OSError,
+                pickle.UnpicklingError,
+                EOFError,
+                KeyError,
+                ImportError,
+                AttributeError,
+            ) as error:
+                raise InputError(f"{folder / file}: cannot be read ({error}); bring it back") from None
+    return found
 
 
 def check_address(backend: str, assignments: Sequence[str]) -> None:

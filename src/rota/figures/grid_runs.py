@@ -1,0 +1,179 @@
+"""Runs at the points of a grid, of traces or of populations, as figures and reports see them."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+from rota.figures.colours import ALLOCATIONS, SCHEDULERS, allocation_colour, scheduler_colour
+from rota.results.metrics import Metrics
+from rota.results.parameters import Labels, Parameters, in_order, is_seed, shown, value_of
+from rota.results.population.repetition import Repetition
+from rota.results.population.run import PopulationRun
+from rota.results.population.summary import at_points
+from rota.results.run import RunHead
+
+MetricKind = Literal["time", "number", "share"]
+
+MOST_POINTS = 12
+"""Up to so many points of a grid are shown one by one; of larger grids, only what they come to."""
+
+
+class OfGrid(Protocol):
+    """A run that says where it is, and which point of a grid it is."""
+
+    @property
+    def folder(self) -> Any: ...
+    @property
+    def parameters(self) -> Parameters: ...
+
+
+R = TypeVar("R", bound=OfGrid)
+
+
+class GridMetric(NamedTuple):
+    """What is measured."""
+
+    name: str
+    kind: MetricKind
+
+
+class GridRun(NamedTuple):
+    """One policy at one point: its metrics, once for each repetition."""
+
+    policy: str
+    parameters: Parameters
+    command: str
+    repetitions: tuple[dict[str, float], ...]
+    """Metric → value."""
+
+
+@dataclass(frozen=True)
+class ParameterGrid:
+    """Runs at the points of one grid, with what varies in it."""
+
+    name: str
+    """What its folder is called."""
+    kind: Literal["scheduler", "allocation"]
+    metrics: tuple[GridMetric, ...]
+    """Those that were measured, the most important one first."""
+    runs: tuple[GridRun, ...]
+
+    @cached_property
+    def labels(self) -> Labels:
+        return Labels(run.parameters for run in self.runs)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Parameters that vary, but for seeds."""
+        return tuple(key for key in self.labels.keys if not is_seed(key))
+
+    @cached_property
+    def seeds(self) -> tuple[str, ...]:
+        """Parameters that vary and are seeds."""
+        return tuple(key for key in self.labels.keys if is_seed(key))
+
+    @cached_property
+    def policies(self) -> list[str]:
+        """Each once, in the order of the colours."""
+        known = list(SCHEDULERS if self.kind == "scheduler" else ALLOCATIONS)
+        found = {run.policy for run in self.runs}
+        return [name for name in known if name in found] + sorted(found - set(known))
+
+    @cached_property
+    def points(self) -> int:
+        """How many there are."""
+        return len({shown(run.parameters) for run in self.runs})
+
+    @cached_property
+    def repetitions(self) -> int:
+        """How many values there are of each mean at most."""
+        seeds = {tuple(value_of(run.parameters, key) for key in self.seeds) for run in self.runs}
+        return len(seeds) * max(len(run.repetitions) for run in self.runs)
+
+    @cached_property
+    def missing(self) -> int:
+        """How many runs are not there of those that a complete grid has."""
+        sizes = [len({value_of(run.parameters, key) for run in self.runs}) for key in self.labels.keys]
+        return math.prod(sizes) * len(self.policies) - len(self.runs)
+
+    @cached_property
+    def commands(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.command for run in self.runs))
+
+    def colour(self, policy: str) -> str:
+        return scheduler_colour(policy) if self.kind == "scheduler" else allocation_colour(policy)
+
+
+TRACE_METRICS: dict[GridMetric, Callable[[Metrics], float]] = {
+    GridMetric("average JCT", "time"): lambda found: found.avg_jct_s,
+    GridMetric("99th percentile JCT", "time"): lambda found: found.p99_jct_s,
+    GridMetric("makespan", "time"): lambda found: found.makespan_s,
+}
+POPULATION_METRICS: dict[GridMetric, Callable[[Repetition], float | None]] = {
+    GridMetric("makespan", "time"): lambda found: found.makespan_s,
+    GridMetric("makespan ÷ lower bound", "number"): lambda found: found.makespan_s / found.lower_bound_s,
+    GridMetric("best accuracy", "share"): lambda found: found.best_accuracy,
+}
+
+
+def by_grid(runs: Iterable[R]) -> list[list[R]]:
+    """Return the runs of each grid, point by point: those side by side that vary the same parameters."""
+    found: dict[tuple[object, ...], list[R]] = {}
+    for run in runs:
+        if run.parameters:
+            root = run.folder.path.absolute().parent.parent
+            found.setdefault((root, *sorted(run.parameters)), []).append(run)
+    return [
+        sorted(members, key=lambda run: in_order(run.parameters, run.parameters))
+        for members in found.values()
+    ]
+
+
+def large(runs: Iterable[R]) -> list[R]:
+    """Return the runs of grids that have too many points to be shown one by one."""
+    grids = by_grid(runs)
+    return [run for members in grids if point_count(members) > MOST_POINTS for run in members]
+
+
+def point_count(runs: Iterable[OfGrid]) -> int:
+    """Return how many different points there are."""
+    return len({shown(run.parameters) for run in runs})
+
+
+def trace_grid(runs: Sequence[RunHead]) -> ParameterGrid:
+    """Return the runs of traces of one grid, as figures see them."""
+    made = [
+        GridRun(
+            run.scheduler,
+            run.parameters,
+            run.command,
+            ({metric.name: of(run.metrics) for metric, of in TRACE_METRICS.items()},),
+        )
+        for run in runs
+    ]
+    return ParameterGrid(_name(runs), "scheduler", tuple(TRACE_METRICS), tuple(made))
+
+
+def population_grid(runs: Sequence[PopulationRun]) -> ParameterGrid:
+    """Return the populations of one grid, as figures see them; bounds are those of each point."""
+    grounded = at_points([shown(run.parameters) for run in runs], [run.summary for run in runs])
+    made = [
+        GridRun(summary.allocation, run.parameters, run.command, tuple(map(_measured, summary.repetitions)))
+        for run, summary in zip(runs, grounded, strict=True)
+    ]
+    known = {name for run in made for each in run.repetitions for name in each}
+    metrics = tuple(metric for metric in POPULATION_METRICS if metric.name in known)
+    return ParameterGrid(_name(runs), "allocation", metrics, tuple(made))
+
+
+def _measured(repetition: Repetition) -> dict[str, float]:
+    values = {metric.name: of(repetition) for metric, of in POPULATION_METRICS.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _name(runs: Sequence[OfGrid]) -> str:
+    path: Path = runs[0].folder.path
+    return path.absolute().parent.parent.name or "grid"

@@ -1,0 +1,169 @@
+"""One simulation: jobs, a cluster and a scheduler in; a run out."""
+
+import hashlib
+import shlex
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rota.config.dump import dump
+from rota.core.cluster import Cluster
+from rota.core.costs import COSTS, Cost
+from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.loop import Policy
+from rota.core.outside import PACKAGE, sources
+from rota.core.placement import Types
+from rota.library.run import Run
+from rota.library.schedulers import NamedPolicy, named_policy, settings
+from rota.replay.simulate import Simulation, warm_up
+from rota.replay.simulate import simulate as replay
+from rota.replay.speed import odd_speeds
+from rota.results.folder import RunFolder
+from rota.results.jobs import JobColumns
+from rota.results.metrics import measure
+from rota.results.run import Run as Record
+from rota.workload.jobs import Workload
+
+CostName = Literal["restart", "interval"]
+COLUMNS = (
+    "submit_s", "gpus", "iterations", "iteration_s", "duration_s", "stages_s", "startup_s", "priority",
+    "model",
+)  # fmt: skip
+"""Of a workload, as far as a simulation follows from them."""
+
+
+def simulate(
+    jobs: Workload,
+    cluster: Cluster,
+    scheduler: Any,
+    *,
+    options: Mapping[str, Any] | None = None,
+    cost: CostName | Cost = "restart",
+    checkpoint_every_s: float = 0.0,
+    types: Types = "fastest",
+    progress: Callable[[int], None] | None = None,
+) -> Run:
+    """Simulate a workload under a scheduler until every job has finished.
+
+    `scheduler` is a name (`"srtf"`), a class in a file or a module (`"aging.py:Aging"`), or an object or a
+    class derived from `rota.Scheduler`; `options` are those of a name or a class. With `cost="restart"` a job
+    pays its start-up each time it starts or moves; `"interval"` is the rule of the Muri simulator. What was
+    done in the last `checkpoint_every_s` productive seconds at most is lost by a pause or a move. With
+    `types="fastest"` jobs prefer the idle GPUs that are fastest for their model, with `"blind"` those that
+    the cluster lists first (`placement.types` of a configuration). `progress` is told now and then how many
+    jobs have finished.
+
+    Raises `rota.RotaError` if a job does not fit, or the scheduler asks for what cannot be.
+
+    >>> import rota
+    >>> jobs, cluster = rota.synthetic_trace(jobs=40, gpus=16), rota.Cluster.uniform(nodes=2, gpus=8)
+    >>> fifo, srtf = rota.simulate(jobs, cluster, "fifo"), rota.simulate(jobs, cluster, "srtf")
+    >>> srtf.metrics.avg_jct_s <= fifo.metrics.avg_jct_s
+    True
+    """
+    check_inputs(jobs, cluster)
+    check_types(types)
+    named, chosen = named_policy(scheduler, options), cost_model(cost, checkpoint_every_s)
+    warm_up_once(named.policy, chosen)
+    done = replay(jobs, cluster, named.policy, chosen, progress, types)
+    return as_run(named, jobs, cluster, chosen, types, done)
+
+
+def check_inputs(jobs: Any, cluster: Any) -> None:
+    """Whether these are what they should be; warns of speeds that are of no job."""
+    if not isinstance(jobs, Workload):
+        raise InputError(f"jobs are a {type(jobs).__name__}; give a rota.Workload, as of rota.read_trace(…)")
+    if not isinstance(cluster, Cluster):
+        raise InputError(f"the cluster is a {type(cluster).__name__}; give a rota.Cluster")
+    for note in odd_speeds(cluster, jobs):
+        warnings.warn(note, stacklevel=3)
+
+
+def cost_model(cost: CostName | Cost, checkpoint_every_s: float = 0.0) -> Cost:
+    """Return what a start costs, given its name."""
+    if isinstance(cost, Cost):
+        return cost
+    if cost not in COSTS:
+        raise ConfigError(unknown("cost", cost, COSTS))
+    if not checkpoint_every_s >= 0.0:
+        raise ConfigError(f"checkpoint_every_s is {checkpoint_every_s}; it must be 0 or more")
+    return replace(COSTS[cost], checkpoint_every_s=checkpoint_every_s)
+
+
+def check_types(types: str) -> None:
+    """Whether there is such a preference of devices."""
+    if types not in get_args(Types):
+        raise ConfigError(unknown("types", types, get_args(Types)))
+
+
+_warm: set[tuple[type, bool]] = set()
+
+
+def warm_up_once(policy: Policy, cost: Cost) -> None:
+    """Load or compile what the simulation calls, the first time that a class is simulated.
+
+    A class from outside is not asked about jobs that are none of its business: it compiles on the way.
+    """
+    key = type(policy), cost.each_instant
+    if key not in _warm and type(policy).__module__.partition(".")[0] == PACKAGE:
+        warm_up(policy, cost)
+    _warm.add(key)
+
+
+def as_run(
+    named: NamedPolicy, jobs: Workload, cluster: Cluster, cost: Cost, types: Types, done: Simulation
+) -> Run:
+    """Return what came of a simulation as a run."""
+    measured = measure(done.timeline, jobs, cluster)
+    record = Record(
+        folder=RunFolder(Path(named.name)),
+        scheduler=named.name,
+        command=shlex.join(["Python", "rota.simulate", jobs.name, named.name]),
+        wall_s=done.wall_s,
+        inputs=digest(jobs, cluster, named.policy, cost, types),
+        cluster=cluster,
+        jobs=JobColumns.of(jobs),
+        times=measured.times,
+        metrics=measured.metrics,
+        kept=done.timeline,
+    )
+    return Run(record, _config(named, jobs, cost, types))
+
+
+def digest(jobs: Workload, cluster: Cluster, policy: Policy, cost: Cost, types: Types) -> str:
+    """Digest what a run follows from: jobs, cluster, policy, cost, types, and the code that simulates."""
+    facts = (jobs.ids, jobs.models, jobs.kinds, jobs.speeds, cluster, settings(policy), cost, types)
+    found = hashlib.sha256(repr(facts).encode())
+    for column in COLUMNS:
+        found.update(getattr(jobs, column).tobytes())
+    found.update(_own_sources())
+    modules = {base.__module__ for base in type(policy).__mro__}
+    for file in sorted({file for module in modules for file in sources(module)}):
+        found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+@cache
+def _own_sources() -> bytes:
+    found = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for part in ("core", "policies", "replay", "results"):
+        for source in sorted((package / part).rglob("*.py")):
+            found.update(source.read_bytes())
+    return found.digest()
+
+
+def _config(named: NamedPolicy, jobs: Workload, cost: Cost, types: Types) -> str:
+    """What can be said in a configuration of a run that was made from Python."""
+    name = next((name for name, known in COSTS.items() if known.each_instant == cost.each_instant), "restart")
+    lines = [f"# made from Python, of the workload {jobs.name!r}", f'schedulers = ["{named.name}"]']
+    lines += [f'cost = "{name}"', f"checkpoint_every_s = {cost.checkpoint_every_s!r}"]
+    try:
+        options = dump(named.policy) if is_dataclass(named.policy) else ""
+    except (TypeError, ValueError):  # options that a file cannot say
+        options = ""
+    lines += ["", "[placement]", f'types = "{types}"']
+    return "\n".join(lines) + "\n" + (f'\n[options."{named.name}"]\n{options}' if options else "")
