@@ -168,6 +168,7 @@ RAY = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the loopback only
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
 }
 HEALTH = {
     "health_check_initial_delay_ms": 0,

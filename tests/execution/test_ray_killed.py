@@ -198,12 +198,14 @@ def test_a_cluster_of_its_own_is_for_nobody_else_and_ends_with_a_controller_that
         home, workers = link.readlink(), actors(link.readlink())
         pids = [pid for pid, command in commands().items() if os.fsencode(home) in command or pid in workers]
         seen.update(home=home, pids=pids, addresses=listening(pids))
+        seen["niceness"] = {os.getpriority(os.PRIO_PROCESS, pid) for pid in workers}
         seen["modes"] = [stat.S_IMODE(file.stat().st_mode) for file in (link, link / "token")]
 
     killed_after_a_report(folder, 0.1, ["run", config, "--out", folder], link.readlink, look)
     assert len(seen["addresses"]) > 0
     assert all(is_loopback(address) for address in seen["addresses"])
     assert seen["modes"] == [0o700, 0o600]
+    assert seen["niceness"] == {os.getpriority(os.PRIO_PROCESS, 0)}  # they start beside a busy machine, too
     until("Ray is left without its controller", lambda: not set(seen["pids"]) & set(commands()))
     rationed.free.touch()
     check_nothing_was_lost(folder, finished("run", "--resume", folder))

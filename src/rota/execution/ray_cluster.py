@@ -24,8 +24,9 @@ ALONE = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the name is misleading: all sockets are on the loopback
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # else 15: beside anything busy, actors hardly get to start
 }
-"""The environment of a cluster of our own: nobody else gets in."""
+"""The environment of a cluster of our own: nobody else gets in, and its actors are as important as local workers."""
 TOKEN = "RAY_AUTH_TOKEN_PATH"
 PREFIX = "rota-ray-"
 """By which folders of clusters of our own are known."""

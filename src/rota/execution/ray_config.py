@@ -59,7 +59,7 @@ class RayConfig:
     """A score.json in which the speeds of the nodes are found, by the names that they have here."""
     shared: bool = True
     """Whether all nodes see the folder of the run; if not, checkpoints go through Ray's object store."""
-    wait_s: float = 120.0
+    wait_s: float = 300.0
     """So long it may take until there are actors on all nodes that are there."""
 
     def __post_init__(self) -> None:
