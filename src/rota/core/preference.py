@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats, Ints
 from rota.core.cluster import Cluster
 from rota.core.columns import MODEL, PREFERENCE
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rota.core.arrays import Floats, Mask
 from rota.core.errors import TraceError
 from rota.core.facts import LARGEST
 from rota.core.source import open_text
@@ -22,8 +22,6 @@ from rota.core.source import open_text
 if TYPE_CHECKING:
     from _csv import Reader
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 EPOCH = datetime(1970, 1, 1)
 

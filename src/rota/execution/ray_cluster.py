@@ -26,7 +26,7 @@ ALONE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",  # else 15: beside anything busy, actors hardly get to start
 }
-"""The environment of a cluster of our own: nobody else gets in, and its actors are as important as local workers."""
+"""The environment of a cluster of our own: private, its actors as important as local workers."""
 TOKEN = "RAY_AUTH_TOKEN_PATH"
 PREFIX = "rota-ray-"
 """By which folders of clusters of our own are known."""

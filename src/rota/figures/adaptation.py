@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.table import Floats
 from rota.figures.colours import FAINT, INK
 from rota.figures.page import new_page, origins, plain
 from rota.recordings.gain import Gain, Noise, by_model, by_scenario, gain, noise

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 
 MOMENTS = 400
 """At which repetitions are put together."""

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
+from rota.core.arrays import Floats
 from rota.figures.colours import DASHES, scheduler_colour
 from rota.figures.durations import log_ticks, said
 from rota.figures.groups import Group
 from rota.figures.page import legend, new_page, plain
 from rota.figures.sheets import Options, Sheet
-from rota.results.jobs import Floats
 
 
 class JctCurve(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.config.bind import facts
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.facts import parsed
-from rota.core.table import Floats
 from rota.learning.history import FILE as HISTORY
 from rota.learning.history import Row, read_history
 from rota.learning.placement.agents import is_placement_agent

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.table import Floats
 from rota.figures.colours import FAINT, INK
 from rota.figures.learned import Learned, alike, percent, rolling, several_models
 from rota.figures.page import footer, new_page, plain

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.patches import Rectangle
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.table import Floats
 from rota.figures.colours import FAINT, INK
 from rota.figures.learned_rows import Picture, Place, pictures
 from rota.figures.page import new_page

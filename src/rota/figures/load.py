@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from rota.core.arrays import Floats
 from rota.figures.colours import DASHES, IDLE, INK, scheduler_colour
 from rota.figures.durations import Unit, unit_for
 from rota.figures.groups import Group
 from rota.figures.page import legend, new_page, plain
 from rota.figures.sheets import Options, Sheet
-from rota.results.jobs import Floats
 from rota.results.series import Series
 
 BINS = 200

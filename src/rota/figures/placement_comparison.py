@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.figures.colours import ALLOCATIONS, FAINT, HATCHES, INK, allocation_colour
 from rota.figures.learned import percent
 from rota.figures.page import new_page, plain

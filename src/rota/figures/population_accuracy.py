@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from rota.core.arrays import Floats
 from rota.core.population.events import Event, Reported
-from rota.core.table import Floats
 from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.colours import FAINT, allocation_colour
 from rota.figures.durations import unit_for

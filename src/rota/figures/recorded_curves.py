@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import PercentFormatter
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.figures.colours import INK
 from rota.figures.page import plain, spread
 from rota.recordings.curve import Curves, Plain, Setting

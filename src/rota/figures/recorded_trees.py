@@ -12,7 +12,7 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.figures.colours import FAINT, INK
 from rota.recordings.tree import Tree
 

@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from rota.core.arrays import Floats
 from rota.figures.durations import DAY_S, HOUR_S, MINUTE_S, log_ticks
 from rota.workload.describe import Description, Share, describe
-from rota.workload.jobs import Floats, Workload
+from rota.workload.jobs import Workload
 
 JOBS, GPU_TIME = "#0072b2", "#e69f00"
 """Of jobs, and of GPU time; distinct to colour-blind readers and in print."""

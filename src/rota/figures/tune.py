@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.colours import FAINT, INK
 from rota.figures.durations import log_ticks

@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.sight import Adaptation, likeliest
-from rota.core.table import Floats
 from rota.learning.outcome import Others, Outcome, Row, share
 from rota.learning.problem import Problem, is_among
 from rota.policies.adaptation.fixed import Fixed

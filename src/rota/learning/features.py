@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.sight import Sight
 from rota.core.structure import Layer, Structure
-from rota.core.table import Floats
 from rota.learning.work import added, changed, costs, is_main
 
 GROUPS = {

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.sight import Sight
-from rota.core.table import Floats
 from rota.learning import features
 from rota.learning.evaluate import outcome
 from rota.learning.problem import Problem

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.sight import Sight
-from rota.core.table import Floats
 from rota.learning.rebuilt import actions_of, seen_in
 from rota.recordings.models import models
 from rota.recordings.store import CONTENTS, entries

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.learning.config import Method
 from rota.learning.problem import Problem
 from rota.recordings.tree import Prefix

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.learning.outcome import Evaluation, Row, share
 from rota.learning.problem import Problem, names, problem_of
 from rota.recordings.gain import Noise, but_for_seed, by_model, noise

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.errors import TraceError
-from rota.core.table import Floats, Table, read_table
+from rota.core.table import Table, read_table
 from rota.recordings.provenance import Provenance
 from rota.recordings.tree import MOST_ACTIONS, NOTHING, Point, Prefix, Tree, beginnings
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.recordings.models import models
 from rota.recordings.tree import Tree
 

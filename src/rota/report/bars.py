@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from rota.core.arrays import Array
 from rota.core.events import Kind
 from rota.core.timeline import Timeline
 from rota.figures.gantt_blocks import Absence, Block, absences, blocks
-from rota.report.compact import Array, Clock, Column, packed
+from rota.report.compact import Clock, Column, packed
 from rota.results.run import Run
 
 NODES = (Kind.NODE_LOST, Kind.NODE_JOINED)

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rota.core.table import Floats
+from rota.core.arrays import Array, Floats
 
-Array = NDArray[Any]
 TICKS = 1e8
 """A time axis has at least a tenth as many ticks: nobody zooms in further."""
 

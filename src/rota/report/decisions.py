@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.figures.learned_probabilities import Strip, strips
 from rota.learning.outcome import Evaluation, Row
 from rota.learning.placement.goal import time_to

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from rota.core.arrays import Array
 from rota.core.population.events import Cloned, Event, Finished, Handed, Reported, Stopped
 from rota.figures.population_blocks import Away, Undone, away, shading, undone
 from rota.report import looks
-from rota.report.compact import Array, Clock, Column, packed
+from rota.report.compact import Clock, Column, packed
 from rota.results.population.summary import SlotInfo
 
 GOES_ON, CLONED, STOPPED, DONE = range(4)

@@ -6,8 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from rota.core.arrays import Floats, Ints
 
 
 class Jobs(Protocol):

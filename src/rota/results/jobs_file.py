@@ -7,9 +7,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.results.folder import AGAIN
-from rota.results.jobs import Floats, JobColumns, Jobs, JobTimes
+from rota.results.jobs import JobColumns, Jobs, JobTimes
 
 GIVEN = ("gpus", "iterations", "iteration_s")
 LIVED = (

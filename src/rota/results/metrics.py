@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.columns import SIZE, UP
 from rota.core.errors import InputError
 from rota.core.events import Kind
 from rota.core.timeline import Timeline
 from rota.results import sweep
-from rota.results.jobs import Floats, Jobs, JobTimes
+from rota.results.jobs import Jobs, JobTimes
 from rota.results.series import Series
 from rota.results.sound import problem
 

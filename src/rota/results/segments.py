@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rota.core.arrays import Floats, Ints
 from rota.core.events import Kind
 from rota.core.timeline import Timeline
-from rota.results.jobs import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.results.jobs import Floats
+from rota.core.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

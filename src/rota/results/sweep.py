@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats, Ints
 from rota.core.compiled import kernel
 from rota.core.events import Kind
-from rota.results.jobs import Floats, Ints
 
 # What can happen, in numbers of our own: a compiled kernel is kept as it is when only another file changes.
 NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED = range(8)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rota.core.table import Floats, Table, read_table
+from rota.core.arrays import Floats
+from rota.core.table import Table, read_table
 from rota.workload.jobs import Workload, counted
 from rota.workload.records import left_out, recorded
 

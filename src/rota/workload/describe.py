@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.errors import ConfigError
-from rota.workload.jobs import Floats, Workload
+from rota.workload.jobs import Workload
 
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.errors import TraceError
 from rota.core.source import name_of
-from rota.core.table import Floats, Table, read_unnamed
+from rota.core.table import Table, read_unnamed
 from rota.recordings.folder import complete
 from rota.recordings.gavel import REFERENCE, Throughputs, read_throughputs
 from rota.workload.draws import draw_priorities, priorities_note

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core import columns as c
+from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError, TraceError
 from rota.workload.profiles import profiled_s, startups_s
@@ -17,7 +18,6 @@ from rota.workload.profiles import profiled_s, startups_s
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Floats = NDArray[np.float64]
 Numbers = Sequence[float] | Floats
 
 SHOWN = 10  # jobs in a notebook

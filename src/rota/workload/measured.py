@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.table import Floats
 from rota.recordings.profile import Profile, nearest_gang, read_profiles
 
 STARTUP = "startup_s"

@@ -33,10 +33,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.atomic import written
 from rota.core.errors import TraceError
 from rota.core.source import name_of
-from rota.core.table import Floats, Table, read_table
+from rota.core.table import Table, read_table
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
 from rota.workload.jobs import UNNAMED, Workload, counted, workload
 from rota.workload.measured import Measured

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.errors import TraceError
 from rota.core.source import name_of
-from rota.core.table import Floats, Table, read_table
+from rota.core.table import Table, read_table
 from rota.recordings.pollux import Application, is_application, read_application
 from rota.workload.draws import draw_priorities, priorities_note
 from rota.workload.jobs import Workload, counted, workload

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rota.core.arrays import Floats, Ints
 from rota.core.costs import SCHEDULED
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 GANG_SIZES = (1, 2, 4, 8, 16, 32)
 
@@ -99,7 +96,7 @@ def startup_s(model: str, gpus: float) -> float:
     return float(row[_column(gpus)]) if row else UNKNOWN_STARTUP_S
 
 
-def profiled_s(models: Sequence[str], model: Integers, gpus: Floats) -> Floats:
+def profiled_s(models: Sequence[str], model: Ints, gpus: Floats) -> Floats:
     """Four rows for many jobs at once: seconds per iteration, of loading, computing, synchronising.
 
     `model` holds each job's place in `models`; a model without a profile gives NaN.
@@ -108,7 +105,7 @@ def profiled_s(models: Sequence[str], model: Integers, gpus: Floats) -> Floats:
     return np.ascontiguousarray(seconds[model, :, _columns(gpus)].T)
 
 
-def startups_s(models: Sequence[str], model: Integers, gpus: Floats) -> Floats:
+def startups_s(models: Sequence[str], model: Ints, gpus: Floats) -> Floats:
     """As `startup_s`, for many jobs at once."""
     seconds = np.array([[startup_s(name, size) for size in GANG_SIZES] for name in models])
     return np.asarray(seconds[model, _columns(gpus)], np.float64)
@@ -126,5 +123,5 @@ def _column(gpus: float) -> int:
     return min(bisect_left(GANG_SIZES, gpus), len(GANG_SIZES) - 1)
 
 
-def _columns(gpus: Floats) -> Integers:
+def _columns(gpus: Floats) -> Ints:
     return np.minimum(np.searchsorted(GANG_SIZES, gpus), len(GANG_SIZES) - 1)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.errors import TraceError
 from rota.core.source import name_of
-from rota.core.table import Floats, Table
+from rota.core.table import Table
 from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
 from rota.workload.jobs import UNNAMED, Workload, workload
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.preference import Preferences
-from rota.core.table import Floats
 from rota.execution.jobs.ledger import JobLedger
 
 ENDLESS = 1 << 50

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.sight import Sight
-from rota.core.table import Floats
 from rota.learning import features
 
 CODE, ENCODING, NETWORK, HIDDEN = 16, 50, 16, 128

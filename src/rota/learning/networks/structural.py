@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rota.core.arrays import Floats
 from rota.core.sight import Sight
-from rota.core.table import Floats
 from rota.learning import features
 
 

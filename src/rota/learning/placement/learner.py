@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rota.core.arrays import Singles
 from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.core.stopping import stopping
@@ -24,7 +25,6 @@ from rota.learning.placement.config import PlacementConfig
 from rota.learning.placement.history import Row
 from rota.learning.placement.network import Scorer
 from rota.learning.placement.rollout import Group, Lesson, Trial, learn_from, tried
-from rota.policies.allocation.agent import Singles
 
 CHECKPOINT = "checkpoint.npz"
 CHECKPOINT_EVERY_S = 10.0

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from rota.config.bind import facts
+from rota.core.arrays import Floats
 from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.core.facts import parsed
-from rota.core.table import Floats
 from rota.learning.placement.goal import Goal
 
 FILE = "evaluation.json"

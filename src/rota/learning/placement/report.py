@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rota.core.table import Floats
+from rota.core.arrays import Floats
 from rota.learning.placement.goal import time_to
 from rota.learning.placement.outcome import AGENT, BEHIND, Comparison
 

@@ -7,10 +7,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rota.core.arrays import Singles
 from rota.learning.placement.cases import STEP_S, Case, Cases
 from rota.learning.placement.kernels import episode
 from rota.learning.placement.network import Scorer
-from rota.policies.allocation.agent import Singles, Weights
+from rota.policies.allocation.agent import Weights
 from rota.replay.population.weather import normals
 
 PARTS = 160

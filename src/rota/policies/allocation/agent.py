@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rota.config.bind import facts as bind_facts
+from rota.core.arrays import Singles
 from rota.core.atomic import written
 from rota.core.errors import InputError
 from rota.core.facts import parsed
-
-Singles = NDArray[np.float32]
 
 FORMAT = "rota placement agent"
 VERSION = 1

@@ -10,11 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats, Ints
 from rota.core.compiled import kernel
 from rota.core.population.view import Status
-from rota.core.table import Floats
-
-Numbers = NDArray[np.int64]
 
 FINISHED, HANDED = int(Status.FINISHED), int(Status.HANDED)
 NEARLY = 1 + 1e-12
@@ -30,11 +28,11 @@ class Slots(NamedTuple):
     """Slot → when its list is done, from now on; infinite if it is not usable."""
     speeds: Floats
     """Slot → relative to the mean; 0 if it is not usable."""
-    order: Numbers
+    order: Ints
     """Usable slots, the fastest first."""
     dispatch_s: float
     could: Floats
-    best: Numbers
+    best: Ints
     """To compute in."""
 
 
@@ -43,9 +41,9 @@ class World(NamedTuple):
 
     pace: Floats
     """Slot, kind → seconds per step."""
-    kind: Numbers
+    kind: Ints
     """Trial → kind."""
-    left: Numbers
+    left: Ints
     """Trial → steps that it may still be handed."""
     busy: NDArray[np.bool_]
     """Trial → whether it is on a list."""
@@ -58,11 +56,11 @@ class World(NamedTuple):
     """By what share a part takes longer or less long than expected: the standard deviation."""
     units_s: Floats
     """Kind → seconds per step at speed 1."""
-    latest: Numbers
+    latest: Ints
     """Slots whose lists leave something to do, the one that is done last first."""
     held: Floats
     """Slot → work that trials on its list have left after it."""
-    holds: Numbers
+    holds: Ints
     """Slot → how many trials have."""
     rest: Floats
     owed: Floats

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.arrays import Singles
 from rota.core.compiled import kernel
 from rota.core.errors import InputError
 from rota.core.population.decisions import Hand
 from rota.core.population.view import View
-from rota.policies.allocation.agent import AGAIN, SHIPPED, Singles, read_weights
+from rota.policies.allocation.agent import AGAIN, SHIPPED, read_weights
 from rota.policies.allocation.finish import PATIENCE, SLACK, choose
 from rota.policies.allocation.outlook import (
     ALL_DONE,

@@ -7,10 +7,10 @@ share: what it would do until the end if everything were divided in proportion t
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.compiled import kernel
 from rota.core.population.decisions import Part
 from rota.core.population.view import View
-from rota.core.table import Floats
 from rota.policies.allocation.horizon import (
     after_lists,
     all_done,

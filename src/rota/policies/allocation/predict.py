@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.table import Floats
 
 
 class Asked(NamedTuple):

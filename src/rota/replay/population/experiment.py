@@ -12,11 +12,12 @@ from rota.core.population.fleet import Fleet
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.choice import check_names
 from rota.policies.retirement import RetireSlowest
+from rota.policies.trials import MOST
 from rota.replay.population.besides import Besides
 from rota.replay.population.bound import lower_bound_s
 from rota.replay.population.machines import MachinesConfig
 from rota.replay.population.rehearse import Scene
-from rota.replay.population.trials import MOST, PopulationConfig
+from rota.replay.population.trials import PopulationConfig
 from rota.replay.population.weather import Weather
 from rota.replay.population.work import best_speeds, bound_of_s, work_done
 

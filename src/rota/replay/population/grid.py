@@ -18,11 +18,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError, unknown
 
-Floats = NDArray[np.float64]
 FOURFOLD = 4.0
 
 

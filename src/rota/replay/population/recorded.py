@@ -5,14 +5,13 @@ from math import inf, isnan, nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.population.decisions import Hyper
 from rota.recordings.curve import Curves, Setting
 from rota.replay.population.grid import Grid
 
-Floats = NDArray[np.float64]
 BATCH = "batch_size"
 
 

@@ -9,15 +9,13 @@ from pathlib import Path
 from rota.core.errors import ConfigError, unknown
 from rota.core.population.decisions import Hyper
 from rota.core.population.fleet import Fleet
-from rota.policies.trials import MOST, Choices, TrialsConfig
+from rota.policies.trials import Choices, TrialsConfig
 from rota.recordings.curve import Curves, read_curves
 from rota.recordings.profile import Profiles, read_profiles
 from rota.replay.population.besides import Besides
 from rota.replay.population.landscape import Equal, Landscape
 from rota.replay.population.predicted import Foretold, Kind
 from rota.replay.population.recorded import BATCH, Liberties, Recorded
-
-__all__ = ["MOST", "PopulationConfig"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rota.training.data.decoded import Array
+from rota.core.arrays import Array
 from rota.training.data.stream import Taken
 
 

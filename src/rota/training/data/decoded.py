@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rota.core.arrays import Array
 from rota.core.errors import InputError
 from rota.training.data.catalogue import DataSet
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rota.core.arrays import Array
 from rota.core.errors import InputError
 from rota.training.data.catalogue import DataSet
-from rota.training.data.decoded import Array, Decoded, checked
+from rota.training.data.decoded import Decoded, checked
 
 BYTES = 8
 """The code of the type of the elements: unsigned bytes."""

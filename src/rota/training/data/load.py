@@ -7,10 +7,11 @@ from pathlib import Path
 
 import torch
 
+from rota.core.arrays import Array
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.training.data.cache import cache_file, read_cache, write_cache
 from rota.training.data.catalogue import CATALOGUE, DataSet
-from rota.training.data.decoded import Array, Decoded
+from rota.training.data.decoded import Decoded
 from rota.training.data.digits import read_digits
 from rota.training.data.folder import data_folder
 from rota.training.data.images import Images, Splits

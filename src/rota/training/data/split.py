@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from rota.core.arrays import Array
 from rota.training.data.chance import chance
-from rota.training.data.decoded import Array
 
 
 def stratified(labels: Array, count: int, seed: int) -> tuple[Array, Array]:

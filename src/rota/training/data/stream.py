@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from rota.core.arrays import Array
 from rota.training.data.chance import chance
-from rota.training.data.decoded import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,12 @@
+"""Types of arrays."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Array = NDArray[Any]
