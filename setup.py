@@ -10,7 +10,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "src"))  # what is needed of rota needs nothing but Python
 
-from rota.core.shipped import INSIDE, PACKAGE, shipped_files  # noqa: E402
+from rota.core.files import INSIDE, PACKAGE, shipped_files  # noqa: E402
 
 
 class BuildWithShippedFiles(build_py):

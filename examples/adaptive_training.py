@@ -9,7 +9,7 @@ Needs: bash scripts/setup.sh train
 
 import time
 
-from rota.core.change import SHRINK, Change
+from rota.core.network import SHRINK, Change
 from rota.training.clock import WallClock
 from rota.training.device import device
 from rota.training.setup import Setup

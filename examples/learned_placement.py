@@ -10,16 +10,15 @@ list costs a tenth of what an interval takes on a slot of speed 1.
 import sys
 from pathlib import Path
 
-from rota.core.population.costs import Costs
+from rota.core.population.cluster import Costs, Fleet
 from rota.core.population.events import Reported
-from rota.core.population.fleet import Fleet
 from rota.core.population.view import Terms
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.population import Policy
-from rota.replay.population.bound import lower_bound_s
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.replay.population.weather import Weather
+from rota.simulator.bounds import lower_bound_s
+from rota.simulator.landscapes import Equal
+from rota.simulator.noise import Weather
+from rota.simulator.population import Scene, rehearse
 
 SPEEDS = [1.3, 1, 0.33, 0.33, 0.33, 1.6, 1, 1, 8]
 TRIALS, STEPS, INTERVAL, STEP_S = 40, 1000, 50, 0.02

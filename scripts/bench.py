@@ -23,9 +23,9 @@ import numpy as np
 import rota
 from rota.core.cluster import Cluster
 from rota.core.costs import INTERVAL
-from rota.core.events import Kind
+from rota.core.timeline import Kind
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
-from rota.replay.simulate import Simulation, simulate, warm_up
+from rota.simulator.jobs import Simulation, simulate, warm_up
 from rota.workload.formats import read
 from rota.workload.jobs import Workload
 from rota.workload.synthetic import SyntheticConfig, generate

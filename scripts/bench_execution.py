@@ -21,17 +21,17 @@ import time
 from pathlib import Path
 
 from rota.core.errors import InputError
-from rota.core.population.costs import Costs
+from rota.core.population.cluster import Costs
 from rota.core.population.view import Terms
 from rota.execution.controller import Outcome, Undertaking, control
 from rota.execution.engine import Assignment, Engine
 from rota.execution.folder import Books
-from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
+from rota.simulator.landscapes import Equal
 
 SLOTS = 2
 ENGINES: dict[str, Engine] = {

@@ -9,9 +9,8 @@ from tempfile import gettempdir
 import torch
 
 from rota.learning.config import ORIGINAL, Method
-from rota.learning.learner import Learner, one_thread
+from rota.learning.learner import Learner, Stage, one_thread
 from rota.learning.problem import read_trees
-from rota.learning.stage import Stage
 
 TREES = Path(__file__).parents[1] / "results" / "recordings" / "trees"
 TURNS = 5

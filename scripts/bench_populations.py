@@ -6,18 +6,17 @@ from statistics import median
 
 import numpy as np
 
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import STEP_S, Cases
 from rota.learning.placement.rollout import play
-from rota.policies.allocation.agent import SHIPPED, read_weights
-from rota.policies.allocation.learned import Learned
+from rota.policies.allocation.learned import SHIPPED, Learned, read_weights
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.population import Policy
-from rota.replay.population.experiment import NINE
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.replay.population.weather import Weather
+from rota.simulator.landscapes import Equal
+from rota.simulator.noise import Weather
+from rota.simulator.population import Scene, rehearse
+from rota.simulator.population_config import NINE
 
 TURNS = 9
 SCENE = Scene(({},) * 20, Fleet.of(NINE), Terms(50, 1000), weather=Weather(0.05))

@@ -56,7 +56,7 @@ def in_a_process(name: str) -> tuple[float, int]:
 
 
 def ours() -> tuple[float, int]:
-    from rota.core.population.costs import Costs
+    from rota.core.population.cluster import Costs
     from rota.core.population.view import Terms
     from rota.execution.controller import Undertaking, control
     from rota.execution.engine import Assignment
@@ -65,7 +65,7 @@ def ours() -> tuple[float, int]:
     from rota.policies.allocation.fifo import Fifo
     from rota.policies.evolution.pbt import Pbt
     from rota.policies.population import Policy
-    from rota.replay.population.landscape import Equal
+    from rota.simulator.landscapes import Equal
 
     engine = RayConfig(slots=(RaySlotConfig(count=SLOTS),))
     undertaking = Undertaking(HYPERS, engine.fleet(), Terms(1, REPORTS), Costs(), Equal(WORK_S))
@@ -81,7 +81,7 @@ def ours() -> tuple[float, int]:
 def tuned(way: str) -> tuple[float, int]:
     """Seconds besides work per report, and reports, under Ray Tune's own population-based training."""
     from rota.policies.evolution.pbt import Pbt
-    from rota.results.population.sides import SideRun
+    from rota.results.population.metrics import SideRun
 
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"

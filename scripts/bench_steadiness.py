@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rota.core.workers import be_a_worker
+from rota.core.processes import be_a_worker
 from rota.training.trial import network
 
 SETTINGS = {"model": "convnet2", "data": "digits", "optimizer": "sgd", "threads": 1}

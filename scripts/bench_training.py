@@ -17,10 +17,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from rota.training.clock import WallClock
+from rota.training.clock import Length, WallClock
 from rota.training.data import load
 from rota.training.device import device, synchronise
-from rota.training.epoch import Length
 from rota.training.models.registry import build
 from rota.training.net2net import deepen, widen
 from rota.training.tasks.classification import Classification

@@ -28,15 +28,15 @@ from cpu_time import CpuTime
 from tune_sides import Job, tuned
 
 from rota.config.load import override, read
-from rota.core.atomic import written
 from rota.core.errors import ConfigError, RotaError
+from rota.core.files import written
 from rota.core.population.events import Reported
 from rota.figures.files import draw_sides
-from rota.figures.pen import Pen
-from rota.library.run_config import Ordered, ordered
+from rota.figures.page import Pen
+from rota.library.real_run import Ordered, ordered
 from rota.policies.evolution.pbt import Pbt
+from rota.results.population.metrics import SideRun, Sides, table, write_sides
 from rota.results.population.run import read_population
-from rota.results.population.sides import SideRun, Sides, table, write_sides
 from rota.training.setup import cores
 
 ROOT = Path(os.path.relpath(Path(__file__).resolve().parents[1]))

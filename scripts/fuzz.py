@@ -216,7 +216,7 @@ def _ended(running: dict[int, tuple[Case, float]], keep: Path) -> Iterator[Verdi
 def nothing_trains() -> Iterator[None]:
     """What would start processes, train or learn for long says so instead."""
     from rota.commands import run_jobs
-    from rota.execution import local_config, ray_config, slurm_config
+    from rota.execution import local, ray_config, slurm_config
     from rota.learning import runs
     from rota.learning.placement import compare
     from rota.learning.placement import run as placing
@@ -239,7 +239,7 @@ def nothing_trains() -> Iterator[None]:
     replaced: list[tuple[Any, str, Callable[..., Any]]] = [
         (real_run.RealRun, "carry_out", population),
         (run_jobs.JobsRun, "carry_out", jobs),
-        (local_config.LocalConfig, "workers", refuse),
+        (local.LocalConfig, "workers", refuse),
         (ray_config.RayConfig, "workers", refuse),
         (slurm_config.SlurmConfig, "workers", refuse),
         (runs, "_carried", refuse),

@@ -16,7 +16,7 @@ if [[ $# != 0 ]]; then
 fi
 
 one=(config core figures learning library policies recordings test_wheel.py)
-other=(replay report results test_fuzz.py test_notebook.py test_scripts.py test_tour.py training workload)
+other=(report results simulator test_fuzz.py test_notebook.py test_scripts.py test_tour.py training workload)
 both=("${one[@]}" "${other[@]}")
 said="$(mktemp)" half="" failed=()
 trap '[[ -z $half ]] || kill "$half" || true; rm -f "$said"' EXIT

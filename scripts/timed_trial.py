@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rota.core.population.decisions import Hyper
+from rota.core.population.events import Hyper
 from rota.execution.trainable import Trainable, factory
-from rota.results.population.sides import Part
+from rota.results.population.metrics import Part
 
 NAME = "timed_trial:timed"
 HERE = Path(__file__).resolve().parent

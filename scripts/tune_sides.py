@@ -15,7 +15,7 @@ import numpy as np
 from timed_trial import timed
 
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Hyper
+from rota.core.population.events import Hyper
 from rota.policies.evolution.explore import USUAL, Space
 from rota.policies.evolution.pbt import Pbt
 

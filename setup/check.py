@@ -95,7 +95,7 @@ def _ray() -> dict[str, Any]:
 
 def _data() -> dict[str, Any]:
     from rota.training.data import NAMES, is_here
-    from rota.training.data.folder import data_folder
+    from rota.training.data.catalogue import data_folder
 
     return {"folder": str(data_folder()), "here": {name: is_here(name) for name in NAMES}}
 

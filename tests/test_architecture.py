@@ -11,7 +11,7 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "rota"
 
 EVERYTHING = {
-    "core", "config", "policies", "workload", "recordings", "replay", "results", "training", "learning",
+    "core", "config", "policies", "workload", "recordings", "simulator", "results", "training", "learning",
     "execution", "sweeps", "figures", "report", "library", "commands", "cli",
 }  # fmt: skip
 MAY_IMPORT = {  # part of the package → parts it may import
@@ -20,10 +20,10 @@ MAY_IMPORT = {  # part of the package → parts it may import
     "policies": {"core", "config", "policies"},
     "recordings": {"core", "config", "recordings"},
     "workload": {"core", "recordings", "workload"},
-    "replay": {"core", "policies", "workload", "recordings", "replay"},
+    "simulator": {"core", "policies", "workload", "recordings", "simulator"},
     "results": {"core", "config", "workload", "results"},
     "training": {"core", "config", "recordings", "training"},
-    "learning": {"core", "config", "policies", "recordings", "replay", "training", "learning"},
+    "learning": {"core", "config", "policies", "recordings", "simulator", "training", "learning"},
     "execution": {"core", "config", "results", "execution"},
     "sweeps": {"core", "policies", "execution", "sweeps"},
     "figures": {"core", "config", "workload", "recordings", "results", "learning", "figures"},

@@ -8,7 +8,7 @@ import pytest
 
 from rota.config.load import override, read
 from rota.core.errors import ConfigError
-from rota.library.run_config import ordered
+from rota.library.real_run import ordered
 
 ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "config" / "run" / "ray.toml"

@@ -15,18 +15,18 @@ import pytest
 import rota
 import rota.sweeps
 from rota.cli import COMMANDS, build_parser
-from rota.commands.run_jobs_config import JobsConfig
+from rota.commands.run_jobs import JobsConfig
 from rota.config.bind import keys
 from rota.config.describe import describe
 from rota.core.population.events import Reported
 from rota.learning.config import LearnConfig
-from rota.library.population_policies import KNOWN, option_classes
-from rota.library.run_config import RunConfig
-from rota.policies.adaptation import fixed, never
+from rota.library.populations import KNOWN, option_classes
+from rota.library.real_run import RunConfig
+from rota.policies import growth
 from rota.policies.cluster.registry import ALIASES, SCHEDULERS, scheduler_class
-from rota.replay.experiment import SimulateConfig
-from rota.replay.population.experiment import PopulationsConfig
-from rota.training.experiment import TrainConfig
+from rota.simulator.jobs_config import SimulateConfig
+from rota.simulator.population_config import PopulationsConfig
+from rota.training.config import TrainConfig
 from rota.training.setup import Setup
 
 REPOSITORY = Path(__file__).parents[1]
@@ -185,7 +185,7 @@ def test_what_stands_in_the_right_column_is_there(there, here):
 
 
 def test_classes_that_are_named_are_there():
-    assert (fixed.Fixed.__name__, never.Never.__name__) == ("Fixed", "Never")
+    assert (growth.Fixed.__name__, growth.Never.__name__) == ("Fixed", "Never")
 
 
 @pytest.mark.parametrize(

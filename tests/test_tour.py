@@ -8,12 +8,12 @@ import pytest
 
 import rota
 from rota.core.cluster import Cluster
-from rota.core.events import Arrived, Finished, Paused, Started
+from rota.core.timeline import Arrived, Finished, Paused, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.srtf import Srtf
-from rota.replay.simulate import simulate
 from rota.results.metrics import measure
 from rota.results.run import read_run, write_run
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
 # A cluster: one node with two GPUs.

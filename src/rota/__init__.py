@@ -10,19 +10,19 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rota.core.cluster import Cluster
     from rota.core.errors import RotaError
-    from rota.core.growth import Growth
+    from rota.core.network import Growth
     from rota.core.population.policies import Allocation, Evolution
     from rota.core.scheduler import Scheduler
     from rota.learning.agent import Agent
     from rota.learning.environment import AdaptationEnv
     from rota.learning.placement.environment import PlacementEnv
     from rota.library.compare import Comparison, compare
+    from rota.library.inputs import read_trace, synthetic_trace
     from rota.library.population_run import PopulationRun
     from rota.library.populations import simulate_population
     from rota.library.run import Run, load
     from rota.library.simulate import simulate
     from rota.library.spaces import Choice, LogUniform, Uniform
-    from rota.library.traces import read_trace, synthetic_trace
     from rota.library.tune import TuneResult, tune
     from rota.workload.jobs import Workload
 
@@ -62,7 +62,7 @@ _WHERE = {
     "Cluster": "rota.core.cluster",
     "Comparison": "rota.library.compare",
     "Evolution": "rota.core.population.policies",
-    "Growth": "rota.core.growth",
+    "Growth": "rota.core.network",
     "LogUniform": "rota.library.spaces",
     "PlacementEnv": "rota.learning.placement.environment",
     "PopulationRun": "rota.library.population_run",
@@ -74,10 +74,10 @@ _WHERE = {
     "Workload": "rota.workload.jobs",
     "compare": "rota.library.compare",
     "load": "rota.library.run",
-    "read_trace": "rota.library.traces",
+    "read_trace": "rota.library.inputs",
     "simulate": "rota.library.simulate",
     "simulate_population": "rota.library.populations",
-    "synthetic_trace": "rota.library.traces",
+    "synthetic_trace": "rota.library.inputs",
     "tune": "rota.library.tune",
 }
 """Name → its module, which is imported when the name is first asked for."""

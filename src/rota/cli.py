@@ -20,12 +20,9 @@ from typing import Any
 
 from rota import __doc__ as summary
 from rota import __version__
-from rota.commands.mistaken import advice
-from rota.commands.say import say
-from rota.commands.typed import WORDS
+from rota.commands.common import WORDS, advice, say
 from rota.core.errors import ConfigError, InputError, RotaError
-from rota.core.shipped import in_checkout
-from rota.core.text import printable_lines
+from rota.core.files import in_checkout, printable_lines
 
 COMMANDS = {
     "simulate": "rota.commands.simulate",

@@ -11,7 +11,7 @@ from rota import cli
 from rota.library.populations import simulate_population
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
-from rota.replay.simulate import warm_up
+from rota.simulator.jobs import warm_up
 
 HEADER = "id,submit_s,gpus,duration_s,model,priority,startup_s"
 ROWS = ("a,0,1,600,bert,0,10", "b,10,2,300,vgg16,1,7", "c,20,1,60,dqn,0,5")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota import cli
-from rota.core.text import printable, printable_lines
+from rota.core.files import printable, printable_lines
 
 ROOT = Path(__file__).parents[2]
 RED = "\x1b[31mred\x1b[0m"

@@ -9,12 +9,12 @@ import pytest
 from rota.cli import main
 from rota.config.bind import bind
 from rota.config.load import override, read
-from rota.library.run_config import ordered
+from rota.library.real_run import ordered
 from rota.recordings.curve import Curves, Interval, Setting, write_curves
-from rota.recordings.provenance import Provenance
-from rota.replay.population.besides import Besides
-from rota.replay.population.experiment import PopulationsConfig
-from rota.training.recorder.experiment import RecordConfig
+from rota.recordings.folder import Provenance
+from rota.simulator.noise import Besides
+from rota.simulator.population_config import PopulationsConfig
+from rota.training.recorder.record import RecordConfig
 
 pytestmark = pytest.mark.timeout(300)  # whoever comes first has to compile everything
 

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from rota import cli
-from rota.recordings.folder import FACTS
-from rota.recordings.provenance import Provenance
+from rota.recordings.folder import FACTS, Provenance
 from rota.recordings.tree import Point, Tree, beginnings, folder_name, write_tree
 
 ACTIONS = ("deepen 0", "deepen 1", "nothing")

@@ -8,7 +8,7 @@ import torch
 from rota import cli
 from rota.learning.agent import read_agent
 from rota.recordings.tree import read_tree
-from rota.training.recorder.pace import grown
+from rota.training.recorder.step_times import grown
 
 TREES = """
 [[trees]]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rota import cli
-from rota.learning.placement.history import EVENTS, HISTORY, read_history
+from rota.learning.placement.learner import EVENTS, HISTORY, read_history
 from rota.learning.placement.outcome import FILE, read_comparison
-from rota.policies.allocation.agent import read_about
+from rota.policies.allocation.learned import read_about
 from rota.policies.allocation.registry import ALLOCATIONS
 
 SMALL = """
@@ -155,7 +155,7 @@ def test_the_shipped_file_is_what_the_shipped_agent_was_learned_with():
     from rota.config.load import read
     from rota.learning.placement.config import PlacementFile
     from rota.learning.placement.run import config_of
-    from rota.policies.allocation.agent import SHIPPED
+    from rota.policies.allocation.learned import SHIPPED
 
     file = ROOT / "config" / "learn" / "place.toml"
     assert bind(PlacementFile, read(file), file).placement == config_of(SHIPPED)

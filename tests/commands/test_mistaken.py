@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from rota import cli
-from rota.commands.mistaken import KEYS
-from rota.commands.run_jobs_config import RAW as OF_JOBS
-from rota.commands.run_jobs_config import JobsConfig
+from rota.commands.common import KEYS
+from rota.commands.run_jobs import RAW as OF_JOBS
+from rota.commands.run_jobs import JobsConfig
 from rota.config.bind import keys
 from rota.learning.config import LearnConfig
 from rota.learning.placement.config import PlacementFile
-from rota.library.run_config import RAW as OF_TRIALS
-from rota.library.run_config import RunConfig
-from rota.replay.experiment import SimulateConfig
-from rota.replay.population.experiment import PopulationsConfig
-from rota.training.experiment import TrainConfig
-from rota.training.recorder.experiment import RecordConfig
+from rota.library.real_run import RAW as OF_TRIALS
+from rota.library.real_run import RunConfig
+from rota.simulator.jobs_config import SimulateConfig
+from rota.simulator.population_config import PopulationsConfig
+from rota.training.config import TrainConfig
+from rota.training.recorder.record import RecordConfig
 
 CONFIG = Path(__file__).parents[2] / "config"
 FILES = [path for path in sorted(CONFIG.rglob("*.toml")) if path.parent.name in KEYS]

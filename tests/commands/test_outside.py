@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rota.commands.compiling import MESSAGE
+from rota.commands.common import MESSAGE
 from rota.results.run import read_run
 
 AGING = """

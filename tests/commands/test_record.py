@@ -44,7 +44,7 @@ def record(here, capsys):
 KILLED = """
 import os, signal, sys
 from rota.cli import main
-from rota.training.recorder.progress import Progress
+from rota.training.recorder.partial import Progress
 
 left, advance = [int(sys.argv.pop(1))], Progress.advance
 

@@ -16,10 +16,10 @@ import pytest
 from rota.cli import main
 from rota.config.load import read
 from rota.execution import controller
-from rota.execution.reading import read_picture
-from rota.execution.spool import Spool
+from rota.execution.folder import Spool
+from rota.execution.picture import read_picture
 from rota.library import real_run
-from rota.library.run_config import ordered
+from rota.library.real_run import ordered
 from rota.policies.allocation.fifo import Fifo
 from rota.results.population.run import read_population
 

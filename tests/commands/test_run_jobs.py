@@ -5,14 +5,13 @@ import json
 import pytest
 
 from rota.cli import main
-from rota.commands.run_jobs import resume_jobs
-from rota.commands.run_jobs_config import ordered_jobs
+from rota.commands.run_jobs import ordered_jobs, resume_jobs
 from rota.config.load import override, read
 from rota.core.columns import FACTS, LISTED
 from rota.core.costs import RESTART
 from rota.core.errors import InputError
-from rota.core.events import Failed
 from rota.core.state import State
+from rota.core.timeline import Failed
 from rota.execution.entries import DECIDED
 from rota.execution.folder import RealFolder
 from rota.execution.journal import read_journal

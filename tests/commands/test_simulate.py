@@ -14,7 +14,7 @@ import pytest
 
 from rota.results.metrics import Metrics
 from rota.results.run import read_run
-from rota.workload.draws import draw_models
+from rota.workload.jobs import draw_models
 from rota.workload.profiles import startup_s
 
 TWO_GPUS = ("--nodes", 1, "--gpus-per-node", 2)
@@ -680,7 +680,7 @@ def test_it_imports_neither_torch_nor_ray(trace, here):
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert "rota.replay.simulate" in done.stderr.split()
+    assert "rota.simulator.jobs" in done.stderr.split()
     assert not {"torch", "ray", "tensorflow", "matplotlib"} & set(done.stderr.split())
 
 
@@ -760,7 +760,7 @@ def test_the_jobs_of_a_run_are_a_csv_with_a_row_each(rota, trace, here):
     "words", [("--schedulers", "fifo,srtf,srsf"), ("--population", 2, "--steps", 100, "--slots", "1")]
 )
 def test_that_something_is_compiled_is_said_once(rota, trace, monkeypatch, words):
-    from rota.commands import compiling
+    from rota.commands import common
 
     class AtOnce:
         def __init__(self, interval, function, args, kwargs):
@@ -769,7 +769,7 @@ def test_that_something_is_compiled_is_said_once(rota, trace, monkeypatch, words
         def cancel(self):
             """Too late."""
 
-    monkeypatch.setattr(compiling, "Timer", AtOnce)
+    monkeypatch.setattr(common, "Timer", AtOnce)
     given = () if "--population" in words else ("--trace", trace)
     said = rota(*given, *words)
     assert said.code == 0

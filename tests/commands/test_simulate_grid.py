@@ -6,11 +6,11 @@ from dataclasses import fields
 import pytest
 
 from rota.commands import simulations
-from rota.replay.experiment import SimulateConfig
-from rota.replay.population.experiment import PopulationsConfig
 from rota.results.metrics import Metrics
 from rota.results.population.run import read_population
 from rota.results.run import read_run
+from rota.simulator.jobs_config import SimulateConfig
+from rota.simulator.population_config import PopulationsConfig
 
 TRACE = """
 schedulers = ["fifo", "srtf"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.replay.population.bound import lower_bound_s
 from rota.results.population.run import read_population
+from rota.simulator.bounds import lower_bound_s
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "config" / "simulate" / "populations.toml"

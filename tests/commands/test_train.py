@@ -8,7 +8,7 @@ import pytest
 
 from rota import cli
 from rota.learning.agent import Agent, write_agent
-from rota.recordings.provenance import provenance
+from rota.recordings.folder import provenance
 
 SMALL = """
 epochs = 2

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.config.bind import bind
-from rota.config.dump import dump
+from rota.config.load import dump
 
 
 @dataclass(frozen=True)

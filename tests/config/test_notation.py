@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.config.notation import parse_key, put, show
+from rota.config.bind import parse_key, put, show
 from rota.core.errors import ConfigError
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from rota.config.grid import expand
-from rota.config.load import override
-from rota.config.paths import placed
+from rota.config.load import override, placed
 
 FOLDER, HERE = Path("/configs/run"), Path("/home/me")
 KEYS = ("workload.trace", "kinds.*.agent")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.change import NOTHING, SHRINK, Change
 from rota.core.errors import ConfigError
+from rota.core.network import NOTHING, SHRINK, Change
 
 NUMBERS = st.integers(0, 10_000)
 CHANGES = st.one_of(

@@ -64,7 +64,12 @@ def test_the_folder_is_in_the_cache_and_stays_the_same(checkout):
 
 @pytest.mark.parametrize(
     "name",
-    ["core/columns.py", "core/population/paces.py", "core/population/view.py", "policies/cluster/antman.py"],
+    [
+        "core/columns.py",
+        "core/population/cluster.py",
+        "core/population/view.py",
+        "policies/cluster/antman.py",
+    ],
 )
 def test_another_source_of_a_kernel_is_another_folder(checkout, name):
     first = checkout.cache_folder()

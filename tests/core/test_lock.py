@@ -3,7 +3,7 @@
 import time
 from threading import Thread
 
-from rota.core.atomic import alone_in
+from rota.core.files import alone_in
 
 
 def test_who_has_to_wait_is_told(tmp_path, caplog):

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.change import NOTHING
-from rota.core.sight import Sight, likeliest
-from rota.core.structure import Layer, Structure
+from rota.core.network import NOTHING, Layer, Sight, Structure, likeliest
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import JOB, OWN
 from rota.core.errors import IllegalPlan
-from rota.core.events import Arrived, Failed, Finished, Moved, Paused, Started
 from rota.core.kernels import KEEP, MOVE, START
 from rota.core.state import Instant
+from rota.core.timeline import Arrived, Failed, Finished, Moved, Paused, Started
 from rota.policies.cluster.fifo import Fifo
-from rota.replay.simulate import simulate
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
 NOBODY = np.zeros(0, np.int32)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import InputError
-from rota.core.structure import Layer, Structure
+from rota.core.network import Layer, Structure
 
 CONV = Layer("conv2d", (("in", 3), ("out", 8), ("kernel", 3)))
 RELU = Layer("relu")

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from rota.core.events import (
+from rota.core.timeline import (
+    EVENT,
     Arrived,
     Failed,
     Finished,
+    Journal,
     Kind,
     Moved,
     NodeJoined,
@@ -14,8 +16,8 @@ from rota.core.events import (
     Paced,
     Paused,
     Started,
+    Timeline,
 )
-from rota.core.timeline import EVENT, Journal, Timeline
 
 
 def test_a_journal_doubles_when_it_is_full_and_keeps_what_is_in_it():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.workers import WorkerLost, carry_out
+from rota.core.processes import WorkerLost, carry_out
 
 PIECES = """
 import os, time
@@ -63,7 +63,7 @@ def test_an_error_in_a_worker_is_the_users_to_see_and_a_death_too(tmp_path, note
 def test_workers_end_when_their_recorder_is_killed(tmp_path):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
-        "from pieces_of_work import note; from rota.core.workers import carry_out;"
+        "from pieces_of_work import note; from rota.core.processes import carry_out;"
         "list(carry_out(note, [sys.argv[2]], lambda _: (), 1))"
     )
     arguments = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "long")]

@@ -16,23 +16,21 @@ import pytest
 import tomli_w
 
 from rota.core.loop import drive
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hand, Part
-from rota.core.population.events import Cloned, Event, Reported
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.events import Cloned, Event, Hand, Part, Reported
 from rota.core.population.state import State
 from rota.core.population.view import Terms
 from rota.execution.controller import Outcome, Undertaking, control
 from rota.execution.engine import Assignment
 from rota.execution.folder import Books
 from rota.execution.idle import FIRST
-from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
 from rota.policies.population import Policy
-from rota.replay.population.backend import Rehearsal
-from rota.replay.population.landscape import Equal
-from rota.replay.population.weather import Luck, Weather
+from rota.simulator.landscapes import Equal
+from rota.simulator.noise import Luck, Weather
+from rota.simulator.population import Rehearsal
 
 STEP_S = 0.0005
 IDLE = "rota.execution.idle:idle"

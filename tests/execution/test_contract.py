@@ -4,8 +4,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from rota.core.population.decisions import Continue, Stop
-from rota.core.population.events import Cloned, Emptied, Finished, Handed, Joined, Reported, Retired, Stopped
+from rota.core.population.events import (
+    Cloned,
+    Continue,
+    Emptied,
+    Finished,
+    Handed,
+    Joined,
+    Reported,
+    Retired,
+    Stop,
+    Stopped,
+)
 from rota.core.population.view import Status, Terms
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.pbt import Grow, Pbt

@@ -6,17 +6,22 @@ import math
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.decisions import Clone, Continue, Hand, Part, Retire, Stop
 from rota.core.population.events import (
+    Clone,
     Cloned,
+    Continue,
     Emptied,
     Failed,
     Finished,
+    Hand,
     Handed,
     Joined,
     Lost,
+    Part,
     Reported,
+    Retire,
     Retired,
+    Stop,
     Stopped,
 )
 from rota.execution.entries import decision_records, event_records, parse_decisions, parse_events

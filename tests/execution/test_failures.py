@@ -17,7 +17,7 @@ from rota.execution.checkpoints import OWNER, Checkpoints
 from rota.execution.journal import NotWritten
 from rota.execution.local import CannotStart
 from rota.execution.orders import Done, made
-from rota.execution.reading import read_picture
+from rota.execution.picture import read_picture
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.population import Policy
 
@@ -290,7 +290,7 @@ def test_a_worker_that_was_stuck_is_killed_with_its_controller(tmp_path):
     code = """
 import sys, time
 from pathlib import Path
-from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.engine import Assignment
 from rota.execution.folder import Books
 from rota.execution.orders import Order, made

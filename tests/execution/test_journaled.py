@@ -6,18 +6,16 @@ from dataclasses import dataclass
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.decisions import Hand
-from rota.core.population.events import Reported
+from rota.core.population.events import Hand, Reported
 from rota.core.population.view import Terms
 from rota.execution.journal import Journal, read_journal
 from rota.execution.journaled import OtherDecision
-from rota.execution.reading import read_picture
+from rota.execution.picture import read_picture
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.evolution.asha import Asha
 from rota.policies.evolution.pbt import Pbt
-from rota.policies.population import Policy
-from rota.policies.retirement import RetireSlowest
+from rota.policies.population import Policy, RetireSlowest
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from rota.execution.answers import parse_answer
-from rota.execution.engine import Assignment
-from rota.execution.local import Place, _environment
-from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.execution.engine import Answered, Assignment, Died
+from rota.execution.local import LocalConfig, LocalSlotConfig, Place, _environment
 from rota.execution.orders import Done, Order, Undone, answer_line, made, parse_order
-from rota.execution.workers import Answered, Died
 
 
 @pytest.fixture

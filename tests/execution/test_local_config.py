@@ -5,11 +5,11 @@ import os
 import pytest
 
 from rota.core.errors import ConfigError
-from rota.execution import gpus
+from rota.execution import local
 from rota.execution.controller import control
 from rota.execution.engine import Assignment
 from rota.execution.folder import Books
-from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.population import Policy
 
@@ -101,7 +101,7 @@ def machine(tmp_path, monkeypatch):
     (tmp_path / "nvidia-smi").write_text(LISTED)
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(gpus, "AMD", tmp_path / "none")
+    monkeypatch.setattr(local, "AMD", tmp_path / "none")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return monkeypatch
 
@@ -128,7 +128,7 @@ def test_a_gpu_that_is_not_there_is_refused(machine, visible, there, missing):
 def test_where_nothing_lists_gpus_there_are_none_unless_they_are_amds(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(gpus, "AMD", tmp_path / "none")
-    assert gpus.is_missing("0")
-    monkeypatch.setattr(gpus, "AMD", tmp_path)
-    assert not gpus.is_missing("0")
+    monkeypatch.setattr(local, "AMD", tmp_path / "none")
+    assert local.is_missing("0")
+    monkeypatch.setattr(local, "AMD", tmp_path)
+    assert not local.is_missing("0")

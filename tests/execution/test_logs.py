@@ -2,8 +2,8 @@
 
 import pytest
 
+from rota.execution.folder import last_of, opened
 from rota.execution.journal import NotWritten
-from rota.execution.logs import last_of, opened
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,13 @@ from rota.core.errors import Stuck
 from rota.core.loop import drive
 from rota.core.population.events import Failed, Joined, Lost, Reported
 from rota.core.population.view import Terms
-from rota.execution.checkpoints import Checkpoints
-from rota.execution.clock import RunClock
+from rota.execution.checkpoints import Checkpoints, Spares
+from rota.execution.engine import Answered, Died, NodeCame, NodeWent
 from rota.execution.journal import Journal
+from rota.execution.journaled import RunClock
 from rota.execution.ledger import Ledger
 from rota.execution.machines import Machines
 from rota.execution.orders import Done, Spent, Undone
-from rota.execution.spares import Spares
-from rota.execution.workers import Answered, Died, NodeCame, NodeWent
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.population import Policy
 

@@ -6,8 +6,7 @@ import math
 import pytest
 
 from rota.commands.live import Lines, Pace, live, summed_up, table_text
-from rota.core.population.decisions import Clone, Hand, Part, Retire, Stop
-from rota.core.population.events import Failed, Joined, Lost, Reported
+from rota.core.population.events import Clone, Failed, Hand, Joined, Lost, Part, Reported, Retire, Stop
 from rota.core.population.view import Terms
 from rota.execution.picture import Frame, Picture, parse_frame
 

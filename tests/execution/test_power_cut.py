@@ -15,15 +15,14 @@ from rota.core.population.events import Failed, Reported
 from rota.core.population.view import Terms
 from rota.execution import controller
 from rota.execution.answers import parse_answer
-from rota.execution.checkpoints import Checkpoints
+from rota.execution.checkpoints import Checkpoints, Spares
 from rota.execution.controller import control
+from rota.execution.engine import Answered
 from rota.execution.entries import parse_decisions, parse_events
 from rota.execution.folder import Books
 from rota.execution.idle import Idle
 from rota.execution.journal import DamagedJournal, _sealed, read_journal, salvage
-from rota.execution.spares import Spares
 from rota.execution.worker import Worker
-from rota.execution.workers import Answered
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.population import Policy

@@ -9,19 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.population.costs import Costs
+from rota.core.population.cluster import Costs
 from rota.core.population.events import Failed, Joined, Lost, Reported
 from rota.core.population.view import Terms
 from rota.execution.controller import Undertaking, control
-from rota.execution.engine import Assignment
+from rota.execution.engine import Answered, Assignment, Died
 from rota.execution.folder import Books
 from rota.execution.local import CannotStart
 from rota.execution.orders import Order, Undone, made
 from rota.execution.ray_config import RayConfig, RaySlotConfig
-from rota.execution.workers import Answered, Died
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
+from rota.simulator.landscapes import Equal
 
 IDLE = "rota.execution.idle:idle"
 STEP_S = 0.02

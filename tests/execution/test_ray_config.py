@@ -10,7 +10,7 @@ from rota.core.population.scores import Place, Score, write_scores
 from rota.execution.ray import Wanted
 from rota.execution.ray_cluster import RayNode
 from rota.execution.ray_config import RayConfig, RaySlotConfig
-from rota.library.run_config import ordered
+from rota.library.real_run import ordered
 
 
 def node(name, address, **labels):

@@ -10,13 +10,12 @@ import time
 import pytest
 
 from rota.core.errors import ConfigError, InputError
-from rota.execution.engine import Assignment
+from rota.execution.engine import Answered, Assignment, Died, NodeCame, NodeWent
 from rota.execution.folder import Books
 from rota.execution.local import CannotStart
 from rota.execution.orders import Order, Undone, made
 from rota.execution.slurm_commands import Place, is_there
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
-from rota.execution.workers import Answered, Died, NodeCame, NodeWent
 
 
 @pytest.fixture

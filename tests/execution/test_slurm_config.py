@@ -10,7 +10,7 @@ import pytest
 from rota.core.errors import ConfigError
 from rota.execution.slurm_commands import Host, Lot, Place, cpus_per_node, job_command, outside, step_command
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig, assigned
-from rota.library.run_config import ordered
+from rota.library.real_run import ordered
 
 CONFIG = Path(__file__).parents[2] / "config" / "run" / "slurm.toml"
 

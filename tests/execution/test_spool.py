@@ -6,8 +6,8 @@ import os
 import pytest
 
 from rota.core.population.events import Cloned, Emptied, Reported
+from rota.execution.folder import Spool
 from rota.execution.journal import NotWritten
-from rota.execution.spool import Spool
 
 
 def test_events_come_in_their_order_as_often_as_one_likes_wherever_they_are(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from rota.core.errors import InputError
 from rota.execution.idle import Idle, idle
 from rota.execution.jobs.idle import IdleSite, idle_jobs
-from rota.execution.jobs.site import Site
+from rota.execution.jobs.worker import Site
 from rota.execution.trainable import Trainable, factory, make
 
 SOURCE = """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rota.execution.idle import Idle
 from rota.execution.jobs.idle import IdleSite
 import rota.execution.idle as elsewhere
-import rota.execution.jobs.site
+import rota.execution.jobs.worker
 from rota.execution.trainable import Trainable
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ called = []
 def named(settings: Mapping[str, Any], seed: int) -> Idle: ...
 def quoted(settings, seed) -> "elsewhere.Idle": ...
 def protocol(settings, seed) -> Trainable: ...
-def site(settings, seed) -> rota.execution.jobs.site.Site: ...
+def site(settings, seed) -> rota.execution.jobs.worker.Site: ...
 def later(settings, seed) -> Mine: ...
 @functools.lru_cache
 def cached(settings, seed) -> Idle: ...

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.events import Kind
-from rota.core.timeline import EVENT, Timeline
+from rota.core.timeline import EVENT, Kind, Timeline
 from rota.figures.groups import Group, groups
 from rota.results.jobs import JobColumns
 from rota.results.run import Run, read_run, write_run

@@ -6,9 +6,9 @@ from itertools import product
 import pytest
 
 from rota.core.errors import InputError
-from rota.figures.adaptation import adaptation_figure, panels
 from rota.figures.page import save
-from rota.recordings.provenance import Provenance
+from rota.figures.trees import adaptation_figure, panels
+from rota.recordings.folder import Provenance
 from rota.recordings.tree import Point, Tree
 
 ORIGIN = Provenance("cpu", {"torch": "2"}, "", 0, "rota record a.toml", "2026-01-02T03:04:05+00:00", "0.1.0")

@@ -7,11 +7,10 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import ConfigError
-from rota.core.events import Kind
+from rota.core.timeline import Kind
 from rota.figures.catalogue import FIGURES, figure
-from rota.figures.groups import groups
+from rota.figures.groups import Options, groups
 from rota.figures.page import save
-from rota.figures.sheets import Options
 
 OPTIONS = Options("rota plot --figure all")
 

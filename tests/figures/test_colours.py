@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rota.figures.colours import (
+from rota.figures.page import (
     ALLOCATIONS,
     MODELS,
     OTHER_MODELS,

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.events import Kind
-from rota.figures.comparison import compare
+from rota.core.timeline import Kind
 from rota.figures.groups import groups
-from rota.figures.jct import jct_curves
-from rota.figures.load import load_curves, load_of
-from rota.results.series import Series
+from rota.figures.jobs import compare, jct_curves, load_curves, load_of
+from rota.results.timeline_pass import Series
 
 HOUR_S = 3600.0
 

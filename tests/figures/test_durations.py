@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.figures.durations import log_ticks, said, unit_for
+from rota.figures.page import log_ticks, said, unit_for
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,12 @@ import io
 import pytest
 from matplotlib.image import imread
 
+from rota.core.population.cluster import Fleet, Slot
 from rota.core.population.events import Finished, Joined, Reported
-from rota.core.population.fleet import Fleet, Slot
-from rota.figures.colours import MODELS
-from rota.figures.fidelity import fidelity_figure, who_colours
-from rota.figures.fidelity_blocks import charts, completion_times, done, extent
-from rota.figures.page import save, save_svg
-from rota.results.fidelity.compare import compare
-from rota.results.fidelity.pairs import Pair, paired
-from rota.results.population.repetition import measure
+from rota.figures.fidelity import charts, completion_times, done, extent, fidelity_figure, who_colours
+from rota.figures.page import MODELS, save, save_svg
+from rota.results.fidelity.compare import RunPair, compare, paired
+from rota.results.population.folder import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import SlotInfo, Summary
 
@@ -49,7 +46,7 @@ def trials(tmp_path):
 @pytest.fixture
 def jobs(make_run):
     """Shortest first, 1 + 2 + 3 h, against longest first."""
-    return Pair("srtf", None, make_run("real"), make_run("sim", order=(2, 1, 0)))
+    return RunPair("srtf", None, make_run("real"), make_run("sim", order=(2, 1, 0)))
 
 
 def test_bars_are_the_parts_of_trials(trials):

@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
-from rota.core.events import Kind
-from rota.figures.durations import HOUR_S
-from rota.figures.gantt import chart, models_by_use, window_of
-from rota.figures.gantt_blocks import Absence, Block, absences, blocks, default_window
+from rota.core.timeline import Kind
+from rota.figures.gantt import (
+    Absence,
+    Block,
+    absences,
+    blocks,
+    chart,
+    default_window,
+    models_by_use,
+    window_of,
+)
+from rota.figures.page import HOUR_S
 
 ARRIVED, STARTED, FINISHED, MOVED = Kind.ARRIVED, Kind.STARTED, Kind.FINISHED, Kind.MOVED
 ALWAYS = (-np.inf, np.inf)

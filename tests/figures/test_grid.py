@@ -12,8 +12,7 @@ from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError
 from rota.figures.grid import axis_of, caption, draw_grid, facets, is_geometric, panels, sheets
 from rota.figures.grid_runs import GridMetric, GridRun, ParameterGrid, by_grid, trace_grid
-from rota.figures.groups import groups
-from rota.figures.sheets import Options
+from rota.figures.groups import Options, groups
 from rota.results.run import read_head
 
 JCT = GridMetric("average JCT", "time")

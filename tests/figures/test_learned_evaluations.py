@@ -6,10 +6,10 @@ import math
 import pytest
 
 from rota.core.errors import InputError
-from rota.figures import learned_accuracy, learned_probabilities
-from rota.figures.learned_rows import Place, pictures
+from rota.figures import learned, learned_objective
+from rota.figures.learned import Place, pictures
 from rota.figures.page import save
-from rota.learning.outcome import Evaluation, Others, Outcome, Row
+from rota.learning.outcome import Evaluation, EvaluationRow, Others, Outcome
 
 CHANCES = ((0.75, 0.25), (0.125, 0.875))
 
@@ -29,7 +29,7 @@ def row(scenario="early", model="net", seed=0, accuracy=0.575, rank=2, seen=True
         CHANCES,
         data,
     )
-    return Row(outcome, Others(0.45, 0.5, fixed, (0, 0), 0.625, 0.5), seen)
+    return EvaluationRow(outcome, Others(0.45, 0.5, fixed, (0, 0), 0.625, 0.5), seen)
 
 
 def evaluation(folder, *rows, seed=0):
@@ -83,7 +83,7 @@ def test_different_agents_in_the_same_scenario_are_two_pictures():
 
 def test_bars_are_means_over_agents():
     rows = row(accuracy=0.55, rank=3), row(accuracy=0.6, rank=2)
-    (panel,) = learned_accuracy.panels([evaluation(f"a/seed{n}", rows[n], seed=n) for n in (0, 1)])
+    (panel,) = learned.panels([evaluation(f"a/seed{n}", rows[n], seed=n) for n in (0, 1)])
     (column,) = panel.columns
     assert column.accuracies == pytest.approx(
         {"never": 0.45, "random": 0.5, "best fixed": 0.5, "agent": 0.575, "oracle": 0.625}
@@ -94,22 +94,22 @@ def test_bars_are_means_over_agents():
 
 
 def test_the_axis_begins_at_a_multiple_of_five_percent_below_the_shortest_bar():
-    (panel,) = learned_accuracy.panels([evaluation("a", row())])
-    assert learned_accuracy.limits(panel.columns) == pytest.approx((0.4, 0.625 + 0.2 * 0.225))
-    (lower,) = learned_accuracy.panels([evaluation("a", row(accuracy=0.02))])
-    assert learned_accuracy.limits(lower.columns)[0] == 0.0
+    (panel,) = learned.panels([evaluation("a", row())])
+    assert learned.limits(panel.columns) == pytest.approx((0.4, 0.625 + 0.2 * 0.225))
+    (lower,) = learned.panels([evaluation("a", row(accuracy=0.02))])
+    assert learned.limits(lower.columns)[0] == 0.0
 
 
 def test_where_there_is_no_fixed_sequence_its_bar_is_missing():
-    (panel,) = learned_accuracy.panels([evaluation("a", row(fixed=None))])
+    (panel,) = learned.panels([evaluation("a", row(fixed=None))])
     assert math.isnan(panel.columns[0].accuracies["best fixed"])
-    assert learned_accuracy.limits(panel.columns)[0] == pytest.approx(0.4)
-    (figure,) = learned_accuracy.accuracy_figures([evaluation("a", row(fixed=None))], ("figure: x",))
+    assert learned.limits(panel.columns)[0] == pytest.approx(0.4)
+    (figure,) = learned.accuracy_figures([evaluation("a", row(fixed=None))], ("figure: x",))
     assert_png(figure)
 
 
 def test_the_bars_say_rank_and_headroom_and_what_is_unseen():
-    (figure,) = learned_accuracy.accuracy_figures(
+    (figure,) = learned.accuracy_figures(
         [evaluation("a", row(), row("late", rank=1, seen=False))], ("figure: rota evaluate --agent a",)
     )
     found = words(figure)
@@ -121,12 +121,12 @@ def test_the_bars_say_rank_and_headroom_and_what_is_unseen():
 
 def test_many_agents_take_several_pages_rather_than_one_each():
     many = [evaluation(f"x/{name}", row(), row("late")) for name in range(20)]
-    assert len(list(learned_accuracy.accuracy_figures(many, ("",)))) == 3  # eight on each
-    assert len(list(learned_probabilities.probabilities_figures(many, ("",)))) == 2  # ten on each
+    assert len(list(learned.accuracy_figures(many, ("",)))) == 3  # eight on each
+    assert len(list(learned_objective.probabilities_figures(many, ("",)))) == 2  # ten on each
 
 
 def test_a_strip_for_each_agent_and_model():
-    found = learned_probabilities.strips(
+    found = learned_objective.strips(
         [evaluation(f"a/seed{n}", row(), row("late", "other", seen=False), seed=n) for n in (0, 1)]
     )
     assert [strip.title for strip in found] == [
@@ -141,11 +141,11 @@ def test_a_strip_for_each_agent_and_model():
 def test_actions_are_named_in_words_chosen_or_not():
     three = ("deepen 0", "deepen 1", "nothing")
     found = Outcome("e", "m", 0, (2, 2), ("nothing",) * 2, three, 0.5, 1, 4, 0.0, CHANCES)
-    assert learned_probabilities.action_names([row(), row()._replace(agent=found)]) == list(three)
+    assert learned_objective.action_names([row(), row()._replace(agent=found)]) == list(three)
 
 
 def test_probabilities_are_written_and_the_chosen_framed():
-    (figure,) = learned_probabilities.probabilities_figures([evaluation("a", row())], ("figure: x",))
+    (figure,) = learned_objective.probabilities_figures([evaluation("a", row())], ("figure: x",))
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.texts] == ["75", "12", "25", "88", "net"]
     assert [(round(frame.get_x()), round(frame.get_y())) for frame in axes.patches] == [(0, 0), (1, 1)]
@@ -153,9 +153,7 @@ def test_probabilities_are_written_and_the_chosen_framed():
     assert_png(figure)
 
 
-@pytest.mark.parametrize(
-    "draw", [learned_accuracy.accuracy_figures, learned_probabilities.probabilities_figures]
-)
+@pytest.mark.parametrize("draw", [learned.accuracy_figures, learned_objective.probabilities_figures])
 def test_nothing_evaluated_is_an_error(draw):
     with pytest.raises(InputError, match="nothing was evaluated"):
         list(draw([], ()))

@@ -10,9 +10,9 @@ import pytest
 
 from rota.commands import plot
 from rota.figures.files import draw_evaluations
-from rota.learning.history import Row, write_history
+from rota.learning.learner import HistoryRow, write_history
 from rota.learning.outcome import Evaluation, Others, Outcome, write_evaluations
-from rota.learning.outcome import Row as Evaluated
+from rota.learning.outcome import EvaluationRow as Evaluated
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ def learn(folder, *scenarios):
     facts = {"network": "original", "about": about, "provenance": {"command": "rota learn a.toml"}}
     (folder / "agent.json").write_text(json.dumps(facts))
     rows = [
-        Row(at, n, 1.0, 0.1 * n, 0.5 + 0.01 * n, 1.0, 0.1, 1.0) for at in range(len(stages)) for n in (10, 20)
+        HistoryRow(at, n, 1.0, 0.1 * n, 0.5 + 0.01 * n, 1.0, 0.1, 1.0)
+        for at in range(len(stages))
+        for n in (10, 20)
     ]
     write_history(folder, rows)
 

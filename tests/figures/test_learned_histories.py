@@ -12,7 +12,7 @@ from rota.core.errors import InputError
 from rota.figures import learned_objective, learned_transfer
 from rota.figures.learned import Learned, Stage, agents_in, alike, in_time, percent, read_learned, rolling
 from rota.figures.page import save
-from rota.learning.history import Row, write_history
+from rota.learning.learner import HistoryRow, write_history
 
 
 def agent(folder, *stages, seed=0, accuracies=None, started_from="", network="original"):
@@ -20,7 +20,9 @@ def agent(folder, *stages, seed=0, accuracies=None, started_from="", network="or
     stages = stages or (("early", 1.0),)
     every = iter(accuracies or [0.5] * 2 * len(stages))
     history = [
-        Row(number, episodes, 1.0 + 2 * number + (episodes == 20), 0.0, next(every), 1.0, 0.01, temperature)
+        HistoryRow(
+            number, episodes, 1.0 + 2 * number + (episodes == 20), 0.0, next(every), 1.0, 0.01, temperature
+        )
         for number, (_, temperature) in enumerate(stages)
         for episodes in (10, 20)
     ]
@@ -62,7 +64,7 @@ def short(folder, *scenarios):
     """Stages of four episodes."""
     stages = tuple(Stage((f"net/{scenario}",), 4, 1.0) for scenario in scenarios)
     history = tuple(
-        Row(number, episodes, 1.0, 0.0, 0.125 * episodes, 1.0, 0.01, 1.0)
+        HistoryRow(number, episodes, 1.0, 0.0, 0.125 * episodes, 1.0, 0.01, 1.0)
         for number in range(len(stages))
         for episodes in (2, 4)
     )

@@ -13,19 +13,17 @@ from rota.core.errors import InputError
 from rota.figures.files import draw_comparison, draw_learned
 from rota.figures.learned import agents_in
 from rota.figures.page import save
-from rota.figures.placement_comparison import (
+from rota.figures.placement import (
+    comparison_subject,
+    learning,
     panels,
     placement_comparison_figure,
+    placement_learning_figure,
     ratio_ticks,
-    subject,
+    read_placement_learned,
     title,
 )
-from rota.figures.placement_learning import (
-    learning,
-    placement_learning_figure,
-    read_placement_learned,
-)
-from rota.learning.placement.history import Row, write_history
+from rota.learning.placement.learner import PlacementHistoryRow, write_history
 from rota.learning.placement.outcome import Comparison, Tried, write_comparison
 
 
@@ -46,7 +44,7 @@ FOUND = Comparison(
 
 def rows(count):
     """Ratios are 2, 3, 4 …, entropies 1, 2, 3 …"""
-    return [Row(n, 10.0 * n, 100, 1.0 + n, float(n), 0.01) for n in range(1, count + 1)]
+    return [PlacementHistoryRow(n, 10.0 * n, 100, 1.0 + n, float(n), 0.01) for n in range(1, count + 1)]
 
 
 def write_agent(folder, *, updates=2, found=FOUND):
@@ -109,7 +107,7 @@ def test_the_title_says_who_takes_longer(learned, said):
 
 
 def test_what_was_tried_is_said():
-    assert subject(FOUND) == (
+    assert comparison_subject(FOUND) == (
         "4 cases it has not learned from: 10 to 12 trials on 4 to 9 slots, "
         "the fastest up to 4× as fast as the slowest"
     )

@@ -13,6 +13,7 @@ from matplotlib.image import imread
 from rota.commands import plot
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
+from rota.core.population.cluster import Fleet, Slot
 from rota.core.population.events import (
     Cloned,
     Emptied,
@@ -25,28 +26,38 @@ from rota.core.population.events import (
     Reported,
     Retired,
 )
-from rota.core.population.fleet import Fleet, Slot
 from rota.figures.best import best_so_far
 from rota.figures.catalogue import POPULATIONS, population_figure
+from rota.figures.groups import Options
 from rota.figures.page import save
-from rota.figures.population import population_groups, slot_names
-from rota.figures.population_accuracy import accuracy_curve, reports
-from rota.figures.population_blocks import away, copied, given_up, population_chart, shading, undone
+from rota.figures.population import (
+    accuracy_curve,
+    arranged,
+    population_groups,
+    ratios,
+    reports,
+    shares,
+    slot_names,
+    table,
+)
 from rota.figures.population_gantt import (
     LOWER,
     UNMEASURED,
     UPPER,
+    away,
     clone_heights,
+    copied,
     draw_population_gantt,
+    given_up,
+    population_chart,
     scale_of,
+    shading,
+    undone,
 )
-from rota.figures.population_idle import shares
-from rota.figures.population_ratio import arranged, ratios, table
-from rota.figures.sheets import Options
-from rota.results.population.repetition import measure
+from rota.results.population.folder import measure
+from rota.results.population.metrics import SlotUse
 from rota.results.population.run import read_population, write_population
 from rota.results.population.summary import SlotInfo, Summary
-from rota.results.population.usage import SlotUse
 
 FLEET = Fleet((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
 OPTIONS = Options("rota plot")

@@ -10,14 +10,12 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.figures.page import save
-from rota.figures.recorded_curves import bundle
-from rota.figures.recorded_profiles import panels, said, shares
-from rota.figures.recorded_trees import tree_blocks
-from rota.figures.recordings import parts, recordings_figure
+from rota.figures.recordings import bundle, panels, parts, recordings_figure, said, shares
+from rota.figures.trees import tree_blocks
 from rota.recordings.curve import Curves, Interval, Setting
+from rota.recordings.folder import Provenance
 from rota.recordings.library import Held, Library
 from rota.recordings.profile import Profile, Profiles
-from rota.recordings.provenance import Provenance
 from rota.recordings.tree import Point, Tree
 
 ORIGIN = Provenance("cpu", {"torch": "2"}, "", 0, "rota record a.toml", "2026-01-02T03:04:05+00:00", "0.1.0")

@@ -10,9 +10,9 @@ import pytest
 from rota.commands import plot
 from rota.figures.best import MOMENTS
 from rota.figures.files import draw_sides
-from rota.figures.pen import Pen
+from rota.figures.page import Pen
 from rota.figures.tune import overheads, rises, said_s, sides_figure
-from rota.results.population.sides import Part, SideRun, Sides, write_sides
+from rota.results.population.metrics import Part, SideRun, Sides, write_sides
 
 
 def run_of(side: str, seed: int, *parts: tuple[float, float, float], slots: int = 1) -> SideRun:

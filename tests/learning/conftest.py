@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from rota.recordings.provenance import Provenance
+from rota.recordings.folder import Provenance
 from rota.recordings.tree import Point, Prefix, Tree
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from rota.learning.evaluate import DRAWS, best_fixed, evaluate, headroom, others, outcome, rows
 from rota.learning.problem import Problem, problem_of
-from rota.policies.adaptation.fixed import Fixed
-from rota.policies.adaptation.never import Never
+from rota.policies.growth import Fixed, Never
 
 SMALL = {"actions": ("deepen 0", "nothing"), "decisions": 2}
 

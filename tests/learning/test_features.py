@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.change import NOTHING, SHRINK, Change
-from rota.core.sight import Sight
-from rota.core.structure import Layer, Structure
+from rota.core.network import NOTHING, SHRINK, Change, Layer, Sight, Structure
 from rota.learning import features
+from rota.training.describe import sight_of
 from rota.training.models.registry import MODELS, build
 from rota.training.net2net import blocks, deepen
-from rota.training.sight import sight_of
 
 GROUPS = len(features.GROUPS)
 

@@ -11,14 +11,23 @@ from hypothesis import strategies as st
 from tensorboardX.proto.event_pb2 import Event
 
 from rota.core.errors import InputError
-from rota.learning.history import EVENTS, FILE, ROWS, Row, read_history, window, write_events, write_history
+from rota.learning.learner import (
+    EVENTS,
+    FILE,
+    ROWS,
+    HistoryRow,
+    read_history,
+    window,
+    write_events,
+    write_history,
+)
 
 NUMBERS = st.floats(allow_nan=False)
 HISTORY = [
-    Row(0, 64, -0.5, 1.0, 0.3, 4.0, 0.01, 1.0),
-    Row(0, 128, -0.25, 1.5, 0.4, 3.0, 0.005, 1.0),
-    Row(1, 32, 0.75, 2.0, 0.5, 2.0, 0.01, 10.0),
-    Row(2, 16, 0.5, 2.5, 0.6, 1.0, 0.01, 9.0),
+    HistoryRow(0, 64, -0.5, 1.0, 0.3, 4.0, 0.01, 1.0),
+    HistoryRow(0, 128, -0.25, 1.5, 0.4, 3.0, 0.005, 1.0),
+    HistoryRow(1, 32, 0.75, 2.0, 0.5, 2.0, 0.01, 10.0),
+    HistoryRow(2, 16, 0.5, 2.5, 0.6, 1.0, 0.01, 9.0),
 ]
 
 
@@ -43,7 +52,7 @@ def test_the_file_is_plain_to_read(tmp_path):
     ]
 
 
-@given(st.lists(st.builds(Row, st.integers(0, 9), st.integers(0, 10**12), *[NUMBERS] * 6), max_size=5))
+@given(st.lists(st.builds(HistoryRow, st.integers(0, 9), st.integers(0, 10**12), *[NUMBERS] * 6), max_size=5))
 def test_rows_come_back_as_they_were(rows):
     with tempfile.TemporaryDirectory() as folder:
         write_history(Path(folder), rows)
@@ -101,7 +110,7 @@ def test_tensorboard_shows_all_of_it_with_stages_one_after_the_other(tmp_path):
     """The first stage ends at 128, the second 32 later, the third begins there."""
     write_events(tmp_path, iter(HISTORY))
     found = events(tmp_path)
-    names = [*Row._fields[2:]]
+    names = [*HistoryRow._fields[2:]]
     assert [tag for tag, *_ in found] == [f"learning/{name}" for name in names] * 4
     assert [step for _, step, _ in found] == [step for step in (64, 128, 160, 176) for _ in names]
     assert [value for *_, value in found] == pytest.approx([value for row in HISTORY for value in row[2:]])

@@ -8,9 +8,7 @@ import torch
 from rota.core.errors import InputError
 from rota.learning import learner
 from rota.learning.config import Method
-from rota.learning.history import ROWS, read_history
-from rota.learning.learner import Learner, carry_through, learned, spent
-from rota.learning.stage import Stage
+from rota.learning.learner import ROWS, Learner, Stage, carry_through, learned, read_history, spent
 
 QUICK = Method(episodes_per_update=4)
 

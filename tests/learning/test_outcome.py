@@ -11,9 +11,9 @@ from rota.core.errors import InputError
 from rota.learning.outcome import (
     FILE,
     Evaluation,
+    EvaluationRow,
     Others,
     Outcome,
-    Row,
     read_evaluations,
     share,
     write_evaluations,
@@ -33,8 +33,10 @@ AGENT = Outcome(
     probabilities=((0.75, 0.25), (0.5, 0.5)),
 )
 OTHERS = Others(never=0.25, random=0.375, fixed=0.5, fixed_sequence=(0, 0), oracle=0.625, mean=0.375)
-SEEN = Row(AGENT, OTHERS, True)
-UNSEEN = Row(replace(AGENT, headroom=-0.75), replace(OTHERS, fixed=None, fixed_sequence=None), False)
+SEEN = EvaluationRow(AGENT, OTHERS, True)
+UNSEEN = EvaluationRow(
+    replace(AGENT, headroom=-0.75), replace(OTHERS, fixed=None, fixed_sequence=None), False
+)
 EVALUATION = Evaluation("agents/seed0", {"stages": [{"trees": ["convnet2/early"]}]}, (SEEN, UNSEEN))
 
 

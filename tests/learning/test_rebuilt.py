@@ -6,19 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rota.core.change import Change
 from rota.core.errors import InputError
-from rota.core.structure import Layer
+from rota.core.network import Change, Layer
 from rota.learning.networks.registry import build as build_network
-from rota.learning.problem import problem_of
-from rota.learning.rebuilt import actions_of, seen_in
-from rota.recordings.store import recording_folders
+from rota.learning.problem import actions_of, problem_of, seen_in
+from rota.recordings.library import recording_folders
 from rota.recordings.tree import read_tree
 from rota.training.clock import StoppedClock
+from rota.training.describe import with_blocks
 from rota.training.models.registry import build
 from rota.training.net2net import blocks, deepen
 from rota.training.setup import Setup
-from rota.training.sight import with_blocks
 
 FEW = {"actions": ("deepen 0", "nothing"), "decisions": 2}
 

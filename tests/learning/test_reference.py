@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from rota.core.workers import carry_out
+from rota.core.processes import carry_out
 from rota.learning.config import ORIGINAL, Method
 from rota.learning.evaluate import evaluate
-from rota.learning.learner import carry_through, learned, spent
+from rota.learning.learner import Stage, carry_through, learned, spent
 from rota.learning.problem import problem_of
-from rota.learning.stage import Stage
 from rota.recordings.adaptation import read_adaptation
 from rota.recordings.tree import Point, Prefix, Tree
 from rota.training.setup import cores

@@ -8,9 +8,8 @@ import pytest
 from rota.core.errors import ConfigError, InputError
 from rota.learning.agent import read_agent
 from rota.learning.config import LearnConfig, Method
-from rota.learning.history import read_history
-from rota.learning.holdout import folds
-from rota.learning.runs import Run, learn, matching, plan
+from rota.learning.learner import read_history
+from rota.learning.runs import Run, folds, learn, matching, plan
 
 CONFIG = LearnConfig(recordings=(Path("x"),), episodes=8, method=Method(episodes_per_update=4))
 

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from rota.learning.outcome import Evaluation, Others, Outcome, Row
+from rota.learning.evaluate import Summary, ceilings, summary
+from rota.learning.outcome import Evaluation, EvaluationRow, Others, Outcome
 from rota.learning.problem import Problem, problem_of
-from rota.learning.summary import Summary, ceilings, summary
-from rota.recordings.gain import Noise
+from rota.recordings.describe import Noise
 
 SMALL = {"actions": ("deepen 0", "nothing"), "decisions": 2}
 ACTIONS = SMALL["actions"]
@@ -40,12 +40,12 @@ def row(
     seed: int = 0,
     rank: int = 1,
     data: str = "",
-) -> Row:
+) -> EvaluationRow:
     """In a scenario whose mean is 0.3 and whose best is 0.5."""
     agent = Outcome(
         scenario, "ConvNet2", seed, (0, 0), ("deepen 0",) * 2, ACTIONS, 0.4, rank, 4, headroom, (), data
     )
-    return Row(agent, Others(0.2, 0.3, fixed, None if fixed is None else (0, 1), 0.5, 0.3), False)
+    return EvaluationRow(agent, Others(0.2, 0.3, fixed, None if fixed is None else (0, 1), 0.5, 0.3), False)
 
 
 def test_a_ceiling_by_hand(problem):

@@ -6,13 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rota.core.change import NOTHING, SHRINK, Change
-from rota.core.structure import Layer, Structure
-from rota.learning.work import FLAT, POSITIONS, added, changed, costs, is_main
-from rota.training.describe import describe
+from rota.core.network import NOTHING, SHRINK, Change, Layer, Structure
+from rota.learning.features import FLAT, POSITIONS, added, changed, costs, is_main
+from rota.training.describe import describe, with_blocks
 from rota.training.models.registry import build
 from rota.training.net2net import NotGrowable, blocks, deepen, layer_in, widen
-from rota.training.sight import with_blocks
 
 RELU = Layer("relu")
 

@@ -15,7 +15,7 @@ import pytest
 import rota
 from rota.library.processes import call_all
 from rota.policies.cluster.srtf import Srtf
-from rota.results.interval import mean_interval, student_95
+from rota.results.metrics import mean_interval, student_95
 
 
 @dataclass(frozen=True)

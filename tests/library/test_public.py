@@ -50,7 +50,7 @@ def test_type_checkers_see_the_names_that_are_exported():
     assert {*typed, "__version__"} == set(rota.__all__)
 
 
-@pytest.mark.parametrize("module", sorted({*rota._WHERE.values(), "rota.library.schedulers"}))
+@pytest.mark.parametrize("module", sorted({*rota._WHERE.values(), "rota.library.inputs"}))
 def test_examples_in_docstrings_run(module):
     found = doctest.testmod(import_module(module))
     assert found.failed == 0

@@ -13,8 +13,8 @@ import rota
 from rota.core.loop import Needs
 from rota.library.run import Run
 from rota.policies.cluster.srtf import Srtf
-from rota.replay.simulate import simulate
 from rota.results.metrics import measure
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
 

@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.change import NOTHING, Change
-from rota.core.sight import Adaptation, Sight, likeliest
-from rota.core.structure import Layer, Structure
+from rota.core.network import NOTHING, Adaptation, Change, Layer, Sight, Structure, likeliest
 from rota.learning.agent import Agent
-from rota.policies.adaptation.fixed import Fixed
-from rota.policies.adaptation.never import Never
+from rota.policies.growth import Fixed, Never
 
 FOUR = (Change("deepen", 0), Change("deepen", 1), Change("widen", 1, 64), NOTHING)
 SIZES = {"in": 8, "out": 32, "kernel": 3, "stride": 1, "groups": 1}

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import ROW
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.events import Arrived, Finished, Moved, Paused, Started
 from rota.core.placement import STYLES, first_fit
 from rota.core.state import Instant, State
+from rota.core.timeline import Arrived, Finished, Moved, Paused, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srtf import Srtf
-from rota.replay.simulate import simulate
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
 ANY = ()

@@ -64,7 +64,7 @@ ASK = """
 import sys
 from rota.core.cluster import Cluster
 from rota.policies.cluster.registry import scheduler_class
-from rota.replay.simulate import warm_up
+from rota.simulator.jobs import warm_up
 warm_up(scheduler_class({name!r})())
 print(*sys.modules)
 """

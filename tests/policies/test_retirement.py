@@ -7,21 +7,18 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hand, Retire
-from rota.core.population.events import Emptied, Handed, Joined, Reported, Retired
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.events import Emptied, Hand, Handed, Joined, Reported, Retire, Retired
 from rota.core.population.state import State
 from rota.core.population.view import Status, Terms
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.allocation.finish import Finish
 from rota.policies.allocation.hrfs import Hrfs
-from rota.policies.population import Policy
-from rota.policies.retirement import RetireSlowest, finish_s
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.replay.population.weather import Weather
+from rota.policies.population import Policy, RetireSlowest, finish_s
+from rota.simulator.landscapes import Equal
+from rota.simulator.noise import Weather
+from rota.simulator.population import Scene, rehearse
 
 SCORES = [40.0, 20.0, 10.0, 10.0, 2.0, 1.0]
 

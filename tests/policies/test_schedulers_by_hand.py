@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.events import Arrived, Finished, NodeLost, Paced, Paused, Started
+from rota.core.timeline import Arrived, Finished, NodeLost, Paced, Paused, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.muri import MuriL, MuriLNoBlossom, MuriLWorstOrder, MuriS
@@ -15,7 +15,7 @@ from rota.policies.cluster.srsf import Srsf
 from rota.policies.cluster.srtf import Srtf
 from rota.policies.cluster.themis import Themis, fairest_shares
 from rota.policies.cluster.tiresias import Tiresias
-from rota.replay.simulate import simulate
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
 # Every job here takes a second per iteration and, being of a model that nobody has measured, 10 s to start.

@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 
 from rota.recordings.curve import Curves, Interval, Setting
+from rota.recordings.folder import Provenance
 from rota.recordings.profile import Profile, Profiles
-from rota.recordings.provenance import Provenance
 from rota.recordings.tree import Point, Tree
 
 

@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from rota.recordings.gain import by_model, gain, noise, table
-from rota.recordings.provenance import Provenance
+from rota.recordings.describe import by_model, gain, noise, table
+from rota.recordings.folder import Provenance
 from rota.recordings.tree import Point, Tree
 
 ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")

@@ -9,9 +9,8 @@ import pytest
 from rota.core.errors import InputError
 from rota.recordings.curve import write_curves
 from rota.recordings.describe import text
-from rota.recordings.library import read_library
+from rota.recordings.library import entries, read_library, recording_folders
 from rota.recordings.profile import write_profiles
-from rota.recordings.store import entries, recording_folders
 from rota.recordings.tree import folder_name, write_tree
 
 

@@ -8,7 +8,7 @@ import pytest
 from rota import __version__
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.recordings.provenance import Provenance, commit_of, provenance
+from rota.recordings.folder import Provenance, commit_of, provenance
 
 
 def git(folder, *words):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import InputError
-from rota.recordings.provenance import Provenance
+from rota.recordings.folder import Provenance
 from rota.recordings.tree import Point, Tree, folder_name, read_tree, write_tree
 
 EVERY = ((0, 0), (0, 1), (1, 0), (1, 1))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.events import Kind
+from rota.core.population.cluster import Fleet, Slot
 from rota.core.population.events import (
     Cloned,
     Emptied,
@@ -21,17 +21,16 @@ from rota.core.population.events import (
     Reported,
     Stopped,
 )
-from rota.core.population.fleet import Fleet, Slot
-from rota.core.timeline import EVENT, Timeline
-from rota.learning.history import Row, write_history
+from rota.core.timeline import EVENT, Kind, Timeline
+from rota.learning.learner import HistoryRow, write_history
 from rota.learning.outcome import Evaluation, Others, Outcome, write_evaluations
-from rota.learning.outcome import Row as Scenario
-from rota.learning.placement.history import Row as Update
-from rota.learning.placement.history import write_history as write_updates
+from rota.learning.outcome import EvaluationRow as Scenario
+from rota.learning.placement.learner import PlacementHistoryRow as Update
+from rota.learning.placement.learner import write_history as write_updates
 from rota.learning.placement.outcome import Comparison, Tried, write_comparison
-from rota.policies.allocation.agent import FORMAT as PLACEMENT_AGENT
+from rota.policies.allocation.learned import FORMAT as PLACEMENT_AGENT
 from rota.results.jobs import JobColumns
-from rota.results.population.repetition import measure
+from rota.results.population.folder import measure
 from rota.results.population.run import PopulationRun, read_population, write_population
 from rota.results.population.summary import SlotInfo, Summary
 from rota.results.run import Run, read_run, write_run
@@ -219,7 +218,9 @@ def make_agent(tmp_path: Path) -> Callable[..., Path]:
 
     def make(name: str, seed: int = 0) -> Path:
         folder = tmp_path / "learned" / name / f"seed{seed}"
-        rows = [Row(0, 10 * (at + 1), -0.1 * at, 0.0, 0.5 + 0.01 * at, 1.0, 0.1, 1.0) for at in range(10)]
+        rows = [
+            HistoryRow(0, 10 * (at + 1), -0.1 * at, 0.0, 0.5 + 0.01 * at, 1.0, 0.1, 1.0) for at in range(10)
+        ]
         write_history(folder, rows)
         stage = {"trees": ["convnet2/early", "convnet2/late"], "episodes": 100, "temperature": 1.0}
         about = {"seed": seed, "stages": [stage], "started_from": ""}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.report.compact import Clock, Column, number, packed, rounded, thinned, unpacked
+from rota.report.timelines import Clock, Column, number, packed, rounded, thinned, unpacked
 
 WHOLE = st.lists(st.integers(0, 2**31 - 1), max_size=50)
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from rota.core.errors import InputError
-from rota.report.found import find
+from rota.report.assemble import find
 
 
 def test_each_kind_of_result_is_found(

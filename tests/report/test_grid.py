@@ -4,9 +4,8 @@ import json
 
 from rota.cli import main
 from rota.figures.grid_runs import MOST_POINTS
-from rota.report.found import find
+from rota.report.assemble import find, sections
 from rota.report.grid import population_grid_section, trace_grid_section
-from rota.report.sections import sections
 from rota.results.run import read_head
 
 

@@ -3,11 +3,10 @@
 import pytest
 
 from rota.core.cluster import Cluster, NodeChange
-from rota.core.events import Kind
+from rota.core.timeline import Kind
 from rota.figures.groups import groups
-from rota.report.bars import job_bars
-from rota.report.compact import unpacked
 from rota.report.jobs import comparison, completion, glance, jobs_section, nodes_of
+from rota.report.timelines import job_bars, unpacked
 
 
 def test_the_table_has_the_figures_of_merit(two_runs):
@@ -44,7 +43,7 @@ def test_a_run_alone_has_not_won_anything(make_run):
 
 
 def test_completion_rises_from_nothing_to_all(two_runs):
-    from rota.figures.jct import jct_curves
+    from rota.figures.jobs import jct_curves
 
     fifo, srtf = completion(jct_curves(groups(two_runs)[0]))["lines"]
     assert srtf["x"] == [4, 4, 5, 14]

@@ -5,12 +5,16 @@ from dataclasses import replace
 import pytest
 
 from rota.figures.learned import read_learned
-from rota.figures.placement_learning import read_placement_learned
+from rota.figures.placement import read_placement_learned
 from rota.learning.outcome import read_evaluations
 from rota.learning.placement.outcome import read_comparison
-from rota.report.decisions import evaluation_section, placement_comparison_section
-from rota.report.learning import learning_section, placement_section
-from rota.report.sections import families
+from rota.report.assemble import families
+from rota.report.learning import (
+    evaluation_section,
+    learning_section,
+    placement_comparison_section,
+    placement_section,
+)
 
 
 def test_learning_curves_have_a_line_per_seed_and_what_it_is_the_mean_of(make_agent):

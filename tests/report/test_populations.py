@@ -4,14 +4,26 @@ import numpy as np
 import pytest
 
 from rota.figures.population import population_groups
-from rota.report import looks
-from rota.report.commands import is_real
-from rota.report.compact import unpacked
-from rota.report.populations import comparison, glance, labels, parts_of, population_section, slot_use
-from rota.report.trials import CLONED, DONE, GOES_ON, STOPPED, shade, trial_bars
-from rota.report.trials import parts_of as trained
+from rota.report import blocks
+from rota.report.populations import (
+    CLONED,
+    DONE,
+    GOES_ON,
+    STOPPED,
+    comparison,
+    glance,
+    labels,
+    parts_of,
+    population_section,
+    shade,
+    slot_use,
+    trial_bars,
+)
+from rota.report.populations import trial_parts_of as trained
+from rota.report.timelines import unpacked
+from rota.report.verdict import is_real
+from rota.results.population.metrics import SlotUse
 from rota.results.population.summary import SlotInfo
-from rota.results.population.usage import SlotUse
 
 SLOTS = (SlotInfo("a", "gpu", 2.0), SlotInfo("b", "cpu", 1.0))
 
@@ -55,9 +67,9 @@ def test_nodes_that_failed_and_what_was_lost_with_them_are_told(told):
 
 
 def test_the_worst_is_pale_the_best_strong_and_what_was_not_measured_neither():
-    assert shade([0.1, 0.9, np.nan]).tolist() == [1, looks.SHADES - 1, 0]
+    assert shade([0.1, 0.9, np.nan]).tolist() == [1, blocks.SHADES - 1, 0]
     assert shade([np.nan]).tolist() == [0]
-    assert len(looks.shades()) == looks.SHADES
+    assert len(blocks.shades()) == blocks.SHADES
 
 
 def test_trials_have_colours_of_their_own_where_nothing_was_measured(told):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.events import (
+from rota.core.timeline import (
     Arrived,
     Event,
     Failed,
     Finished,
+    Journal,
     Kind,
     Moved,
     NodeJoined,
@@ -18,8 +19,8 @@ from rota.core.events import (
     Paced,
     Paused,
     Started,
+    Timeline,
 )
-from rota.core.timeline import Journal, Timeline
 from rota.results.jobs import JobColumns
 
 KINDS = {

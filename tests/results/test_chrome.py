@@ -8,10 +8,10 @@ import pytest
 
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS
-from rota.core.events import Arrived, Finished, Started
+from rota.core.timeline import Arrived, Finished, Started
 from rota.policies.cluster.srtf import Srtf
-from rota.replay.simulate import simulate
 from rota.results.chrome import write_chrome_trace
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
 

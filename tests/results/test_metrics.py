@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import InputError
-from rota.core.events import Arrived, Failed, Finished, Moved, NodeJoined, NodeLost, Paused, Started
+from rota.core.timeline import Arrived, Failed, Finished, Moved, NodeJoined, NodeLost, Paused, Started
 from rota.results.metrics import Metrics, at_rank, measure
 
 

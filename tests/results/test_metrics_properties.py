@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from rota.core.cluster import Cluster
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.events import Arrived, Finished, Moved, Paused, Started
-from rota.core.timeline import Timeline
+from rota.core.timeline import Arrived, Finished, Moved, Paused, Started, Timeline
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.srtf import Srtf
-from rota.replay.simulate import simulate
 from rota.results.metrics import Measured, measure
-from rota.results.segments import segments
+from rota.results.timeline_pass import segments
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import Workload, workload
 
 CLUSTER = Cluster.uniform(2, 4)

@@ -8,7 +8,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import InputError
-from rota.core.events import Arrived, Failed, Finished, Started
+from rota.core.timeline import Arrived, Failed, Finished, Started
 from rota.results.folder import RunFolder, run_folders
 from rota.results.metrics import measure
 from rota.results.run import read_run, write_run

@@ -1,7 +1,7 @@
 """Who was where, from when to when."""
 
-from rota.core.events import Arrived, Moved, Started
-from rota.results.segments import segments
+from rota.core.timeline import Arrived, Moved, Started
+from rota.results.timeline_pass import segments
 
 
 def rows(cut, timeline):

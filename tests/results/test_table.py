@@ -3,8 +3,7 @@
 import re
 from dataclasses import replace
 
-from rota.results.metrics import Metrics
-from rota.results.table import Line, table
+from rota.results.metrics import Line, Metrics, table
 
 
 def metrics(avg_jct_s):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rota.sweeps as ss
 from rota.sweeps.asha import Rungs
-from rota.sweeps.constants import DB_ITERATION, DB_METRIC, DB_TRIAL_ID
+from rota.sweeps.trial import DB_ITERATION, DB_METRIC, DB_TRIAL_ID
 
 NAN = float("nan")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from rota.sweeps.plain import Printed, from_plain, things_of, to_plain
+from rota.sweeps.parcel import Printed, from_plain, things_of, to_plain
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import pytest
 from rota.core.errors import ConfigError
 from rota.learning.agent import Agent
 from rota.training.adaptive import AdaptiveJob, AdaptiveKind
-from rota.training.epoch import Length
+from rota.training.clock import Length
 from rota.training.hyper import Hyperparameters
-from rota.training.recorder.stages import digest
+from rota.training.recorder.gang import digest
 from rota.training.setup import Setup
 
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(batch_size=16))

@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from rota.core.change import Change
 from rota.core.errors import InputError
+from rota.core.network import Change
 from rota.training.checkpoint import from_bytes, load, save, to_bytes
-from rota.training.clock import ProfiledClock, StoppedClock
-from rota.training.epoch import Length
+from rota.training.clock import Length, ProfiledClock, StoppedClock
 from rota.training.hyper import Hyperparameters
 from rota.training.setup import Setup, _shared_task
 from rota.training.tasks.language import TEXTS

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from rota.core.errors import ConfigError, InputError
-from rota.core.growth import Growth
-from rota.training.clock import ProfiledClock, StoppedClock
+from rota.core.network import Growth
+from rota.training.clock import Length, ProfiledClock, StoppedClock
+from rota.training.config import Allocation, TrainConfig
 from rota.training.decisions import Decider
-from rota.training.epoch import Length
-from rota.training.experiment import Allocation, TrainConfig
 from rota.training.hyper import Hyperparameters
 from rota.training.run import Run
 from rota.training.setup import Setup

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rota.core.structure import Layer, Structure
+from rota.core.network import Layer, Structure
 from rota.training.blocks import conv_block, linear_block
 from rota.training.describe import describe
 from rota.training.models.registry import MODELS, build

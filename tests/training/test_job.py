@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from rota.core.errors import ConfigError, InputError
-from rota.execution.jobs.site import Site
+from rota.execution.jobs.worker import Site
 from rota.training.job import Kind, Networks, bound, networks
-from rota.training.recorder.stages import digest
+from rota.training.recorder.gang import digest
 
 KINDS = {
     "vision": {"setup": {"model": "convnet2", "data": "digits", "threads": 1}},
@@ -76,7 +76,7 @@ def test_a_job_waits_for_its_storage_where_it_fetches():
 MEMBER = """
 import json, sys
 from rota.training.job import networks
-from rota.training.recorder.stages import digest
+from rota.training.recorder.gang import digest
 rank, meeting, kinds = int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 work = networks(kinds, 0).open(0, "vision", rank, 2, meeting)
 for _ in range(5):

@@ -17,8 +17,7 @@ from torch.nn import functional
 from rota.core.errors import InputError
 from rota.training.blocks import conv_block, linear_block
 from rota.training.keras import export_weights, import_weights, load, predict, save, to_keras
-from rota.training.keras.call import parts
-from rota.training.keras.library import keras
+from rota.training.keras.operations import keras, parts
 from rota.training.models.registry import MODELS, build
 from rota.training.net2net import blocks, deepen, widen
 
@@ -95,7 +94,7 @@ def test_another_process_reads_the_file_and_hears_no_chatter(tmp_path: Path) -> 
     save(model, file)
     program = f"""
 import numpy as np
-from rota.training.keras.library import keras
+from rota.training.keras.operations import keras
 model = keras().saving.load_model({str(file)!r})
 print(*model(np.ones((1, 8, 8, 3), "float32"), training=False).numpy()[0])
 """

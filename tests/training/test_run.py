@@ -12,13 +12,12 @@ import torch
 
 from rota.core.errors import ConfigError, InputError
 from rota.training import run as run_module
-from rota.training.clock import ProfiledClock, StoppedClock, WallClock
-from rota.training.epoch import Length
-from rota.training.experiment import Allocation, TrainConfig
+from rota.training.clock import Length, ProfiledClock, StoppedClock, WallClock
+from rota.training.config import Allocation, TrainConfig
+from rota.training.exchange import FromStorage
 from rota.training.hyper import Hyperparameters
 from rota.training.run import Run
 from rota.training.setup import Setup
-from rota.training.storage import FromStorage
 
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(lr=0.003))
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from rota.core.errors import ConfigError, InputError
-from rota.core.workers import WorkerLost
+from rota.core.processes import WorkerLost
 from rota.training import score
 from rota.training.clock import ProfiledClock, StoppedClock
 from rota.training.hyper import Hyperparameters

@@ -3,11 +3,10 @@
 import pytest
 from torch import Tensor, nn
 
-from rota.core.change import NOTHING, Change
-from rota.training.describe import describe
+from rota.core.network import NOTHING, Change
+from rota.training.describe import describe, sight_of, with_blocks
 from rota.training.models.registry import build
 from rota.training.net2net import blocks, deepen, layer_in, widen
-from rota.training.sight import sight_of, with_blocks
 
 
 def grown(name: str, *names: str, inputs: tuple[int, ...] = (3, 32, 32), outputs: int = 10) -> nn.Module:

@@ -7,13 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from rota.core.change import SHRINK, Change
 from rota.core.errors import InputError
-from rota.core.structure import Structure
+from rota.core.network import SHRINK, Change, Structure
 from rota.training.checkpoint import load, save
-from rota.training.clock import ProfiledClock, WallClock
+from rota.training.clock import Length, ProfiledClock, WallClock
 from rota.training.describe import describe
-from rota.training.epoch import Length
 from rota.training.hyper import Decay, Hyperparameters
 from rota.training.net2net import NotGrowable, deepen
 from rota.training.setup import Setup

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from rota.core.errors import TraceError
+from rota.recordings.folder import provenance
 from rota.recordings.gavel import Throughputs, as_profiles, read_throughputs
 from rota.recordings.profile import write_profiles
-from rota.recordings.provenance import provenance
 from rota.workload import gavel
 
 RESNET, LM = "ResNet-18 (batch size 16)", "LM (batch size 5)"

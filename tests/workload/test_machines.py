@@ -2,7 +2,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node
 from rota.core.errors import TraceError
-from rota.workload.machines import read_cluster, read_nodes
+from rota.workload.public import read_cluster, read_nodes
 
 CLUSTER = "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n"
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"

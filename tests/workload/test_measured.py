@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError, InputError, TraceError
+from rota.recordings.folder import provenance
 from rota.recordings.profile import Profile, Profiles, write_profiles
-from rota.recordings.provenance import provenance
-from rota.replay.experiment import WorkloadConfig
-from rota.workload.measured import Measured, read_measured
+from rota.simulator.jobs_config import WorkloadConfig
 from rota.workload.plain import read
+from rota.workload.profiles import Measured, read_measured
 
 HEAD = "id,submit_s,gpus,model,iterations,duration_s,priority\n"
 

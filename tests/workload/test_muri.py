@@ -1,11 +1,11 @@
 import pytest
 
 from rota.core.errors import TraceError
-from rota.workload import muri
+from rota.workload.public import read_muri
 
 
 def test_milliseconds_become_seconds_bit_for_bit(sample):
-    jobs = muri.read(sample("muri"))
+    jobs = read_muri(sample("muri"))
     assert jobs.ids == ("0", "1")
     assert jobs.submit_s.tolist() == [0.0, 2.0]
     assert jobs.iterations.tolist() == [100.0, 50.0]
@@ -29,4 +29,4 @@ def test_milliseconds_become_seconds_bit_for_bit(sample):
 )
 def test_a_mistake_is_reported_with_its_line(sample, rows, old, new, message):
     with pytest.raises(TraceError, match=message):
-        muri.read(sample("muri", rows["muri"].replace(old, new, 1)))
+        read_muri(sample("muri", rows["muri"].replace(old, new, 1)))

@@ -5,9 +5,9 @@ import pytest
 
 from rota.core.errors import TraceError
 from rota.recordings.curve import write_curves
+from rota.recordings.folder import provenance
 from rota.recordings.pollux import Application, Curve, as_curves, as_profiles, packed, read_application
 from rota.recordings.profile import write_profiles
-from rota.recordings.provenance import provenance
 from rota.workload import pollux
 
 PLACEMENT = "placement,local_bsz,step_time,sync_time"

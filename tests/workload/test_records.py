@@ -3,12 +3,12 @@
 import pytest
 
 from rota.core.errors import TraceError
-from rota.workload import alibaba, azure, helios, philly
 from rota.workload.profiles import MODELS
+from rota.workload.public import read_alibaba, read_azure, read_helios, read_philly
 
 
 def test_philly_is_sorted_and_begins_with_its_earliest_job(sample):
-    jobs = philly.read(sample("philly"), seed=5)
+    jobs = read_philly(sample("philly"), seed=5)
     assert jobs.name == "philly"
     assert jobs.ids == ("1", "0")  # their places in the file
     assert jobs.submit_s.tolist() == [0.0, 2932.0]  # 06:13:03 to 07:01:55 is 48 min 52 s
@@ -24,7 +24,7 @@ def test_philly_is_sorted_and_begins_with_its_earliest_job(sample):
 
 
 def test_models_are_drawn_if_asked_for(sample):
-    jobs = philly.read(sample("philly"), 5, draw_models=True)
+    jobs = read_philly(sample("philly"), 5, draw_models=True)
     assert jobs.solo_s == pytest.approx([2951.0, 66.0])
     assert set(jobs.models) <= set(MODELS)
     assert (jobs.startup_s >= 4.0).all()
@@ -35,7 +35,7 @@ def test_models_are_drawn_if_asked_for(sample):
 
 
 def test_azure_begins_at_zero(sample):
-    jobs = azure.read(sample("azure"))
+    jobs = read_azure(sample("azure"))
     assert jobs.ids == ("f60b", "fd9f")
     assert jobs.submit_s.tolist() == [0.0, 6.0]
     assert jobs.gpus.tolist() == [1.0, 8.0]
@@ -43,7 +43,7 @@ def test_azure_begins_at_zero(sample):
 
 
 def test_helios_leaves_out_cpu_jobs_and_jobs_of_no_time(sample):
-    jobs = helios.read(sample("helios"))
+    jobs = read_helios(sample("helios"))
     assert jobs.ids == ("12",)
     assert jobs.submit_s.tolist() == [0.0]
     assert jobs.gpus.tolist() == [8.0]
@@ -55,7 +55,7 @@ def test_helios_leaves_out_cpu_jobs_and_jobs_of_no_time(sample):
 
 
 def test_alibaba_fractions_kinds_priorities_and_durations(sample):
-    jobs = alibaba.read(sample("alibaba"))
+    jobs = read_alibaba(sample("alibaba"))
     assert jobs.ids == ("pod-0", "pod-1", "pod-2")
     assert jobs.submit_s.tolist() == [0.0, 50.0, 60.0]
     assert jobs.gpus.tolist() == [1.0, 0.25, 8.0]
@@ -108,27 +108,29 @@ def test_a_mistake_is_reported_with_file_line_field_and_what_was_expected(
 ):
     assert old in rows[name]
     path = sample(name, rows[name].replace(old, new, 1))
-    reader = {"philly": philly, "azure": azure, "helios": helios, "alibaba": alibaba}[name]
+    reader = {"philly": read_philly, "azure": read_azure, "helios": read_helios, "alibaba": read_alibaba}[
+        name
+    ]
     with pytest.raises(TraceError, match=message):
-        reader.read(path)
+        reader(path)
 
 
 def test_lines_after_the_ones_left_out_keep_their_number(sample, rows):
     path = sample("helios", rows["helios"].replace(",0,0\n", ",x,0\n"))
     with pytest.raises(TraceError, match="line 4: duration: 'x' is not a number"):
-        helios.read(path)
+        read_helios(path)
 
 
 def test_a_trace_of_which_nothing_is_left_says_why(sample, rows):
     only_cpu = "\n".join(rows["helios"].splitlines()[:2]) + "\n"
     with pytest.raises(TraceError, match=r"no jobs in it .*\(1 of 1 jobs left out: they use no GPU\)"):
-        helios.read(sample("helios", only_cpu))
+        read_helios(sample("helios", only_cpu))
 
 
 def test_another_seed_draws_other_models(sample, rows):
     lines = rows["azure"].splitlines()[:1] + [f"j{n},{n},60,1" for n in range(50)]
     path = sample("azure", "\n".join(lines))
-    first, second = azure.read(path, 1, draw_models=True), azure.read(path, 2, draw_models=True)
-    assert azure.read(path, 1, draw_models=True).model.tolist() == first.model.tolist()
+    first, second = read_azure(path, 1, draw_models=True), read_azure(path, 2, draw_models=True)
+    assert read_azure(path, 1, draw_models=True).model.tolist() == first.model.tolist()
     assert [first.models[m] for m in first.model] != [second.models[m] for m in second.model]
     assert first.priority.tolist() != second.priority.tolist()

@@ -12,7 +12,7 @@ from rota.recordings.gavel import read_throughputs
 from rota.recordings.pollux import read_application
 from rota.workload import plain
 from rota.workload.formats import guess, read
-from rota.workload.machines import read_cluster
+from rota.workload.public import read_cluster
 
 TRACES = {
     "muri": ("clusters", "muri", "trace1.csv"),

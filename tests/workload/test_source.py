@@ -55,7 +55,7 @@ def test_half_of_a_compressed_file_is_said_to_be_that(tmp_path, suffix):
 def test_without_anything_that_decompresses_it_is_said_what_to_install(tmp_path, monkeypatch):
     file = tmp_path / "two.csv.zst"
     file.write_bytes(b"\x28\xb5\x2f\xfd rest")
-    monkeypatch.setattr("rota.core.source.ZSTD_MODULES", ())
+    monkeypatch.setattr("rota.core.files.ZSTD_MODULES", ())
     monkeypatch.setenv("PATH", "")
     with pytest.raises(TraceError, match=r"by zstd; pip install backports\.zstd, or decompress it"):
         read_trace(file)

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rota.results.fidelity.compare import Comparison
-    from rota.results.fidelity.pairs import Pair
+    from rota.results.fidelity.compare import Comparison, RunPair
     from rota.results.fidelity.text import Limits
 
-    Found = Sequence[tuple[Pair, Comparison]]
+    Found = Sequence[tuple[RunPair, Comparison]]
 
 FORMATS = (".png", ".svg")
 FILE = "fidelity"
@@ -60,8 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if file.suffix not in FORMATS:
             raise ConfigError(f"--figure {file}: give a name that ends in {' or '.join(FORMATS)}")
 
-    from rota.results.fidelity.compare import compare
-    from rota.results.fidelity.pairs import paired
+    from rota.results.fidelity.compare import compare, paired
     from rota.results.fidelity.text import table
 
     pairs, notes = paired(args.real, args.simulated)
@@ -111,7 +109,7 @@ def _record(args: argparse.Namespace, found: "Found", exceeded: list[str]) -> di
 
 def _write(texts: dict[Path, str]) -> None:
     """Files; says on stderr which."""
-    from rota.core.atomic import written
+    from rota.core.files import written
 
     for file, text in texts.items():
         with written(file) as stream:
@@ -123,7 +121,7 @@ def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
     """A sheet per pair; the name of the pair is in that of its file if there are several."""
     if not files:
         return
-    from rota.core.atomic import written
+    from rota.core.files import written
     from rota.figures.fidelity import fidelity_figure
     from rota.figures.page import save_as
 
@@ -136,7 +134,7 @@ def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
             say(named, file=sys.stderr)
 
 
-def _slug(pair: "Pair") -> str:
+def _slug(pair: "RunPair") -> str:
     words = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in pair.name)
     return words if pair.seed is None else f"{words}-seed{pair.seed}"
 

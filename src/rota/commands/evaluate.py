@@ -1,4 +1,4 @@
-"""`rota evaluate`: how good agents are, where they have learned and where they have not."""
+"""`rota evaluate --agent` of an agent that places trials: try it beside the rules."""
 
 import argparse
 import json
@@ -8,16 +8,64 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.evaluate_placement import evaluate_placement, places_trials
+from rota.commands.common import say
 from rota.commands.learn import add_learning, configured, learn_all
-from rota.commands.say import say
 from rota.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from rota.learning.agent import Agent
-    from rota.learning.holdout import Fold
-    from rota.learning.outcome import Evaluation, Row
+    from rota.learning.outcome import Evaluation, EvaluationRow
+    from rota.learning.placement.outcome import Comparison
     from rota.learning.problem import Problem
+    from rota.learning.runs import Fold
+
+
+def places_trials(folder: Path | None) -> bool:
+    """Whether that is the folder of such an agent."""
+    from rota.learning.placement.run import is_placement_agent
+
+    return folder is not None and is_placement_agent(folder)
+
+
+def evaluate_placement(args: argparse.Namespace) -> int:
+    """Try it; prints a table, or one JSON object."""
+    from rota.commands.learn_placement import tried, workers_of
+    from rota.learning.placement.outcome import table
+    from rota.learning.placement.run import config_of
+    from rota.policies.allocation.learned import read_weights
+
+    _refuse_others(args)
+    found = tried(read_weights(args.agent), config_of(args.agent), workers_of(args), args)
+    _keep_placement(found, args)
+    if args.json:
+        say(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))
+    else:
+        say(f"{args.agent}\n{table(found)}")
+    return 0
+
+
+def _refuse_others(args: argparse.Namespace) -> None:
+    """What is for learning, or for agents that change networks."""
+    if args.recordings:
+        raise ConfigError(f"--recordings: {args.agent} places trials, which needs none; leave it out")
+    given = {"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--again": args.again}
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name}: is for learning; leave it out with --agent")
+
+
+def _keep_placement(found: "Comparison", args: argparse.Namespace) -> None:
+    """Write what was tried, and draw it, as far as that is asked for."""
+    from rota.learning.placement.outcome import write_comparison
+
+    if args.out is not None:
+        write_comparison(args.out, found, command_of(args))
+    if args.figures is not None:
+        from rota.figures.files import draw_comparison
+
+        for file in draw_comparison(found, args.figures, command_of(args)):
+            say(f"note: drawn into {file}", file=sys.stderr)
+
 
 OUT = Path("results/evaluate")
 WHICH = "what rota learn wrote: an agent, or a folder of several; or a class of yours, as file.py:Class"
@@ -61,12 +109,11 @@ def command_of(args: argparse.Namespace) -> str:
 
 
 def _agent(args: argparse.Namespace) -> int:
-    from rota.config.made import own_growth
-    from rota.core.outside import is_outside
+    from rota.config.bind import own_growth
+    from rota.core.registry import is_outside
     from rota.learning.evaluate import rows
-    from rota.learning.outcome import Evaluation
+    from rota.learning.outcome import Evaluation, table
     from rota.learning.problem import problem_of, read_trees
-    from rota.learning.report import table
 
     if not args.recordings:
         raise ConfigError("where? Give --recordings PATH…: trees, or folders of them")
@@ -129,9 +176,9 @@ def _agents(folder: Path) -> dict[Path, "Agent"]:
 
 
 def _left_out(args: argparse.Namespace) -> int:
-    from rota.learning.holdout import folds
+    from rota.learning.evaluate import summary
     from rota.learning.problem import read_trees
-    from rota.learning.summary import summary
+    from rota.learning.runs import folds
 
     out = args.out or OUT / f"without-{args.leave_out}"
     points = configured(args)
@@ -180,7 +227,7 @@ def _fitting(agent: "Agent", problems: "Sequence[Problem]", folder: Path) -> "li
     return found
 
 
-def _rows(agent: "Agent", problems: "Sequence[Problem]") -> "list[Row]":
+def _rows(agent: "Agent", problems: "Sequence[Problem]") -> "list[EvaluationRow]":
     from rota.learning.evaluate import rows
 
     return rows(agent, problems, agent.learned_from, agent.fixed)

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import InputError
-from rota.core.shipped import FOLDERS, root, shipped_files
+from rota.core.files import FOLDERS, root, shipped_files
 
 
 def add_parser(subparsers: Any) -> None:

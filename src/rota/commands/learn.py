@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.given import given_file
+from rota.commands.common import given_file, say
 from rota.commands.learn_placement import asks_to_place, run_placement
-from rota.commands.say import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -185,8 +184,8 @@ def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _print(runs: Sequence["Run"], args: argparse.Namespace) -> None:
     from rota.learning.agent import read_agent
     from rota.learning.evaluate import rows
+    from rota.learning.outcome import brief, table
     from rota.learning.problem import problem_of
-    from rota.learning.report import brief, table
 
     scenarios, abouts = [], []
     for each in runs:

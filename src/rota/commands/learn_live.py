@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _recorder(args: argparse.Namespace, out: Path) -> "TreesRecorder":
     from rota.commands.learn import command_of
     from rota.config.bind import bind
     from rota.config.load import read
-    from rota.training.recorder.experiment import RecordConfig
+    from rota.training.recorder.record import RecordConfig
     from rota.training.recorder.trees import TreesRecorder
 
     asked = bind(RecordConfig, read(args.live), args.live)
@@ -80,10 +80,10 @@ def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespac
     from rota.commands.learn import command_of
     from rota.learning.agent import Agent, write_agent
     from rota.learning.evaluate import best_fixed_of_each, rows
-    from rota.learning.history import write_history
+    from rota.learning.learner import write_history
+    from rota.learning.outcome import table
     from rota.learning.problem import origin_digest
-    from rota.learning.report import table
-    from rota.recordings.provenance import provenance
+    from rota.recordings.folder import provenance
 
     problems, agent = [problem.trained for problem in online.known()], online.agent
     names = [problem.name for problem in problems]

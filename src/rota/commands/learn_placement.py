@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rota.learning.placement.config import PlacementConfig
-    from rota.learning.placement.history import Row
+    from rota.learning.placement.learner import PlacementHistoryRow
     from rota.learning.placement.outcome import Comparison
     from rota.learning.placement.run import PlacementRun
-    from rota.policies.allocation.agent import Weights
+    from rota.policies.allocation.learned import Weights
 
 OUT = Path("results/learn")
 TABLE = "placement"
@@ -31,7 +31,7 @@ def asks_to_place(config: Path | None) -> bool:
 
 def run_placement(args: argparse.Namespace) -> int:
     """Learn, and try the agent where nobody has learned; prints how good it is."""
-    from rota.core.atomic import alone_in
+    from rota.core.files import alone_in
     from rota.learning.placement.run import PlacementRun
 
     _refuse_others(args)
@@ -95,7 +95,7 @@ def _learn(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
     learner = run.begin(again=args.again)
     with bar(run.config.updates, len(learner.rows), " updates", args) as shown:
 
-        def tell(row: "Row") -> None:
+        def tell(row: "PlacementHistoryRow") -> None:
             shown.set_postfix(ratio=f"{row.ratio:.3f}", refresh=False)
             shown.update()
 
@@ -107,7 +107,7 @@ def _learn(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
 def _try_again(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
     from rota.commands.learn import command_of
     from rota.learning.placement.run import write_tried
-    from rota.policies.allocation.agent import read_about, read_weights
+    from rota.policies.allocation.learned import read_about, read_weights
 
     say(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
     weights = read_weights(run.folder)
@@ -126,9 +126,8 @@ def tried(
 
 
 def _print(folder: Path, args: argparse.Namespace) -> None:
-    from rota.learning.placement.outcome import read_comparison
-    from rota.learning.placement.report import table
-    from rota.policies.allocation.agent import read_about
+    from rota.learning.placement.outcome import read_comparison, table
+    from rota.policies.allocation.learned import read_about
 
     about = read_about(folder)
     spent = {name: about[name] for name in ("updates", "decisions", "seconds")}

@@ -1,4 +1,4 @@
-"""`rota plot`: draw the figures of runs, and export them for a trace viewer."""
+"""`rota plot`: draw figures of runs, populations and grids, and export them for a trace viewer."""
 
 import argparse
 import math
@@ -6,22 +6,86 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import ConfigError, InputError
-from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure
+from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, grid_figure, population_figure
 
 if TYPE_CHECKING:
-    from rota.figures.groups import Group
-    from rota.figures.pen import Pen
-    from rota.figures.sheets import Options
+    from rota.figures.groups import Group, Options
+    from rota.figures.page import Pen
     from rota.results.folder import RunFolder
     from rota.results.population.folder import PopulationFolder
     from rota.results.run import Run
+
+
+def draw_populations(
+    folders: "Sequence[PopulationFolder]", out: Path, names: Sequence[str], options: "Options"
+) -> Iterator[Path]:
+    """Draw what was asked for of complete runs; gives each file it writes."""
+    if not folders:
+        return
+    from rota.figures.population import population_groups
+    from rota.results.population.run import read_population
+
+    groups = population_groups(read_population(folder.path) for folder in folders)
+    for name in names:
+        if name in POPULATIONS:
+            for sheet in population_figure(name)(groups, options):
+                yield from options.pen.draw(sheet.figure, out / f"{sheet.name}.png")
+
+
+def draw_grids(
+    of_traces: "Sequence[RunFolder]",
+    of_populations: "Sequence[PopulationFolder]",
+    out: Path,
+    names: Sequence[str],
+    options: "Options",
+) -> Iterator[Path]:
+    """Draw what was asked for of each grid; gives each file it writes."""
+    from rota.figures.grid_runs import by_grid, population_grid, trace_grid
+    from rota.results.population.run import read_population
+    from rota.results.run import read_head
+
+    chosen = [name for name in names if name in GRIDS]
+    if not chosen:
+        return
+    grids = [trace_grid(runs) for runs in by_grid(read_head(folder.path) for folder in of_traces)]
+    populations = by_grid(read_population(folder.path) for folder in of_populations)
+    grids += [population_grid(runs) for runs in populations]
+    seen: dict[str, int] = {}
+    for grid in grids:
+        seen[grid.name] = seen.get(grid.name, 0) + 1
+        folder = grid.name if seen[grid.name] == 1 else f"{grid.name}-{seen[grid.name]}"
+        for name in chosen:
+            for sheet in grid_figure(name)(grid, options):
+                yield from options.pen.draw(sheet.figure, out / folder / f"{sheet.name}.png")
+
+
+def small(
+    of_traces: "Sequence[RunFolder]", of_populations: "Sequence[PopulationFolder]"
+) -> "tuple[list[RunFolder], list[PopulationFolder]]":
+    """Return the runs that are not of a large grid: there, figures of each point are drawn only by name."""
+    from rota.figures.grid_runs import MOST_POINTS, large
+    from rota.results.population.run import read_population
+    from rota.results.run import read_head
+
+    runs = [read_head(folder.path) for folder in of_traces]
+    populations = [read_population(folder.path) for folder in of_populations]
+    left_out = {run.folder.path for run in large(runs)} | {run.folder.path for run in large(populations)}
+    if left_out:
+        how = "name figures (--figure NAME), or the folders of some points"
+        note = f"{len(left_out):,} runs of grids with more than {MOST_POINTS} points are not drawn one by one"
+        say(f"note: {note}; {how}", file=sys.stderr)
+    return (
+        [folder for folder in of_traces if folder.path not in left_out],
+        [folder for folder in of_populations if folder.path not in left_out],
+    )
+
 
 NAMES = list(GRIDS | FIGURES | POPULATIONS)
 RUNS = Path("results")
@@ -70,10 +134,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     of_traces, of_populations = _complete(args.runs)
 
-    from rota.commands.plot_grid import draw_grids, small
-    from rota.commands.plot_population import draw_populations
-    from rota.figures.groups import groups
-    from rota.figures.sheets import Options
+    from rota.figures.groups import Options, groups
 
     _refuse(args, of_traces)
     options = Options(command_of(args), args.normalise_to, window_s, args.quick, pen)
@@ -126,7 +187,7 @@ def _sum_up(files: list[Path], left: list[Path], args: argparse.Namespace) -> No
 
 
 def _pen(args: argparse.Namespace) -> "Pen":
-    from rota.figures.pen import PEN, Pen
+    from rota.figures.page import PEN, Pen
 
     kept = frozenset[Path]() if args.shipped else _in_git(args.out)
     return Pen(args.svg, QUICK_DOTS_PER_IN if args.quick else PEN.dots_per_in, kept)

@@ -8,13 +8,12 @@ import numpy as np
 
 from rota.core.errors import InputError
 from rota.execution.folder import RealFolder
-from rota.execution.jobs.board import parse_frame
-from rota.execution.jobs.reading import is_of_jobs
-from rota.execution.jobs.words import SLICE, Landed, Part, parse_landed
+from rota.execution.jobs.board import is_of_jobs, parse_frame
+from rota.execution.jobs.slices import SLICE, Landed, Part, parse_landed
 from rota.execution.journal import read_journal
-from rota.execution.reading import taken_in
+from rota.execution.picture import taken_in
 from rota.recordings.profile import Profile
-from rota.workload.measured import STARTUP
+from rota.workload.profiles import STARTUP
 
 Cell = tuple[str, int, str]
 """Kind, gang size, and whoever shared its slots."""

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rota.commands.given import given_file
-from rota.commands.say import say
+from rota.commands.common import given_file, say
 from rota.core.errors import ConfigError
 
 OUT = Path("results/recordings")
@@ -43,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     from rota.config.bind import bind
     from rota.config.load import override, read
-    from rota.training.recorder.experiment import RecordConfig
+    from rota.training.recorder.record import RecordConfig
 
     if args.help_config:
         from rota.config.describe import help_text
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.config:
         raise ConfigError("which configuration? Give a file, for example config/record/quick.toml")
 
-    from rota.training.recorder.progress import Progress
+    from rota.training.recorder.partial import Progress
     from rota.training.recorder.record import record
     from rota.training.setup import cores
 

@@ -6,14 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.given import given_file
-from rota.commands.say import say
+from rota.commands.common import given_file, say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rota.recordings.provenance import Provenance
+    from rota.recordings.folder import Provenance
 
 DEFAULT = Path("results") / "recordings"
 
@@ -88,7 +87,7 @@ def _describe(args: argparse.Namespace) -> None:
 
 
 def _adaptation(args: argparse.Namespace) -> None:
-    from rota.recordings.gain import table
+    from rota.recordings.describe import table
     from rota.recordings.library import read_library
 
     trees = [held.what for held in read_library(args.folder).trees]
@@ -100,7 +99,7 @@ def _adaptation(args: argparse.Namespace) -> None:
         if tree.missing():
             say(f"note: {tree.model} {tree.scenario} is not complete, left out", file=sys.stderr)
     if args.figure is not None:
-        from rota.figures.adaptation import adaptation_figure
+        from rota.figures.trees import adaptation_figure
 
         _draw(args, adaptation_figure(trees, _command(args)))
     say(table(trees))
@@ -111,7 +110,7 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _draw(args: argparse.Namespace, figure: "Figure") -> None:
-    from rota.core.atomic import written
+    from rota.core.files import written
     from rota.figures.page import save_as
 
     with written(args.figure) as stream:
@@ -182,7 +181,7 @@ def _import_pollux(args: argparse.Namespace) -> None:
 
 
 def _provenance(device: str, command: str, *sources: Path) -> "Provenance":
-    from rota.recordings.provenance import provenance
+    from rota.recordings.folder import provenance
 
     digest = hashlib.sha256()
     for source in sources:
@@ -193,7 +192,7 @@ def _provenance(device: str, command: str, *sources: Path) -> "Provenance":
 
 def _check_free(*folders: Path) -> None:
     """Nothing that was recorded is written over."""
-    from rota.recordings.store import recording_folders
+    from rota.recordings.library import recording_folders
 
     for folder in folders:
         if next(recording_folders(folder), None) is not None:

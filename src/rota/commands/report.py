@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rota.commands.say import say
+from rota.commands.common import say
 
 OUT = Path("report.html")
 MB = 1e6
@@ -30,10 +30,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; prints where it is."""
-    from rota.core.atomic import written
-    from rota.report.assemble import page
-    from rota.report.found import find
-    from rota.report.sections import sections
+    from rota.core.files import written
+    from rota.report.assemble import find, page, sections
 
     found = find(args.results)
     for path in found.incomplete:

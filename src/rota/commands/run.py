@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.given import given_file
-from rota.commands.say import say
+from rota.commands.common import given_file, say
 from rota.core.errors import ConfigError
-from rota.core.text import printable
+from rota.core.files import printable
 
 if TYPE_CHECKING:
     from rota.commands.run_jobs import JobsRun
@@ -62,7 +61,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train; prints what came of it."""
     from rota.commands.live import live
-    from rota.core.stopping import stopping
+    from rota.core.processes import stopping
     from rota.library.real_run import record
 
     if args.help_config:
@@ -70,11 +69,11 @@ def run(args: argparse.Namespace) -> int:
     if args.salvage and not args.resume:
         raise ConfigError("--salvage: goes on with a damaged run; give its folder with --resume")
     if args.export:
-        from rota.commands.export_run import check_export
+        from rota.commands.best_trial import check_export
 
         check_export(args.export)
     if args.replay:
-        from rota.commands.replay_run import replay
+        from rota.commands.best_trial import replay
 
         _check_population(args.replay)
         return replay(args, _address(args))
@@ -93,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _export(real: "RealRun", file: Path) -> None:
-    from rota.commands.export_run import export
+    from rota.commands.best_trial import export
 
     exported = export(real.folder, file)
     said = exported.said() if exported else f"rota: {file}: not written, for there is no best trial"
@@ -102,7 +101,7 @@ def _export(real: "RealRun", file: Path) -> None:
 
 def _jobs_run(args: argparse.Namespace) -> "JobsRun | None":
     """If it is about jobs."""
-    from rota.commands.run_jobs_config import is_about_jobs
+    from rota.commands.run_jobs import is_about_jobs
     from rota.config.load import override, read
     from rota.execution.folder import RealFolder
 
@@ -125,7 +124,7 @@ def _jobs_run(args: argparse.Namespace) -> "JobsRun | None":
 
 
 def _check_population(folder: Path) -> None:
-    from rota.commands.run_jobs_config import is_about_jobs
+    from rota.commands.run_jobs import is_about_jobs
     from rota.config.load import read
     from rota.execution.folder import RealFolder
 
@@ -135,9 +134,9 @@ def _check_population(folder: Path) -> None:
 
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
-    from rota.commands.live_jobs import jobs_summed_up, live_jobs
-    from rota.core.stopping import stopping
-    from rota.results.table import table
+    from rota.commands.live import jobs_summed_up, live_jobs
+    from rota.core.processes import stopping
+    from rota.results.metrics import table
 
     with stopping() as stop, live_jobs(sys.stderr, args.every) as watch:
         outcome = jobs.carry_out(lambda: stop.asked, watch)
@@ -183,10 +182,9 @@ def _stopped(folder: Path) -> int:
 
 
 def _real_run(args: argparse.Namespace) -> "RealRun":
-    from rota.commands.typed import typed
+    from rota.commands.common import typed
     from rota.config.load import override, read
-    from rota.library.real_run import begin, resume
-    from rota.library.run_config import ordered
+    from rota.library.real_run import begin, ordered, resume
 
     if args.resume:
         _check_resume(args)
@@ -227,10 +225,10 @@ def _said(real: "RealRun", outcomes: "list[Outcome]") -> str:
 
 
 def _print_keys() -> int:
-    from rota.commands.run_jobs_config import JobsConfig
+    from rota.commands.run_jobs import JobsConfig
     from rota.config.describe import help_text
-    from rota.library.population_policies import option_classes
-    from rota.library.run_config import RunConfig
+    from rota.library.populations import option_classes
+    from rota.library.real_run import RunConfig
 
     say(help_text(RunConfig))
     for name, chosen in option_classes().items():

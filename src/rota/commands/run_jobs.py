@@ -1,25 +1,270 @@
-"""Jobs for real, in the folder of the run: begun, resumed, and written as a rehearsal is."""
+"""Jobs of a trace in a real run: the configuration, and how it begins and resumes."""
 
 import argparse
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rota.commands.run_jobs_config import JobsOrdered, ordered_jobs
-from rota.commands.typed import typed
-from rota.config.load import override, read
-from rota.core.atomic import written
+import numpy as np
+import tomli_w
+
+from rota.commands.common import typed
+from rota.config.bind import bind, facts, own_growth
+from rota.config.load import dump, override, placed, read
+from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
-from rota.execution.engine import Assignment
+from rota.core.files import written
+from rota.core.loop import Policy
+from rota.core.network import BUDGET_S
+from rota.core.placement import Types
+from rota.core.population.cluster import Fleet
+from rota.core.registry import is_outside
+from rota.execution.engine import Assignment, Engine
 from rota.execution.folder import RealFolder
-from rota.execution.jobs.control import JobsOutcome, Watch, control_jobs
-from rota.replay.simulate import warm_up
-from rota.results.metrics import Metrics, measure
+from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
+from rota.execution.jobs.spec import Resident, Venture
+from rota.execution.local import LocalConfig
+from rota.execution.ray_config import RayConfig
+from rota.execution.slurm_config import SlurmConfig
+from rota.execution.trainable import check_name
+from rota.library.inputs import NAMES, check_code, code_of, schedulers
+from rota.library.real_run import check_address, in_a_file
+from rota.policies.cluster.registry import canonical
+from rota.results.metrics import Line, Metrics, measure
 from rota.results.run import write_run
-from rota.results.table import Line
+from rota.simulator.jobs import warm_up
+from rota.simulator.jobs_config import PlacementConfig, WorkloadConfig
+from rota.workload.jobs import Workload
+
+NETWORKS = ("rota.training.job:networks", "rota.learning.site:networks")
+"""Sites that are rota's own: what they make of `[kinds]` is known."""
+AGENT = "kinds.*.adaptive.agent"
+"""Who decides how a network changes: a folder, or a class."""
+PATHS = ("workload.trace", "workload.profiles", "ray.scores", AGENT)
+"""Keys of a configuration that are paths."""
+RAW = ("options", "kinds")
+"""Tables that are not bound here: those of schedulers, and those of whatever is trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResidentConfig:
+    """A training that goes on beside the jobs, for as long as its budget says."""
+
+    kind: str
+    """What is trained: `[kinds.NAME]`, with an `adaptive` table."""
+    slots: int = 1
+    """That are its own: the first ones; those of the others that are idle are lent to it."""
+    most: int = 8
+    """Slots that it can make use of; so many of them are used as are a power of two."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.slots <= self.most or self.slots & (self.slots - 1):
+            raise ConfigError(
+                f"slots is {self.slots}; it must be a power of two, from 1 to most ({self.most})"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """What a controller knows of how a resident changes, whoever trains it."""
+
+    budget_s: float = BUDGET_S
+
+    def __post_init__(self) -> None:
+        if not self.budget_s > 0.0:
+            raise ConfigError(f"budget_s is {self.budget_s:g}; it must be above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class JobsConfig:
+    """One question, asked of real machines: these jobs, on these slots, under this scheduler."""
+
+    workload: WorkloadConfig
+    """The model of a job is its kind: `[kinds.NAME]` says what is trained."""
+    scheduler: str = "srtf"
+    """fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l …"""
+    slice_s: float = 0.25
+    """About how long jobs go on before others can have their slots; they are checkpointed as often."""
+    iteration_s: float = 0.01
+    """Seconds that an iteration is expected to take until it is measured, where the workload does not say."""
+    attempts: int = 3
+    """A job that failed so often is given up."""
+    seed: int = 0
+    """Of first weights and the order of the data."""
+    site: str = NETWORKS[0]
+    """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed, if it is
+    annotated to return what can open jobs."""
+    code: dict[str, str] = field(default_factory=dict)
+    """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
+    backend: Literal["local", "ray", "slurm"] = "local"
+    """Which machines."""
+    placement: PlacementConfig = field(default_factory=PlacementConfig)
+    resident: ResidentConfig | None = None
+    """A training that makes use of what is idle."""
+    local: LocalConfig = field(default_factory=LocalConfig)
+    ray: RayConfig = field(default_factory=RayConfig)
+    slurm: SlurmConfig = field(default_factory=SlurmConfig)
+
+    def __post_init__(self) -> None:
+        canonical(self.scheduler)
+        check_name(self.site)
+        for name in ("slice_s", "iteration_s"):
+            if not getattr(self, name) > 0.0:
+                raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0")
+        if self.attempts < 1:
+            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
+
+    @property
+    def engine(self) -> Engine:
+        engine: Engine = getattr(self, self.backend)
+        return engine
+
+
+@dataclass(frozen=True, slots=True)
+class JobsOrdered:
+    """A run as it was asked for: checked, and complete."""
+
+    config: JobsConfig
+    policy: Policy
+    options: Mapping[str, Any]
+    kinds: Mapping[str, Any]
+    jobs: Workload
+    fleet: Fleet
+    cluster: Cluster
+    digest: str = ""
+    """Of the configuration that a run in a folder began with."""
+
+    @property
+    def scheduler(self) -> str:
+        return canonical(self.config.scheduler)
+
+    def venture(self) -> Venture:
+        jobs, config = self.jobs, self.config
+        return Venture(
+            ids=jobs.ids,
+            kinds=[jobs.models[number] for number in jobs.model.tolist()],
+            iterations=[int(count) for count in jobs.iterations.tolist()],
+            submit_s=jobs.submit_s.tolist(),
+            table=jobs.table(self.cluster),
+            cluster=self.cluster,
+            places=_places(self.fleet, self.home, config.placement.types),
+            nodes=[slot.node for slot in self.fleet.slots],
+            slice_s=config.slice_s,
+            attempts=config.attempts,
+            seed=config.seed,
+            resident=self._resident(),
+            config=self.digest,
+            preferences=self._preferences() if config.placement.types == "fastest" else None,
+        )
+
+    def _preferences(self) -> Preferences:
+        """A node is as fast as its slowest slot, by what the configuration or a score says of it."""
+        slots, models = self.fleet.slots[self.home :], self.jobs.models
+        nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.fleet.nodes))]
+        speeds = [[min(slot.speed_of(model) for slot in node) for node in nodes] for model in models]
+        return fastest_first(self.cluster, np.array(speeds), np.arange(len(nodes), dtype=np.int32))
+
+    @property
+    def home(self) -> int:
+        """Slots that are a resident's own: the first ones."""
+        return self.config.resident.slots if self.config.resident else 0
+
+    def _resident(self) -> Resident | None:
+        found = self.config.resident
+        if found is None:
+            return None
+        adaptive, where = self.kinds[found.kind].get("adaptive", {}), f"kinds.{found.kind}.adaptive"
+        budget_s = facts(_Budget, adaptive, where, "say for how long", others=True).budget_s
+        return Resident(found.kind, tuple(range(found.slots)), budget_s, found.most)
+
+    def text(self) -> str:
+        """The configuration in full, from which it can be resumed."""
+        extra = {"options": dict(self.options), "kinds": dict(self.kinds)}
+        return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
+
+
+def is_about_jobs(table: Mapping[str, Any]) -> bool:
+    """Whether a configuration is of jobs, not of a population."""
+    return "workload" in table
+
+
+def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsOrdered:
+    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
+    folder = where.parent.absolute()
+    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "site", AGENT))
+    rest = {name: value for name, value in table.items() if name not in RAW}
+    config = bind(JobsConfig, rest, where)
+    check_address(config.backend, assignments)
+    check_code(config.code)
+    config = replace(config, ray=config.ray.scored())
+    kinds, options = table.get("kinds", {}), table.get("options", {})
+    if not isinstance(kinds, Mapping) or not all(isinstance(kind, Mapping) for kind in kinds.values()):
+        raise ConfigError(f"{where}: kinds is not a table of tables; write [kinds.NAME]")
+    (policy,) = schedulers((config.scheduler,), config.placement.defaults_for, options, str(where)).values()
+    if not config.code:
+        config = replace(config, code=code_of([policy, *in_a_file(config.site), *_growth(kinds)]))
+    jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
+    resident = [config.resident.kind] if config.resident else []
+    missing = [model for model in (*jobs.models, *resident) if model not in kinds]
+    if missing:
+        raise ConfigError(f"{where}: there are jobs of {missing[0]!r}; add [kinds.{missing[0]}]")
+    whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
+    home = config.resident.slots if config.resident else 0
+    order = JobsOrdered(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
+    _check_resident(order)
+    together = config.resident is not None or max(whole.gpus) > 1
+    if config.backend == "ray" and not config.ray.shared and together:
+        raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
+    return order
+
+
+def _growth(kinds: Mapping[str, Any]) -> list[Any]:
+    """The growth policies from outside that kinds name."""
+    adaptive = {name: kind["adaptive"] for name, kind in kinds.items() if "adaptive" in kind}
+    return [
+        own_growth(table["agent"], table.get("options"), f"kinds.{name}.adaptive.").policy
+        for name, table in adaptive.items()
+        if isinstance(table, Mapping) and is_outside(str(table.get("agent", "")))
+    ]
+
+
+def _check_resident(order: JobsOrdered) -> None:
+    """Its batch can be shared by as many slots as it may be given."""
+    resident = order.venture().resident  # which also says whether all jobs fit
+    if resident is None or order.config.site not in NETWORKS:
+        return
+    try:
+        from rota.training.job import bound
+    except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
+        return
+    kind = bound({resident.kind: order.kinds[resident.kind]})[resident.kind]
+    for size in resident.sizes(len(order.fleet.slots)):
+        kind.member(resident.kind, size)
+
+
+def _places(fleet: Fleet, home: int, types: Types) -> list[int]:
+    """Slots of the cluster, node by node → slots of the fleet; the first are a resident's, and not of it.
+
+    Slots of a node are given out in this order, so the fastest come first if they are preferred.
+    """
+    slots, sign = fleet.slots, 1.0 if types == "fastest" else 0.0
+    return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
+
+
+def _cluster(fleet: Fleet, home: int, where: Path) -> Cluster:
+    """Nodes with as many slots as they have; all of one kind, for what a job takes is measured as it runs."""
+    counts = [sum(slot.node == node for slot in fleet.slots[home:]) for node in range(len(fleet.nodes))]
+    if 0 in counts:
+        name = fleet.nodes[counts.index(0)]
+        raise ConfigError(f"{where}: resident: {name} has no slot left for jobs; give it more slots")
+    return Cluster(tuple(Node(count, fleet.switches[node], "cpu") for node, count in enumerate(counts)))
+
 
 ONLY = 0
 """There is one repetition: a trace is run as it is."""
@@ -34,7 +279,7 @@ class JobsRun:
     anew: bool = False
     """Whether checkpoints are made again if none is left."""
 
-    def carry_out(self, asked_to_stop: Callable[[], bool], watch: Watch) -> JobsOutcome:
+    def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
         order, books = self.order, self.folder.books(ONLY)
         warm_up(order.policy)  # compiling is not the run's business
         assignment = Assignment(order.config.site, order.kinds, order.config.seed, books)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _before(path: Path) -> "Scores":
 
 def _measured(benchmark: "Benchmark", resources: "Resources") -> "Found":
     """What is found about the entries of this machine. Equal bundles under two names are measured once."""
-    from rota.core.population.here import is_here
+    from rota.core.population.scores import is_here
     from rota.training.score import Bundle, check_fits, measure_apart
 
     here = {place: Bundle(place.device, core) for place, core in resources.items() if is_here(place.ip)}

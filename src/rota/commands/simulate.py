@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.commands import simulate_population, simulations
-from rota.commands.given import given_file
-from rota.commands.say import say
-from rota.commands.typed import typed
+from rota.commands.common import given_file, say, typed
 from rota.core.errors import ConfigError
-from rota.core.shipped import root
+from rota.core.files import root
 
 if TYPE_CHECKING:
-    from rota.commands.simulate_task import Simulated, Task
+    from rota.commands.jobs_task import Simulated, Task
     from rota.config.grid import Point
     from rota.core.loop import Policy
-    from rota.replay.experiment import SimulateConfig
+    from rota.simulator.jobs_config import SimulateConfig
     from rota.workload.jobs import Workload
 
 QUICK_JOBS = 60
@@ -119,10 +117,9 @@ def _cases(args: argparse.Namespace) -> list[Case]:
     """Read the configuration, put the flags over it, and check all of it but the jobs."""
     from rota.config.bind import bind
     from rota.config.grid import count, expand
-    from rota.config.load import override
-    from rota.config.paths import placed
-    from rota.library.schedulers import NAMES, PATHS, schedulers
-    from rota.replay.experiment import SimulateConfig
+    from rota.config.load import override, placed
+    from rota.library.inputs import NAMES, PATHS, schedulers
+    from rota.simulator.jobs_config import SimulateConfig
 
     file = args.config or (None if vars(args)["workload.trace"] else _shipped())
     assignments = [*_assignments(args), *args.set]
@@ -147,8 +144,8 @@ def _cases(args: argparse.Namespace) -> list[Case]:
 
 def _tasks(args: argparse.Namespace) -> "list[Task]":
     """Every simulation, in the order of the table; what does not fit is said before anything runs."""
-    from rota.commands.simulate_task import Task
-    from rota.replay.speed import odd_speeds
+    from rota.commands.jobs_task import Task
+    from rota.simulator.jobs import odd_speeds
 
     cases = _cases(args)
     simulations.announce(sum(len(case.policies) for case in cases), len(cases), args.max_simulations)
@@ -214,7 +211,7 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
 
 def _check_free(tasks: "list[Task]") -> None:
     """Whether there is no other run where those go that are asked for."""
-    from rota.results.replacing import check_replaceable
+    from rota.results.run import check_replaceable
 
     for task in tasks:
         assert task.folder is not None
@@ -227,8 +224,8 @@ def _flags(args: argparse.Namespace, *keys: str) -> bool:
 
 def _carried_out(tasks: "Sequence[Task]", args: argparse.Namespace) -> "list[Simulated]":
     """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
-    from rota.commands.compiling import compiling
-    from rota.commands.simulate_task import simulate_task
+    from rota.commands.common import compiling
+    from rota.commands.jobs_task import simulate_task
     from rota.library.simulate import warm_up_once
 
     done = {number: found for number, task in enumerate(tasks) if (found := task.found())}
@@ -247,8 +244,8 @@ def _carried_out(tasks: "Sequence[Task]", args: argparse.Namespace) -> "list[Sim
 
 
 def _print_table(tasks: "Sequence[Task]", done: "Sequence[Simulated]") -> None:
+    from rota.results.metrics import Line, table
     from rota.results.parameters import Labels
-    from rota.results.table import Line, table
 
     labels = Labels(task.parameters for task in tasks)
     names = [f"{labels.text(task.parameters)} {task.scheduler}".strip() for task in tasks]
@@ -263,7 +260,7 @@ def _json_row(task: "Task", made: "Simulated") -> dict[str, Any]:
 def _print_keys() -> None:
     from rota.config.describe import help_text
     from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
-    from rota.replay.experiment import SimulateConfig
+    from rota.simulator.jobs_config import SimulateConfig
 
     say(help_text(SimulateConfig))
     for name in SCHEDULERS:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.commands import simulations
-from rota.commands.say import say
-from rota.commands.typed import typed
+from rota.commands.common import say, typed
 from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from rota.commands.rehearse_population import Contest
-    from rota.replay.population.experiment import PopulationsConfig
+    from rota.commands.population_task import Contest
     from rota.results.population.summary import Summary
+    from rota.simulator.population_config import PopulationsConfig
 
 QUICK_STEPS, QUICK_SEEDS = 4, 1
 """Of `--quick`: intervals that a trial gets, and repetitions."""
@@ -79,7 +78,7 @@ def asked(args: argparse.Namespace, others: Mapping[str, str]) -> bool:
 def run(args: argparse.Namespace) -> int:
     """Compare allocations; prints one line for each."""
     from rota.results.parameters import Labels
-    from rota.results.population.text import comparison
+    from rota.results.population.summary import comparison
 
     contests = _contests(args)
     for contest in contests if args.out and not args.replace else []:
@@ -101,8 +100,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _carried_out(contests: "list[Contest]", args: argparse.Namespace) -> "list[Summary]":
     """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
-    from rota.commands.compiling import compiling
-    from rota.commands.rehearse_population import Repeated, repeat
+    from rota.commands.common import compiling
+    from rota.commands.population_task import Repeated, repeat
 
     done = {number: found for number, contest in enumerate(contests) if (found := contest.found())}
     simulations.tell_reused([folder for number in done if (folder := contests[number].folder)], args.out)
@@ -127,8 +126,8 @@ def _carried_out(contests: "list[Contest]", args: argparse.Namespace) -> "list[S
 def print_keys() -> None:
     """For `--help-config`."""
     from rota.config.describe import help_text
-    from rota.library.population_policies import option_classes
-    from rota.replay.population.experiment import PopulationsConfig
+    from rota.library.populations import option_classes
+    from rota.simulator.population_config import PopulationsConfig
 
     say(f"\nFor a population\n\n{help_text(PopulationsConfig)}")
     for name, chosen in option_classes().items():
@@ -144,13 +143,12 @@ def _read(file: Path) -> dict[str, object]:
 
 def _contests(args: argparse.Namespace) -> "list[Contest]":
     """Read the configuration, put the flags over it, and check all of it before anything runs."""
-    from rota.commands.rehearse_population import Contest
+    from rota.commands.population_task import Contest
     from rota.config.bind import bind
     from rota.config.grid import count, expand
-    from rota.config.load import override
-    from rota.config.paths import placed
-    from rota.library.population_policies import NAMES, contenders
-    from rota.replay.population.experiment import PopulationsConfig
+    from rota.config.load import override, placed
+    from rota.library.populations import NAMES, contenders
+    from rota.simulator.population_config import PopulationsConfig
 
     table = _read(args.config) if args.config else {}
     if "workload" in table:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def side_by_side(
 
 def draw(grid: "ParameterGrid", file: Path, command: str) -> None:
     """Write the figure of a grid."""
-    from rota.core.atomic import written
+    from rota.core.files import written
     from rota.figures.grid import draw_grid
     from rota.figures.page import save_as
 

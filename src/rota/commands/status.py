@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.say import say
+from rota.commands.common import say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,11 +26,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a table of trials or jobs, or JSON."""
-    from rota.commands.live import failures_text, summed_up, table_text
-    from rota.commands.live_jobs import jobs_summed_up, jobs_text
+    from rota.commands.live import failures_text, jobs_summed_up, jobs_text, summed_up, table_text
     from rota.execution.folder import RealFolder
-    from rota.execution.jobs.reading import is_of_jobs, read_board
-    from rota.execution.reading import read_picture
+    from rota.execution.jobs.board import is_of_jobs, read_board
+    from rota.execution.picture import read_picture
 
     folder = RealFolder(args.folder)
     folder.table()  # what cannot be resumed is an error here, too

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.given import given_file
-from rota.commands.say import say
+from rota.commands.common import given_file, say
 from rota.workload.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
 
 
 def _draw(path: Path, jobs: "Workload") -> None:
-    from rota.core.atomic import written
+    from rota.core.files import written
     from rota.figures.page import save_as
     from rota.figures.trace import trace_figure
 

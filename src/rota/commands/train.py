@@ -10,16 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.given import given_file
-from rota.commands.say import say
+from rota.commands.common import given_file, say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rota.training.clock import Epoch
+    from rota.training.config import TrainConfig
     from rota.training.decisions import Decision
-    from rota.training.epoch import Epoch
-    from rota.training.experiment import TrainConfig
     from rota.training.run import Run
 
 OUT = Path("results/train")
@@ -49,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train; prints a line per epoch and change, and how well the network does in the end."""
-    from rota.training.experiment import TrainConfig
+    from rota.training.config import TrainConfig
 
     if args.help_config:
         from rota.config.describe import help_text
@@ -92,10 +91,10 @@ def _train(
 
 def _deciding(agent: str | None, config: "TrainConfig") -> dict[str, Any]:
     """Who decides in a run: the agent in a folder or a class from outside, if one is given."""
-    from rota.core.outside import is_outside
+    from rota.core.registry import is_outside
 
     if agent is not None and is_outside(agent):
-        from rota.config.made import own_growth
+        from rota.config.bind import own_growth
 
         found = own_growth(agent, config.options)
         return {"adaptation": found.policy, "decided_by": found.identity}
@@ -151,9 +150,8 @@ def _points(args: argparse.Namespace) -> list[tuple[str, "TrainConfig"]]:
     """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
     from rota.config.bind import bind
     from rota.config.grid import expand
-    from rota.config.load import override, read
-    from rota.config.paths import placed
-    from rota.training.experiment import TrainConfig
+    from rota.config.load import override, placed, read
+    from rota.training.config import TrainConfig
 
     table = placed(read(args.config), ("profile", "agent"), args.config.parent, names=("agent",))
     points = expand(override(table, args.set), args.config)

@@ -1,29 +1,67 @@
-"""Bind a parsed TOML table to a frozen dataclass, strictly.
+"""Bind a parsed TOML table to a frozen dataclass, strictly, and make policies from classes and options."""
 
-An unknown key, a wrong type, a missing key or a value out of range is a ConfigError that says where,
-and what was probably meant:
-
-    simulate.toml: cluster: unknown key 'slot'. Did you mean 'slots'? Known: nodes, slots
-    simulate.toml: cluster.slots: 'four' is not an integer
-
-Fields may be bool, int, float, str, Path, Literal, `X | None`, dict, list, tuple and dataclasses, nested.
-Ranges are the business of the dataclass: its `__post_init__` raises a ConfigError without the place. If it
-has a `SHORT`, that is the key which is set by a value in place of a table.
-
-`facts` does the same for what a JSON file of a run, a recording or an agent says.
-"""
-
+import hashlib
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from rota.config.notation import Table, show
 from rota.core.errors import ConfigError, InputError, unknown
-from rota.core.facts import LARGEST
+from rota.core.files import LARGEST
+from rota.core.network import SEAM, Growth
+from rota.core.registry import find_class, name_of, sources
+
+Table = Mapping[str, object]
+
+
+def parse_key(text: str) -> tuple[str, ...]:
+    """`cluster.nodes` → `("cluster", "nodes")`; parts may be quoted, as in TOML."""
+    path: list[str] = []
+    try:
+        rest = tomllib.loads(f"{text} = 0")
+        while isinstance(rest, dict):
+            ((name, rest),) = rest.items()
+            path.append(name)
+    except ValueError:
+        raise ConfigError(f"{text!r} is not a key; a key looks like cluster.nodes") from None
+    return tuple(path)
+
+
+def put(table: Table, path: tuple[str, ...], value: object) -> dict[str, object]:
+    """A copy of a table with the key at `path` set; tables on the way are made as needed.
+
+    On the way through a list of tables, the key is set in each of them.
+    """
+    name, rest = path[0], path[1:]
+    if rest:
+        inner = table.get(name, {})
+        if isinstance(inner, list) and inner and all(isinstance(each, Mapping) for each in inner):
+            value = [put(each, rest, value) for each in inner]
+        elif isinstance(inner, Mapping):
+            value = put(inner, rest, value)
+        else:
+            raise ConfigError(f"{name!r} is not a table: it is {show(inner)}")
+    elif isinstance(table.get(name), Mapping) and not isinstance(value, Mapping):
+        raise ConfigError(f"{name!r} is a table; set one of its keys, as in {name}.KEY")
+    return {**table, name: value}
+
+
+def show(value: object) -> str:
+    """A value on one line, as one would write it in a TOML file."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | Path):
+        return repr(str(value))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(show, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {show(inner)}" for key, inner in value.items()) + "}"
+    return str(value)
+
 
 T = TypeVar("T")
 
@@ -255,3 +293,47 @@ def _expected(kind: Any) -> str:
 def _short(value: object, length: int = 60) -> str:
     text = show(value)
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def made(chosen: Any, options: Mapping[str, Any], where: str) -> Any:
+    """Return an object of a class of policies, with these options."""
+    if is_dataclass(chosen):
+        kind: Any = chosen
+        return bind(kind, options, where)
+    if options:
+        raise ConfigError(
+            f"{where}: {chosen.__name__} has no options, for it is not a dataclass; "
+            "put @dataclass(frozen=True) above it and make options its fields"
+        )
+    try:
+        return chosen()
+    except TypeError as error:
+        raise ConfigError(f"{where}: {chosen.__name__} cannot be made without options: {error}") from None
+
+
+class OwnGrowth(NamedTuple):
+    """A growth policy from outside, and what tells it from others."""
+
+    name: str
+    policy: Growth
+    identity: str
+    """Its options, and the digest of its code."""
+
+
+def own_growth(spec: str, options: Any, where: str = "") -> OwnGrowth:
+    """Return the policy behind `module:Class` or `file.py:Class`; `options` has a table of its name."""
+    found = find_class(spec, SEAM)
+    name = name_of(found)
+    given = options or {}
+    if not isinstance(given, Mapping) or not all(isinstance(table, Mapping) for table in given.values()):
+        raise ConfigError(f"{where}options: is not a table of tables; write [options.{name}]")
+    for each in given:
+        if each != name:
+            raise ConfigError(f"{where}options: {unknown('growth policy', each, [name])}")
+    policy: Growth = made(found, given.get(name, {}), f"{where}options.{name}")
+    digest = hashlib.sha256()
+    modules = {base.__module__ for base in found.__mro__}
+    for file in sorted({file for module in modules for file in sources(module)}):
+        digest.update(file.read_bytes())
+    said = repr(policy) if is_dataclass(policy) else type(policy).__qualname__
+    return OwnGrowth(name, policy, f"{name} {said} {digest.hexdigest()}")

@@ -8,8 +8,7 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from rota.config.bind import is_required, keys, without_none
-from rota.config.notation import show
+from rota.config.bind import is_required, keys, show, without_none
 
 DEFAULT_WIDTH = 24
 

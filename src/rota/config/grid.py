@@ -16,7 +16,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from rota.config.notation import Table, parse_key, put, show
+from rota.config.bind import Table, parse_key, put, show
 from rota.core.errors import ConfigError
 
 Key = tuple[str, ...]

@@ -1,13 +1,75 @@
-"""Read a TOML file and apply overrides given as flags."""
+"""Read TOML files, apply overrides given as flags, place paths, and write configurations back."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from rota.config.grid import fix
-from rota.config.notation import Table, parse_key, put
+import tomli_w
+
+from rota.config.bind import Table, keys, parse_key, put
+from rota.config.grid import fix, leaves
 from rota.core.errors import ConfigError
+from rota.core.files import located
+from rota.core.registry import is_outside, placed_name
+
+Keys = tuple[str, ...]
+
+
+def placed(
+    table: Table,
+    keys: Iterable[str],
+    folder: Path,
+    assignments: Iterable[str] = (),
+    here: Path = Path(),
+    names: Iterable[str] = (),
+) -> dict[str, object]:
+    """A copy in which the values of these keys are paths from where the user is; in keys, `*` is any name.
+
+    `assignments` are the flags that were put over the file, `folder` is that of the file. `names` are keys of
+    what is named, one or several, and may be in a file: `path/to/file.py:Class`. A key of both has either.
+    What rota ships is found from any folder that has no file of that name.
+    """
+    flags = [key for text in assignments for key in _keys_set(text)]
+    found = dict(table)
+
+    def start(path: Keys) -> Path:
+        return here if any(path[: len(flag)] == flag for flag in flags) else folder
+
+    named = dict(_all_given(table, names))
+    for path, value in _all_given(table, keys):
+        if isinstance(value, str) and not (path in named and is_outside(value)):
+            found = put(found, path, str(located(start(path) / value)))
+    for path, value in named.items():
+        if isinstance(value, str) and is_outside(value):
+            found = put(found, path, placed_name(value, start(path)))
+        elif isinstance(value, list):
+            several = [placed_name(each, start(path)) if isinstance(each, str) else each for each in value]
+            found = put(found, path, several)
+    return found
+
+
+def _keys_set(assignment: str) -> list[Keys]:
+    """What a flag sets: its key, or those that it lets a grid vary."""
+    key, value = parse_assignment(assignment)
+    grid = put({}, key, value).get("grid")
+    return [varied for varied, _ in leaves(grid)] if isinstance(grid, Mapping) else [key]
+
+
+def _all_given(table: Table, keys: Iterable[str]) -> list[tuple[Keys, object]]:
+    return [each for key in keys for each in _given(table, tuple(key.split(".")))]
+
+
+def _given(value: object, pattern: Keys, before: Keys = ()) -> Iterator[tuple[Keys, object]]:
+    """Keys that fit, with their values."""
+    if not pattern:
+        yield before, value
+    elif isinstance(value, Mapping):
+        for name in value if pattern[0] == "*" else [pattern[0]]:
+            if name in value:
+                yield from _given(value[name], pattern[1:], (*before, name))
 
 
 def read(path: Path) -> dict[str, object]:
@@ -69,3 +131,29 @@ def _neighbour(path: Path) -> str:
     names = [found.name for found in path.parent.glob("*.toml")]
     close = get_close_matches(path.name, names, n=1)
     return f". Did you mean {str(path.with_name(close[0]))!r}?" if close else ""
+
+
+def dump(config: object) -> str:
+    """The resolved configuration as TOML text, defaults included; a setting that is None is left out."""
+    return tomli_w.dumps(_section(config))
+
+
+def _section(config: Any) -> dict[str, object]:
+    section = {}
+    for name, field in keys(config).items():
+        value = getattr(config, name)
+        if value is not None:
+            section[name] = _value(value)
+        elif field.default is not None:
+            raise ValueError(f"{name} is None, which TOML cannot say, and None is not its default")
+    return section
+
+
+def _value(value: Any) -> object:
+    if is_dataclass(value):
+        return _section(value)
+    if isinstance(value, Mapping):
+        return {name: _value(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_value(inner) for inner in value]
+    return str(value) if isinstance(value, Path) else value

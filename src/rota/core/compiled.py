@@ -19,7 +19,7 @@ from typing import Any
 
 import numba
 
-from rota.core.outside import sources
+from rota.core.registry import sources
 
 KEPT = 4  # caches of other versions that are left alone
 KEPT_OUTSIDE = 16  # the same of other versions of files outside the package

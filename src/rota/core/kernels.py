@@ -30,7 +30,7 @@ from rota.core.columns import (
     WANTED,
 )
 from rota.core.compiled import kernel
-from rota.core.events import Kind
+from rota.core.timeline import Kind
 
 ARRIVED = int(Kind.ARRIVED)
 FINISHED = int(Kind.FINISHED)

@@ -8,14 +8,12 @@ from numpy.typing import NDArray
 
 from rota.core import columns as c
 from rota.core import kernels
-from rota.core.cluster import Cluster
+from rota.core.cluster import Cluster, Preferences, as_listed
 from rota.core.costs import Cost
 from rota.core.errors import IllegalPlan
-from rota.core.events import Kind
 from rota.core.placement import Style, first_fit, scratch_rows
 from rota.core.plan import Plan
-from rota.core.preference import Preferences, as_listed
-from rota.core.timeline import Journal, Timeline
+from rota.core.timeline import Journal, Kind, Timeline
 
 
 class Instant:

@@ -16,8 +16,7 @@ import numpy as np
 
 from rota.core.arrays import Floats, Mask
 from rota.core.errors import TraceError
-from rota.core.facts import LARGEST
-from rota.core.source import open_text
+from rota.core.files import LARGEST, open_text
 
 if TYPE_CHECKING:
     from _csv import Reader

@@ -6,24 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.core.loop import drive
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hyper
-from rota.core.population.events import Event
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.events import Event, Hyper
 from rota.core.population.state import State
 from rota.core.population.view import Terms, Work
-from rota.execution.beginning import ENDED, STOPPED, begin_or_resume
+from rota.execution.checkpoints import Spares
+from rota.execution.engine import Workers
 from rota.execution.entries import DECIDED, INSTANT, PopulationWords, parse_decisions, parse_events
-from rota.execution.folder import Books
+from rota.execution.folder import Books, Spool
 from rota.execution.journal import Journal
-from rota.execution.journaled import Journaled
+from rota.execution.journaled import ENDED, STOPPED, Journaled, begin_or_resume
 from rota.execution.ledger import Ledger
 from rota.execution.machines import Machines
 from rota.execution.orders import Made
 from rota.execution.picture import Frame, Picture, parse_frame
-from rota.execution.spares import Spares
-from rota.execution.spool import Spool
-from rota.execution.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from dataclasses import astuple, is_dataclass
 from typing import Any, get_args
 
 from rota.core.errors import InputError
-from rota.core.population.decisions import Clone, Decision, Hand, Part
-from rota.core.population.events import Event
+from rota.core.population.events import Clone, Decision, Event, Hand, Part
 from rota.results.population.timeline_file import checked
 
 LOST = "the run cannot be resumed"

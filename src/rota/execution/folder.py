@@ -1,34 +1,22 @@
-"""The folder of a run for real: the only owner of the names in it.
-
-runs/0/journal.sqlite   what happened and what was decided, with seed 0; with it a run can be resumed
-runs/0/journal.sqlite.lock  held by whoever writes the journal; says how many entries are on the disk
-runs/0/checkpoints/     of its trials; .run in it says whose they are
-runs/0/logs/            what its workers printed
-runs/0/ray              while it runs on a Ray cluster of its own: points at the folder of that
-runs/0/spool.jsonl      what of the timeline is too much for memory
-replay/                 the best trial, trained again alone
-config.toml             what was run
-train.pkl, policies.pkl what `rota.tune` was given: code that is trained, and policies that are objects
-result.json             what `rota run --json` prints, once a run is over
-
-What a rehearsal writes (`seed0/timeline.jsonl`, `summary.json` …) is beside it.
-"""
+"""The folder of a real run, the logs of its workers, and timelines too long for memory."""
 
 import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from rota.config.load import read
-from rota.core.atomic import written, written_once
-from rota.core.disk import flush_to_disk
 from rota.core.errors import InputError
+from rota.core.files import flush_to_disk, written, written_once
+from rota.core.population.events import Event
 from rota.execution.checkpoints import Checkpoints
-from rota.execution.journal import check_not_lost, is_begun, is_sealed, read_journal
+from rota.execution.entries import event_records, parse_events
+from rota.execution.journal import NotWritten, check_not_lost, is_begun, is_sealed, read_journal
+from rota.execution.orders import ENCODE
 
 
 def config_digest(table: Mapping[str, object]) -> str:
@@ -218,3 +206,86 @@ class RealFolder:
     def _seeds(self, pattern: str) -> list[int]:
         names = (folder.name for folder in self.path.glob(pattern))
         return sorted(int(name) for name in names if name.isdecimal() and name.isascii())
+
+
+TAIL = 2000
+"""Characters of what a worker that died printed last."""
+BYTES = 4
+"""That a character may have."""
+
+
+def opened(log: Path) -> int:
+    """A descriptor to print to, behind what is there."""
+    try:
+        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise NotWritten(f"{log}: cannot be written ({error.strerror}); make room, then try again") from None
+
+
+def last_line(text: str) -> str:
+    """Return the last line that is not empty: of a traceback, the error."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "?")
+
+
+def last_of(log: Path, most: int = TAIL) -> str:
+    """The last characters; nothing if it cannot be read."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - BYTES * most))
+            return stream.read().decode("utf-8", "replace")[-most:]
+    except OSError:
+        return ""
+
+
+MOST = 10_000
+"""Events that are kept in memory."""
+NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+
+
+class Spool:
+    """All events of a run, in their order. They can be read as often as one likes until it is closed.
+
+    The file is for the eyes of its owner only, and goes when it is closed.
+    """
+
+    def __init__(self, file: Path, most: int = MOST) -> None:
+        self._file, self._most = file, most
+        self._there = 0
+        self._recent: list[Event] = []
+        self.close()  # of a process that died: all of it comes again from the journal
+
+    def take(self, events: list[Event]) -> None:
+        """Take events over: the list is empty afterwards."""
+        self._recent += events
+        events.clear()
+        if len(self._recent) > self._most:
+            self._put_away()
+
+    def close(self) -> None:
+        """Forget all of it."""
+        self._there = 0
+        self._recent.clear()
+        self._file.unlink(missing_ok=True)
+
+    def _put_away(self) -> None:
+        try:
+            how = os.O_WRONLY | os.O_APPEND if self._there else NEW
+            with os.fdopen(os.open(self._file, how, 0o600), "w", encoding="utf-8") as stream:
+                stream.writelines(f"{ENCODE(record)}\n" for record in event_records(self._recent))
+        except OSError as error:
+            reason = error.strerror
+            raise NotWritten(
+                f"{self._file}: cannot be written ({reason}); make room, then go on with --resume"
+            ) from None
+        self._there += len(self._recent)
+        self._recent.clear()
+
+    def __iter__(self) -> Iterator[Event]:
+        if self._there:
+            with self._file.open(encoding="utf-8") as stream:
+                for line in stream:
+                    yield from parse_events([json.loads(line)])
+        yield from self._recent
+
+    def __len__(self) -> int:
+        return self._there + len(self._recent)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.population.decisions import Hyper
+from rota.core.population.events import Hyper
 
 FIRST = 2.0**-20
 """What tells trials apart before their first step, times their number."""

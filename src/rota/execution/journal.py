@@ -19,8 +19,8 @@ from shutil import copyfile, rmtree
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rota.core.disk import flush_to_disk
 from rota.core.errors import InputError
+from rota.core.files import flush_to_disk
 
 Body = Mapping[str, Any]
 """Plain values: what JSON can hold, NaN and infinity included."""

@@ -1,14 +1,34 @@
-"""A backend that keeps a journal: what happened and what was decided is written before anything is done.
+"""A backend that keeps a journal: what happened and what was decided is written before it is acted on."""
 
-After the end of its process, however that came, another one goes on with the same journal.
-"""
-
-from collections.abc import Iterator
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
-from rota.core.errors import RotaError
+from rota.core.errors import InputError, RotaError
 from rota.execution.entries import DECIDED, INSTANT
+from rota.execution.folder import Books
 from rota.execution.journal import Body, Entry, Journal, Line
+
+
+class RunClock:
+    """Seconds in which the run was run: they go on where they were when it is resumed."""
+
+    def __init__(self, tick: Callable[[], float] = time.monotonic) -> None:
+        self._tick = tick
+        self._began = tick()
+
+    def now_s(self) -> float:
+        return self._tick() - self._began
+
+    def at_least(self, at_s: float) -> None:
+        """It is known to be so late."""
+        self._began = min(self._began, self._tick() - at_s)
+
+    def go_on_from(self, at_s: float) -> None:
+        self._began = self._tick() - at_s
 
 
 class OtherDecision(RotaError):
@@ -125,3 +145,40 @@ def _of_the_run(journal: Journal) -> Iterator[Entry]:
 def _short(value: object, most: int = 200) -> str:
     text = str(value)
     return text if len(text) <= most else text[:most] + "…"
+
+
+BEGAN, RESUMED, STOPPED, ENDED = "began", "resumed", "stopped", "ended"
+"""Kinds of entries besides those of the loop: at the beginning and the end of each process of a run."""
+
+Record = dict[str, Any]
+"""What a run is, as plain values; its name is under `run`, the digest of its configuration under `config`."""
+
+
+def begin_or_resume(journal: Journal, books: Books, described: Callable[[str], Record]) -> Record:
+    """What the journal says the run is; written there if it is new. `described` takes the name of the run."""
+    entries = journal.read()
+    first = next(entries, None)
+    if first is None:
+        books.check_nothing_was_made()
+        record = described(secrets.token_hex(8))
+        journal.append(BEGAN, record)
+        journal.settle()
+        return record
+    check_config(journal.file, first.body, described(first.body.get("run", "")))
+    for _ in entries:  # nothing is added to a journal of which something is damaged
+        pass
+    journal.append(RESUMED, {})
+    return first.body
+
+
+def check_config(file: Path, found: Record, described: Record) -> None:
+    """Raise InputError if a journal is of another run than the configuration says."""
+    described = json.loads(json.dumps(described))  # lists, as they are read back
+    known = {"config": described["config"], **found}  # older journals do not say
+    if known == described:
+        return
+    if {**known, "config": described["config"]} == described:
+        what = "the configuration has been changed since this run began; bring back what it was"
+    else:
+        what = "of another run than the configuration says; bring back the configuration that it began with"
+    raise InputError(f"{file}: {what}, or choose another folder")

@@ -5,9 +5,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rota.core.population.decisions import Clone, Decision, Hand, Hyper, Part, Stop
-from rota.core.population.events import Emptied, Event, Failed, Lost, Reported
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import (
+    Clone,
+    Decision,
+    Emptied,
+    Event,
+    Failed,
+    Hand,
+    Hyper,
+    Lost,
+    Part,
+    Reported,
+    Stop,
+)
 from rota.execution.checkpoints import Name
 from rota.execution.orders import Done, Made, Order, made
 

@@ -1,4 +1,4 @@
-"""How the best trial of a run came about: the parts that it, its donor, and the donor's donor trained."""
+"""The lineage of the best trial of a run, and training along it once more."""
 
 import math
 from collections.abc import Iterator
@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from rota.core.errors import InputError
-from rota.core.population.decisions import Clone, Hyper
-from rota.core.population.events import Reported
-from rota.execution.beginning import BEGAN
+from rota.core.errors import InputError, RotaError
+from rota.core.population.events import Clone, Hyper, Reported
+from rota.execution.checkpoints import Checkpoints
+from rota.execution.engine import Died, NodeWent, Workers
 from rota.execution.entries import DECIDED, INSTANT, parse_decisions, parse_events
 from rota.execution.journal import Entry, read_journal
-from rota.execution.picture import Frame, parse_frame
-from rota.execution.reading import taken_in
+from rota.execution.journaled import BEGAN
+from rota.execution.orders import Done, Made, Order, Undone, made
+from rota.execution.picture import Frame, parse_frame, taken_in
 
 
 class Stage(NamedTuple):
@@ -105,3 +106,40 @@ def _unrolled(link: _Link | None) -> Iterator[Stage]:
     while link is not None:
         yield link.stage
         link = link.before
+
+
+WAKE_S = 0.5
+
+
+class NotTrained(RotaError):
+    """A part that was trained once cannot be trained again."""
+
+
+def retrain(
+    lineage: Lineage, workers: Workers, checkpoints: Checkpoints, slot: int = 0, node: int = 0
+) -> Iterator[Done]:
+    """One stage after the other, on one slot; goes on where it was if that was done in part before."""
+    path: list[Made] = []
+    for version, stage in enumerate(lineage.stages, start=1):
+        source = path[-1] if path else None
+        make = made(
+            lineage.root, version, stage.steps, stage.hyper, stage.changes, source, f"{lineage.run} again"
+        )
+        workers.send(slot, Order(make, source, (*path[-2::-1], None)))
+        yield _answer(workers, node)
+        checkpoints.prune([(path[-2].trial, path[-2].version)] if len(path) > 1 else [])
+        path.append(make)
+
+
+def _answer(workers: Workers, node: int) -> Done:
+    while True:
+        for message in workers.wait(WAKE_S):
+            if isinstance(message, Died):
+                raise NotTrained(message.why)
+            if message == NodeWent(node):
+                raise NotTrained("its node is gone; try again, and it goes on where it was")
+            answer = getattr(message, "answer", None)
+            if isinstance(answer, Undone):
+                raise NotTrained(answer.why)
+            if isinstance(answer, Done):
+                return answer

@@ -8,18 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from rota.core.errors import Stuck
-from rota.core.population.decisions import Decision
-from rota.core.population.events import Emptied, Event, Failed, Joined, Lost, Reported
+from rota.core.population.events import Decision, Emptied, Event, Failed, Joined, Lost, Reported
 from rota.core.population.state import State
-from rota.execution.checkpoints import Checkpoints, MissingStorage
-from rota.execution.clock import RunClock
+from rota.execution.checkpoints import Checkpoints, MissingStorage, Spares, earlier_than
+from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
 from rota.execution.jobs.slices import Sliced
 from rota.execution.journal import NotWritten
+from rota.execution.journaled import RunClock
 from rota.execution.ledger import Ledger, Piece, Running
 from rota.execution.orders import Done, Made, Undone
-from rota.execution.spares import Spares
-from rota.execution.store import earlier_than
-from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent, Workers
 
 AHEAD = 2
 """Orders that a worker may have at a time: it goes on with the next one without being told."""

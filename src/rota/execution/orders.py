@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rota.core.population.decisions import Hyper
+from rota.core.population.events import Hyper
 
 ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 CANONICAL = json.JSONEncoder(sort_keys=True).encode

@@ -1,10 +1,4 @@
-"""Code of the user's as trials: a generator function that yields metrics, or a class with step, save, load.
-
-A class is made anew with `Mine(config)`, and goes on from what `save` returned once `load` was called with
-it. A generator cannot be saved: it is gone on from by calling the function again and asking for as many steps
-as it has had. Its `config` is one dictionary all the while; when evolution changes hyper-parameters, they
-change in it, at the same steps again when it is replayed.
-"""
+"""How good something is, as a number."""
 
 import hashlib
 import inspect
@@ -20,8 +14,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from rota.core.errors import InputError
-from rota.core.population.decisions import Hyper
-from rota.execution.metric import as_number
+from rota.core.population.events import Hyper
+
+
+def as_number(value: Any, how: str) -> float:
+    """Return a metric as a float; an error that says where it comes from if it is no number."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        what = "nothing" if value is None else f"{str(value)[:60]!r}, a {type(value).__name__}"
+        raise InputError(f"{how} {what}; it must be a number (NaN if nothing is measured)") from None
+
 
 NAME = "rota.execution.own_code:own_code"
 """Of the function that makes trials of what `rota.tune` was given."""

@@ -1,16 +1,36 @@
-"""What a run looks like to people: folded from what happened and what was decided, as it comes."""
+"""How a run is doing, read from its journal alone: its trials, its best checkpoint."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rota.config.bind import facts
-from rota.core.population.decisions import Clone, Decision, Hand, Hyper, Retire, Stop
-from rota.core.population.events import Event, Failed, Joined, Lost, Reported
+from rota.core.errors import InputError
+from rota.core.population.cluster import Fleet, Slot
+from rota.core.population.events import (
+    Clone,
+    Decision,
+    Event,
+    Failed,
+    Hand,
+    Hyper,
+    Joined,
+    Lost,
+    Reported,
+    Retire,
+    Stop,
+)
 from rota.core.population.view import Terms
-from rota.execution.entries import LOST
-from rota.execution.logs import last_line
+from rota.execution.checkpoints import Damaged, Kept
+from rota.execution.entries import DECIDED, INSTANT, LOST, parse_decisions, parse_events
+from rota.execution.folder import Books, last_line
+from rota.execution.journal import Entry, has_owner, read_journal
+from rota.execution.journaled import BEGAN, ENDED
+from rota.execution.ledger import Ledger
+from rota.execution.orders import Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +244,68 @@ class Picture:
 
     def _end(self, trial: Trial, status: str) -> None:
         trial.status, trial.slot, trial.parts = status, -1, 0
+
+
+@contextmanager
+def taken_in(file: Path, entry: Entry) -> Iterator[None]:
+    """While an entry is understood: one that names what the run does not have is an error that says so."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = f"entry {entry.number} ({entry.kind}) is not what a run writes"
+        raise InputError(f"{file}: {what} ({error!r}); {LOST}") from None
+
+
+def _see(picture: Picture, entry: Entry) -> None:
+    if entry.kind == INSTANT:
+        picture.see(parse_events(entry.body["events"]))
+    elif entry.kind == DECIDED:
+        picture.decide(parse_decisions(entry.body["decisions"]))
+
+
+def read_picture(file: Path) -> tuple[Picture, str]:
+    """The run so far, and whether it is `running`, `complete` or `stopped`."""
+    picture, phase = None, "stopped"
+    for entry in read_journal(file):
+        if entry.kind == BEGAN:
+            picture = Picture(parse_frame(entry.body))
+        elif picture is None:
+            break
+        elif entry.kind == ENDED:
+            phase = "complete"
+        else:
+            with taken_in(file, entry):
+                _see(picture, entry)
+    if picture is None:
+        raise InputError(f"{file}: not the journal of a population; name the folder of a run")
+    return picture, "running" if phase == "stopped" and has_owner(file) else phase
+
+
+def best_checkpoint(journal: Path) -> Made:
+    """Return the checkpoint of the best report, the first of equals.
+
+    Raises InputError if no trial has reported a number.
+    """
+    ledger = None
+    for entry in read_journal(journal):
+        if entry.kind == BEGAN:
+            frame = parse_frame(entry.body)
+            fleet = Fleet(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
+            ledger = Ledger(frame.run, fleet, frame.hypers, frame.terms.target)
+        elif ledger is not None:
+            with taken_in(journal, entry):
+                if entry.kind == INSTANT:
+                    ledger.note(parse_events(entry.body["events"]))
+                elif entry.kind == DECIDED:
+                    ledger.take(parse_decisions(entry.body["decisions"]))
+    if ledger is None or ledger.best is None:
+        raise InputError(f"{journal}: no trial has reported how good it is, so none is best")
+    return ledger.best
+
+
+def read_best(books: Books) -> Kept:
+    """Return what is in the best checkpoint of a run; an error if it cannot be read."""
+    try:
+        return books.checkpoints.read(best_checkpoint(books.journal))
+    except Damaged as error:
+        raise InputError(f"{error}; bring it back, or train it again: rota run --replay DIR") from None

@@ -1,5 +1,7 @@
-"""Workers on Ray: an actor per slot, on the node of its slot, reused from interval to interval."""
+"""Workers on Ray: an actor per slot, reused from interval to interval, and their checkpoints."""
 
+import os
+import platform
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -8,16 +10,125 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rota.core.population.fleet import Fleet
+from rota.core.errors import InputError, RotaError
+from rota.core.population.cluster import Fleet
 from rota.execution.answers import AnyOrder, parse_answer
+from rota.execution.checkpoints import Checkpoints, Damaged, Kept
+from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
+from rota.execution.folder import TAIL, last_of
+from rota.execution.journal import NotWritten
 from rota.execution.local import STARTS, CannotStart
-from rota.execution.logs import TAIL, last_of
-from rota.execution.ray_actor import SlotActor
+from rota.execution.orders import Done, Made, done
 from rota.execution.ray_cluster import RayCluster, RayNode
-from rota.execution.ray_store import StoreActor
 from rota.execution.trainable import check_name
-from rota.execution.worker import Hello
-from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent
+from rota.execution.worker import Hand, Hello, hand, parse_hello
+
+
+class StoreActor:
+    """On the node of the controller: it reads and writes for those that cannot."""
+
+    def __init__(self, folder: str) -> None:
+        self._checkpoints = Checkpoints(Path(folder))
+
+    def read(self, which: tuple[Any, ...]) -> tuple[dict[str, Any], bytes] | str:
+        """What was answered and the content; or why there is none."""
+        try:
+            kept = self._checkpoints.read(Made(*which))
+        except Damaged as damage:
+            return str(damage)
+        return kept.answer.record(), kept.content
+
+    def write(
+        self, answer: dict[str, Any], which: tuple[Any, ...], content: bytes, over: tuple[int, int] | None
+    ) -> str:
+        """Nothing, or why it could not."""
+        try:
+            self._checkpoints.write(done(answer), Made(*which), content, over)
+        except NotWritten as error:
+            return str(error)
+        return ""
+
+
+class FarCheckpoints:
+    """What `Checkpoints` is to a worker, where they are elsewhere."""
+
+    def __init__(self, store: Any) -> None:
+        import ray
+
+        self._store, self._ray = store, ray
+
+    def read(self, which: Made) -> Kept:
+        found = self._asked(self._store.read, tuple(which))
+        if isinstance(found, str):
+            raise Damaged(found)
+        answer, content = found
+        return Kept(done(answer), content)
+
+    def write(self, answer: Done, which: Made, content: bytes, over: tuple[int, int] | None = None) -> None:
+        why = self._asked(self._store.write, answer.record(), tuple(which), content, over)
+        if why:
+            raise NotWritten(why)
+
+    def _asked(self, method: Any, *arguments: Any) -> Any:
+        """What the store answers. That it is gone has nothing to do with a trial."""
+        try:
+            return self._ray.get(method.remote(*arguments))
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError as error:
+            said = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise NotWritten(
+                f"the store of checkpoints does not answer ({said}); see how its node is"
+            ) from None
+
+
+class SlotActor:
+    """Orders and answers are the lines that other workers read and write, so nothing of ours is pickled."""
+
+    def __init__(self, trial: str, hello: bytes, log: str, store: Any, *, sees_gpu: bool) -> None:
+        if not sees_gpu:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        self._why_not = ""
+        try:
+            self._worker = _worker(trial, parse_hello(hello), log, store)
+        except RotaError as error:
+            self._why_not = str(error)
+
+    def ready(self) -> str:
+        """Nothing if it can train; else why not."""
+        return self._why_not
+
+    def carry_out(self, order: bytes) -> bytes:
+        return self._worker.answer(order)
+
+    def pid(self) -> int:
+        return os.getpid()
+
+
+def _worker(trial: str, hello: Hello, log: str, store: Any) -> Hand:
+    """What it needs is in the folder of the run, or with whoever keeps it."""
+    if store is None:
+        _check_shared(hello.checkpoints)
+        _print_to(log)
+    checkpoints = FarCheckpoints(store) if store is not None else Checkpoints(Path(hello.checkpoints))
+    return hand(trial, hello, checkpoints)
+
+
+def _check_shared(folder: str) -> None:
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"{folder}: not there on {platform.node()}; put the run on storage that all nodes share, "
+            "or set ray.shared to false"
+        )
+
+
+def _print_to(log: str) -> None:
+    """What a trial prints belongs to the run, not to Ray's session, which is gone after it."""
+    printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for descriptor in (1, 2):
+        os.dup2(printed, descriptor)
+    os.close(printed)
+
 
 LOOK_EVERY_S = 1.0
 """Which nodes there are."""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
-from rota.core.population.fleet import Fleet, Slot
+from rota.core.population.cluster import Fleet, Slot
 from rota.core.population.scores import Place, Scores, read_scores
 from rota.execution.engine import Assignment
-from rota.execution.local_config import NODE
+from rota.execution.local import NODE
 from rota.execution.ray import Bundle, Crew, RayWorkers, Wanted
 from rota.execution.ray_cluster import RayCluster
 

@@ -1,23 +1,24 @@
-"""Workers as job steps of Slurm: one per slot, reused from interval to interval.
-
-In an allocation the nodes are those that it has. Elsewhere each node of the run is a job of its own: it comes
-when Slurm grants it, and when it is lost another one is asked for.
-"""
+"""Workers on Slurm: a job step per slot, reused from interval to interval, and the pipes to them."""
 
 import hashlib
 import json
 import logging
 import os
 import selectors
+import signal
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
 from rota.execution.answers import AnyOrder, parse_answer
+from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
+from rota.execution.folder import last_line, last_of, opened
 from rota.execution.local import STARTS, CannotStart
-from rota.execution.logs import last_line
 from rota.execution.slurm_commands import (
     Lot,
     Place,
@@ -29,10 +30,101 @@ from rota.execution.slurm_commands import (
     outside,
     step_command,
 )
-from rota.execution.slurm_pipe import Hold, Pipe, Step
 from rota.execution.trainable import check_name
 from rota.execution.worker import Hello
-from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent
+
+CHUNK = 1 << 16
+PATIENCE_S = {signal.SIGTERM: 1.0, signal.SIGKILL: 10.0}
+"""For how long a command that was told to end may take before it gets this."""
+
+
+class Pipe:
+    """Lines go in and come out. It is in a session of its own: Ctrl-C is for the controller."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log, self._rest = log, b""
+        printed = opened(log)
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=printed,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(printed)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def file(self) -> int:
+        """Where it is heard."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def say(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended: that is heard of when its lines end
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def heard(self) -> list[bytes] | None:
+        """Whole lines; None if there will be no more. What a prolog of Slurm prints is not for us."""
+        chunk = os.read(self.file, CHUNK)
+        if not chunk:
+            return None
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        return [line for line in lines if line.startswith(b"{")]
+
+    def last_words(self) -> str:
+        """What it printed at last. How it exited says nothing: an srun whose node failed exits with 0."""
+        return last_of(self._log).strip()
+
+    def hang_up(self) -> None:
+        """Tell it that there will be no more: workers end then, and jobs."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+
+    def kill(self) -> None:
+        """Whatever it ran is gone already."""
+        self._process.kill()
+        self.end()
+
+    def end(self) -> None:
+        """Make sure that it ends: by a signal, if it is in a queue and does not listen."""
+        self.hang_up()
+        for more in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                self._process.wait(PATIENCE_S[more])
+                break
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(more)
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """The worker of a slot."""
+
+    slot: int
+    node: int
+    pipe: Pipe
+    ready: bool = False
+    orders: int = 0
+    """That it has not answered."""
+    ended_s: float = 0.0
+
+
+@dataclass(eq=False, slots=True)
+class Hold:
+    """The job of a node."""
+
+    node: int
+    pipe: Pipe
+
 
 log = logging.getLogger(__name__)
 

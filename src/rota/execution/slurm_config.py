@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
-from rota.core.population.fleet import Fleet, Slot
+from rota.core.population.cluster import Fleet, Slot
 from rota.execution.engine import Assignment
 from rota.execution.slurm import SlurmWorkers
 from rota.execution.slurm_commands import Host, Lot, Place, Queue, hosts_inside

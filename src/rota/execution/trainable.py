@@ -14,9 +14,9 @@ from types import SimpleNamespace
 from typing import Any, Protocol, get_type_hints
 
 from rota.core.errors import InputError, RotaError
-from rota.core.outside import SUFFIX, load_file, told
-from rota.core.population.decisions import Hyper
-from rota.execution.jobs.site import Site
+from rota.core.population.events import Hyper
+from rota.core.registry import SUFFIX, load_file, told
+from rota.execution.jobs.worker import Site
 from rota.execution.own_code import is_trained_by_steps, trial_of
 
 NAME = re.compile(

@@ -19,13 +19,12 @@ from time import perf_counter
 from typing import IO, Any, Protocol
 
 from rota.core.errors import RotaError
-from rota.execution.checkpoints import Checkpoints, Damaged, Kept
-from rota.execution.jobs.hand import Hand as JobHand
-from rota.execution.jobs.site import Site
+from rota.execution.checkpoints import Checkpoints, Damaged, Kept, Lost, Store, start_of
+from rota.execution.jobs.worker import Hand as JobHand
+from rota.execution.jobs.worker import Site
 from rota.execution.journal import NotWritten
-from rota.execution.metric import as_number
 from rota.execution.orders import Answer, Done, Made, Order, Spent, Undone, answer_line, parse_order
-from rota.execution.store import Lost, Store, start_of
+from rota.execution.own_code import as_number
 from rota.execution.trainable import Trainable, make
 
 DIE_WITH_PARENT = 1

@@ -8,23 +8,22 @@ from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from rota.figures.grid_runs import ParameterGrid
-    from rota.figures.groups import Group
+    from rota.figures.groups import Group, Options, Sheet
     from rota.figures.population import PopulationGroup
-    from rota.figures.sheets import Options, Sheet
 
 FIGURES = {
-    "jct": "rota.figures.jct:sheets",
-    "comparison": "rota.figures.comparison:sheets",
-    "load": "rota.figures.load:sheets",
+    "jct": "rota.figures.jobs:jct_sheets",
+    "comparison": "rota.figures.jobs:comparison_sheets",
+    "load": "rota.figures.jobs:load_sheets",
     "gantt": "rota.figures.gantt:sheets",
 }
 """Name → what draws the sheets of a group of runs; imported when it is asked for."""
 
 
 POPULATIONS = {
-    "ratio": "rota.figures.population_ratio:sheets",
-    "accuracy": "rota.figures.population_accuracy:sheets",
-    "idle": "rota.figures.population_idle:sheets",
+    "ratio": "rota.figures.population:ratio_sheets",
+    "accuracy": "rota.figures.population:accuracy_sheets",
+    "idle": "rota.figures.population:idle_sheets",
     "gantt": "rota.figures.population_gantt:sheets",
 }
 """The same of groups of runs of populations."""

@@ -5,24 +5,24 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rota.figures.learned import agents_in
-from rota.figures.learned_accuracy import accuracy_figures
-from rota.figures.learned_objective import objective_figure
-from rota.figures.learned_probabilities import probabilities_figures
+from rota.figures.learned import accuracy_figures, agents_in
+from rota.figures.learned_objective import objective_figure, probabilities_figures
 from rota.figures.learned_transfer import panels, transfer_figure
-from rota.figures.page import footer
-from rota.figures.pen import PEN, Pen
-from rota.figures.placement_comparison import placement_comparison_figure
-from rota.figures.placement_learning import placement_learning_figure, read_placement_learned
+from rota.figures.page import PEN, Pen, footer
+from rota.figures.placement import (
+    placement_comparison_figure,
+    placement_learning_figure,
+    read_placement_learned,
+)
 from rota.figures.recordings import figures
 from rota.figures.tune import sides_figure
 from rota.learning.outcome import FILE, Evaluation, read_evaluations
-from rota.learning.placement.agents import placement_agents
 from rota.learning.placement.outcome import FILE as COMPARISON
 from rota.learning.placement.outcome import Comparison, is_comparison, read_comparison
+from rota.learning.placement.run import placement_agents
 from rota.recordings.library import read_library
-from rota.results.population.sides import FILE as SIDES
-from rota.results.population.sides import Sides, read_sides
+from rota.results.population.metrics import FILE as SIDES
+from rota.results.population.metrics import Sides, read_sides
 
 SCRATCH, TRANSFER = "scratch", "transfer"
 """The families that are compared."""

@@ -10,12 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from rota.figures.colours import INK
-from rota.figures.durations import log_ticks, unit_for
 from rota.figures.grid_runs import GridMetric, GridRun, ParameterGrid
-from rota.figures.page import footer, new_page, plain
-from rota.figures.sheets import Options, Sheet
-from rota.results.interval import mean_interval
+from rota.figures.groups import Options, Sheet
+from rota.figures.page import INK, footer, log_ticks, new_page, plain, unit_for
+from rota.results.metrics import mean_interval
 from rota.results.parameters import in_order, is_number, value_of
 
 DECADE = 10.0

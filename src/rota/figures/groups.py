@@ -1,4 +1,4 @@
-"""Which runs belong into one figure: those of the same jobs on the same cluster."""
+"""Runs that are drawn together, and the sheets that they fill."""
 
 import hashlib
 import re
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from matplotlib.figure import Figure
+
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError, unknown
-from rota.figures.colours import SCHEDULERS
+from rota.figures.page import PEN, SCHEDULERS, Pen, footer
 from rota.results.jobs import JobColumns
 from rota.results.parameters import Labels, constant, varying
 from rota.results.run import Run
@@ -128,3 +130,28 @@ def _title(run: Run) -> str:
 
 def _gpus(cluster: Cluster) -> int:
     return cluster.slots // cluster.slots_per_gpu
+
+
+class Options(NamedTuple):
+    """What the user asked for."""
+
+    command: str
+    """That the figure is drawn by."""
+    normalise_to: str | None = None
+    """The scheduler that the others are compared with."""
+    window_s: tuple[float, float] | None = None
+    """Of the Gantt charts, since the first submit."""
+    quick: bool = False
+    """Only one Gantt chart per group."""
+    pen: Pen = PEN
+    """What figures are written with."""
+
+    def footer(self, group: Group) -> tuple[str, ...]:
+        return footer(self.command, group.commands)
+
+
+class Sheet(NamedTuple):
+    """A drawn figure and the name of its file."""
+
+    name: str
+    figure: Figure

@@ -12,9 +12,8 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.figures.colours import INK
 from rota.figures.learned import Learned, in_time, percent, rolling, several_models
-from rota.figures.page import footer, new_page, plain
+from rota.figures.page import INK, footer, new_page, plain
 
 ACROSS = 3
 WIDTH_IN, HEIGHT_IN = 4.6, 2.6

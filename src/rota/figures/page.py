@@ -1,12 +1,14 @@
-"""What all figures have in common: a title, a subject, plain axes, and a footer that names the commands."""
+"""The page of a figure: colours, strokes, ticks of durations, size and style."""
 
+import colorsys
 import io
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 from matplotlib import rc_context
@@ -17,9 +19,149 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from rota.core.errors import ConfigError
-from rota.core.text import printable_lines
-from rota.figures.colours import FAINT, INK
-from rota.recordings.provenance import Provenance
+from rota.core.files import printable_lines, written
+from rota.recordings.folder import Provenance
+
+SCHEDULERS = {
+    "fifo": "#626262",
+    "srtf": "#0072b2",
+    "srsf": "#56c9f0",
+    "tiresias": "#00a66e",
+    "themis": "#c7c110",
+    "antman": "#cc79a7",
+    "muri-s": "#e7aa5c",
+    "muri-l": "#d55500",
+    "muri-l-worst-order": "#6b2500",
+    "muri-l-no-blossom": "#331d88",
+}
+"""In the order in which figures list them."""
+
+ALLOCATIONS = {
+    "fifo": "#626262",
+    "era": "#56c9f0",
+    "eta": "#0072b2",
+    "hrfs": "#00a66e",
+    "finish": "#e7aa5c",
+    "learned": "#d55500",
+    "spa-era": "#c7c110",
+    "spa-eta": "#6b2500",
+    "gpa-era": "#cc79a7",
+    "gpa-eta": "#331d88",
+}
+"""Of trials on slots; in the order in which figures list them."""
+
+MODELS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#44bb99", "#bbcc33", "#99ddff", "#aaaa00")
+"""Pale, so that dark text can be read on them."""
+OTHER_MODELS = "#bbbbbb"
+IDLE = "#e9e9e9"
+INK = "#222222"
+FAINT = "#767676"
+REAL, SIMULATED = "#222222", "#d55500"
+"""What happened, and what a simulation said would happen."""
+
+DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (2, 2, 6, 2)))
+"""Tell runs of the same scheduler apart."""
+HATCHES = ("", "////", "....", "xxxx", "----")
+
+
+def scheduler_colour(name: str) -> str:
+    """The colour of a scheduler; one that is not listed gets the same one each time, from its name."""
+    return SCHEDULERS.get(name) or _from_name(name)
+
+
+def allocation_colour(name: str) -> str:
+    """The colour of an allocation; one that is not listed gets the same one each time, from its name."""
+    return ALLOCATIONS.get(name) or _from_name(name)
+
+
+def _from_name(name: str) -> str:
+    hue = zlib.crc32(name.encode()) / 2**32
+    red, green, blue = (round(255 * part) for part in colorsys.hls_to_rgb(hue, 0.42, 0.55))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def model_colours(models: Sequence[str]) -> dict[str, str]:
+    """A colour for each model; those beyond the palette share one."""
+    return {model: MODELS[i] if i < len(MODELS) else OTHER_MODELS for i, model in enumerate(models)}
+
+
+class Pen(NamedTuple):
+    """How figures are written."""
+
+    svg: bool = False
+    """Also as vectors."""
+    dots_per_in: int = 160
+    kept: frozenset[Path] = frozenset()
+    """Files that are left as they are, as absolute paths."""
+    on_kept: Callable[[Path], object] = lambda file: None
+    """Told of each of them that would have been written."""
+
+    def draw(self, figure: Figure, file: Path) -> Iterator[Path]:
+        """`file` is that of the PNG; gives each that is written."""
+        if self._is_free(file):
+            with written(file) as stream:
+                save(figure, stream, dots_per_in=self.dots_per_in)
+            yield file
+        vectors = file.with_suffix(".svg")
+        if self.svg and self._is_free(vectors):
+            with written(vectors) as stream:
+                save_svg(figure, stream)
+            yield vectors
+
+    def _is_free(self, file: Path) -> bool:
+        if file.resolve() not in self.kept:
+            return True
+        self.on_kept(file)
+        return False
+
+
+PEN = Pen()
+"""That nobody has chosen."""
+
+
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
+
+
+class Unit(NamedTuple):
+    """What the numbers along an axis are."""
+
+    name: str
+    seconds: float
+
+
+SECONDS, MINUTES = Unit("seconds", 1.0), Unit("minutes", MINUTE_S)
+HOURS, DAYS = Unit("hours", HOUR_S), Unit("days", DAY_S)
+UNITS = (SECONDS, MINUTES, HOURS, DAYS)
+SHORT = {"seconds": "s", "minutes": "min", "hours": "h", "days": "days"}
+
+LOG_TICKS = {
+    1.0: "1 s", 10.0: "10 s", MINUTE_S: "1 min", 10 * MINUTE_S: "10 min", HOUR_S: "1 h",
+    6 * HOUR_S: "6 h", DAY_S: "1 day", 7 * DAY_S: "1 week", 30 * DAY_S: "30 days", 365 * DAY_S: "1 year",
+}  # fmt: skip
+FEWEST_TICKS = 3
+
+
+def unit_for(span_s: float) -> Unit:
+    """The largest unit of which an axis over this span has more than two."""
+    return next((unit for unit in reversed(UNITS) if span_s > 2 * unit.seconds), UNITS[0])
+
+
+def said(duration_s: float) -> str:
+    """At least two significant digits and a unit: `0.25 s`, `48 s`, `2.5 days`."""
+    unit = unit_for(duration_s)
+    amount = duration_s / unit.seconds
+    text = f"{amount:.2g}" if amount < 9.95 else f"{amount:,.0f}"
+    return f"{text} {SHORT[unit.name]}"
+
+
+def log_ticks(low_s: float, high_s: float) -> dict[float, str]:
+    """Where a logarithmic axis has its marks, and what they say; a short axis has more of them."""
+    coarse = {at_s: label for at_s, label in LOG_TICKS.items() if low_s <= at_s <= high_s}
+    if len(coarse) >= FEWEST_TICKS:
+        return coarse
+    fine = [10.0**power * digit for power in range(-6, 9) for digit in (1, 2, 5)]
+    return {at_s: said(at_s) for at_s in fine if low_s <= at_s <= high_s}
+
 
 T = TypeVar("T")
 

@@ -1,14 +1,37 @@
-"""Runs of populations as figures see them: those of the same trials on the same slots belong together."""
+"""Figures of populations: accuracy, idle time, and ratio to the lower bound."""
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from rota.figures.colours import ALLOCATIONS
-from rota.figures.page import footer
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from rota.core.arrays import Floats
+from rota.core.population.events import Event, Reported
+from rota.figures.best import MOMENTS, bands, best_so_far
+from rota.figures.groups import Options, Sheet
+from rota.figures.page import (
+    ALLOCATIONS,
+    FAINT,
+    IDLE,
+    INK,
+    allocation_colour,
+    footer,
+    legend,
+    new_page,
+    plain,
+    unit_for,
+)
 from rota.results.parameters import Labels
+from rota.results.population.metrics import SlotUse
 from rota.results.population.run import PopulationRun
-from rota.results.population.summary import SlotInfo
+from rota.results.population.summary import SlotInfo, on_common_ground
 
 UNNAMED = "slots "
 """What the name of a cluster begins with that has none of its own: its speeds follow."""
@@ -92,3 +115,289 @@ def _ordered(runs: list[PopulationRun]) -> tuple[PopulationRun, ...]:
 
 def _slug(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
+
+
+ACROSS, MOST_ACROSS = 4, 6
+"""Panels side by side: if they come one after the other, and if there is a column per cluster."""
+
+
+class Ratio(NamedTuple):
+    """One allocation on one cluster."""
+
+    allocation: str
+    mean: float
+    """Mean makespan ÷ mean lower bound, the smallest of all allocations'."""
+    least: float
+    most: float
+    """Of single repetitions."""
+
+
+def ratios(group: PopulationGroup) -> list[Ratio]:
+    found = []
+    for summary in on_common_ground([run.summary for run in group.runs]):
+        each = [done.makespan_s / done.lower_bound_s for done in summary.repetitions]
+        found.append(Ratio(summary.allocation, summary.ratio, min(each), max(each)))
+    return found
+
+
+def ratio_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+    """One sheet for all clusters and populations."""
+    commands = tuple(dict.fromkeys(run.command for group in groups for run in group.runs))
+    yield Sheet("populations-ratio", draw_ratios(groups, footer(options.command, commands)))
+
+
+def draw_ratios(groups: Sequence[PopulationGroup], foot: Sequence[str]) -> Figure:
+    """A panel per population and cluster; whiskers reach from the best repetition to the worst."""
+    data = table(groups)
+    places = arranged(list(data))
+    down, across = (1 + max(place[at] for place in places.values()) for at in (0, 1))
+    names = _names(ratio.allocation for found in data.values() for ratio in found)
+    furthest = max(ratio.most for found in data.values() for ratio in found)
+    figure = new_page(
+        "Makespan relative to the least possible: shorter bars are better",
+        "means, with the lower bound dashed; whiskers reach from the best repetition to the worst",
+        foot,
+        width_in=max(8.5, 1.2 + 2.4 * across),
+        height_in=0.25 + down * (0.75 + 0.26 * len(names)),
+    )
+    grid = figure.add_gridspec(down, across)
+    for (population, cluster), (row, column) in places.items():
+        axes = figure.add_subplot(grid[row, column])
+        _draw_bars(axes, data[population, cluster], names, furthest)
+        axes.set_title(f"{cluster}\n{population}", size=9, color=INK, loc="left")
+        axes.tick_params(labelleft=column == 0)
+        if (row + 1, column) not in places.values():
+            axes.set_xlabel("makespan ÷ lower bound", size=9)
+    return figure
+
+
+def table(groups: Sequence[PopulationGroup]) -> dict[tuple[str, str], list[Ratio]]:
+    """By population and cluster; those that are the same in both are numbered, not left out."""
+    found: dict[tuple[str, str], list[Ratio]] = {}
+    for group in groups:
+        evolved = ", ".join(filter(None, [group.evolved, group.label]))
+        row, number = evolved, 1
+        while (row, group.machines) in found:
+            number += 1
+            row = f"{evolved} ({number})"
+        found[row, group.machines] = ratios(group)
+    return found
+
+
+def arranged(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Row and column of each: a row per population if that leaves no gaps, else one after the other."""
+    rows, columns = (list(dict.fromkeys(key[at] for key in keys)) for at in (0, 1))
+    if len(keys) == len(rows) * len(columns) and len(columns) <= MOST_ACROSS:
+        return {key: (rows.index(key[0]), columns.index(key[1])) for key in keys}
+    return {key: divmod(number, ACROSS) for number, key in enumerate(keys)}
+
+
+def _names(found: Iterable[str]) -> list[str]:
+    """Each allocation once, in the order of the colours."""
+    there = set(found)
+    return [name for name in ALLOCATIONS if name in there] + sorted(there - set(ALLOCATIONS))
+
+
+def _draw_bars(axes: Axes, found: Sequence[Ratio], names: Sequence[str], furthest: float) -> None:
+    places = [names.index(ratio.allocation) for ratio in found]
+    colours = [allocation_colour(ratio.allocation) for ratio in found]
+    axes.barh(places, [ratio.mean for ratio in found], 0.72, color=colours)
+    axes.axvline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    for place, ratio in zip(places, found, strict=True):
+        axes.plot([ratio.least, ratio.most], [place, place], color=INK, linewidth=1.0)
+        at = max(ratio.most, ratio.mean) + 0.02 * furthest
+        axes.text(at, place, f"{ratio.mean:.2f}", size=8, color=INK, va="center_baseline")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.45, -0.55)
+    axes.set_xlim(0, 1.2 * furthest)
+    plain(axes)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+
+
+LEAST_IN = 8.0
+"""The least width of a page: what is said above it must fit."""
+COMMUNICATING = "#222222"
+LOST: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
+LEGEND: dict[str, Any] = {
+    "loc": "upper left",
+    "bbox_to_anchor": (1.0, 1.02),
+    "fontsize": 8.5,
+    "frameon": False,
+    "handlelength": 1.4,
+}
+
+
+class Shares(NamedTuple):
+    """Of the time in which a slot was there."""
+
+    computing: float
+    communicating: float
+    lost: float
+    idle: float
+
+
+def shares(use: SlotUse) -> Shares:
+    whole_s = use.there_s or 1.0
+    return Shares(
+        use.computing_s / whole_s, use.communicating_s / whole_s, use.lost_s / whole_s, use.idle_share
+    )
+
+
+def idle_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+    for group in groups:
+        yield Sheet(f"{group.name}/idle", draw_idle(group, group.footer(options.command)))
+
+
+def draw_idle(group: PopulationGroup, foot: Sequence[str]) -> Figure:
+    """A panel per allocation, a bar per slot; the share of idle time is written beside it."""
+    names = slot_names(group.slots)
+    figure = new_page(
+        "Share of idle time per slot",
+        f"{group.title}; of the time it was there, means over repetitions",
+        foot,
+        width_in=max(LEAST_IN, 3.6 + 1.6 * len(group.runs)),
+        height_in=1.0 + 0.27 * len(names),
+    )
+    panels = figure.subplots(1, len(group.runs), sharey=True, squeeze=False)[0]
+    for axes, run in zip(panels, group.runs, strict=True):
+        _draw_slots(axes, [shares(use) for use in run.summary.slot_use()], run.summary.allocation)
+        axes.set_yticks(np.arange(len(names)), names)
+    lost = any(use.lost_s > 0.0 for run in group.runs for use in run.summary.slot_use())
+    panels[-1].legend(handles=_legend(lost), **LEGEND)
+    return figure
+
+
+def _draw_slots(axes: Axes, found: Sequence[Shares], allocation: str) -> None:
+    places = np.arange(len(found))
+    left = np.zeros(len(found))
+    looks: dict[str, dict[str, Any]] = {
+        "computing": {"color": allocation_colour(allocation)},
+        "communicating": {"color": COMMUNICATING},
+        "lost": LOST,
+        "idle": {"color": IDLE},
+    }
+    for name, look in looks.items():
+        widths = np.array([getattr(each, name) for each in found])
+        axes.barh(places, widths, 0.74, left=left, **look)
+        left += widths
+    for place, each in enumerate(found):
+        axes.text(1.03, place, f"{each.idle:.0%}", size=8, color=INK, va="center_baseline")
+    axes.set(xlim=(0, 1.22), xticks=[0, 0.5, 1.0])
+    axes.set_ylim(len(found) - 0.45, -0.55)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_title(allocation, size=10, color=INK, loc="left")
+    plain(axes)
+    axes.tick_params(axis="y", length=0)
+
+
+def _legend(lost: bool) -> list[Patch]:
+    handles = [
+        Patch(color=FAINT, label="computing (in colour)"),
+        Patch(color=COMMUNICATING, label="communicating"),
+    ]
+    if lost:
+        handles.append(Patch(label="lost: its node or its trial failed", **LOST))
+    return [*handles, Patch(color=IDLE, label="idle, and its share")]
+
+
+BEYOND = 1.06
+"""How far the axis goes, in makespans."""
+EARLY = 0.04
+"""The share of the axis in which all curves rise alike."""
+TARGET: dict[str, Any] = {
+    "xytext": (-4, 3), "textcoords": "offset points", "ha": "right", "size": 8, "color": FAINT,
+}  # fmt: skip
+
+
+class AccuracyCurve(NamedTuple):
+    """One allocation: mean, worst and best over the repetitions; NaN before all have measured something.
+
+    Metrics have the sign that trials reported them with.
+    """
+
+    allocation: str
+    at_s: Floats
+    mean: Floats
+    least: Floats
+    most: Floats
+    final: float
+    """Of whole repetitions, on average."""
+    end_s: float
+    """When all repetitions were done."""
+    said: str
+    """`final` for people."""
+
+
+def accuracy_curve(run: PopulationRun, end_s: float) -> AccuracyCurve | None:
+    """None if nothing was measured."""
+    at_s = np.linspace(0.0, end_s, MOMENTS)
+    risen = [best_so_far(reports(run.events(each.seed))) for each in run.summary.repetitions]
+    if not all(len(best) for _, best in risen):
+        return None
+    summary = run.summary
+    mean, least, most = (summary.sign * band for band in bands(risen, at_s))
+    final, said = summary.sign * (summary.best_accuracy or math.nan), summary.shown(summary.best_accuracy)
+    return AccuracyCurve(summary.allocation, at_s, mean, least, most, final, done_s(run), said)
+
+
+def reports(events: Iterable[Event]) -> Iterator[tuple[float, float]]:
+    """When trials reported, and how good they were then."""
+    return ((event.at_s, event.metric) for event in events if isinstance(event, Reported))
+
+
+def done_s(run: PopulationRun) -> float:
+    """When the last repetition was done."""
+    return max(repetition.makespan_s for repetition in run.summary.repetitions)
+
+
+def accuracy_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+    for group in groups:
+        end_s = BEYOND * max(map(done_s, group.runs))
+        curves = [curve for run in group.runs if (curve := accuracy_curve(run, end_s))]
+        if curves:
+            yield Sheet(f"{group.name}/accuracy", draw_accuracy(curves, group, options))
+
+
+def draw_accuracy(curves: Sequence[AccuracyCurve], group: PopulationGroup, options: Options) -> Figure:
+    figure = new_page(
+        f"Best {group.runs[0].summary.metric_name} of any trial, against time",
+        f"{group.title}; means over repetitions, shaded from worst to best; dots: all are done",
+        group.footer(options.command),
+        width_in=9.0,
+    )
+    axes = figure.add_subplot()
+    unit, unit_s = unit_for(float(curves[0].at_s[-1]))
+    for curve in curves:
+        _draw_curve(axes, curve, unit_s)
+    summary = group.runs[0].summary
+    if summary.target is not None:
+        target = summary.sign * summary.target
+        axes.axhline(target, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+        axes.annotate("target", (1.0, target), xycoords=axes.get_yaxis_transform(), **TARGET)
+    axes.set(xlim=(0, curves[0].at_s[-1] / unit_s))
+    axes.set(xlabel=f"time ({unit})", ylabel=f"best {summary.metric_name} so far")
+    if summary.in_percent:
+        axes.set(ylim=(_lowest(curves), None))
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    plain(axes, grid="xy")
+    legend(axes, title="in the end")
+    return figure
+
+
+def _lowest(curves: Sequence[AccuracyCurve]) -> float:
+    """Where the axis begins: the first rise, which is steep and alike for all, is left out."""
+    early = round(EARLY * MOMENTS)
+    return min(float(np.nanmin(curve.mean[early:])) for curve in curves)
+
+
+def _draw_curve(axes: Axes, curve: AccuracyCurve, unit_s: float) -> None:
+    """Until it is done, with a dot there."""
+    colour = allocation_colour(curve.allocation)
+    over = min(int(np.searchsorted(curve.at_s, curve.end_s)), len(curve.at_s) - 1)
+    at, (mean, least, most) = curve.at_s / unit_s, (curve.mean, curve.least, curve.most)
+    until = slice(over + 1)
+    axes.fill_between(at[until], least[until], most[until], step="post", color=colour, alpha=0.1, linewidth=0)
+    label = f"{curve.allocation}: {curve.said}"
+    axes.step(at[until], mean[until], where="post", color=colour, linewidth=1.7, label=label)
+    axes.plot(at[over], mean[over], "o", color=colour, markersize=6, markeredgecolor="white", zorder=4)

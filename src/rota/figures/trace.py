@@ -10,7 +10,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.core.arrays import Floats
-from rota.figures.durations import DAY_S, HOUR_S, MINUTE_S, log_ticks
+from rota.figures.page import DAY_S, HOUR_S, MINUTE_S, log_ticks
 from rota.workload.describe import Description, Share, describe
 from rota.workload.jobs import Workload
 

@@ -11,10 +11,8 @@ from matplotlib.ticker import NullLocator, PercentFormatter
 
 from rota.core.arrays import Floats
 from rota.figures.best import MOMENTS, bands, best_so_far
-from rota.figures.colours import FAINT, INK
-from rota.figures.durations import log_ticks
-from rota.figures.page import legend, new_page, plain
-from rota.results.population.sides import SideRun, Sides
+from rota.figures.page import FAINT, INK, legend, log_ticks, new_page, plain
+from rota.results.population.metrics import SideRun, Sides
 
 COLOURS = ("#d55500", "#0072b2", "#56c9f0", "#626262")
 """In the order of the sides."""

@@ -1,12 +1,7 @@
-"""The adaptation problem as a Gymnasium environment, for agents that are not rota's.
-
-    gymnasium.make("rota.learning.environment:rota/Adapt-v0", recordings=["results/recordings/trees"])
-
-An episode is a walk through a recorded tree, from its first decision to the end of a sequence. Each step is
-a decision. Only the last one is rewarded: by the accuracy that the sequence led to.
-"""
+"""The growth problem as a Gymnasium environment, and what it makes of a recorded tree."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,11 +11,85 @@ from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError, unknown
-from rota.core.shipped import located
-from rota.learning.ground import LIMIT, Ground, Observation, Reward, size
+from rota.core.files import located
+from rota.core.network import Sight
+from rota.learning import features
+from rota.learning.evaluate import outcome
 from rota.learning.problem import Problem, names, problem_of, read_trees
+from rota.learning.reinforce import deviations
 from rota.recordings.tree import Prefix
+
+LIMIT = 100.0
+"""Larger numbers are cut off; those of a network with a thousand layers would be."""
+
+Observation = NDArray[np.float32]
+Reward = Literal["accuracy", "standard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What an episode in a tree can come to, worked out once."""
+
+    problem: Problem
+    name: str
+    """Beside the others: `convnet2-digits/early` if some are of other data."""
+    seen: Mapping[Prefix, Observation]
+    """By what was done before."""
+    rewards: Mapping[Prefix, float]
+    """Of whole sequences."""
+
+    @classmethod
+    def of(cls, problem: Problem, name: str, width: int, reward: Reward) -> "Ground":
+        """In an environment with so many actions."""
+        values = deviations(problem.accuracies) if reward == "standard" else problem.accuracies
+        return cls(
+            problem,
+            name,
+            {sight.made: observed(sight, width) for sight in problem.sights},
+            dict(zip(problem.sequences, values.tolist(), strict=True)),
+        )
+
+    @property
+    def label(self) -> str:
+        """`convnet2/early seed 1`."""
+        return f"{self.name} seed {self.problem.tree.seed}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it may be called; others may be, too."""
+        return self.problem.name, self.problem.label, self.name, self.label
+
+    @property
+    def actions(self) -> int:
+        """How many there are."""
+        return len(self.problem.tree.actions)
+
+    @property
+    def nothing(self) -> int:
+        """The action that changes nothing."""
+        return self.problem.tree.never[0]
+
+    def told(self, sequence: Prefix) -> dict[str, Any]:
+        """What there is to say about a sequence."""
+        found = outcome(self.problem, sequence)
+        return {name: getattr(found, name) for name in ("sequence", "accuracy", "rank", "headroom")}
+
+
+def observed(sight: Sight, width: int) -> Observation:
+    """A sight as one row of numbers, with room for so many actions."""
+    actions = np.zeros((width, features.ACTION))
+    actions[: len(sight.actions)] = features.actions(sight)
+    row: Floats = np.concatenate([features.time(sight.left), features.network(sight), actions.ravel()])
+    row = np.clip(row, -LIMIT, LIMIT)
+    return row.astype(np.float32)
+
+
+def size(width: int) -> int:
+    """How many numbers that are."""
+    return features.TIME + features.NETWORK + width * features.ACTION
+
 
 ID = "rota/Adapt-v0"
 Masked = Literal["refuse", "nothing"]

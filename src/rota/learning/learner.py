@@ -1,25 +1,172 @@
-"""Learn one stage, from where it was stopped if it was."""
+"""Learn one stage, resumable, and keep the history of its updates."""
 
+import csv
+import hashlib
+import io
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from rota.core.atomic import written
 from rota.core.errors import InputError
-from rota.core.facts import parsed
-from rota.core.stopping import stopping
-from rota.learning.agent import Agent, arrays, fill, read_agent
-from rota.learning.history import Row, read_history, window, write_history
-from rota.learning.kept import Arrays, as_file, read_arrays, restore, state_of
+from rota.core.files import parsed, written
+from rota.core.processes import stopping
+from rota.core.table import read_table
+from rota.learning.agent import (
+    Agent,
+    Arrays,
+    arrays,
+    as_file,
+    fill,
+    read_agent,
+    read_arrays,
+    restore,
+    state_of,
+)
+from rota.learning.config import Method
 from rota.learning.networks.registry import options_for
-from rota.learning.problem import problem_of
+from rota.learning.problem import problem_of, tree_digest
 from rota.learning.reinforce import Made, Pressure, Tables, update
-from rota.learning.stage import Stage
+from rota.recordings.tree import Tree
+
+ROWS = 1000
+"""In a stage at most; each sums up as many updates as that takes."""
+FILE = "updates.csv"
+EVENTS = "tensorboard"
+
+
+class HistoryRow(NamedTuple):
+    """Some updates, one after the other: means over their episodes."""
+
+    stage: int
+    """From 0 on."""
+    episodes: int
+    """Of all scenarios, since the stage began, when they were over."""
+    objective: float
+    """What is made small: −log p × what an episode was worth."""
+    reward: float
+    accuracy: float
+    entropy: float
+    """Of the sequences of a scenario, in nats: 0 if the agent is sure."""
+    lr: float
+    temperature: float
+
+
+def window(updates: int) -> int:
+    """How many updates a row sums up."""
+    return max(1, -(-updates // ROWS))
+
+
+def write_history(folder: Path, rows: Sequence[HistoryRow]) -> None:
+    """Write all rows."""
+    write_rows(folder / FILE, HistoryRow._fields, rows)
+
+
+def write_rows(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    with written(path) as stream:
+        stream.write(text.getvalue().encode())
+
+
+def read_history(folder: Path) -> list[HistoryRow]:
+    """What was written."""
+    table = read_table(folder / FILE, list(HistoryRow._fields))
+    whole = [table.wholes(name).astype(int).tolist() for name in HistoryRow._fields[:2]]
+    others = [table.floats(name).tolist() for name in HistoryRow._fields[2:]]
+    return [HistoryRow(*row) for row in zip(*whole, *others, strict=True)]
+
+
+def write_events(folder: Path, rows: Iterable[HistoryRow]) -> None:
+    """Add rows to what TensorBoard shows of a folder; stages follow on each other."""
+    from tensorboardX import SummaryWriter
+
+    before = 0
+    last = HistoryRow(0, 0, *[0.0] * 6)
+    with SummaryWriter(str(folder / EVENTS)) as writer:
+        for row in rows:
+            if row.stage > last.stage:
+                before += last.episodes
+            for name in HistoryRow._fields[2:]:
+                writer.add_scalar(f"learning/{name}", getattr(row, name), before + row.episodes)
+            last = row
+
+
+RULES = 1
+"""Of learning: to be counted up when the same stage would come to something else than before."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is learned, from what, for how long."""
+
+    method: Method
+    trees: tuple[Tree, ...]
+    episodes: int
+    """Of each tree."""
+    temperature: float
+    seed: int
+    folder: Path
+    """Where stages are kept."""
+    before: "Stage | None" = None
+    """The stage whose weights this one starts from."""
+    start: Path | None = None
+    """Or the agent, which is named by the checksum of its weights,"""
+    start_sha256: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that matters."""
+        facts = {
+            "rules": RULES,
+            "method": asdict(self.method),
+            "trees": [tree_digest(tree) for tree in self.trees],
+            "episodes": self.episodes,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "before": self.before.digest if self.before else self.start_sha256,
+        }
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+    @property
+    def place(self) -> Path:
+        """The folder of this stage."""
+        return self.folder / self.digest
+
+    @property
+    def done(self) -> bool:
+        return (self.place / "done.json").is_file()
+
+    @property
+    def updates(self) -> int:
+        """One or more, in which no fewer episodes are drawn than were asked for."""
+        return -(-self.episodes // self.method.episodes_per_update)
+
+    @property
+    def drawn(self) -> int:
+        """Episodes of all trees together."""
+        return self.updates * self.method.episodes_per_update * len(self.trees)
+
+    @property
+    def number(self) -> int:
+        """From 0 on."""
+        return 0 if self.before is None else self.before.number + 1
+
+    @property
+    def chain(self) -> "list[Stage]":
+        """The stages up to this one, the first one first."""
+        return [*(self.before.chain if self.before else []), self]
+
 
 CHECKPOINT_EVERY_S = 5.0
 WEIGHTS, CHECKPOINT, DONE = "weights.npz", "checkpoint.npz", "done.json"
@@ -36,7 +183,7 @@ class Learner:
         self.generator = torch.Generator().manual_seed(stage.seed + 1_000_003 * stage.number)
         self.update = 0
         self.seconds = 0.0
-        self.rows: list[Row] = []
+        self.rows: list[HistoryRow] = []
         self.made: list[Made] = []
         """Updates that are not in a row yet."""
 
@@ -68,7 +215,7 @@ class Learner:
         if len(self.made) == size or self.update == stage.updates:
             episodes = self.update * stage.method.episodes_per_update * len(stage.trees)
             mean = Made(*np.mean(self.made, axis=0).tolist())
-            self.rows.append(Row(stage.number, episodes, *mean, pressure.lr, pressure.temperature))
+            self.rows.append(HistoryRow(stage.number, episodes, *mean, pressure.lr, pressure.temperature))
             self.made = []
 
     # ── stopping and going on ───────────────────────────────────────────────────────────────────────────────

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from rota.core.sight import likeliest
+from rota.core.network import likeliest
 from rota.learning.agent import Agent
 from rota.learning.config import LiveConfig
-from rota.learning.history import Row
-from rota.learning.learner import one_thread
+from rota.learning.learner import HistoryRow, one_thread
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import Problem, problem_of
 from rota.learning.reinforce import Made, Pressure, Tables, update
@@ -52,7 +51,7 @@ class Online:
         self.agent = Agent.new(method.network, options_for(method.network, actions), seed)
         self.optimizer = torch.optim.Adam(self.agent.network.parameters(), foreach=True)
         self.generator = torch.Generator().manual_seed(seed)
-        self.rows: list[Row] = []
+        self.rows: list[HistoryRow] = []
         self.reached: list[dict[Prefix, float]] = [{} for _ in self.trees]
         """By scenario: the accuracy of each sequence so far."""
         self.sights = [{sight.made: sight for sight in problem.sights} for problem in self.known()]
@@ -104,4 +103,4 @@ class Online:
             made.append(update(self.agent.network, tables, self.optimizer, method, pressure, self.generator))
         mean = Made(*np.mean(made, axis=0).tolist())
         drawn = (number + 1) * len(self.trees)
-        self.rows.append(Row(0, drawn, *mean, pressure.lr, pressure.temperature))
+        self.rows.append(HistoryRow(0, drawn, *mean, pressure.lr, pressure.temperature))

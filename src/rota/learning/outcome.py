@@ -1,4 +1,4 @@
-"""What was evaluated, and the file of it: light to read, as figures and tables need no more."""
+"""Evaluations of agents: values, their file, and their table."""
 
 import json
 import math
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rota.config.bind import facts, keys
-from rota.core.atomic import written
 from rota.core.errors import InputError
-from rota.core.facts import parsed
+from rota.core.files import parsed, written
+from rota.recordings.library import models
 
 FILE = "evaluation.json"
 AGAIN = "evaluate again: rota evaluate"
@@ -61,7 +61,7 @@ class Others:
     """Of all sequences."""
 
 
-class Row(NamedTuple):
+class EvaluationRow(NamedTuple):
     """One scenario."""
 
     agent: Outcome
@@ -81,7 +81,7 @@ class Evaluation:
     """Its folder."""
     about: dict[str, Any]
     """What its file says of how it was learned."""
-    rows: tuple[Row, ...]
+    rows: tuple[EvaluationRow, ...]
 
 
 def write_evaluations(folder: Path, evaluations: Sequence[Evaluation], command: str) -> None:
@@ -112,9 +112,9 @@ def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
     return evaluations, found.command
 
 
-def _row(found: "_Scenario") -> Row:
+def _row(found: "_Scenario") -> EvaluationRow:
     agent = Outcome(**{name: getattr(found, name) for name in keys(Outcome)})
-    return Row(agent, found.others, found.seen)
+    return EvaluationRow(agent, found.others, found.seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,3 +152,41 @@ class _File:
 
     command: str
     agents: tuple[_Agent, ...]
+
+
+def table(rows: Sequence[EvaluationRow]) -> str:
+    """A line per scenario: the agent, and what others would have reached; the unseen are marked."""
+    called = models([row.agent for row in rows])
+    width = max([10, *map(len, called)])
+    lines = [_head(width)]
+    for model, (found, others, seen) in zip(called, rows, strict=True):
+        seed = f" ({found.seed})" if found.seed else ""
+        where = f"{model:<{width}} {found.scenario + seed + ('' if seen else ' *'):<15}"
+        reached = f"{found.rank:>5}/{found.of:<3} {found.headroom:>9.2f} {found.accuracy:>9.2%}"
+        lines.append(f"{where} {reached} {_others(others)}  {', '.join(found.changes)}")
+    mean = sum(row.agent.headroom for row in rows) / len(rows)
+    legend = "" if all(row.seen for row in rows) else "  * unseen"
+    lines.append(f"{'mean':<{width + 16}} {'':>9} {mean:>9.2f}{legend}")
+    return "\n".join(lines)
+
+
+def brief(rows: Sequence[EvaluationRow]) -> str:
+    """`  convnet2/early rank 3/64, convnet2/late rank 12/64; headroom 0.71`."""
+    called = models([row.agent for row in rows])
+    ranks = ", ".join(
+        f"{model}/{row.agent.scenario} rank {row.agent.rank}/{row.agent.of}"
+        for model, row in zip(called, rows, strict=True)
+    )
+    return f"  {ranks}; headroom {sum(row.agent.headroom for row in rows) / len(rows):.2f}"
+
+
+def _head(width: int) -> str:
+    return (
+        f"{'model':<{width}} {'scenario':<15} {'rank':>9} {'headroom':>9} {'accuracy':>9} "
+        f"{'never':>7} {'random':>7} {'fixed':>7} {'oracle':>7}  sequence"
+    )
+
+
+def _others(others: Others) -> str:
+    fixed = "–" if others.fixed is None else f"{others.fixed:.2%}"
+    return f"{others.never:>7.2%} {others.random:>7.2%} {fixed:>7} {others.oracle:>7.2%}"

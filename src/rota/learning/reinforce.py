@@ -1,13 +1,6 @@
-"""REINFORCE on tables: what an update of an agent is.
+"""REINFORCE on tables: rewards of sequences, and one update of an agent."""
 
-An update draws episodes of each scenario, and makes those that ended better than others of their scenario
-more likely. All scores that there can be are computed at once, so an episode is a look-up:
-
-    log p(sequence) = Σ log p(action | state)      summed over its decisions
-
-The original agent is the special case of one episode per update, no baseline and no entropy.
-"""
-
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,10 +9,45 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.learning.config import Method
 from rota.learning.problem import Places, Problem
-from rota.learning.rewards import rewards_of
+from rota.recordings.tree import Prefix
+
+
+def rewards_of(problem: Problem, method: Method) -> Floats:
+    """Of each sequence."""
+    accuracies = pooled(problem, method.pool) if method.pool else problem.accuracies
+    return tangent(accuracies) if method.reward == "tan" else deviations(accuracies)
+
+
+def tangent(accuracies: Floats) -> Floats:
+    """The original's: 100·tan(accuracy·π/2), which values the last percent most."""
+    rewards: Floats = np.nan_to_num(100 * np.tan(np.minimum(accuracies, 1 - 1e-6) * math.pi / 2))
+    return rewards
+
+
+def deviations(accuracies: Floats) -> Floats:
+    """From the mean, in standard deviations, so that no tree weighs more than another."""
+    known = accuracies[~np.isnan(accuracies)]
+    if len(known) == 0 or np.ptp(known) == 0:  # the deviation of equal numbers may be a rounding error
+        return np.zeros(len(accuracies))
+    rewards: Floats = np.nan_to_num((accuracies - known.mean()) / known.std())
+    return rewards
+
+
+def pooled(problem: Problem, share: float) -> Floats:
+    """Accuracies, drawn towards the mean of the sequences with the same changes in any order."""
+    groups: dict[Prefix, list[int]] = {}
+    for at, sequence in enumerate(problem.sequences):
+        if not np.isnan(problem.accuracies[at]):
+            groups.setdefault(tuple(sorted(sequence)), []).append(at)
+    found = problem.accuracies.copy()
+    for rows in groups.values():
+        found[rows] += share * (found[rows].mean() - found[rows])
+    return found
+
 
 ENTROPY_UNTIL = 0.7
 """The share of a stage after which not being sure is worth nothing any more."""

@@ -1,24 +1,32 @@
-"""From a configuration to agents: which stages there are, side by side and one after the other."""
+"""From a configuration to agents: stages in order, and trees left out."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rota.config.dump import dump
-from rota.core.atomic import alone_in, written
+from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
-from rota.core.workers import carry_out
+from rota.core.files import alone_in, written
+from rota.core.processes import carry_out
 from rota.learning.agent import Agent, is_agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
 from rota.learning.evaluate import best_fixed_of_each
-from rota.learning.history import read_history, write_events, write_history
-from rota.learning.learner import begin, carry_through, learned, place_of, spent
-from rota.learning.problem import name_of, names, problem_of, tree_digest
-from rota.learning.stage import Stage
-from rota.recordings.provenance import provenance
+from rota.learning.learner import (
+    Stage,
+    begin,
+    carry_through,
+    learned,
+    place_of,
+    read_history,
+    spent,
+    write_events,
+    write_history,
+)
+from rota.learning.problem import is_among, name_of, names, problem_of, tree_digest
+from rota.recordings.folder import provenance
 from rota.recordings.tree import Tree
 
 LIBRARIES = ("torch", "numpy")
@@ -266,3 +274,54 @@ def about_of(run: Run, seconds: float, episodes: int) -> dict[str, Any]:
         "episodes": episodes,
         "episodes_per_s": round(episodes / seconds, 1) if seconds else 0.0,
     }
+
+
+By = Literal["scenario", "model", "tree"]
+"""What is left out: a scenario of all models, all of a model, or one scenario of one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One that is left out."""
+
+    name: str
+    left_out: tuple[Tree, ...]
+    runs: tuple[Run, ...]
+    """One for each seed of the agent."""
+
+
+def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list[Fold]:
+    """Each is left out once, and must be such that an agent can be evaluated there."""
+    if config.stages != ("*",):
+        raise ConfigError(f"stages: --leave-out {by} learns from all others at once; leave stages out")
+    trees = wanted(trees, config)
+    _check_start(config, trees)
+    keys = _keys(trees, by)
+    if len(set(keys)) < 2:
+        raise ConfigError(f"--leave-out {by}: there is only {keys[0]}; give recordings of two or more")
+    found = []
+    for name in dict.fromkeys(keys):
+        known = [tree for tree, key in zip(trees, keys, strict=True) if key != name]
+        rest = tuple(tree for tree, key in zip(trees, keys, strict=True) if key == name)
+        runs = plan_from(config, known, out, out / f"without-{name.replace('/', '-')}")
+        check_trees(begin(runs[0].last.chain[0]), rest)
+        found.append(Fold(name, rest, tuple(runs)))
+    return found
+
+
+def _check_start(config: LearnConfig, trees: Sequence[Tree]) -> None:
+    """An agent that knows a tree cannot be learned on from as if it did not."""
+    known = read_agent(config.start).learned_from if config.start else frozenset()
+    for tree in trees:
+        if is_among(tree, known):
+            raise ConfigError(
+                f"start: {config.start} has learned from {name_of(tree)}, which is left out here; "
+                "leave start out, or give an agent that has not"
+            )
+
+
+def _keys(trees: Sequence[Tree], by: By) -> list[str]:
+    """Trees with the same are left out together."""
+    if by == "tree":
+        return names(trees)
+    return [tree.scenario if by == "scenario" else tree.model.lower() for tree in trees]

@@ -14,17 +14,13 @@ from rota.core.cluster import Cluster
 from rota.core.costs import Cost
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.placement import Types
-from rota.library.given import seeds_of, table_of, whole
-from rota.library.processes import call_all
-from rota.library.progress import progress_bar
+from rota.library.inputs import NamedPolicy, named_policy, seeds_of, table_of, whole
+from rota.library.processes import call_all, progress_bar
 from rota.library.run import Run, html_of
-from rota.library.schedulers import NamedPolicy, named_policy
 from rota.library.simulate import CostName, as_run, check_inputs, check_types, cost_model
-from rota.replay.simulate import Simulation, simulate, warm_up
-from rota.results.interval import mean_interval
-from rota.results.metrics import Metrics
-from rota.results.table import Line
-from rota.results.table import table as text_table
+from rota.results.metrics import Line, Metrics, mean_interval
+from rota.results.metrics import table as text_table
+from rota.simulator.jobs import Simulation, simulate, warm_up
 from rota.workload.jobs import Workload
 
 if TYPE_CHECKING:

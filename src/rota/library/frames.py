@@ -1,18 +1,35 @@
 """Results as pandas frames."""
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.events import Kind
-from rota.core.timeline import Timeline
-from rota.results.jobs import JobColumns, JobTimes
-from rota.results.jobs_file import GIVEN, LIVED
-from rota.results.series import Series
+from rota.core.population.events import (
+    Cloned,
+    Emptied,
+    Event,
+    Failed,
+    Finished,
+    Handed,
+    Hyper,
+    Joined,
+    Lost,
+    Reported,
+    Retired,
+    Stopped,
+)
+from rota.core.timeline import Kind, Timeline
+from rota.results.jobs import GIVEN, LIVED, JobColumns, JobTimes
+from rota.results.population.folder import Repetition
+from rota.results.timeline_pass import Series
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 EVENTS = {
     Kind.FINISHED: "finished",
@@ -91,3 +108,141 @@ def _slots(timeline: Timeline, placed: "np.ndarray[tuple[int], np.dtype[np.bool_
     arena = timeline.slots.tolist()
     begins, gpus = timeline.events["begin"].tolist(), np.where(placed, timeline.events["gpus"], 0).tolist()
     return [tuple(arena[begin : begin + size]) for begin, size in zip(begins, gpus, strict=True)]
+
+
+POPULATION_EVENTS = {
+    Handed: "assigned",
+    Reported: "reported",
+    Emptied: "idle",
+    Cloned: "cloned",
+    Stopped: "stopped",
+    Finished: "finished",
+    Retired: "retired",
+    Failed: "failed",
+    Lost: "node_lost",
+    Joined: "node_joined",
+}
+OF_TRIALS = (Reported, Cloned, Stopped, Finished, Failed)
+COLUMNS = ("slot", "trial", "steps", "metric", "donor")
+"""Of events, where they have them."""
+
+
+class SeedEvents(NamedTuple):
+    """What happened with one seed."""
+
+    repetition: Repetition
+    events: Sequence[Event]
+    nodes: Sequence[str]
+    """Slot → the name of its node."""
+    sign: float = 1.0
+    """What metrics of events are multiplied by: -1 where less is better."""
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One trial, event by event."""
+
+    hyper: Hyper
+    status: str = "waiting"
+    steps: int = 0
+    metric: float = math.nan
+    best: float = math.nan
+    node: str = ""
+    clones: int = 0
+    failures: int = 0
+    training_s: float = 0.0
+    error: str = ""
+    changes: tuple[str, ...] = field(default=())
+
+    def see(self, event: Event, nodes: Sequence[str]) -> None:
+        match event:
+            case Reported():
+                self._report(event, nodes)
+            case Cloned(trial=trial, donor=donor, hyper=hyper, changes=changes):
+                self.hyper, self.changes = hyper, changes
+                self.clones += donor != trial
+            case Finished():
+                self.status = "finished"
+            case Stopped():
+                self.status = "failed" if self.status == "retrying" else "stopped"
+            case Failed(why=why):
+                self.failures += 1
+                self.status, self.error = "retrying", why.strip().splitlines()[-1] if why.strip() else ""
+
+    def _report(self, event: Reported, nodes: Sequence[str]) -> None:
+        self.status = "waiting"
+        self.steps += event.steps
+        self.metric, self.node = event.metric, nodes[event.slot]
+        self.training_s += event.ended_s - event.began_s - event.moved_s
+        if not math.isnan(event.metric) and not event.metric <= self.best:
+            self.best = event.metric
+
+    def row(self, sign: float) -> dict[str, Any]:
+        return {
+            "status": "failed" if self.status == "retrying" else self.status,
+            "steps": self.steps,
+            "metric": sign * self.metric,
+            "best_metric": sign * self.best,
+            "node": self.node,
+            "training_s": self.training_s,
+            "clones": self.clones,
+            "failures": self.failures,
+            "changes": self.changes,
+            "error": self.error,
+            **{f"config.{name}": value for name, value in self.hyper.items()},
+        }
+
+
+def trials_frame(found: Iterable[SeedEvents]) -> "pd.DataFrame":
+    """Return a row per seed and trial, which are its index.
+
+    `status` is finished, stopped, failed or waiting (a run that was interrupted), `metric` what the trial
+    reported last, `best_metric` the best that it ever reported, `node` where it was trained last,
+    `training_s` how long in all, `clones` how often it went on as another trial, `error` the last line of
+    its last failure, and `config.NAME` a hyper-parameter that it has now.
+    """
+    import pandas as pd
+
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
+    for repetition, events, nodes, sign in found:
+        trials = dict[int, _Trial]()
+        for number, hyper in enumerate(repetition.began):
+            trials[number] = _Trial(hyper)
+        for event in events:
+            if isinstance(event, OF_TRIALS):
+                trials.setdefault(event.trial, _Trial({})).see(event, nodes)
+        rows |= {(repetition.seed, number): trials[number].row(sign) for number in sorted(trials)}
+    index = pd.MultiIndex.from_tuples(rows, names=["seed", "trial"])
+    return pd.DataFrame(list(rows.values()), index=index)
+
+
+def population_timeline_frame(found: Iterable[SeedEvents]) -> "pd.DataFrame":
+    """Return a row per event, seed by seed, in the order in which they happened.
+
+    `event` is assigned (a slot got `steps` steps of some trials), reported, idle, cloned, stopped, finished,
+    retired, failed, node_lost or node_joined; `metric` is NaN where nothing was measured.
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "seed": repetition.seed,
+            "at_s": event.at_s,
+            "event": POPULATION_EVENTS[type(event)],
+            **{name: getattr(event, name, None) for name in COLUMNS},
+            "metric": sign * getattr(event, "metric", math.nan),
+            "node": _node(event, nodes),
+        }
+        for repetition, events, nodes, sign in found
+        for event in events
+    ]
+    frame = pd.DataFrame(rows, columns=["seed", "at_s", "event", *COLUMNS, "node"])
+    whole = dict.fromkeys(("slot", "trial", "steps", "donor"), "Int64")
+    return frame.astype({**whole, "metric": float, "event": "category"})
+
+
+def _node(event: Event, nodes: Sequence[str]) -> str | None:
+    if isinstance(event, Lost | Joined):
+        return list(dict.fromkeys(nodes))[event.node]
+    slot = getattr(event, "slot", None)
+    return None if slot is None else nodes[slot]

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rota.core.atomic import written
 from rota.core.errors import InputError
+from rota.core.files import written
 from rota.figures.catalogue import figure, population_figure
-from rota.figures.groups import groups
+from rota.figures.groups import Options, groups
 from rota.figures.page import save_as
 from rota.figures.population import population_groups
-from rota.figures.sheets import Options
 from rota.report.assemble import page
 from rota.report.blocks import Section
 from rota.report.jobs import jobs_section

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rota.core.errors import InputError
-from rota.library import population_frames as frames
+from rota.library import frames as frames
 from rota.library.run import html_of
-from rota.results.interval import mean_interval
-from rota.results.population.folder import PopulationFolder
-from rota.results.population.repetition import Repetition
+from rota.results.metrics import mean_interval
+from rota.results.population.folder import PopulationFolder, Repetition
 from rota.results.population.run import PopulationRun as Record
 from rota.results.population.run import read_population, write_population
-from rota.results.population.summary import Summary
-from rota.results.population.text import comparison
+from rota.results.population.summary import Summary, comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +112,7 @@ class PopulationRun:
     @cached_property
     def timeline(self) -> "pd.DataFrame":
         """A row per event: `seed`, `at_s`, `event`, `trial`, `slot`, `node`, `steps`, `metric`, `donor`."""
-        return frames.timeline_frame(self._by_seed())
+        return frames.population_timeline_frame(self._by_seed())
 
     def _by_seed(self) -> list[frames.SeedEvents]:
         slots, sign = [slot.node for slot in self.summary.slots], self.summary.sign

@@ -1,8 +1,4 @@
-"""Calls carried out side by side, in processes that need nothing of the script that started them.
-
-A process of `multiprocessing` imports the script again, which runs a script without a guard again; ours is
-sent all it needs. Functions, classes of a script and classes of a notebook travel by value.
-"""
+"""Calls in other processes that need nothing of the calling script, with progress."""
 
 import os
 import pickle
@@ -19,8 +15,17 @@ from typing import IO, Any, TypeVar
 
 import cloudpickle
 
-from rota.core.outside import PREFIX, files_of, load_file
-from rota.core.workers import LOST, WorkerLost
+from rota.core.processes import LOST, WorkerLost
+from rota.core.registry import PREFIX, files_of, load_file
+
+
+def progress_bar(total: int, shown: bool | None, unit: str) -> Any:
+    """Return a bar of `tqdm`; without `shown`, it is seen on a terminal and in a notebook only."""
+    from tqdm import tqdm
+
+    seen = (sys.stderr.isatty() or "ipykernel" in sys.modules) if shown is None else shown
+    return tqdm(total=total, unit=unit, leave=False, disable=not seen, file=sys.stderr)
+
 
 Made = TypeVar("Made")
 LENGTH = struct.Struct("<Q")

@@ -1,26 +1,239 @@
-"""All repetitions of a run for real, in its folder: begun, resumed, and summed up."""
+"""Real runs of populations: the configuration, and how a run begins, resumes and is summed up."""
 
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rota.config.load import override
-from rota.core.atomic import written
-from rota.core.errors import RotaError
-from rota.execution.controller import Outcome, Watch, control
-from rota.execution.folder import RealFolder
-from rota.library.run_config import Ordered, ordered
-from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.results.population.repetition import Repetition, measure
+import tomli_w
+
+from rota.config.bind import bind
+from rota.config.load import dump, override, placed
+from rota.core.errors import ConfigError, InputError, RotaError
+from rota.core.files import written
+from rota.core.population.cluster import Costs
+from rota.core.population.events import Hyper
+from rota.core.registry import SUFFIX
+from rota.execution.controller import Outcome, Undertaking, Watch, control
+from rota.execution.engine import Assignment, Engine
+from rota.execution.folder import Books, RealFolder
+from rota.execution.local import LocalConfig
+from rota.execution.own_code import NAME as OWN_CODE
+from rota.execution.ray_config import RayConfig
+from rota.execution.slurm_config import SlurmConfig
+from rota.execution.trainable import check_name, named
+from rota.library.inputs import check_code, code_of
+from rota.library.populations import NAMES, Contender, contenders
+from rota.policies.config import MOST, TrialsConfig, check_names
+from rota.policies.population import Policy, RetireSlowest
+from rota.results.population.folder import Repetition, measure
 from rota.results.population.run import Writing, writing
 from rota.results.population.summary import SlotInfo, Summary
+from rota.simulator.landscapes import Equal
+from rota.simulator.population import Scene, rehearse
+
+PATHS = ("ray.scores", "options.learned.agent")
+"""Keys of a configuration that are paths."""
+POLICIES = "policies.pkl"
+"""A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
+RAW = ("options", "training")
+"""Tables that are not bound here: those of the policies, and that of whatever is trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """One question, asked of real machines: these trials, on these slots, under this allocation."""
+
+    population: TrialsConfig = field(default_factory=TrialsConfig)
+    allocation: str = "fifo"
+    """Which trials on an idle slot: fifo, era, eta, hrfs, finish, learned; also spa-era, spa-eta, gpa-era and
+    gpa-eta, and a class of yours as module:Class or path/to/file.py:Class."""
+    evolution: str = "none"
+    """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
+    retirement: RetireSlowest | None = None
+    """Whether slots are given up towards the end; presets say so themselves."""
+    attempts: int = 3
+    """A trial whose parts failed so often in all is let go."""
+    seed: int = 0
+    """Of evolution, first hyper-parameters, first weights and the order of the data."""
+    repeat: int = 1
+    """How often all of it is run, with the seeds `seed`, `seed` + 1, …"""
+    trial: str = "rota.training.trial:network"
+    """What is trained, as module:name or path/to/file.py:name: a function of the settings `[training]` and
+    the seed that is annotated to return what has begin, load, save, train and evaluate, or such a class; or
+    what `rota.tune` trains: a class with step, save and load, or a generator function of `config`."""
+    metric: str = ""
+    """Which of the metrics that a class or a generator function gives says how good a trial is."""
+    mode: Literal["max", "min"] = "max"
+    """Whether more of it is better, or less."""
+    code: dict[str, str] = field(default_factory=dict)
+    """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
+    backend: Literal["local", "ray", "slurm"] = "local"
+    """Which machines."""
+    local: LocalConfig = field(default_factory=LocalConfig)
+    ray: RayConfig = field(default_factory=RayConfig)
+    slurm: SlurmConfig = field(default_factory=SlurmConfig)
+    step_s: float = 0.01
+    """Seconds that a step is expected to take on a slot of speed 1, before any was measured."""
+    costs: Costs = field(default_factory=Costs)
+    """What policies take for granted."""
+
+    def __post_init__(self) -> None:
+        check_names((self.allocation,), self.evolution)
+        check_name(self.trial)
+        if not 1 <= self.repeat <= MOST:
+            raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
+        if not self.step_s > 0.0:
+            raise ConfigError(f"step_s is {self.step_s:g}; it must be above 0")
+        if self.attempts < 1:
+            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+
+    @property
+    def allocations(self) -> tuple[str, ...]:
+        return (self.allocation,)
+
+    @property
+    def engine(self) -> Engine:
+        engine: Engine = getattr(self, self.backend)
+        return engine
+
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + self.repeat)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What trials are expected to cost: as much as others with the same network and batch size."""
+
+    model: str
+    seconds: float
+
+    def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
+        words = (self.model, str(hyper.get("batch_size", "")), f"+{len(changes)}" if changes else "")
+        return " ".join(word for word in words if word)
+
+    def step_s(self, kind: str) -> float:
+        return self.seconds
+
+    def size_mb(self, kind: str) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A run as it was asked for: checked, and complete."""
+
+    config: RunConfig
+    contender: Contender
+    training: Mapping[str, Any]
+    digest: str = ""
+    """Of the configuration that a run in a folder began with."""
+
+    def undertaking(self, seed: int) -> Undertaking:
+        config = self.config
+        terms = config.population.terms(config.attempts)
+        if config.mode == "min" and isfinite(terms.target):
+            terms = replace(terms, target=-terms.target)
+        return Undertaking(
+            hypers=config.population.hypers(seed),
+            fleet=config.engine.fleet(),
+            terms=terms,
+            costs=config.costs,
+            work=Expected(str(self.training.get("model", "trial")), config.step_s),
+            seed=seed,
+            report_each=config.population.report == "each",
+            config=self.digest,
+            mode=config.mode,
+        )
+
+    def assignment(self, seed: int, books: Books, folder: Path) -> Assignment:
+        """What workers are for; `folder` is that of the run."""
+        config, settings = self.config, dict(self.training)
+        if config.metric:
+            settings["metric"] = config.metric
+        if config.trial == OWN_CODE:
+            file = folder.absolute() / settings["file"]
+            settings["file"] = str(file)
+            if config.backend == "ray" and not config.ray.shared:
+                settings["content"] = b64encode(file.read_bytes()).decode()
+        return Assignment(config.trial, settings, seed, books, config.mode)
+
+    def text(self) -> str:
+        """The configuration in full, from which it can be resumed."""
+        import tomllib
+
+        extra = {"options": self.contender.options, "training": dict(self.training)}
+        return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
+
+
+def ordered(
+    given: Mapping[str, Any],
+    where: Path,
+    assignments: Sequence[str] = (),
+    objects: Mapping[str, Any] | None = None,
+) -> Ordered:
+    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file.
+
+    `objects` are policies that names stand for; those of a run that was begun with some are read.
+    """
+    folder = where.parent.absolute()
+    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "trial"))
+    rest = {name: value for name, value in table.items() if name not in RAW}
+    config = bind(RunConfig, rest, where)
+    check_address(config.backend, assignments)
+    config = replace(config, ray=config.ray.scored())
+    training = table.get("training", {})
+    if not isinstance(training, Mapping):
+        raise ConfigError(f"{where}: training is not a table")
+    check_code(config.code)
+    there = objects or pickled_policies(folder, (config.allocation, config.evolution))
+    (contender,) = contenders(config, table.get("options", {}), str(where), there)
+    if not config.code:
+        policies = (contender.policy.allocation, contender.policy.evolution)
+        config = replace(config, code=code_of([*policies, *in_a_file(config.trial)]))
+    return Ordered(config, contender, training)
+
+
+def in_a_file(name: str) -> list[Any]:
+    """Return what is called so, if that is in a file; elsewhere it may not be installed where this runs."""
+    return [named(name)] if SUFFIX in name else []
+
+
+def pickled_policies(folder: Path, names: Iterable[str]) -> dict[str, Any]:
+    """Name → the object it stands for in the folder of a run, of those that were objects of a script."""
+    found: dict[str, Any] = {}
+    for name in names:
+        file, _, key = name.partition(":")
+        if file == POLICIES:
+            try:
+                found[name] = pickle.loads((folder / file).read_bytes())[key]
+            except (
+                OSError,
+                pickle.UnpicklingError,
+                EOFError,
+                KeyError,
+                ImportError,
+                AttributeError,
+            ) as error:
+                raise InputError(f"{folder / file}: cannot be read ({error}); bring it back") from None
+    return found
+
+
+def check_address(backend: str, assignments: Sequence[str]) -> None:
+    """That of a cluster is of no use to other machines."""
+    if backend != "ray" and any(text.startswith("ray.address=") for text in assignments):
+        raise ConfigError(f'--address: is of a Ray cluster, but backend is "{backend}"; --set backend=ray')
+
 
 WARM_TRIALS = 4
 """That allocation is tried on before slots wait for it."""

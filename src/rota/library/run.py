@@ -11,12 +11,11 @@ from rota.core.cluster import Cluster
 from rota.core.errors import InputError
 from rota.library import frames
 from rota.results.folder import RunFolder
-from rota.results.metrics import Metrics
+from rota.results.metrics import Line, Metrics, table
 from rota.results.parameters import Parameters
 from rota.results.population.folder import PopulationFolder
 from rota.results.run import Run as Record
 from rota.results.run import read_run, write_run
-from rota.results.table import Line, table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,22 +9,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from rota.config.dump import dump
+from rota.config.load import dump
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS, Cost
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.loop import Policy
-from rota.core.outside import PACKAGE, sources
 from rota.core.placement import Types
+from rota.core.registry import PACKAGE, sources
+from rota.library.inputs import NamedPolicy, named_policy, settings
 from rota.library.run import Run
-from rota.library.schedulers import NamedPolicy, named_policy, settings
-from rota.replay.simulate import Simulation, warm_up
-from rota.replay.simulate import simulate as replay
-from rota.replay.speed import odd_speeds
 from rota.results.folder import RunFolder
 from rota.results.jobs import JobColumns
 from rota.results.metrics import measure
 from rota.results.run import Run as Record
+from rota.simulator.jobs import Simulation, odd_speeds, warm_up
+from rota.simulator.jobs import simulate as replay
 from rota.workload.jobs import Workload
 
 CostName = Literal["restart", "interval"]

@@ -19,24 +19,19 @@ from rota.config.load import merged
 from rota.core.cluster import CPU, Cluster
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.population.events import Event, Failed
-from rota.core.stopping import stopping
-from rota.execution.best import best_checkpoint, read_best
+from rota.core.processes import stopping
 from rota.execution.controller import Outcome, Watch
 from rota.execution.folder import Books, RealFolder
-from rota.execution.gpus import is_missing
-from rota.execution.local_config import own_cores
+from rota.execution.local import is_missing, own_cores
 from rota.execution.own_code import NAME as OWN_CODE
 from rota.execution.own_code import check_trained, read_code, trial_of
-from rota.execution.picture import Picture
+from rota.execution.picture import Picture, best_checkpoint, read_best
 from rota.execution.trainable import named
-from rota.library.code import code_of
-from rota.library.given import table_of, whole
+from rota.library.inputs import code_of, table_of, whole
 from rota.library.population_run import PopulationRun, load_population
-from rota.library.processes import can_be_imported
-from rota.library.progress import progress_bar
-from rota.library.real_run import RealRun, begin
+from rota.library.processes import can_be_imported, progress_bar
+from rota.library.real_run import POLICIES, Ordered, RealRun, begin, ordered
 from rota.library.real_run import resume as resume_run
-from rota.library.run_config import POLICIES, Ordered, ordered
 from rota.library.spaces import starts
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from rota.core.arrays import Floats
 from rota.core.errors import TraceError
 from rota.core.table import Table, read_table
-from rota.recordings.provenance import Provenance
+from rota.recordings.folder import Provenance
 from rota.recordings.tree import MOST_ACTIONS, NOTHING, Point, Prefix, Tree, beginnings
 
 FIELDS = ("scenario", "action_1", "left_1_s", "total_s", "accuracy")

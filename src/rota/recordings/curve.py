@@ -13,9 +13,8 @@ from rota.config.bind import keys
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import Sheet, read_about, write_recording
+from rota.recordings.folder import Provenance, Sheet, read_about, write_recording
 from rota.recordings.profile import unit_of
-from rota.recordings.provenance import Provenance
 
 SHAPE = "curves"
 ROWS = "curves.csv"

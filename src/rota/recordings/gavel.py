@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import TraceError
-from rota.core.facts import parsed
+from rota.core.files import parsed
+from rota.recordings.folder import Provenance
 from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, read_profiles
-from rota.recordings.provenance import Provenance
 
 Kind = str
 JobType = tuple[str, int]

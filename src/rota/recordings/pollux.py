@@ -21,9 +21,8 @@ from rota.core.arrays import Floats
 from rota.core.errors import TraceError
 from rota.core.table import Table, read_table
 from rota.recordings.curve import Curves, Interval, Setting, read_curves
-from rota.recordings.folder import complete, is_file
+from rota.recordings.folder import Provenance, complete, is_file
 from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, read_profiles
-from rota.recordings.provenance import Provenance
 
 GPUS_PER_NODE = 4
 

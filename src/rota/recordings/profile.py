@@ -9,8 +9,7 @@ from typing import Any
 
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import Sheet, read_about, write_recording
-from rota.recordings.provenance import Provenance
+from rota.recordings.folder import Provenance, Sheet, read_about, write_recording
 
 SHAPE = "profile"
 ROWS = "profile.csv"

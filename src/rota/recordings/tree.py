@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from rota.config.bind import keys
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import Sheet, read_about, write_recording
-from rota.recordings.provenance import Provenance
+from rota.recordings.folder import Provenance, Sheet, read_about, write_recording
 
 SHAPE = "tree"
 POINTS = "points.csv"

@@ -1,16 +1,185 @@
-"""The page as one file: markup, style, scripts and data in it, and nothing that is fetched from anywhere."""
+"""Assemble a report: find results, build sections, write one HTML page."""
 
 import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path, PurePath
 from typing import Any
 
 from rota import __version__
+from rota.core.errors import InputError
+from rota.figures.grid_runs import by_grid, large
+from rota.figures.groups import groups
+from rota.figures.learned import FACTS, Learned, alike, read_learned
+from rota.figures.placement import read_placement_learned
+from rota.figures.population import population_groups
+from rota.learning.learner import FILE as HISTORY
+from rota.learning.outcome import FILE as EVALUATION
+from rota.learning.outcome import read_evaluations
+from rota.learning.placement.outcome import is_comparison, read_comparison
+from rota.learning.placement.run import is_placement_agent
 from rota.report import verdict
 from rota.report.blocks import Section
+from rota.report.fidelity import fidelity_sections
+from rota.report.grid import population_grid_section, trace_grid_section
+from rota.report.jobs import jobs_section
+from rota.report.learning import (
+    evaluation_section,
+    learning_section,
+    placement_comparison_section,
+    placement_section,
+)
+from rota.report.populations import population_section
+from rota.results.folder import RunFolder
+from rota.results.population.folder import PopulationFolder
+from rota.results.population.run import read_population
+from rota.results.run import read_head, read_run
+
+MAKE = "make some first: rota simulate --out DIR, rota run, rota learn, or rota evaluate --out DIR"
+INSIDE = {"tensorboard", "checkpoints", "stages"}
+"""Folders in which there are no results."""
+
+
+@dataclass(slots=True)
+class Found:
+    """Folders by what is in them, each once, in the order in which they were found."""
+
+    jobs: list[Path] = field(default_factory=list)
+    populations: list[Path] = field(default_factory=list)
+    agents: list[Path] = field(default_factory=list)
+    """That change networks, and say how they learned."""
+    placement_agents: list[Path] = field(default_factory=list)
+    """That place trials, and say how they learned."""
+    evaluations: list[Path] = field(default_factory=list)
+    """Of agents that change networks."""
+    comparisons: list[Path] = field(default_factory=list)
+    """Of agents that place trials with rules."""
+    incomplete: list[Path] = field(default_factory=list)
+    """Runs that were begun and are not complete."""
+
+    @property
+    def anything(self) -> bool:
+        learned = self.agents, self.placement_agents, self.evaluations, self.comparisons
+        return any((self.jobs, self.populations, *learned))
+
+
+def find(paths: Iterable[Path]) -> Found:
+    """Look into folders, and those in them; an error if one has nothing to show."""
+    found, seen = Found(), set[Path]()
+    for path in paths:
+        if not path.is_dir():
+            what = "is not a folder" if path.exists() else "is not there"
+            raise InputError(f"{path}: {what}; give folders of results")
+        here = Found()
+        _look(path, here, set())
+        if not here.anything:
+            _refuse(path, here)
+        _look(path, found, seen)
+    return found
+
+
+def _refuse(path: Path, here: Found) -> None:
+    if here.incomplete:
+        raise InputError(f"{here.incomplete[0]}: not a complete run; let it end, or make it again")
+    raise InputError(f"{path}: no results in it; {MAKE}")
+
+
+def _look(path: Path, found: Found, seen: set[Path]) -> None:
+    """Note what is in a folder and below; a run has no results below it."""
+    if path.resolve() in seen:
+        return
+    seen.add(path.resolve())
+    _look_at_learning(path, found)
+    if _look_at_run(path, found):
+        return
+    try:
+        below = sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    for name in below:
+        if name not in INSIDE and not name.startswith("."):
+            _look(path / name, found, seen)
+
+
+def _look_at_run(path: Path, found: Found) -> bool:
+    """Whether a run is there."""
+    population, jobs = PopulationFolder(path), RunFolder(path)
+    if population.complete():
+        found.populations.append(path)
+    elif jobs.begun and jobs.complete():
+        found.jobs.append(path)
+    elif (jobs.begun or population.begun) and not (path / FACTS).is_file():
+        found.incomplete.append(path)
+    else:
+        return False
+    return True
+
+
+def _look_at_learning(path: Path, found: Found) -> None:
+    file = path / EVALUATION
+    if file.is_file():
+        (found.comparisons if is_comparison(file) else found.evaluations).append(path)
+    if (path / FACTS).is_file() and (path / HISTORY).is_file():
+        (found.placement_agents if is_placement_agent(path) else found.agents).append(path)
+
+
+Tick = Callable[[str], object]
+
+
+def sections(found: Found, tick: Tick = lambda name: None) -> Iterator[Section]:
+    """One after the other, a single one of each large grid; `tick` is told what is being worked on."""
+    heads = [read_head(path) for path in found.jobs]
+    populations = [read_population(path) for path in found.populations]
+    for number, runs in enumerate(by_grid(heads)):
+        yield trace_grid_section(number, runs)
+    for number, repeated in enumerate(by_grid(populations)):
+        yield population_grid_section(number, repeated)
+    left_out = {run.folder.path for run in large(heads)} | {run.folder.path for run in large(populations)}
+    jobs = [read_run(path) for path in found.jobs if path not in left_out]
+    populations = [run for run in populations if run.folder.path not in left_out]
+    for number, group in enumerate(groups(jobs)):
+        yield jobs_section(number, group, tick)
+    for at, each in enumerate(population_groups(populations)):
+        yield population_section(at, each, tick)
+    yield from fidelity_sections([*jobs, *populations])
+    yield from _evaluated(found)
+    yield from _learned(found)
+
+
+def _evaluated(found: Found) -> Iterator[Section]:
+    for number, path in enumerate(found.evaluations):
+        yield evaluation_section(number, *read_evaluations(path), path)
+    for number, path in enumerate(found.comparisons):
+        yield placement_comparison_section(number, *read_comparison(path), path)
+
+
+def families(agents: Sequence[Learned]) -> list[tuple[str, list[Learned]]]:
+    """Agents whose folders lie side by side, with the name of that folder; of one alone, its own."""
+    found: dict[str, list[list[Learned]]] = {}
+    for group in alike(agents):
+        found.setdefault(str(PurePath(group[0].name).parent), []).append(group)
+    return [
+        (
+            PurePath(folder if len(groups) > 1 else groups[0][0].name).name,
+            [a for group in groups for a in group],
+        )
+        for folder, groups in found.items()
+    ]
+
+
+def _learned(found: Found) -> Iterator[Section]:
+    agents = [agent for path in found.agents if (agent := read_learned(path)).history]
+    for number, (name, family) in enumerate(families(agents)):
+        yield learning_section(number, name, family)
+    for number, path in enumerate(found.placement_agents):
+        if learned := read_placement_learned(path):
+            yield placement_section(number, learned)
+
 
 SCRIPTS = (
     "format.js", "unpack.js", "table.js", "chart.js", "shares.js", "heat.js",

@@ -4,18 +4,16 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from rota.core.errors import InputError
-from rota.report import looks, verdict
+from rota.report import blocks, verdict
 from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
-from rota.report.commands import is_real
-from rota.report.compact import rounded, thinned
-from rota.results.fidelity.compare import Comparison, compare
-from rota.results.fidelity.pairs import AnyRun, Pair, policy_of
-from rota.results.fidelity.statistics import Versus
-from rota.results.fidelity.told import Told
+from rota.report.timelines import rounded, thinned
+from rota.report.verdict import is_real
+from rota.results.fidelity.aligned import Told
+from rota.results.fidelity.compare import AnyRun, Comparison, RunPair, Versus, compare, policy_of
 from rota.results.population.run import PopulationRun
 
 REAL, SIMULATED = "real", "simulated"
-COLOURS = {REAL: looks.both("#d55500"), SIMULATED: looks.both("#0072b2")}
+COLOURS = {REAL: blocks.both("#d55500"), SIMULATED: blocks.both("#0072b2")}
 POINTS = 400
 
 
@@ -34,7 +32,7 @@ def fidelity_sections(runs: Sequence[AnyRun]) -> Iterator[Section]:
         number += 1
 
 
-def pairs_of(real: AnyRun, simulated: AnyRun) -> list[Pair]:
+def pairs_of(real: AnyRun, simulated: AnyRun) -> list[RunPair]:
     """Of the first seed that both have, if they are of the same work as far as their summaries say."""
     name = policy_of(real)
     if name != policy_of(simulated) or isinstance(real, PopulationRun) != isinstance(
@@ -42,7 +40,7 @@ def pairs_of(real: AnyRun, simulated: AnyRun) -> list[Pair]:
     ):
         return []
     if not (isinstance(real, PopulationRun) and isinstance(simulated, PopulationRun)):
-        return [Pair(name, None, real, simulated)]
+        return [RunPair(name, None, real, simulated)]
     here, there = real.summary, simulated.summary
     alike = (here.population, here.evolution, len(here.slots)) == (
         there.population,
@@ -50,10 +48,10 @@ def pairs_of(real: AnyRun, simulated: AnyRun) -> list[Pair]:
         len(there.slots),
     )
     both = {each.seed for each in here.repetitions} & {each.seed for each in there.repetitions}
-    return [Pair(name, min(both), real, simulated)] if alike and both else []
+    return [RunPair(name, min(both), real, simulated)] if alike and both else []
 
 
-def fidelity_section(number: int, pair: Pair, told: tuple[Told, Told], found: Comparison) -> Section:
+def fidelity_section(number: int, pair: RunPair, told: tuple[Told, Told], found: Comparison) -> Section:
     folders = pair.real.folder.path.name, pair.simulated.folder.path.name
     return Section(
         id=f"fidelity-{number}",

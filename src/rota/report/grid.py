@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from rota.figures.grid import DODGE, MOST_TICKS, GridPanel, caption, panels
 from rota.figures.grid_runs import MOST_POINTS, OfGrid, ParameterGrid, population_grid, trace_grid
-from rota.report import looks, verdict
+from rota.report import blocks, verdict
 from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
-from rota.report.compact import rounded
 from rota.report.jobs import metric_cells, metric_heads, unit_of
 from rota.report.populations import summary_columns
+from rota.report.timelines import rounded
 from rota.results.parameters import is_number, shown
 from rota.results.population.run import PopulationRun
 from rota.results.population.summary import at_points
@@ -75,7 +75,7 @@ def _glance(grid: ParameterGrid) -> Glance:
     if len(grid.policies) == 1:
         (policy,), found = grid.policies, [each for values in points.values() for each in values.values()]
         says = f"has {_article(metric)} of {verdict.span(min(found))} to {verdict.span(max(found))}"
-        return Glance(policy, looks.both(grid.colour(policy)), says)
+        return Glance(policy, blocks.both(grid.colour(policy)), says)
     wins = Counter(
         policy
         for values in points.values()
@@ -84,13 +84,13 @@ def _glance(grid: ParameterGrid) -> Glance:
     )
     ranked = sorted(grid.policies, key=lambda policy: -wins[policy])
     bars = [
-        (policy, looks.both(grid.colour(policy)), wins[policy], f"best at {wins[policy]:,}")
+        (policy, blocks.both(grid.colour(policy)), wins[policy], f"best at {wins[policy]:,}")
         for policy in ranked
     ]
     best = ranked[0]
     alike = f"or within {verdict.ALIKE - 1.0:.1%} of that"
     says = f"{SOONEST[grid.kind]}, {alike}, at {wins[best]:,} of {len(points):,} points"
-    return Glance(best, looks.both(grid.colour(best)), says, "", bars)
+    return Glance(best, blocks.both(grid.colour(best)), says, "", bars)
 
 
 def _article(metric: str) -> str:
@@ -102,7 +102,7 @@ def _chart(grid: ParameterGrid, panel: GridPanel) -> Block:
     axis = panel.axis
     means, intervals = [], []
     for number, line in enumerate(panel.lines):
-        colour = looks.both(grid.colour(line.policy))
+        colour = blocks.both(grid.colour(line.policy))
         beside = 0.0 if axis.numeric else DODGE * ((number + 0.5) / len(panel.lines) - 0.5)
         places = rounded([place + beside for place in axis.places])
         mean, low, high = (rounded(part) for part in line[1:])
@@ -140,7 +140,7 @@ def _table(grid: ParameterGrid, heads: Sequence[Head], rows: Sequence[Sequence[C
         for run, row in zip(grid.runs, rows, strict=True)
     ]
     named = [Head(grid.kind), *(Head(labels.names[key], f"[grid] {key}") for key in labels.keys)]
-    colours = [looks.both(grid.colour(run.policy)) for run in grid.runs]
+    colours = [blocks.both(grid.colour(run.policy)) for run in grid.runs]
     return table("All runs", [*named, *heads], whole, colours, fold=FOLD)
 
 

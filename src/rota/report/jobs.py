@@ -6,18 +6,15 @@ from typing import Any
 import numpy as np
 
 from rota.core.cluster import Cluster
-from rota.core.events import Kind
+from rota.core.timeline import Kind
 from rota.figures.groups import Group
-from rota.figures.jct import JctCurve, jct_curves
-from rota.figures.load import LoadCurve, load_curves
-from rota.report import looks, verdict
-from rota.report.bars import job_bars
+from rota.figures.jobs import JctCurve, LoadCurve, jct_curves, load_curves
+from rota.report import blocks, verdict
 from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
-from rota.report.commands import is_real
-from rota.report.compact import Column, packed, packed_names, rounded, thinned
+from rota.report.timelines import Column, job_bars, packed, packed_names, rounded, thinned
+from rota.report.verdict import is_real
 from rota.results.jobs import JobColumns
-from rota.results.metrics import Metrics
-from rota.results.table import UNITS
+from rota.results.metrics import UNITS, Metrics
 
 POINTS = 300
 """Of a curve at most."""
@@ -61,13 +58,13 @@ def glance(group: Group) -> Glance:
     contenders = [each for each in group.contenders if each.run.metrics.failed < each.run.metrics.jobs]
     if not contenders:
         first = group.contenders[0]
-        return Glance(first.label, looks.scheduler(first.run.scheduler), "no job has finished")
+        return Glance(first.label, blocks.scheduler(first.run.scheduler), "no job has finished")
     names = [each.label for each in contenders]
     values = [each.run.metrics.avg_jct_s for each in contenders]
     contest = verdict.Contest(names, values)
     best = contenders[contest.best]
     bars = [
-        (names[at], looks.scheduler(contenders[at].run.scheduler), values[at], verdict.span(values[at]))
+        (names[at], blocks.scheduler(contenders[at].run.scheduler), values[at], verdict.span(values[at]))
         for at in contest.by_value
     ]
     says = f"completes a job after {verdict.span(values[contest.best])} on average"
@@ -75,7 +72,7 @@ def glance(group: Group) -> Glance:
     lost = best.run.metrics.failed
     failed = f"; {lost:,} of {best.run.metrics.jobs:,} jobs failed" if lost else ""
     several = len(names) > 1
-    colour = looks.scheduler(best.run.scheduler)
+    colour = blocks.scheduler(best.run.scheduler)
     return Glance(
         best.label, colour, says + more + failed, verdict.others(contest), bars * several, won=several
     )
@@ -92,7 +89,7 @@ def comparison(group: Group) -> Block:
         ]
         for each in group.contenders
     ]
-    colours = [looks.scheduler(each.run.scheduler) for each in group.contenders]
+    colours = [blocks.scheduler(each.run.scheduler) for each in group.contenders]
     heads = [Head("scheduler"), *metric_heads(unit, real=_is_real(group), failed=failed)]
     return table("Comparison", heads, rows, colours)
 
@@ -145,7 +142,7 @@ def completion(curves: list[JctCurve]) -> Block:
     for curve in curves:
         kept = thinned(len(curve.jct_s), POINTS)
         x, y = rounded(curve.jct_s[kept]), rounded(curve.share[kept])
-        colour = looks.scheduler(curve.scheduler)
+        colour = blocks.scheduler(curve.scheduler)
         lines.append(Line(curve.label, colour, [x[0], *x], [0, *y], curve.twin))
     return chart(
         "How long jobs take",
@@ -177,7 +174,7 @@ def _steps(curves: list[LoadCurve], name: str) -> list[Line]:
     return [
         Line(
             curve.label,
-            looks.scheduler(curve.scheduler),
+            blocks.scheduler(curve.scheduler),
             rounded(curve.edges_s),
             [*rounded(values := getattr(curve, name), 4), *rounded(values[-1:], 4)],
             curve.twin,
@@ -192,7 +189,7 @@ def timelines(group: Group, tick: Callable[[str], object]) -> Block:
     runs = []
     for each in group.contenders:
         tick(each.label)
-        about = looks.RULES.get(each.run.scheduler, "")
+        about = blocks.RULES.get(each.run.scheduler, "")
         runs.append({"name": each.label, "about": about, **job_bars(each.run)})
     return {
         "type": "timeline",
@@ -201,7 +198,7 @@ def timelines(group: Group, tick: Callable[[str], object]) -> Block:
         "kinds": {kind.name.lower(): int(kind) for kind in Kind},
         "nodes": nodes_of(cluster),
         "items": job_items(jobs),
-        "palette": looks.models(jobs.models),
+        "palette": blocks.models(jobs.models),
         "legend": list(jobs.models),
         "runs": runs,
         "first": verdict.Contest([], [each.run.metrics.avg_jct_s for each in group.contenders]).best,

@@ -1,10 +1,18 @@
-"""Who won, and by how much, in words."""
+"""Verdicts of a report, and whether a command was a real run."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rota.figures.durations import SHORT, unit_for
+from rota.figures.page import SHORT, unit_for
+
+
+def is_real(command: str) -> bool:
+    """Whether a run was made by `rota run`, not rehearsed."""
+    words = [word for word in shlex.split(command)[1:] if not word.startswith("-")]
+    return words[:1] == ["run"]
+
 
 ALIKE = 1.005
 """Who takes at most so many times as long is as good."""

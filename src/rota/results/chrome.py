@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rota.core.atomic import written
 from rota.core.cluster import Cluster
+from rota.core.files import written
 from rota.core.timeline import Timeline
 from rota.results.jobs import Jobs
 from rota.results.metrics import measure
-from rota.results.segments import Segments, segments
-from rota.results.series import Series
+from rota.results.timeline_pass import Segments, Series, segments
 
 CLUSTER_PID = 1
 BLOCK = 4096

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import InputError
-from rota.core.facts import parsed
+from rota.core.files import parsed
 
 FORMAT = 2
 READABLE = (1, FORMAT)

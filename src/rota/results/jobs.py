@@ -1,12 +1,20 @@
-"""What a result has to know of its jobs; a workload knows it, and so does a run that was read back."""
+"""Jobs of a run as a table, and the files of jobs and timelines."""
 
+import csv
+import io
+import zipfile
 from dataclasses import dataclass, fields
-from typing import Protocol
+from pathlib import Path
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats, Ints
+from rota.core.errors import InputError
+from rota.core.timeline import EVENT, Kind, Timeline
+from rota.results.folder import AGAIN
+from rota.results.timeline_pass import problem
 
 
 class Jobs(Protocol):
@@ -78,3 +86,114 @@ class JobTimes:
     def finished(self) -> NDArray[np.bool_]:
         """Which jobs have finished; the others have failed."""
         return np.asarray(self.failed == 0, np.bool_)
+
+
+GIVEN = ("gpus", "iterations", "iteration_s")
+LIVED = (
+    "submit_s",
+    "first_start_s",
+    "end_s",
+    "jct_s",
+    "waiting_s",
+    "running_s",
+    "preemptions",
+    "migrations",
+    "fairness",
+    "failed",
+)
+WHOLE = ("preemptions", "migrations", "failed")
+HEADER = ("id", "model", *GIVEN, *LIVED)
+BEFORE = HEADER[:-1]
+"""The columns of runs of before, in which no job had failed that was not said to have finished."""
+
+
+def write_jobs(stream: IO[bytes], jobs: Jobs, times: JobTimes) -> None:
+    columns = [getattr(jobs, name).tolist() for name in GIVEN] + [
+        getattr(times, name).tolist() for name in LIVED
+    ]
+    models = [jobs.models[number] for number in jobs.model.tolist()]
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows(zip(jobs.ids, models, *columns, strict=True))
+    text.flush()
+    text.detach()
+
+
+def read_jobs(path: Path, name: str) -> tuple[JobColumns, JobTimes]:
+    """What was written; `name` is the workload's."""
+    ids, models, numbers = _read_columns(path)
+    known = tuple(dict.fromkeys(models))
+    codes = {model: number for number, model in enumerate(known)}
+    jobs = JobColumns(
+        name=name,
+        ids=ids,
+        model=np.array([codes[model] for model in models], np.int64),
+        models=known,
+        submit_s=numbers["submit_s"],
+        **{column: numbers[column] for column in GIVEN},
+    )
+    lived: dict[str, Any] = {column: numbers[column] for column in LIVED}
+    lived |= {column: numbers[column].astype(np.int64) for column in WHOLE}
+    return jobs, JobTimes(**lived)
+
+
+def _read_columns(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Floats]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = csv.reader(stream, strict=True)
+            header = tuple(next(rows, ()))
+            if header not in (HEADER, BEFORE):
+                raise InputError(f"{path}: line 1: its columns are not those of a run; {AGAIN}")
+            ids, models, *texts = zip(*rows, strict=True)
+        numbers = {column: np.array(text, np.float64) for column, text in zip(header[2:], texts, strict=True)}
+        numbers.setdefault("failed", np.zeros(len(ids)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            gpu_s = np.prod([numbers[column] for column in GIVEN], axis=0)
+        if not np.isfinite(gpu_s.sum()):
+            raise ValueError("a job takes longer than can be reckoned with")
+    except FileNotFoundError:
+        raise InputError(f"{path}: not there, though the run is complete; {AGAIN}") from None
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{path}: not the jobs of a run ({error}); {AGAIN}") from None
+    return ids, models, numbers
+
+
+COLUMNS = EVENT.names or ()
+
+
+def write_timeline(stream: IO[bytes], timeline: Timeline) -> None:
+    """Uncompressed: times are random bits to a compressor, and a large run should not wait for it.
+
+    `kinds` names what the numbers in `kind` mean, so that the file outlives a change of the numbers.
+    """
+    columns: dict[str, Any] = {name: timeline.events[name] for name in COLUMNS}
+    columns["kind"] = columns["kind"].astype(np.int8)
+    columns["kinds"] = np.array([Kind(number).name for number in range(len(Kind))])
+    np.savez(stream, slots=timeline.slots, **columns)
+
+
+def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
+    """Reads a timeline back, and makes sure that it speaks of so many jobs, nodes and slots only."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as columns:
+            events = np.zeros(len(columns["at_s"]), EVENT)
+            for name in COLUMNS:
+                if np.iscomplexobj(columns[name]):
+                    raise ValueError(f"{name} has complex numbers")
+                events[name] = columns[name]
+            events["kind"] = _numbers(columns["kinds"])[columns["kind"]]
+            timeline = Timeline(events, columns["slots"].astype(np.int32))
+    except FileNotFoundError:
+        raise InputError(f"{path}: not there, though the run is complete; {AGAIN}") from None
+    except (OSError, ValueError, TypeError, RuntimeError, LookupError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not the timeline of a run ({error}); {AGAIN}") from None
+    wrong = problem(timeline, jobs, nodes, slots)
+    if wrong:
+        raise InputError(f"{path}: {wrong}; {AGAIN}")
+    return timeline
+
+
+def _numbers(kinds: NDArray[np.str_]) -> NDArray[np.int32]:
+    """What we call the kinds that a file has numbered; KeyError for one that we do not know."""
+    return np.array([Kind[name] for name in kinds.tolist()], np.int32)

@@ -1,6 +1,9 @@
-"""The figures of merit of a run, all of them functions of its timeline."""
+"""Metrics of a run of jobs, their intervals over seeds, and the table that compares schedulers."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,12 +11,37 @@ from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.columns import SIZE, UP
 from rota.core.errors import InputError
-from rota.core.events import Kind
-from rota.core.timeline import Timeline
-from rota.results import sweep
+from rota.core.files import printable
+from rota.core.timeline import Kind, Timeline
+from rota.results import timeline_pass
 from rota.results.jobs import Jobs, JobTimes
-from rota.results.series import Series
-from rota.results.sound import problem
+from rota.results.timeline_pass import Series, problem
+
+T_95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+"""Student's t for 1, 2, … degrees of freedom: 95 % lie within so many standard errors."""
+Z_95 = 1.959964
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean, and the ends of its 95 % interval; NaN for these if there is one value only."""
+    count = len(values)
+    mean = float(np.mean(values)) if count else math.nan
+    if count < 2:
+        return mean, math.nan, math.nan
+    half = student_95(count - 1) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    return mean, mean - half, mean + half
+
+
+def student_95(freedom: int) -> float:
+    """Student's t, two-sided at 95 %; beyond the table by its expansion around the normal distribution."""
+    if freedom <= len(T_95):
+        return T_95[freedom - 1]
+    z = Z_95
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +96,18 @@ def at_rank(values: Floats, share: float) -> float:
     return float(np.sort(values)[int(share * len(values))]) if len(values) else 0.0
 
 
-def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> sweep.Pass:
+def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> timeline_pass.Pass:
     """How things are before the first event. Columns are copied: all layouts share one compilation."""
     n = len(jobs.ids)
     nodes = cluster.table().astype(np.int64)
-    lives = np.zeros((sweep.LIVES, n))
-    lives[[sweep.FIRST_START_S, sweep.END_S, sweep.PAUSED_AT_S]] = np.nan
-    lives[sweep.LEFT_S] = jobs.iterations * jobs.iteration_s
-    now = np.zeros(sweep.NOW)
-    now[sweep.AVAILABLE] = nodes[SIZE] @ nodes[UP]
-    return sweep.Pass(
+    lives = np.zeros((timeline_pass.LIVES, n))
+    lives[[timeline_pass.FIRST_START_S, timeline_pass.END_S, timeline_pass.PAUSED_AT_S]] = np.nan
+    lives[timeline_pass.LEFT_S] = jobs.iterations * jobs.iteration_s
+    now = np.zeros(timeline_pass.NOW)
+    now[timeline_pass.AVAILABLE] = nodes[SIZE] @ nodes[UP]
+    return timeline_pass.Pass(
         events=timeline.events,
-        code=np.array([sweep.CODES[Kind(number)] for number in range(len(Kind))]),
+        code=np.array([timeline_pass.CODES[Kind(number)] for number in range(len(Kind))]),
         arena=timeline.slots,
         gpus=np.array(jobs.gpus, np.float64),
         iteration_s=np.array(jobs.iteration_s, np.float64),
@@ -88,10 +116,10 @@ def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> sweep.Pass:
         up=nodes[UP],
         gpus_per_slot=1.0 / cluster.slots_per_gpu,
         lives=lives,
-        where=np.full(n, sweep.ABSENT),
+        where=np.full(n, timeline_pass.ABSENT),
         load=np.zeros(cluster.slots, np.int32),
         now=now,
-        series=np.zeros((sweep.STEPS, len(timeline))),
+        series=np.zeros((timeline_pass.STEPS, len(timeline))),
     )
 
 
@@ -100,10 +128,10 @@ def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Flo
     if wrong:
         raise InputError(f"timeline: {wrong}; make the run again")
     out = _set_out(timeline, jobs, cluster)
-    instants, impossible = sweep.walk(out)
+    instants, impossible = timeline_pass.walk(out)
     if impossible >= 0:
         raise InputError(_impossible(timeline, jobs, impossible))
-    open_jobs = np.flatnonzero(np.isnan(out.lives[sweep.END_S]))
+    open_jobs = np.flatnonzero(np.isnan(out.lives[timeline_pass.END_S]))
     if len(open_jobs):
         some = f"{len(open_jobs)} of {len(jobs.ids)} jobs, the first of them {jobs.ids[open_jobs[0]]},"
         raise InputError(f"timeline: {some} have not ended; let the run go on to its end")
@@ -122,18 +150,18 @@ def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:
 def _times(lives: Floats, jobs: Jobs, timeline: Timeline) -> JobTimes:
     failed = np.zeros(len(jobs.ids), np.int64)
     failed[timeline.events["job"][timeline.events["kind"] == Kind.FAILED]] = 1
-    jct_s = lives[sweep.END_S] - jobs.submit_s
+    jct_s = lives[timeline_pass.END_S] - jobs.submit_s
     solo_s = jobs.iterations * jobs.iteration_s
-    crowding = np.maximum(lives[sweep.ASKED_S] / np.maximum(lives[sweep.GPU_S], 1e-300), 1.0)
+    crowding = np.maximum(lives[timeline_pass.ASKED_S] / np.maximum(lives[timeline_pass.GPU_S], 1e-300), 1.0)
     return JobTimes(
         submit_s=jobs.submit_s,
-        first_start_s=lives[sweep.FIRST_START_S],
-        end_s=lives[sweep.END_S],
+        first_start_s=lives[timeline_pass.FIRST_START_S],
+        end_s=lives[timeline_pass.END_S],
         jct_s=jct_s,
-        waiting_s=lives[sweep.WAITED_S],
-        running_s=lives[sweep.RUNNING_S],
-        preemptions=lives[sweep.PREEMPTIONS].astype(np.int64),
-        migrations=lives[sweep.MIGRATIONS].astype(np.int64),
+        waiting_s=lives[timeline_pass.WAITED_S],
+        running_s=lives[timeline_pass.RUNNING_S],
+        preemptions=lives[timeline_pass.PREEMPTIONS].astype(np.int64),
+        migrations=lives[timeline_pass.MIGRATIONS].astype(np.int64),
         fairness=jct_s / (solo_s * crowding),
         failed=failed,
     )
@@ -151,7 +179,9 @@ def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
         queueing_s=float(times.waiting_s.mean()),
         utilisation=_share(series.total(series.busy), series.total(series.available)),
         queue_length=_share(series.total(series.waiting), span_s),
-        blocking_index=_share(float(now[sweep.TOTAL_BLOCKING_S]), float(now[sweep.BLOCKED_S])),
+        blocking_index=_share(
+            float(now[timeline_pass.TOTAL_BLOCKING_S]), float(now[timeline_pass.BLOCKED_S])
+        ),
         fairness_mean=float(fairness.mean()) if len(jct_s) else 0.0,
         fairness_worst=float(fairness.max(initial=0.0)),
         preemptions=int(times.preemptions.sum()),
@@ -163,3 +193,46 @@ def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
 def _share(part: float, whole: float) -> float:
     """A ratio; 0 of nothing, as in a run that has no length."""
     return part / whole if whole else 0.0
+
+
+UNITS = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+TIMES = ("avg JCT", "p50", "p99", "makespan", "queueing")
+OTHERS = ("utilisation", "fairness", "preemptions", "wall [s]")
+
+FAILED = "failed (not in JCT, fairness)"
+"""The heading of a column that is there if a job has failed."""
+
+
+class Line(NamedTuple):
+    """What the table says of one run."""
+
+    name: str
+    metrics: Metrics
+    wall_s: float
+
+
+def table(lines: Sequence[Line]) -> str:
+    """The table; all times but the last are in one unit, which the header says."""
+    longest_s = max(line.metrics.avg_jct_s for line in lines)
+    unit, seconds = next((unit for unit in UNITS if longest_s >= unit[1]), UNITS[-1])
+    failed = any(line.metrics.failed for line in lines)
+    header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
+    rows = [header, *(_cells(line, seconds, failed=failed) for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
+    )
+
+
+def _cells(line: Line, unit_s: float, *, failed: bool) -> tuple[str, ...]:
+    m = line.metrics
+    times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
+    return (
+        printable(line.name),
+        *(f"{time_s / unit_s:,.2f}" for time_s in times_s),
+        f"{m.utilisation:.1%}",
+        f"{m.fairness_mean:.2f}",
+        f"{m.preemptions:,}",
+        f"{line.wall_s:.3f}",
+        *([f"{m.failed:,} of {m.jobs:,}"] if failed else []),
+    )

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rota.config.bind import show
 from rota.config.grid import distinct_names, file_name, short_names
-from rota.config.notation import show
 
 Parameters = Mapping[str, object]
 """Dotted key → value, as `[grid]` says it; empty for a run that is not of a grid."""

@@ -1,24 +1,89 @@
-"""A run as a whole: written once when it is over, read by whoever compares, plots or reports."""
+"""A simulated run: written into its folder, and read back."""
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from rota import __version__
 from rota.config.bind import facts
-from rota.core.atomic import alone_in, written
-from rota.core.cluster import Cluster
+from rota.core.cluster import Cluster, Node, NodeChange, spelled_out
 from rota.core.errors import InputError
+from rota.core.files import alone_in, written
 from rota.core.timeline import Timeline
-from rota.results import cluster_record
-from rota.results.cluster_record import ClusterRecord
 from rota.results.folder import AGAIN, FORMAT, RunFolder
-from rota.results.jobs import JobColumns, Jobs, JobTimes
-from rota.results.jobs_file import read_jobs, write_jobs
+from rota.results.jobs import JobColumns, Jobs, JobTimes, read_jobs, read_timeline, write_jobs, write_timeline
 from rota.results.metrics import Metrics, measure
 from rota.results.parameters import Parameters
-from rota.results.series import Series
-from rota.results.timeline_file import read_timeline, write_timeline
+from rota.results.population.folder import PopulationFolder
+from rota.results.timeline_pass import Series
+
+
+@dataclass(frozen=True, slots=True)
+class NodesRecord:
+    """Some equal nodes in a row."""
+
+    count: int
+    slots: int
+    switch: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """What is written of a cluster."""
+
+    nodes: tuple[NodesRecord, ...]
+    slots_per_gpu: int
+    cross_node: float
+    cross_switch: float
+    speeds: dict[str, dict[str, float]]
+    changes: tuple[NodeChange, ...]
+
+
+def record_of(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "nodes": [{"count": len(list(same)), **asdict(node)} for node, same in groupby(cluster.nodes)],
+        "slots_per_gpu": cluster.slots_per_gpu,
+        "cross_node": cluster.cross_node,
+        "cross_switch": cluster.cross_switch,
+        "speeds": {kind: dict(speeds) for kind, speeds in cluster.speeds.items()},
+        "changes": [asdict(change) for change in cluster.changes],
+    }
+
+
+def cluster_of(found: ClusterRecord) -> Cluster:
+    """The cluster that was recorded; an InputError if there can be no such."""
+    return Cluster(
+        nodes=spelled_out((row.count, Node(row.slots, row.switch, row.kind)) for row in found.nodes),
+        slots_per_gpu=found.slots_per_gpu,
+        cross_node=found.cross_node,
+        cross_switch=found.cross_switch,
+        speeds=found.speeds,
+        changes=found.changes,
+    )
+
+
+def check_replaceable(path: Path, inputs: str, command: str) -> None:
+    """Raise an error if there is a complete run, of whatever, that another command made from other inputs.
+
+    What the same command made before may be made anew: its trace, or rota, has changed.
+    """
+    for file in (RunFolder(path).metrics, PopulationFolder(path).summary):
+        found = _said_of_itself(file)
+        if found.get("inputs", inputs) != inputs and found.get("command", command) != command:
+            made_by = f"made by: {found['command']}"
+            raise InputError(f"{path}: holds another run, {made_by}; choose another --out, or add --replace")
+
+
+def _said_of_itself(file: Path) -> dict[str, Any]:
+    """What a run says of itself; nothing if it does not."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +150,7 @@ def write_run(
         "command": command,
         "wall_s": wall_s,
         "metrics": asdict(measured.metrics),
-        "cluster": cluster_record.record(cluster),
+        "cluster": record_of(cluster),
         **({"parameters": parameters} if parameters else {}),
     }
     text = (json.dumps(about, indent=2, allow_nan=False) + "\n").encode()
@@ -149,7 +214,7 @@ def read_run(folder: Path) -> Run:
     if len(jobs) != found.metrics.jobs:
         raise InputError(f"{run.jobs}: {len(jobs)} jobs where the run has {found.metrics.jobs}; {AGAIN}")
     try:
-        cluster = cluster_record.cluster(found.cluster)
+        cluster = cluster_of(found.cluster)
     except InputError as error:
         raise InputError(f"{run.metrics}: {error}; {AGAIN}") from None
     metrics = found.metrics

@@ -6,13 +6,12 @@ A trial needs `log` and little else, so what it does not ask for is not imported
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rota.sweeps.errors import ExperimentExistsError, ExperimentNotFoundError, TrialPruned
 from rota.sweeps.inside import log
+from rota.sweeps.trial import ExperimentExistsError, ExperimentNotFoundError, TrialPruned
 
 if TYPE_CHECKING:
     from rota.sweeps.asha import ASHA
-    from rota.sweeps.experiment import Experiment
-    from rota.sweeps.result import Result
+    from rota.sweeps.experiment import Experiment, Result
     from rota.sweeps.sampler import Choice, Grid, LogUniform, Uniform
     from rota.sweeps.slurm import SlurmCfg
     from rota.sweeps.trial import Trial

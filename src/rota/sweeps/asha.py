@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rota.policies.evolution.asha import Mode, limit_of, losers, loses, rungs
-from rota.sweeps.constants import DB_ITERATION, DB_METRIC, DB_TRIAL_ID
+from rota.sweeps.trial import DB_ITERATION, DB_METRIC, DB_TRIAL_ID
 
 if TYPE_CHECKING:
     import pandas as pd

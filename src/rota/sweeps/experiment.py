@@ -1,28 +1,138 @@
-"""An experiment: a train function, and the configurations to run it with."""
+"""A sweep from a script: its trials, its results and the table of them."""
 
 import logging
 import os
 import shutil
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rota.core.errors import ConfigError
-from rota.execution.journal import Entry, Journal, check_not_lost, has_owner, is_begun, salvage
+from rota.core.errors import ConfigError, InputError
+from rota.execution.journal import Entry, Journal, check_not_lost, has_owner, is_begun, read_journal, salvage
 from rota.sweeps import parcel, processes, slurm
 from rota.sweeps.asha import ASHA, Rungs
-from rota.sweeps.controller import Controller
-from rota.sweeps.errors import ExperimentExistsError, ExperimentNotFoundError
-from rota.sweeps.plain import things_of, to_plain
-from rota.sweeps.record import BEGAN, DRAWN, JOURNAL, TRAIN, Record, about, folder_of
-from rota.sweeps.result import Result
-from rota.sweeps.sampler import Sampler, possible
+from rota.sweeps.controller import BEGAN, DRAWN, JOURNAL, TRAIN, Controller, Record, about, folder_of
+from rota.sweeps.parcel import things_of, to_plain
+from rota.sweeps.sampler import Sampler, leaves, possible
 from rota.sweeps.slurm import SlurmCfg
-from rota.sweeps.summary import Display
+from rota.sweeps.trial import ExperimentExistsError, ExperimentNotFoundError, Status, Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def table(record: Record, rows: int | None, cfg_and_metrics: bool | list[str]) -> "pd.DataFrame":
+    """A row per trial, so many at most: id, status, seconds, iteration, configuration, last metrics."""
+    import pandas as pd
+
+    trials = _in_order(record)[:rows]
+    return pd.DataFrame(
+        [_row(trial, cfg_and_metrics) for trial in trials], columns=_columns(trials, cfg_and_metrics)
+    )
+
+
+def _in_order(record: Record) -> list[Trial]:
+    """The best first, if it is known what is good; those without a number last."""
+    metric, mode = record.metric, record.mode
+    if metric is None or mode is None:
+        return record.trials
+    sign = 1.0 if mode == "min" else -1.0
+    bests = [trial.best(metric, mode) for trial in record.trials]
+    keys = [(best is None, sign * (best or 0.0), number) for number, best in enumerate(bests)]
+    return [record.trials[number] for *_, number in sorted(keys)]
+
+
+def _columns(trials: list[Trial], cfg_and_metrics: bool | list[str]) -> list[str]:
+    names = dict.fromkeys(name for trial in trials for name in _row(trial, cfg_and_metrics))
+    return list(names) or ["trial_id", "status", "runtime", "iteration"]
+
+
+def _row(trial: Trial, cfg_and_metrics: bool | list[str]) -> dict[str, Any]:
+    runtime = trial.runtime
+    iterations = [max(values) for values in trial.metrics.values() if values]
+    row: dict[str, Any] = {
+        "trial_id": trial.trial_id,
+        "status": str(trial.status),
+        "runtime": None if runtime is None else round(runtime.total_seconds(), 2),
+        "iteration": max(iterations, default=None),
+    }
+    more = {".".join(map(str, path)): value for path, value in leaves(trial.cfg)}
+    for name, values in trial.metrics.items():
+        more[f"metric_{name}" if name in more else name] = values[max(values)]
+    if isinstance(cfg_and_metrics, bool):
+        return row | (more if cfg_and_metrics else {})
+    return row | {name: value for name, value in more.items() if name in cfg_and_metrics}
+
+
+class Display:
+    """Prints the table of a sweep that runs, at an interval."""
+
+    def __init__(
+        self, record: Record, rows: int, cfg_and_metrics: bool | list[str], interval_s: float
+    ) -> None:
+        if find_spec("pandas") is None:  # now rather than when the first table is due
+            raise InputError("the table of a sweep needs pandas: pip install 'rota[sweeps]'")
+        self._record, self._rows, self._cfg_and_metrics = record, rows, cfg_and_metrics
+        self._interval_s = interval_s
+        self._shown_s = time.monotonic()
+
+    def now_and_then(self) -> None:
+        """Print it if it is time to."""
+        if time.monotonic() >= self._shown_s + self._interval_s:
+            self.show()
+            self._shown_s = time.monotonic()
+
+    def show(self) -> None:
+        """Print it: how many trials there are of each status, then the table."""
+        counts = Counter(trial.status for trial in self._record.trials)
+        parts = [f"{counts[status]} {status}" for status in Status if counts[status]]
+        print(f"\n{len(self._record.trials)} trials: {', '.join(parts)}")
+        for trial in [trial for trial in self._record.trials if trial.failure][:1]:
+            print(f"the first to fail: {trial.trial_id}: {(trial.failure or '').strip().splitlines()[-1]}")
+        print(table(self._record, self._rows, self._cfg_and_metrics).to_string(index=False), flush=True)
+
+
+class Result:
+    """The trials of an experiment."""
+
+    def __init__(self, experiment: str, local_dir: str | Path = "./slurm-sweeps") -> None:
+        self.experiment = experiment
+        file = folder_of(Path(local_dir), experiment) / JOURNAL
+        if not file.is_file():
+            raise ExperimentNotFoundError(
+                f"{file.parent}: no such experiment; look for its name in {local_dir}"
+            )
+        self._record = Record()
+        for entry in read_journal(file):
+            self._record.apply(entry)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """In the order in which their configurations were drawn."""
+        return self._record.trials
+
+    def best_trial(self, metric: str | None = None, mode: str | None = None) -> Trial:
+        """The one that reached the best value, at whatever iteration; by ASHA's metric if none is given."""
+        metric, mode = metric or self._record.metric, mode or self._record.mode
+        if metric is None or mode not in ("min", "max"):
+            raise ValueError(f'metric is {metric!r}, mode {mode!r}; give a metric, and mode "min" or "max"')
+        found = [(value, trial) for trial in self.trials if (value := trial.best(metric, mode)) is not None]
+        if not found:
+            names = sorted({name for trial in self.trials for name in trial.metrics})
+            raise ValueError(f"no trial has logged {metric!r}; logged were: {', '.join(names) or 'nothing'}")
+        return (min if mode == "min" else max)(found, key=lambda pair: pair[0])[1]
+
+    def summary(self, rows: int | None = None, cfg_and_metrics: bool | list[str] = True) -> "pd.DataFrame":
+        """A row per trial: the best first where there is a metric to go by."""
+        return table(self._record, rows, cfg_and_metrics)
+
 
 log = logging.getLogger(__name__)
 

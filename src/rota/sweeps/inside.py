@@ -12,7 +12,7 @@ import signal
 from threading import Lock, Thread
 from typing import Any
 
-from rota.sweeps.errors import TrialPruned
+from rota.sweeps.trial import TrialPruned
 
 TAG = "rota-sweep "
 """Before each line of ours: what a site prints before a task begins is not for the sweep."""

@@ -1,4 +1,4 @@
-"""One training with one configuration, and what has become of it."""
+"""Trials of a sweep, their errors, and the names of their columns."""
 
 import json
 from datetime import datetime, timedelta
@@ -7,7 +7,26 @@ from hashlib import sha256
 from subprocess import Popen
 from typing import Any
 
-from rota.sweeps.plain import to_plain
+from rota.core.errors import InputError
+from rota.sweeps.parcel import to_plain
+
+DB_ITERATION = "iteration"
+DB_TRIAL_ID = "trial_id"
+DB_METRIC = "metric_"
+"""Before the name of a metric."""
+
+
+class ExperimentExistsError(InputError):
+    """There is an experiment, or something else, in the folder of a new one."""
+
+
+class ExperimentNotFoundError(InputError):
+    """There is no such experiment."""
+
+
+class TrialPruned(Exception):
+    """Raised by `log` inside a trial that is not to go on."""
+
 
 Metrics = dict[str, dict[int, float]]
 """Name → iteration → value."""

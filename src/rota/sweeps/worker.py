@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import InputError
-from rota.sweeps.errors import TrialPruned
 from rota.sweeps.inside import Connection, connect, rank
-from rota.sweeps.parcel import Parcel, read
-from rota.sweeps.plain import Printed, from_plain, things_of
+from rota.sweeps.parcel import Parcel, Printed, from_plain, read, things_of
+from rota.sweeps.trial import TrialPruned
 
 
 def main() -> int:

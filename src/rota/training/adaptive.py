@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import ConfigError
-from rota.core.sight import BUDGET_S, Adaptation
+from rota.core.network import BUDGET_S, Adaptation
 from rota.training.checkpoint import from_bytes, to_bytes
-from rota.training.clock import ToldClock
-from rota.training.decisions import Decider
-from rota.training.epoch import Length
+from rota.training.clock import Length, ToldClock
+from rota.training.config import TrainConfig
+from rota.training.decisions import Course, Decider, Turns
 from rota.training.exchange import Gang
-from rota.training.experiment import TrainConfig
 from rota.training.setup import Setup
-from rota.training.turns import Course, Turns
 
 
 @dataclass(frozen=True, slots=True)

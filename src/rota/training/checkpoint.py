@@ -15,12 +15,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from rota.core.atomic import written
-from rota.core.change import Change
 from rota.core.errors import InputError
-from rota.training.clock import StoppedClock
+from rota.core.files import written
+from rota.core.network import Change
+from rota.training.clock import Progress, StoppedClock
 from rota.training.describe import describe
-from rota.training.epoch import Progress
 from rota.training.task import check_data
 from rota.training.trainer import Trainer
 

@@ -1,12 +1,14 @@
-"""The structure of a network that PyTorch runs."""
+"""The structure of a PyTorch network, as policies see it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from torch import fx, nn
 
-from rota.core.structure import Layer, Structure
+from rota.core.network import Change, Layer, Sight, Structure
 from rota.training.net2net.graph import owners, whole
+from rota.training.net2net.identity import before
+from rota.training.net2net.sites import Finder
 
 _Conv = nn.modules.conv._ConvNd
 _BatchNorm = nn.modules.batchnorm._BatchNorm
@@ -153,3 +155,27 @@ _LAYERS: dict[type, tuple[str, Callable[[Any], Sizes]]] = {  # class → kind (o
     _Average: ("avgpool", _pool),
     _Maximum: ("maxpool", _pool),
 }
+
+
+def sight_of(
+    network: nn.Module, *, left_s: float, budget_s: float, actions: Sequence[Change], made: Sequence[int] = ()
+) -> Sight:
+    """The network as it is now, at a decision."""
+    structure, blocks = with_blocks(network)
+    return Sight(structure, blocks, left_s, budget_s, tuple(actions), tuple(made))
+
+
+def with_blocks(network: nn.Module) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
+    """The structure, and the layers of each block that can grow, what has grown in it among them."""
+    structure, names = located(network)
+    finder = Finder(network)
+    original = [{before(network, name) for name in inside} for inside in names]
+    blocks = []
+    for block in finder.names():
+        homes = {block, before(network, finder.site(block).part)}
+        blocks.append(tuple(at for at, inside in enumerate(original) if _is_in(inside, homes)))
+    return structure, tuple(blocks)
+
+
+def _is_in(inside: set[str], homes: set[str]) -> bool:
+    return any(name == home or name.startswith(f"{home}.") for name in inside for home in homes)

@@ -11,15 +11,14 @@ from typing import Any
 
 import torch
 
-from rota.config.bind import bind
-from rota.config.made import own_growth
+from rota.config.bind import bind, own_growth
 from rota.core.errors import ConfigError, InputError
-from rota.core.outside import is_outside
-from rota.core.sight import Adaptation
+from rota.core.network import Adaptation
+from rota.core.registry import is_outside
 from rota.training.adaptive import AdaptiveJob, AdaptiveKind
 from rota.training.device import device, synchronise
 from rota.training.exchange import Gang, Members, meet
-from rota.training.recorder.stages import Iterations
+from rota.training.recorder.gang import Iterations
 from rota.training.setup import Setup, own_seed
 from rota.training.task import Task, check_data
 

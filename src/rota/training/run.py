@@ -1,37 +1,59 @@
-"""A whole training run: its budget, the allocation that goes up and down, its checkpoints, its folder.
+"""A whole training run: its budget, its checkpoints and its tables."""
 
-train.toml       the resolved configuration, and who decides if a policy does
-epochs.csv       one row per epoch
-decisions.csv    one row per decision of a policy
-checkpoint.pt    from which the same command goes on
-result.json      how well the network does in the end, and where that comes from; with it, a run is complete
-"""
-
+import csv
+import io
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rota.config.dump import dump
-from rota.core.atomic import alone_in, written
+from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
-from rota.core.sight import Adaptation
-from rota.core.stopping import Stop, stopping
-from rota.recordings.provenance import provenance
+from rota.core.files import alone_in, written
+from rota.core.network import Adaptation
+from rota.core.processes import Stop, stopping
+from rota.recordings.folder import provenance
 from rota.recordings.tree import read_tree
 from rota.training.checkpoint import load, save
-from rota.training.clock import Clock, ProfiledClock, WallClock
-from rota.training.decisions import Decider, Decision
+from rota.training.clock import Clock, Epoch, Made, ProfiledClock, WallClock
+from rota.training.config import TrainConfig
+from rota.training.decisions import Course, Decider, Decision, Turns
 from rota.training.device import description, device
-from rota.training.epoch import Epoch, Made
-from rota.training.experiment import TrainConfig
 from rota.training.setup import LIBRARIES
-from rota.training.tables import decisions_csv, epochs_csv
 from rota.training.trainer import Trainer
-from rota.training.turns import Course, Turns
+
+
+def epochs_csv(rows: list[dict[str, Any]]) -> bytes:
+    """A row per epoch, its metrics last."""
+    metrics = sorted({name for row in rows for name in row["metrics"]})
+    plain = ["number", "ended", "steps", "at_s", "lr", "loss"]
+    head = ["epoch", *plain[1:], *(f"validation_{name}" for name in metrics), "failure"]
+    lines = []
+    for row in rows:
+        measured = [row["metrics"].get(name, math.nan) for name in metrics]
+        lines.append([*(row[name] for name in plain), *measured, row["failure"]])
+    return _csv([head, *lines])
+
+
+def decisions_csv(decisions: Sequence[Decision]) -> bytes:
+    """A row per decision, with the probability of each action."""
+    actions = list(decisions[0].probabilities) if decisions else []
+    head = ["at_s", "left_s", "steps", "chosen", *(f"p {action}" for action in actions), "refused"]
+    lines = []
+    for each in decisions:
+        chances = [each.probabilities[action] for action in actions]
+        lines.append([each.at_s, each.left_s, each.steps, each.chosen, *chances, ", ".join(each.refused)])
+    return _csv([head, *lines])
+
+
+def _csv(lines: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode()
+
 
 LAST = ("time", "steps", "failed")
 """No epoch comes after one that ended so."""

@@ -19,11 +19,10 @@ from typing import NamedTuple
 import torch
 
 from rota.core.errors import ConfigError, InputError, RotaError, unknown
-from rota.core.workers import WorkerLost
-from rota.training.clock import WallClock
+from rota.core.processes import WorkerLost
+from rota.training.clock import Length, WallClock
 from rota.training.data import NAMES
 from rota.training.device import description, device
-from rota.training.epoch import Length
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import MODELS, model
 from rota.training.setup import Setup, cores

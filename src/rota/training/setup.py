@@ -8,15 +8,14 @@ from functools import lru_cache
 
 import torch
 
-from rota.core.change import Change
 from rota.core.errors import ConfigError
-from rota.training.clock import Clock, StoppedClock
-from rota.training.data.chance import check_seed
+from rota.core.network import Change
+from rota.training.clock import Clock, Length, StoppedClock
+from rota.training.data.images import check_seed
 from rota.training.device import device
-from rota.training.epoch import Length
+from rota.training.exchange import FromStorage
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName
 from rota.training.models.registry import build, model
-from rota.training.storage import FromStorage
 from rota.training.task import Task
 from rota.training.tasks import OWN_DATA, check_batch, task_of
 from rota.training.trainer import Trainer

@@ -19,19 +19,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from rota.core.change import SHRINK, Change
 from rota.core.errors import InputError, unknown
-from rota.core.structure import Structure
-from rota.training.clock import Clock
+from rota.core.network import SHRINK, Change, Structure
+from rota.training.clock import Clock, Ended, Epoch, Length, Made, Progress
 from rota.training.describe import describe
 from rota.training.distil import Teacher
-from rota.training.epoch import Ended, Epoch, Length, Made, Progress
+from rota.training.evaluation import Statistics, evaluating
 from rota.training.exchange import Gang
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
 from rota.training.net2net import NotGrowable, blocks, carry, deepen, is_wide, layer_in, shrink, widen
-from rota.training.statistics import Statistics
 from rota.training.task import Batch, Task
-from rota.training.tasks.evaluation import evaluating
 
 OUT_OF_MEMORY = "out of memory"
 """How such a failure of an epoch begins."""

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from rota.config.bind import bind
-from rota.config.dump import dump
-from rota.core.change import Change
+from rota.config.load import dump
 from rota.core.errors import InputError
-from rota.core.population.decisions import Hyper
+from rota.core.network import Change
+from rota.core.population.events import Hyper
 from rota.training.checkpoint import from_bytes, to_bytes
 from rota.training.clock import StoppedClock
 from rota.training.setup import Setup, own_seed

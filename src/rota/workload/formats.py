@@ -1,35 +1,30 @@
-"""The trace formats by name; `module:function` and `path/to/file.py:function` name those of others.
+"""Trace formats by name; `module:function` and `path/to/file.py:function` name the user's own."""
 
-To add one to rota: write its reader in this folder, add its line here.
-
-A reader is a module with `read(path, seed, draw_models) -> Workload` and `FIELDS`, the columns it cannot do
-without; and `HEADER = False` if its files do not name them.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rota.core.errors import ConfigError, TraceError, unknown
-from rota.core.outside import find_function, is_outside
-from rota.core.source import held
+from rota.core.files import held
+from rota.core.registry import find_function, is_outside
 
 if TYPE_CHECKING:
     from rota.workload.jobs import Workload
-    from rota.workload.measured import Measured
-    from rota.workload.own_format import Reader
+    from rota.workload.plain import Reader
+    from rota.workload.profiles import Measured
+
 
 FORMATS = {
     "csv": "rota.workload.plain:read",
-    "muri": "rota.workload.muri:read",
-    "philly": "rota.workload.philly:read",
-    "azure": "rota.workload.azure:read",
+    "muri": "rota.workload.public:read_muri",
+    "philly": "rota.workload.public:read_philly",
+    "azure": "rota.workload.public:read_azure",
     "gavel": "rota.workload.gavel:read",
     "pollux": "rota.workload.pollux:read",
-    "helios": "rota.workload.helios:read",
-    "alibaba": "rota.workload.alibaba:read",
+    "helios": "rota.workload.public:read_helios",
+    "alibaba": "rota.workload.public:read_alibaba",
 }
 
 
@@ -52,9 +47,9 @@ def read(
         raise ConfigError(f"seed is {seed}; it must be 0 or more")
     with held():
         if name is not None and (not isinstance(name, str) or is_outside(name)):
-            from rota.workload.own_format import read_with
-
             reader, said = (find_function(name), name) if isinstance(name, str) else (name, "")
+            from rota.workload.plain import read_with
+
             return read_with(reader, path, seed, draw_models, options=options, measured=measured, name=said)
         check_format(name, options)
         if measured is not None:
@@ -80,39 +75,51 @@ def check_format(name: Any, options: Mapping[str, Any] | None = None) -> None:
         )
 
 
+@dataclass(frozen=True)
+class TraceFormat:
+    """A format as its first line shows it."""
+
+    name: str
+    fields: tuple[str, ...]
+    """The columns that it must have."""
+    has_header: bool
+
+    @classmethod
+    def named(cls, name: str) -> "TraceFormat":
+        """Return a format of rota's own; its module says which `<NAME>_FIELDS` it has."""
+        module = import_module(FORMATS[name].split(":")[0])
+        return cls(name, getattr(module, f"{name.upper()}_FIELDS"), getattr(module, "HEADER", True))
+
+    def fits(self, line: str) -> bool:
+        """Whether a first line is a header with all the fields; or, without headers, has as many."""
+        if not self.has_header:
+            return line.count("\t") == len(self.fields) - 1
+        return _columns(line).issuperset(self.fields)
+
+
 def guess(path: Path) -> str:
-    """The one format whose columns are all in the file's first line."""
+    """Return the name of the one format whose columns are all in the file's first line."""
     from rota.core.table import first_line
 
     line = first_line(path)
-    readers = {name: import_module(FORMATS[name].split(":")[0]) for name in FORMATS}
-    fits = [name for name, reader in readers.items() if _fits(line, reader)]
+    formats = [TraceFormat.named(name) for name in FORMATS]
+    fits = [each.name for each in formats if each.fits(line)]
     if len(fits) != 1:
-        found = f"it fits {' and '.join(fits)}" if fits else _nearest(line, readers)
+        found = f"it fits {' and '.join(fits)}" if fits else _nearest(line, formats)
         raise TraceError(f"{path}: cannot tell its format: {found}. Give it: {', '.join(FORMATS)}")
     return fits[0]
 
 
-def _nearest(line: str, readers: Mapping[str, ModuleType]) -> str:
-    """Why no format fits: the columns that are missing in the one of which most are there."""
-    shares = {
-        name: len(_columns(line) & set(reader.FIELDS)) / len(reader.FIELDS)
-        for name, reader in readers.items()
-        if getattr(reader, "HEADER", True)
-    }
-    name = max(shares, key=shares.__getitem__)
-    if not shares[name]:
+def _nearest(line: str, formats: Sequence[TraceFormat]) -> str:
+    """Say why no format fits: the columns that are missing in the one of which most are there."""
+    there = _columns(line)
+    with_header = [each for each in formats if each.has_header]
+    best = max(with_header, key=lambda each: len(there & set(each.fields)) / len(each.fields))
+    missing = [field for field in best.fields if field not in there]
+    if len(missing) == len(best.fields):
         return f"no format has a header like {line[:80]!r}"
-    missing = [field for field in readers[name].FIELDS if field not in _columns(line)]
-    return f"for {name}, there is no column {', '.join(map(repr, missing))}; found {line[:80]!r}"
+    return f"for {best.name}, there is no column {', '.join(map(repr, missing))}; found {line[:80]!r}"
 
 
 def _columns(line: str) -> set[str]:
     return {name.strip().strip('"') for name in line.split(",")}
-
-
-def _fits(line: str, reader: ModuleType) -> bool:
-    """Whether a first line is a header with all the fields; or, without headers, has as many."""
-    if not getattr(reader, "HEADER", True):
-        return line.count("\t") == len(reader.FIELDS) - 1
-    return _columns(line).issuperset(reader.FIELDS)

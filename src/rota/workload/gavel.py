@@ -14,15 +14,22 @@ import numpy as np
 
 from rota.core.arrays import Floats
 from rota.core.errors import TraceError
-from rota.core.source import name_of
+from rota.core.files import name_of
 from rota.core.table import Table, read_unnamed
 from rota.recordings.folder import complete
 from rota.recordings.gavel import REFERENCE, Throughputs, read_throughputs
-from rota.workload.draws import draw_priorities, priorities_note
-from rota.workload.jobs import Workload, counted, workload
-from rota.workload.standins import borrowed_stages_s
+from rota.workload.jobs import Workload, counted, draw_priorities, priorities_note, workload
+from rota.workload.profiles import borrowed_stages_s
 
-FIELDS = ("job_type", "command", "steps_argument", "needs_data_dir", "total_steps", "arrival_s", "gang_size")
+GAVEL_FIELDS = (
+    "job_type",
+    "command",
+    "steps_argument",
+    "needs_data_dir",
+    "total_steps",
+    "arrival_s",
+    "gang_size",
+)
 
 HEADER = False
 
@@ -34,7 +41,7 @@ KINDS = ("k80", "p100", "v100")
 
 def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
     """Priorities are drawn; a job's duration is that of a solo run on the reference device."""
-    table = read_unnamed(path, FIELDS)
+    table = read_unnamed(path, GAVEL_FIELDS)
     measured = read_throughputs(throughputs_beside(path))
     models, gangs = table.texts("job_type"), table.wholes("gang_size", at_least=1)
     iteration_s = _iterations_s(table, models, gangs, measured)

@@ -1,4 +1,4 @@
-"""A workload: the jobs of a trace as columns, sorted by submit time."""
+"""A workload: the jobs of a trace as columns, sorted by submit time; what a trace leaves out is drawn."""
 
 import html
 from collections import Counter
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
-from rota.core.errors import InputError, TraceError
-from rota.workload.profiles import profiled_s, startups_s
+from rota.core.errors import ConfigError, InputError, TraceError
+from rota.workload.profiles import MODELS, profiled_s, startups_s
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
 
 Numbers = Sequence[float] | Floats
 
@@ -354,3 +355,30 @@ def _noted(jobs: Workload) -> Workload:
             "each gets a whole one unless the cluster's slots_per_gpu is above 1"
         )
     return jobs
+
+
+def draw_models(jobs: int, seed: int, models: Sequence[str] = MODELS) -> list[str]:
+    """A model for each job that came without one."""
+    return [models[i] for i in generator(seed).integers(len(models), size=jobs).tolist()]
+
+
+def draw_priorities(jobs: int, seed: int) -> NDArray[np.int64]:
+    """Guaranteed (0) or opportunistic (1), half and half, for jobs that came without a priority."""
+    return generator(seed, 1).integers(2, size=jobs)
+
+
+def models_note(jobs: int, seed: int) -> str:
+    measured = f"the {len(MODELS)} measured ones"
+    return f"no model in the trace for {counted(jobs)}: drawn from {measured} with seed {seed}"
+
+
+def priorities_note(jobs: int, seed: int) -> str:
+    drawn = f"drawn, half of them opportunistic, with seed {seed}"
+    return f"no priority in the trace for {counted(jobs)}: {drawn}"
+
+
+def generator(seed: int, *stream: int) -> np.random.Generator:
+    """A generator of its own for each stream of a seed."""
+    if seed < 0:
+        raise ConfigError(f"seed is {seed}; it must be 0 or more")
+    return np.random.default_rng([seed, *stream] if stream else seed)

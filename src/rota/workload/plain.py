@@ -25,26 +25,35 @@ any order.
 """
 
 import csv
+import inspect
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
-from rota.core.atomic import written
-from rota.core.errors import TraceError
-from rota.core.source import name_of
-from rota.core.table import Table, read_table
-from rota.workload.draws import draw_models, draw_priorities, models_note, priorities_note
-from rota.workload.jobs import UNNAMED, Workload, counted, workload
-from rota.workload.measured import Measured
-from rota.workload.profiles import MODELS, profiled_s
-from rota.workload.records import left_out
+from rota.core.errors import ConfigError, InputError, TraceError, unknown
+from rota.core.files import name_of, written
+from rota.core.registry import told
+from rota.core.table import Table, open_table, read_table
+from rota.workload.jobs import (
+    UNNAMED,
+    Workload,
+    counted,
+    draw_models,
+    draw_priorities,
+    models_note,
+    priorities_note,
+    workload,
+)
+from rota.workload.profiles import MODELS, Measured, profiled_s
+from rota.workload.public import left_out
 
-FIELDS = ("id", "submit_s", "gpus", "duration_s")
+CSV_FIELDS = ("id", "submit_s", "gpus", "duration_s")
 
 STAGES = ("load_s", "compute_s", "sync_s")
 
@@ -57,7 +66,7 @@ def read(path: Path, seed: int = 0, draw_models: bool = False, measured: Measure
     Profiles are those of Muri's models, or those that were measured elsewhere, if they are given; then a job
     with iterations takes as long as these do.
     """
-    return from_table(read_table(path, FIELDS), seed, draw_models, measured)
+    return from_table(read_table(path, CSV_FIELDS), seed, draw_models, measured)
 
 
 def from_table(
@@ -220,3 +229,102 @@ def _speeds(table: Table, models: Sequence[str]) -> Mapping[str, Mapping[str, fl
                         column, row, f"{_shortest(row_of[models[row]])}, as in another row of its model"
                     )
     return speeds
+
+
+Reader = Callable[..., Any]
+
+
+EXAMPLE = f"yield {{{', '.join(f'{name!r}: …' for name in CSV_FIELDS)}}} for each job"
+
+
+def read_with(
+    reader: Reader,
+    path: Path,
+    seed: int = 0,
+    draw_models: bool = False,
+    *,
+    options: Mapping[str, Any] | None = None,
+    measured: Measured | None = None,
+    name: str = "",
+) -> Workload:
+    """Read a trace with a function of an open file; `name` is what errors call the function.
+
+    The file is text, decompressed if need be; its bytes are in `file.buffer`.
+    """
+    name = name or getattr(reader, "__name__", type(reader).__name__)
+    given = dict(options or {})
+    _check(reader, given, name)
+    with open_table(path) as file:
+        try:
+            found = reader(file, **given)
+            if isinstance(found, Workload):
+                return _whole(found, name, draw_models or bool(measured and measured.rows))
+            rows = list(_rows(found, name))
+        except (InputError, OSError, UnicodeDecodeError):
+            raise
+        except Exception as error:
+            raise TraceError(f"{path}: {name}: {told(error, _file_of(reader))}") from error
+    if not rows:
+        raise TraceError(f"{path}: no jobs in it, says {name}")
+    columns = {key: [_cell(row.get(key)) for row in rows] for key in _keys(rows)}
+    table = Table(path, range(1, len(rows) + 1), columns, f"{name}: row")
+    table.require(CSV_FIELDS)
+    return from_table(table, seed, draw_models, measured)
+
+
+def _check(reader: Any, options: Mapping[str, Any], name: str) -> None:
+    """Raise an error that says what is missing if it cannot be called with a file and these options."""
+    if not callable(reader):
+        raise ConfigError(f"{name}: is not a function, but {type(reader).__name__}; name a function")
+    try:
+        signature = inspect.signature(reader)
+    except (TypeError, ValueError):  # built in: it does not say
+        return
+    known = [each.name for each in list(signature.parameters.values())[1:]]
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
+    for option in options:
+        if option not in known and not takes_any:
+            raise ConfigError(f"{name}: {unknown('option', option, known)}")
+    try:
+        signature.bind(None, **options)
+    except TypeError as error:
+        raise ConfigError(
+            f"{name}: cannot be called with an open file ({error}); write def {name.rpartition(':')[2]}(file)"
+        ) from None
+
+
+def _whole(found: Workload, name: str, says_more: bool) -> Workload:
+    """A workload has all that could be drawn or measured."""
+    if says_more:
+        raise ConfigError(
+            f"{name}: gives a Workload, which says how long its jobs take; leave out draw_models and profiles"
+        )
+    return found
+
+
+def _rows(found: Any, name: str) -> Iterable[Mapping[str, Any]]:
+    """What a reader gave, a row at a time."""
+    if hasattr(found, "to_dict") and not isinstance(found, Mapping):
+        found = found.to_dict("records")
+    if isinstance(found, Mapping | str | bytes) or not isinstance(found, Iterable):
+        raise TraceError(f"{name}: gave a {type(found).__name__}; {EXAMPLE}, or return a rota.Workload")
+    for number, row in enumerate(found, 1):
+        if not isinstance(row, Mapping):
+            raise TraceError(f"{name}: row {number} is a {type(row).__name__}; {EXAMPLE}")
+        yield row
+
+
+def _keys(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(str(key) for row in rows for key in row))
+
+
+def _cell(value: Any) -> str:
+    """A value as a CSV says it; None and NaN are nothing, and several are joined by bars."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return "|".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _file_of(reader: Any) -> Path | None:
+    code = getattr(reader, "__code__", None)
+    return Path(code.co_filename) if code else None

@@ -14,14 +14,13 @@ import numpy as np
 
 from rota.core.arrays import Floats
 from rota.core.errors import TraceError
-from rota.core.source import name_of
+from rota.core.files import name_of
 from rota.core.table import Table, read_table
 from rota.recordings.pollux import Application, is_application, read_application
-from rota.workload.draws import draw_priorities, priorities_note
-from rota.workload.jobs import Workload, counted, workload
-from rota.workload.standins import split_stages_s
+from rota.workload.jobs import Workload, counted, draw_priorities, priorities_note, workload
+from rota.workload.profiles import split_stages_s
 
-FIELDS = ("name", "time", "application", "num_replicas", "batch_size")
+POLLUX_FIELDS = ("name", "time", "application", "num_replicas", "batch_size")
 
 Asked = list[tuple[str, int, int]]
 """Application, GPUs and batch size of each job."""
@@ -29,7 +28,7 @@ Asked = list[tuple[str, int, int]]
 
 def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
     """Priorities are drawn; a job's duration is that of a solo run."""
-    table = read_table(path, FIELDS)
+    table = read_table(path, POLLUX_FIELDS)
     names, gpus = table.texts("application"), table.wholes("num_replicas", at_least=1)
     batches = table.wholes("batch_size", at_least=1)
     asked = [(n, int(g), int(b)) for n, g, b in zip(names, gpus.tolist(), batches.tolist(), strict=True)]

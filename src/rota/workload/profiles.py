@@ -1,16 +1,17 @@
-"""The eight models of the Muri measurements: iteration times, stages and start-up, by gang size.
+"""Iteration times, stages and start-up of models: measured, borrowed or drawn."""
 
-Measured by the Muri project (SIGCOMM '22) on V100 GPUs; milliseconds per iteration and stage.
-"""
-
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from rota.core.arrays import Floats, Ints
 from rota.core.costs import SCHEDULED
+from rota.core.errors import InputError
+from rota.recordings.profile import Profile, nearest_gang, read_profiles
 
 GANG_SIZES = (1, 2, 4, 8, 16, 32)
 
@@ -18,7 +19,7 @@ UNKNOWN_STARTUP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ModelTimes:
     """One iteration of a model on a gang of a given size."""
 
     iteration_ms: float
@@ -26,13 +27,13 @@ class Profile:
     """Loading (storage and CPU), computing, synchronising."""
 
 
-def _row(*cells: str) -> tuple[Profile, ...]:
+def _row(*cells: str) -> tuple[ModelTimes, ...]:
     """Cells `iteration: load/compute/synchronise`, one per gang size."""
     profiles = []
     for cell in cells:
         iteration, stages = cell.split(":")
         load, compute, sync = (float(ms) for ms in stages.split("/"))
-        profiles.append(Profile(float(iteration), (load, compute, sync)))
+        profiles.append(ModelTimes(float(iteration), (load, compute, sync)))
     return tuple(profiles)
 
 
@@ -85,7 +86,7 @@ STARTUP_S = {
 MODELS = tuple(PROFILES)
 
 
-def profile(model: str, gpus: float) -> Profile:
+def profile(model: str, gpus: float) -> ModelTimes:
     """The profile of a model; a gang size between two columns takes the larger, above the last the last."""
     return PROFILES[model][_column(gpus)]
 
@@ -125,3 +126,84 @@ def _column(gpus: float) -> int:
 
 def _columns(gpus: Floats) -> Ints:
     return np.minimum(np.searchsorted(GANG_SIZES, gpus), len(GANG_SIZES) - 1)
+
+
+STAND_INS = {
+    "Transformer": "bert",
+    "bert": "bert",
+    "LM": "gpt2",
+    "deepspeech2": "gpt2",
+    "ResNet-18": "resnet18",
+    "ResNet-50": "resnet18",
+    "cifar10": "resnet18",
+    "imagenet": "resnet18",
+    "CycleGAN": "vgg19",
+    "yolov3": "vgg19",
+    "A3C": "a2c",
+    "Recommendation": "dqn",
+    "ncf": "dqn",
+}
+
+Stages = tuple[float, float, float]
+
+
+def borrowed_stages_s(model: str, gpus: float, iteration_s: float) -> Stages:
+    """Load, compute, synchronise in the proportions of the stand-in; all compute if nothing stands in."""
+    name = STAND_INS.get(model)
+    if name is None:
+        return (0.0, iteration_s, 0.0)
+    measured = profile(name, gpus)
+    load, compute, sync = (iteration_s * ms / measured.iteration_ms for ms in measured.stages_ms)
+    return (load, compute, sync)
+
+
+def split_stages_s(model: str, gpus: float, iteration_s: float, sync_s: float) -> Stages:
+    """The synchronise stage as measured; the rest shared by load and compute as in the stand-in."""
+    load, compute, _ = borrowed_stages_s(model, gpus, iteration_s)
+    rest_s = max(iteration_s - sync_s, 0.0)
+    return (rest_s * load / (load + compute), rest_s * compute / (load + compute), sync_s)
+
+
+STARTUP = "startup_s"
+"""The extra column of a profile that says how long a start takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Model and gang size → what was measured."""
+
+    source: str
+    rows: dict[str, dict[int, Profile]] = field(default_factory=dict)
+    expected_s: float = math.nan
+    """An iteration of what was never measured; NaN: nobody knows."""
+
+    def find(self, model: str, gpus: float) -> Profile | None:
+        """Of the gang size whose measurement stands for this one."""
+        gangs = self.rows.get(model)
+        return gangs[nearest_gang(gpus, gangs)] if gangs else None
+
+    def columns(self, models: Sequence[str], gpus: Floats) -> Floats:
+        """Five rows, a column per job: an iteration, its three stages, a start; NaN where nobody knows."""
+        found = [self._column(*job) for job in zip(models, gpus.tolist(), strict=True)]
+        return np.array(found, float).reshape(-1, 5).T
+
+    def _column(self, model: str, gpus: float) -> tuple[float, ...]:
+        found = self.find(model, gpus)
+        if found is None:
+            return self.expected_s, 0.0 * self.expected_s, self.expected_s, 0.0, 0.0
+        stages = (0.0 if math.isnan(stage) else stage for stage in found.stages_s)
+        return found.iteration_s, *stages, found.extra.get(STARTUP, 0.0)
+
+
+def read_measured(folder: Path) -> Measured:
+    """Of a recording of profiles in which each model has one batch size, alone."""
+    rows: dict[str, dict[int, Profile]] = {}
+    for row in read_profiles(folder).rows:
+        if not row.beside:
+            before = rows.setdefault(row.model, {}).setdefault(row.gang, row)
+            if before is not row:
+                raise InputError(
+                    f"{folder}: has {row.model} on a gang of {row.gang} twice, with batches of "
+                    f"{before.batch_size} and {row.batch_size}; give a recording with one of them"
+                )
+    return Measured(str(folder), rows)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, unknown
-from rota.workload.draws import draw_priorities, generator
-from rota.workload.jobs import Workload, workload
+from rota.workload.jobs import Workload, draw_priorities, generator, workload
 from rota.workload.profiles import MODELS, PROFILES, profiled_s
 
 Arrivals = Literal["poisson", "bursty"]

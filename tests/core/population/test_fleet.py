@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import InputError
-from rota.core.population.fleet import Fleet, Slot, Slowdown
+from rota.core.population.cluster import Fleet, Slot, Slowdown
 
 TWO = (Slot(0), Slot(1))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.fleet import Slot
-from rota.core.population.here import is_here
+from rota.core.population.cluster import Slot
 from rota.core.population.scores import (
     Place,
     Score,
     fleet_of,
+    is_here,
     read_resources,
     read_scores,
     write_scores,

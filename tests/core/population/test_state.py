@@ -6,20 +6,24 @@ import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError, IllegalPlan
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Clone, Continue, Hand, Part, Retire, Stop
+from rota.core.population.cluster import Costs, Fleet
 from rota.core.population.events import (
+    Clone,
+    Continue,
     Emptied,
     Failed,
     Finished,
+    Hand,
     Handed,
     Joined,
     Lost,
+    Part,
     Reported,
+    Retire,
     Retired,
+    Stop,
     Stopped,
 )
-from rota.core.population.fleet import Fleet
 from rota.core.population.state import State
 from rota.core.population.view import Status, Terms
 

@@ -12,14 +12,14 @@ from rota.core.cluster import Cluster, Node
 from rota.execution.engine import Assignment
 from rota.execution.folder import Books
 from rota.execution.jobs.control import JobsOutcome, control_jobs
-from rota.execution.jobs.venture import Resident, Venture
-from rota.execution.jobs.words import SLICE, Landed, parse_landed
+from rota.execution.jobs.slices import SLICE, Landed, parse_landed
+from rota.execution.jobs.spec import Resident, Venture
 from rota.execution.journal import read_journal
-from rota.execution.local_config import LocalConfig, LocalSlotConfig
+from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
 from rota.policies.cluster.registry import scheduler_class
-from rota.replay.simulate import warm_up
+from rota.simulator.jobs import warm_up
 from rota.workload.jobs import Workload, workload
 
 IDLE = "rota.execution.jobs.idle:idle_jobs"

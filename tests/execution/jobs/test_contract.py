@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from rota.core.events import Finished, Paused, Started
+from rota.core.timeline import Finished, Paused, Started
 from rota.results.metrics import measure
 
 

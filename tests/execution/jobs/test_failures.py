@@ -14,10 +14,10 @@ import pytest
 
 from rota.core.cluster import Cluster, Node
 from rota.core.errors import InputError, Stuck
-from rota.core.events import NodeLost, Paused
+from rota.core.timeline import NodeLost, Paused
 from rota.execution.folder import RealFolder
-from rota.execution.jobs.reading import is_of_jobs, read_board
-from rota.execution.jobs.words import SLICE
+from rota.execution.jobs.board import is_of_jobs, read_board
+from rota.execution.jobs.slices import SLICE
 from rota.execution.journal import read_journal
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from rota.execution.checkpoints import Checkpoints
-from rota.execution.jobs.hand import KEPT, Hand
 from rota.execution.jobs.idle import IdleJob, IdleSite
 from rota.execution.jobs.ledger import JobLedger
 from rota.execution.jobs.slices import Share, Slice, parse_slice, sliced
+from rota.execution.jobs.worker import KEPT, Hand
 from rota.execution.journal import NotWritten
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from rota.core.cluster import Cluster, Node
-from rota.execution.clock import RunClock
-from rota.execution.jobs.reading import read_board
+from rota.execution.engine import Answered, Died, NodeCame, NodeWent
+from rota.execution.jobs.board import read_board
 from rota.execution.jobs.slices import Seconds, Sliced, Took
 from rota.execution.journal import read_journal
-from rota.execution.workers import Answered, Died, NodeCame, NodeWent
+from rota.execution.journaled import RunClock
 
 KINDS = {"job": {"compute_s": 0.01}, "resident": {"compute_s": 0.01}}
 TURN_S = 0.02

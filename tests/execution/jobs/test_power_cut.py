@@ -6,13 +6,13 @@ from functools import partial
 from itertools import count
 
 from rota.execution.answers import parse_answer
+from rota.execution.checkpoints import Spares
+from rota.execution.engine import Answered
 from rota.execution.folder import Books
 from rota.execution.jobs import control
-from rota.execution.jobs.hand import Hand
 from rota.execution.jobs.idle import IdleSite
+from rota.execution.jobs.worker import Hand
 from rota.execution.journal import DamagedJournal, read_journal, salvage
-from rota.execution.spares import Spares
-from rota.execution.workers import Answered
 
 PLACES = 30
 JOBS = (("short", 1, 60, 0.0), ("short", 1, 50, 0.0), ("short", 1, 40, 0.02))

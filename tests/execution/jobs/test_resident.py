@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.execution.jobs.venture import Resident
+from rota.execution.jobs.spec import Resident
 
 KINDS = {"job": {"compute_s": 0.005}, "resident": {"compute_s": 0.005}}
 

@@ -6,7 +6,7 @@ from threading import Lock
 import pytest
 
 from rota.execution.jobs.slices import Seconds
-from rota.execution.jobs.turns import AHEAD, interleave
+from rota.execution.jobs.worker import AHEAD, interleave
 
 
 class Member:

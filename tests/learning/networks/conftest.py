@@ -4,12 +4,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from rota.core.change import NOTHING, Change
-from rota.core.sight import Sight
-from rota.core.structure import Layer, Structure
+from rota.core.network import NOTHING, Change, Layer, Sight, Structure
+from rota.training.describe import sight_of
 from rota.training.models.registry import build
 from rota.training.net2net import blocks, deepen
-from rota.training.sight import sight_of
 
 
 @pytest.fixture

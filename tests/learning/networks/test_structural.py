@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rota.core.change import NOTHING, Change
-from rota.core.sight import Sight
-from rota.core.structure import Layer, Structure
+from rota.core.network import NOTHING, Change, Layer, Sight, Structure
 from rota.learning import features
 from rota.learning.networks.structural import Structural
 

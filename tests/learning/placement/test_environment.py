@@ -18,17 +18,16 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError, InputError
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import STEP_S, Cases
 from rota.learning.placement.environment import ID, PlacementEnv
-from rota.learning.placement.network import Scorer
-from rota.policies.allocation.agent import write_agent
-from rota.policies.allocation.learned import FEATURES, Learned, scores
-from rota.policies.allocation.outlook import CANDIDATES, INTERVALS, NOTHING
+from rota.learning.placement.rollout import Scorer
+from rota.policies.allocation.finish import CANDIDATES, INTERVALS, NOTHING
+from rota.policies.allocation.learned import FEATURES, Learned, scores, write_agent
 from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
+from rota.simulator.landscapes import Equal
+from rota.simulator.population import Scene, rehearse
 
 SMALL = {"slots": (3, 3), "trials": (4, 4), "intervals": (3, 3)}
 TWO_BY_TWO = Scene(({}, {}), Fleet.of([1.0, 1.0]), Terms(50, 100))

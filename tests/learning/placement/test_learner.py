@@ -9,8 +9,7 @@ from rota.core.errors import InputError
 from rota.learning.placement import learner as module
 from rota.learning.placement.cases import Cases
 from rota.learning.placement.config import PlacementConfig
-from rota.learning.placement.history import read_history, write_history
-from rota.learning.placement.learner import CHECKPOINT, Learner
+from rota.learning.placement.learner import CHECKPOINT, Learner, read_history, write_history
 from rota.learning.placement.run import PlacementRun
 
 SMALL = PlacementConfig(

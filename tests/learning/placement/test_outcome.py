@@ -7,15 +7,15 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.learning.placement.compare import case_of, compare, shuffled
-from rota.learning.placement.network import Scorer
 from rota.learning.placement.outcome import (
     Comparison,
     Tried,
     is_comparison,
     read_comparison,
+    table,
     write_comparison,
 )
-from rota.learning.placement.report import table
+from rota.learning.placement.rollout import Scorer
 from rota.policies.allocation.registry import ALLOCATIONS
 
 

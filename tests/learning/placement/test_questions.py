@@ -7,20 +7,16 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import NodeChange
-from rota.core.population.costs import Costs
-from rota.core.population.fleet import Fleet, Slot, Slowdown
+from rota.core.population.cluster import Costs, Fleet, Slot, Slowdown
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import Case, Cases
-from rota.learning.placement.network import Scorer
 from rota.learning.placement.questions import Question, Questions
-from rota.learning.placement.rollout import play
-from rota.policies.allocation.agent import write_agent
-from rota.policies.allocation.learned import Learned, scores
-from rota.policies.allocation.outlook import LISTS, NOTHING, STEPS
+from rota.learning.placement.rollout import Scorer, play
+from rota.policies.allocation.finish import LISTS, NOTHING, STEPS
+from rota.policies.allocation.learned import Learned, scores, write_agent
 from rota.policies.population import Policy
-from rota.replay.population.besides import Besides
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.replay.population.weather import Weather
+from rota.simulator.noise import Besides, Weather
+from rota.simulator.population import Scene, rehearse
 
 WEIGHTS = Scorer(hidden=8, seed=3).weights
 TROUBLED = Scene(

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from rota.learning.placement.cases import Case, Cases
-from rota.learning.placement.network import Scorer
-from rota.learning.placement.rollout import Episode, Group, learn_from, play, rehearsed, worth
-from rota.policies.allocation.agent import write_agent
-from rota.policies.allocation.learned import Learned
+from rota.learning.placement.rollout import Episode, Group, Scorer, learn_from, play, rehearsed, worth
+from rota.policies.allocation.learned import Learned, write_agent
 from rota.policies.population import Policy
-from rota.replay.population.rehearse import rehearse
+from rota.simulator.population import rehearse
 
 NETWORK = Scorer(hidden=8, seed=3)
 

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Continue, Hand
-from rota.core.population.events import Emptied, Joined, Reported
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.events import Continue, Emptied, Hand, Joined, Reported
 from rota.core.population.state import State
 from rota.core.population.view import Terms
 from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
+from rota.simulator.landscapes import Equal
 
 
 class Rising(Equal):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.core.population.fleet import Fleet, Slot
+from rota.core.population.cluster import Fleet, Slot
 from rota.policies.allocation.allotment import gpa, original_shares, shares, spa
 
 

@@ -10,9 +10,8 @@ import pytest
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
 from rota.core.loop import drive
-from rota.core.population.costs import Costs
+from rota.core.population.cluster import Costs, Fleet, Slot, Slowdown
 from rota.core.population.events import Reported
-from rota.core.population.fleet import Fleet, Slot, Slowdown
 from rota.core.population.state import State
 from rota.core.population.view import Terms
 from rota.policies.allocation.era import Era
@@ -20,9 +19,8 @@ from rota.policies.allocation.eta import Eta
 from rota.policies.allocation.hrfs import Hrfs
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.population import Policy
-from rota.replay.population.backend import Rehearsal
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.replay.population.weather import Luck, Weather
+from rota.simulator.noise import Luck, Weather
+from rota.simulator.population import Rehearsal, Scene, rehearse
 
 SEEDS = range(40)
 VARIANTS = [
@@ -136,11 +134,11 @@ FAKES = ("torch", "ray", "tensorflow", "gymnasium")
 
 ASK = """
 import sys
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
 from rota.policies.allocation.registry import allocation_class
 from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
+from rota.simulator.landscapes import Equal
+from rota.simulator.population import Scene, rehearse
 scene = Scene(({{}},) * 4, Fleet.of([1.0, 3.0]))
 rehearse(scene, Equal(0.01), Policy(allocation_class({name!r})()))
 print(*sys.modules)

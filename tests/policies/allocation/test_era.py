@@ -6,11 +6,11 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError, Stuck
-from rota.core.population.fleet import Fleet, Slot
+from rota.core.population.cluster import Fleet, Slot
 from rota.policies.allocation.era import Era
 from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
+from rota.simulator.landscapes import Equal
+from rota.simulator.population import Scene, rehearse
 
 
 def handed(population, lists, share, leader):

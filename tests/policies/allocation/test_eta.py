@@ -3,15 +3,13 @@
 import pytest
 
 from rota.core.errors import Stuck
-from rota.core.population.decisions import Retire
-from rota.core.population.events import Lost
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import Lost, Retire
 from rota.core.population.view import Terms
 from rota.policies.allocation.eta import Eta
-from rota.policies.population import Policy
-from rota.policies.retirement import RetireSlowest
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
+from rota.policies.population import Policy, RetireSlowest
+from rota.simulator.landscapes import Equal
+from rota.simulator.population import Scene, rehearse
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hand
-from rota.policies.allocation.finish import Finish
-from rota.policies.allocation.outlook import (
+from rota.core.population.cluster import Costs
+from rota.core.population.events import Hand
+from rota.policies.allocation.finish import (
     ALL_DONE,
     DONE,
     ENDS,
@@ -20,6 +19,7 @@ from rota.policies.allocation.outlook import (
     STEPS,
     TRIALS,
     UNDONE,
+    Finish,
     Outlook,
 )
 

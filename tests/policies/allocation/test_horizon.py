@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hand, Part
+from rota.core.population.cluster import Costs
+from rota.core.population.events import Hand, Part
+from rota.policies.allocation.finish import ALL_DONE, DONE, NOTHING, Outlook
 from rota.policies.allocation.horizon import Slots, divided, most_first, most_owed, too_much
-from rota.policies.allocation.outlook import ALL_DONE, DONE, NOTHING, Outlook
 
 ONE = 3
 """The candidate of one interval from the head of the queue."""

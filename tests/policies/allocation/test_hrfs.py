@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError, Stuck
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hand, Part, Stop
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.events import Hand, Part, Stop
 from rota.core.population.view import Status, Terms
 from rota.policies.allocation.hrfs import Hrfs, original_lag
 from rota.policies.population import Policy
-from rota.replay.population.rehearse import Scene, rehearse
+from rota.simulator.population import Scene, rehearse
 
 HALF, WHOLE = 25, 50
 

@@ -8,22 +8,30 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hand
-from rota.core.population.events import Lost
+from rota.core.population.cluster import Costs
+from rota.core.population.events import Hand, Lost
 from rota.learning.placement.cases import STEP_S, Cases
 from rota.learning.placement.compare import case_of, shuffled
-from rota.learning.placement.network import Scorer
-from rota.policies.allocation.agent import FACTS, SHIPPED, WEIGHTS, read_about, read_weights, write_agent
+from rota.learning.placement.rollout import Scorer
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
-from rota.policies.allocation.finish import Finish
+from rota.policies.allocation.finish import CANDIDATES, NOTHING, Finish, Outlook
 from rota.policies.allocation.hrfs import Hrfs
-from rota.policies.allocation.learned import FEATURES, Learned, scores, seen
-from rota.policies.allocation.outlook import CANDIDATES, NOTHING, Outlook
+from rota.policies.allocation.learned import (
+    FACTS,
+    FEATURES,
+    SHIPPED,
+    WEIGHTS,
+    Learned,
+    read_about,
+    read_weights,
+    scores,
+    seen,
+    write_agent,
+)
 from rota.policies.population import Policy
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import rehearse
+from rota.simulator.landscapes import Equal
+from rota.simulator.population import rehearse
 
 NETWORK = Scorer(hidden=8, seed=3)
 

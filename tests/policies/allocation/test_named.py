@@ -5,8 +5,8 @@ import pytest
 from rota.core.errors import ConfigError
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
-from rota.policies.allocation.named import named
-from rota.policies.retirement import RetireSlowest
+from rota.policies.allocation.registry import named
+from rota.policies.population import RetireSlowest
 
 
 @pytest.mark.parametrize(

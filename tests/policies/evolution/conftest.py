@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Hyper
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.events import Hyper
 from rota.core.population.state import State
 from rota.core.population.view import Status, Terms
-from rota.replay.population.landscape import Equal
+from rota.simulator.landscapes import Equal
 
 NAN = float("nan")
 

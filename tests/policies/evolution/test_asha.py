@@ -8,19 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Hyper
-from rota.core.population.events import Finished, Reported, Stopped
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import Finished, Hyper, Reported, Stopped
 from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import Fifo
+from rota.policies.config import TrialsConfig
 from rota.policies.evolution.asha import Asha, losers, rungs
 from rota.policies.population import Policy
-from rota.policies.trials import TrialsConfig
 from rota.recordings.curve import read_curves
-from rota.replay.population.landscape import Equal
-from rota.replay.population.recorded import Recorded
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.replay.population.weather import Weather
+from rota.simulator.landscapes import Equal, Recorded
+from rota.simulator.noise import Weather
+from rota.simulator.population import Scene, rehearse
 
 NAN = float("nan")
 CURVES = Path(__file__).parents[3] / "results" / "recordings" / "curves" / "convnet2-fashion-mnist"

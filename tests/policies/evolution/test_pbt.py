@@ -11,20 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import ConfigError
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Clone, Continue, Hand, Part, Stop
-from rota.core.population.events import Cloned, Emptied, Failed, Joined, Reported
-from rota.core.population.fleet import Fleet
-from rota.core.population.ranking import Ranking
+from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.events import (
+    Clone,
+    Cloned,
+    Continue,
+    Emptied,
+    Failed,
+    Hand,
+    Joined,
+    Part,
+    Reported,
+    Stop,
+)
 from rota.core.population.state import State
-from rota.core.population.view import Status, Terms, View
+from rota.core.population.view import Ranking, Status, Terms, View
 from rota.policies.allocation.fifo import Fifo
+from rota.policies.config import TrialsConfig
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Grow, Pbt, quantiles
 from rota.policies.population import Policy
-from rota.policies.trials import TrialsConfig
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene, rehearse
+from rota.simulator.landscapes import Equal
+from rota.simulator.population import Scene, rehearse
 
 NAN = float("nan")
 PLAIN = Pbt(explore=False)

@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 from rota.config.bind import bind
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Clone, Continue, Stop
-from rota.core.population.events import Cloned, Finished, Reported, Stopped
-from rota.core.population.fleet import Fleet
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import Clone, Cloned, Continue, Finished, Reported, Stop, Stopped
 from rota.core.population.view import Status, Terms
 from rota.policies.allocation.fifo import Fifo
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
 from rota.policies.population import Policy
-from rota.replay.population.rehearse import Scene, rehearse
-from rota.replay.population.weather import Weather
+from rota.simulator.noise import Weather
+from rota.simulator.population import Scene, rehearse
 
 PBT = """
 quantile = 0.3

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from rota.cli import main
-from rota.core.events import Kind
+from rota.core.timeline import Kind
 
 CANVAS = ".timeline canvas"
 RANGE = "document.querySelector('.range').textContent"

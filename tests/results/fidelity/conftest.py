@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.events import Kind
+from rota.core.population.cluster import Fleet
 from rota.core.population.events import Event, Finished, Handed, Joined, Reported
-from rota.core.population.fleet import Fleet
-from rota.core.timeline import EVENT, Timeline
-from rota.results.fidelity.told import PER_INTERVAL, TRIALS, Told, lives_of_trials
+from rota.core.timeline import EVENT, Kind, Timeline
+from rota.results.fidelity.aligned import PER_INTERVAL, TRIALS, Told, lives_of_trials
 from rota.results.jobs import JobColumns
-from rota.results.population.repetition import measure
+from rota.results.population.folder import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import SlotInfo, Summary
 from rota.results.run import write_run

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import InputError
-from rota.core.events import Kind
+from rota.core.timeline import Kind
+from rota.results.fidelity.aligned import told_of_jobs
 from rota.results.fidelity.compare import compare
 from rota.results.fidelity.text import Limits, record, table
-from rota.results.fidelity.told import told_of_jobs
 from rota.results.run import read_run
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rota.core.errors import InputError
-from rota.results.fidelity.pairs import paired
+from rota.results.fidelity.compare import paired
 
 
 def titles(*folders):

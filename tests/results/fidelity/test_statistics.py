@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.results.fidelity.statistics import Versus, agreement, correlation
+from rota.results.fidelity.compare import Versus, agreement, correlation
 
 
 def by_brute_force(xs, ys):

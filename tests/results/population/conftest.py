@@ -5,18 +5,9 @@ from pathlib import Path
 import pytest
 
 from rota.core.cluster import NodeChange
-from rota.core.population.events import (
-    Cloned,
-    Emptied,
-    Event,
-    Finished,
-    Handed,
-    Joined,
-    Lost,
-    Reported,
-)
-from rota.core.population.fleet import Fleet, Slot
-from rota.results.population.repetition import Repetition, measure
+from rota.core.population.cluster import Fleet, Slot
+from rota.core.population.events import Cloned, Emptied, Event, Finished, Handed, Joined, Lost, Reported
+from rota.results.population.folder import Repetition, measure
 from rota.results.population.run import PopulationRun, read_population, write_population
 from rota.results.population.summary import SlotInfo, Summary
 

@@ -7,10 +7,9 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.core.population.events import Emptied, Reported
-from rota.results.population.accuracy_log import Logged, Logs, read_log
 from rota.results.population.folder import PopulationFolder
 from rota.results.population.run import read_population, write_population
-from rota.results.population.timeline_file import read_events, write_event
+from rota.results.population.timeline_file import Logged, Logs, read_events, read_log, write_event
 
 ABOUT = {"config": "", "inputs": "other", "command": "rota"}
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from rota.core.population.cluster import Fleet
 from rota.core.population.events import (
     Cloned,
     Emptied,
@@ -15,10 +16,8 @@ from rota.core.population.events import (
     Retired,
     Stopped,
 )
-from rota.core.population.fleet import Fleet
-from rota.results.population.measured import MeasuredBound
-from rota.results.population.repetition import measure
-from rota.results.population.usage import Usage
+from rota.results.population.folder import measure
+from rota.results.population.metrics import MeasuredBound, Usage
 
 
 def test_a_slot_computes_communicates_loses_or_is_idle(by_hand):

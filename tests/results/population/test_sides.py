@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rota.core.errors import InputError
-from rota.results.population.sides import FILE, Part, SideRun, Sides, read_sides, spread, table, write_sides
+from rota.results.population.metrics import FILE, Part, SideRun, Sides, read_sides, spread, table, write_sides
 
 RUN = SideRun(
     side="rota",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rota.results.population.text import comparison, markdown
+from rota.results.population.summary import comparison, markdown
 
 
 def test_a_summary_says_averages_repetitions_slots_and_batch_sizes(by_hand):

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rota.training.data import folder
-from rota.training.data.catalogue import CATALOGUE
-from rota.training.data.decoded import Decoded
+from rota.training.data import catalogue
+from rota.training.data.catalogue import CATALOGUE, Decoded
 from rota.training.data.load import _images
 
 
@@ -88,7 +87,7 @@ def drawn(dataset) -> Decoded:
 @pytest.fixture
 def originals(tmp_path, monkeypatch):
     """Writes into the data folder; what the machine has elsewhere is out of sight."""
-    monkeypatch.setattr(folder, "DEBIAN", tmp_path / "debian")
+    monkeypatch.setattr(catalogue, "DEBIAN", tmp_path / "debian")
     monkeypatch.setenv("ROTA_DATA", str(tmp_path / "data"))
     return Originals(tmp_path / "data")
 

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.training.data.augment import Crops
-from rota.training.data.stream import Stream, Taken
+from rota.training.data.images import Crops, Stream, Taken
 
 IMAGE = np.array([[[1, 2, 3], [4, 5, 6], [7, 8, 9]]], dtype=np.uint8)
 

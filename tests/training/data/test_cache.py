@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from rota.core.errors import InputError
 from rota.training import data
-from rota.training.data.cache import read_cache, write_cache
-from rota.training.data.catalogue import CATALOGUE, DataSet
-from rota.training.data.decoded import Decoded
+from rota.training.data.catalogue import CATALOGUE, DataSet, Decoded, read_cache, write_cache
 
 TINY = DataSet("tiny", ("a", "b"), (1, 4, 4), 6, 4)
 DAMAGED = "damaged; delete it, and it is made again from the original files"

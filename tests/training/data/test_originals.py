@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rota.core.errors import InputError
 from rota.training import data
 from rota.training.data.catalogue import CATALOGUE
-from rota.training.data.idx import read_idx, read_idx_folder
-from rota.training.data.npm import read_package
+from rota.training.data.sources import read_idx, read_idx_folder, read_package
 
 
 def assert_same(found, expected) -> None:

@@ -4,9 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.training.data import normal, resize
-from rota.training.data.normal import Normal, statistics
-from rota.training.data.resize import resized
+from rota.training.data import images as image_data
+from rota.training.data.images import Normal, resized, statistics
 
 CPU = torch.device("cpu")
 
@@ -24,7 +23,7 @@ def test_a_pixel_is_the_mean_of_the_area_that_it_covers():
 def test_more_images_than_fit_at_once_are_resized_alike(monkeypatch):
     images = bytes_of(10, 3, 9, 9)
     whole = resized(images, 3)
-    monkeypatch.setattr(resize, "CHUNK", 4)
+    monkeypatch.setattr(image_data, "RESIZE_CHUNK", 4)
     assert resized(images, 3).equal(whole)
     assert whole.dtype == torch.uint8
 
@@ -42,7 +41,7 @@ def test_one_shade_is_that_shade_in_every_size(size):
 
 
 def test_statistics_are_those_of_all_pixels_of_a_channel(monkeypatch):
-    monkeypatch.setattr(normal, "CHUNK", 4)
+    monkeypatch.setattr(image_data, "CHUNK", 4)
     images = bytes_of(10, 3, 7, 5)
     mean, deviation = statistics(images)
     torch.testing.assert_close(mean, images.double().mean((0, 2, 3)))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rota.training.data.split import stratified
+from rota.training.data.images import stratified
 
 LABELS = st.lists(st.integers(0, 4), min_size=2, max_size=60)
 

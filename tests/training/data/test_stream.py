@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.training.data.stream import Stream
+from rota.training.data.images import Stream
 
 EXAMPLES = st.integers(1, 40)
 SEEDS = st.integers(0, 2**40)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from rota.training.blocks import Block, conv_block, linear_block
 from rota.training.describe import describe
 from rota.training.net2net import NotGrowable, blocks, deepen, widen
-from rota.training.net2net.grown import Grown
+from rota.training.net2net.identity import Grown
 from rota.training.torchvision import torchvision
 
 

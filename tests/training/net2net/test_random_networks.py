@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from rota.training.describe import describe
 from rota.training.net2net import blocks, deepen, layers, shrink, widen
-from rota.training.net2net.grown import original
+from rota.training.net2net.identity import original
 
 BATCH = 5
 

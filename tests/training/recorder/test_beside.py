@@ -8,17 +8,23 @@ import pytest
 import torch
 
 from rota.core.errors import ConfigError, InputError
-from rota.core.workers import WorkerLost
+from rota.core.processes import WorkerLost
 from rota.recordings.curve import read_curves
-from rota.replay.population.besides import Besides
-from rota.training.recorder import beside, curves
-from rota.training.recorder.beside import Beside, Part, PartSeconds, mean
-from rota.training.recorder.curve_config import CurvesConfig
-from rota.training.recorder.curves import SITTINGS, CurvesRecorder, _groups
-from rota.training.recorder.partial import Partial
-from rota.training.recorder.progress import Progress
+from rota.simulator.noise import Besides
+from rota.training.exchange import FromStorage
+from rota.training.recorder import curves
+from rota.training.recorder.curves import (
+    SITTINGS,
+    Beside,
+    CurvesConfig,
+    CurvesRecorder,
+    Part,
+    PartSeconds,
+    _groups,
+    mean,
+)
+from rota.training.recorder.partial import Partial, Progress
 from rota.training.setup import Setup
-from rota.training.storage import FromStorage
 
 SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")
 CONFIG = CurvesConfig(
@@ -126,7 +132,7 @@ def test_groups_leave_nothing_out(names, count, groups):
 def test_each_copy_measures_as_often_as_it_should():
     found = Beside(SETUP, (8, 16), 2, 0, 2)._all()
     assert [{size: len(parts) for size, parts in each.items()} for each in found] == [
-        {8: beside.ROUNDS, 16: beside.ROUNDS}
+        {8: curves.ROUNDS, 16: curves.ROUNDS}
     ] * 2
 
 

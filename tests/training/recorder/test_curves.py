@@ -8,12 +8,11 @@ import pytest
 
 from rota.core.errors import ConfigError, InputError
 from rota.recordings.curve import read_curves
-from rota.recordings.store import unfinished
+from rota.recordings.library import unfinished
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder import curves as recorder_module
-from rota.training.recorder.curve_config import CurvesConfig
-from rota.training.recorder.curves import CurvesRecorder
-from rota.training.recorder.progress import Progress
+from rota.training.recorder.curves import CurvesConfig, CurvesRecorder
+from rota.training.recorder.partial import Progress
 from rota.training.setup import Setup
 
 SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")

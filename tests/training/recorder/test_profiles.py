@@ -14,11 +14,10 @@ from rota.recordings.profile import read_profiles
 from rota.training.hyper import optimizer
 from rota.training.models.registry import MODELS, build
 from rota.training.recorder import profiles
-from rota.training.recorder.gang import Gang, GangLost, place
+from rota.training.recorder.gang import Gang, GangLost, Iterations, digest, place
+from rota.training.recorder.partial import Progress
 from rota.training.recorder.profile_config import Cell, ProfilesConfig
 from rota.training.recorder.profiles import ProfilesRecorder, row, threads
-from rota.training.recorder.progress import Progress
-from rota.training.recorder.stages import Iterations, digest
 
 SHIPPED = Path(__file__).parents[3] / "config" / "record" / "profiles.toml"
 CPU = torch.device("cpu")

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.change import Change
-from rota.recordings.library import read_library
-from rota.recordings.store import recording_folders
+from rota.core.network import Change
+from rota.recordings.library import read_library, recording_folders
 from rota.recordings.tree import read_tree
 from rota.training.describe import describe
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import MODELS, build
-from rota.training.recorder.pace import grown
+from rota.training.recorder.step_times import grown
 from rota.training.setup import Setup
 
 SHIPPED = Path(__file__).parents[3] / "results" / "recordings"

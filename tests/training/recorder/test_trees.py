@@ -9,14 +9,11 @@ import pytest
 
 from rota.core.errors import ConfigError, InputError
 from rota.recordings.tree import read_tree
-from rota.training.clock import ProfiledClock
-from rota.training.epoch import Length
+from rota.training.clock import Length, ProfiledClock
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder import trees as recorder_module
-from rota.training.recorder.branch import Branch, grow
-from rota.training.recorder.progress import Progress
-from rota.training.recorder.tree_config import TreesConfig
-from rota.training.recorder.trees import TreesRecorder
+from rota.training.recorder.partial import Progress
+from rota.training.recorder.trees import Branch, TreesConfig, TreesRecorder, grow
 from rota.training.setup import Setup
 
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(lr=0.003, batch_size=16))
@@ -39,7 +36,7 @@ def _here(monkeypatch):
     """Steps take a known time, and pieces are trained in this process, one after the other."""
 
     def known(setup, changes, decisions):
-        from rota.training.recorder.pace import grown
+        from rota.training.recorder.step_times import grown
 
         trainers = grown(setup, changes, decisions, seed=0)
         return {(t.structure.fingerprint, t.hyper.batch_size): STEP_S[len(t.history)] for t in trainers}

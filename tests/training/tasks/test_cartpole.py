@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import ConfigError
-from rota.training.tasks.cartpole import EPISODES, LIMIT, CartPoles, mean_return
+from rota.training.tasks.reinforcement import EPISODES, LIMIT, CartPoles, mean_return
 
 
 def balance(seen: torch.Tensor) -> list[int]:

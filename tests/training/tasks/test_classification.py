@@ -8,8 +8,7 @@ from torch import nn
 
 from rota.core.errors import ConfigError
 from rota.training import data
-from rota.training.data.images import Images, Splits
-from rota.training.data.stream import Stream
+from rota.training.data.images import Images, Splits, Stream
 from rota.training.task import Task
 from rota.training.tasks.classification import Classification
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.training.tasks.replay import Replay
+from rota.training.tasks.reinforcement import Replay
 
 CPU = torch.device("cpu")
 

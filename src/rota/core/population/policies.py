@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rota.core.errors import IllegalPlan
-from rota.core.population.decisions import Clone, Continue, Hand, Part, Stop
+from rota.core.population.events import Clone, Continue, Hand, Part, Stop
 from rota.core.population.view import View
 
 

@@ -1,21 +1,45 @@
-"""Node scores: how fast the bundles of each machine are, in files that other tools read, too.
-
-`res.json` says how many cores (GPUs) a bundle of each machine has, `score.json` also how fast it is:
-
-    {"CPU": {"10.0.0.1": 16}, "GPU": {"10.0.0.1": 1}}
-    {"CPU": {"10.0.0.1": {"core": 16, "score": 1410.0}}, "GPU": {"10.0.0.1": {"core": 1, "score": 9120.0}}}
-"""
+"""Which names and addresses are this machine."""
 
 import json
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rota.core.atomic import written
 from rota.core.errors import InputError, unknown
-from rota.core.population.fleet import Fleet, Slot
+from rota.core.files import written
+from rota.core.population.cluster import Fleet, Slot
+
+
+def is_here(name: str) -> bool:
+    """Whether this is a name or an address of this machine. Nobody but a name server is asked."""
+    if name in ("localhost", socket.gethostname()):
+        return True
+    return any(_is_own(family, address) for family, address in _addresses(name))
+
+
+def _addresses(name: str) -> list[tuple[int, tuple[object, ...]]]:
+    try:
+        found = socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):
+        return []  # nobody knows that name
+    return [(family, address) for family, _, _, _, address in found]
+
+
+def _is_own(family: int, address: tuple[object, ...]) -> bool:
+    """What would be sent to an address of this machine would be sent from that same address."""
+    if ip_address(str(address[0]).partition("%")[0]).is_loopback:
+        return True
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as line:
+            line.connect(address)
+            return bool(line.getsockname()[0] == address[0])
+    except OSError:
+        return False
+
 
 DEVICES = ("CPU", "GPU")
 RESOURCES_EXAMPLE = '{"CPU": {"10.0.0.1": 16}, "GPU": {"10.0.0.1": 1}}'

@@ -10,22 +10,28 @@ from math import isnan
 import numpy as np
 
 from rota.core.errors import IllegalPlan
-from rota.core.population.costs import Costs
-from rota.core.population.decisions import Clone, Continue, Decision, Hand, Hyper, Part, Retire, Stop
+from rota.core.population.cluster import Costs, Fleet
 from rota.core.population.events import (
+    Clone,
     Cloned,
+    Continue,
+    Decision,
     Emptied,
     Event,
     Failed,
     Finished,
+    Hand,
     Handed,
+    Hyper,
     Joined,
     Lost,
+    Part,
     Reported,
+    Retire,
     Retired,
+    Stop,
     Stopped,
 )
-from rota.core.population.fleet import Fleet
 from rota.core.population.view import FINISHED, HANDED, JUDGED, STOPPED, WAITING, Terms, View, Work
 
 

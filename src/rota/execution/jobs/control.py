@@ -8,20 +8,19 @@ from rota.core.costs import RESTART
 from rota.core.loop import Policy, drive
 from rota.core.state import State
 from rota.core.timeline import Timeline
-from rota.execution.beginning import ENDED, STOPPED, begin_or_resume
+from rota.execution.checkpoints import Spares
+from rota.execution.engine import Workers
 from rota.execution.folder import Books
 from rota.execution.jobs.board import Board, BoardWitness, Frame, parse_frame
 from rota.execution.jobs.ledger import JobLedger, Told
 from rota.execution.jobs.machines import JobMachines, note
-from rota.execution.jobs.venture import Venture
-from rota.execution.jobs.words import SLICE, JobWords, Landed, parse_landed
+from rota.execution.jobs.slices import SLICE, JobWords, Landed, parse_landed
+from rota.execution.jobs.spec import Venture
 from rota.execution.journal import Journal
-from rota.execution.journaled import Journaled
+from rota.execution.journaled import ENDED, STOPPED, Journaled, begin_or_resume
 from rota.execution.orders import Made
-from rota.execution.spares import Spares
-from rota.execution.workers import Workers
 
-Watch = Callable[[Board], None]
+JobsWatch = Callable[[Board], None]
 """Is told that something has happened."""
 
 
@@ -46,7 +45,7 @@ def control_jobs(
     books: Books,
     *,
     asked_to_stop: Callable[[], bool] = lambda: False,
-    watch: Watch = lambda board: None,
+    watch: JobsWatch = lambda board: None,
     anew: bool = False,
 ) -> JobsOutcome:
     """Run to the end, from the beginning or from wherever the journal ends. Workers end with it.

@@ -1,10 +1,99 @@
-"""How far each job is, and which checkpoints there are: what follows from the slices that were done."""
+"""How far each job is, which slices are under way, and which checkpoints there are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rota.execution.checkpoints import Name
+from rota.execution.jobs.slices import Landed, Part, Seconds, Share, Sliced, Took
 from rota.execution.orders import Made, Order, made
+
+
+@dataclass(slots=True)
+class Flight:
+    """A slice, from its orders until all its slots have answered."""
+
+    shares: tuple[Share, ...]
+    """As the first slot was given them: one per job."""
+    slots: tuple[int, ...]
+    began_s: float
+    due_s: float
+    """When it should land, by what is known of such units."""
+    fresh: bool = False
+    """Somebody in it has just started or moved, or was paused and meets anew."""
+    died: str = ""
+    """Why a worker is gone."""
+    blameless: bool = False
+    """The node is gone, or nobody knows whose fault it is."""
+    answers: dict[int, Sliced] = field(default_factory=dict)
+    awaited: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.awaited = set(self.slots)
+
+    @property
+    def jobs(self) -> tuple[int, ...]:
+        return tuple(share.order.make.trial for share in self.shares)
+
+    def done_of(self, job: int, at_s: float) -> float:
+        """Iterations that it should have done of a job by then; the last one counts when it has landed."""
+        steps = sum(share.order.make.steps for share in self.shares if share.order.make.trial == job)
+        part = (at_s - self.began_s) / (self.due_s - self.began_s)
+        return min(part * steps, steps - 1.0) if steps else 0.0
+
+    def takes(self, slot: int, answer: Sliced) -> bool:
+        """Whether this answers it."""
+        asked = [share.order.make.digest for share in self.shares]
+        return slot in self.awaited and [part.digest for part in answer.parts] == asked
+
+    def answered(self, slot: int, answer: Sliced) -> None:
+        self.answers[slot] = answer
+        self.awaited.discard(slot)
+
+    def lost(self, slot: int, why: str = "") -> None:
+        """The worker of a slot is gone, or the whole node if nothing is said about why.
+
+        Of several jobs that shared a worker any may have ended it, so none is blamed.
+        """
+        self.awaited.discard(slot)
+        self.died = self.died or why
+        self.blameless = self.blameless or not why or len(self.shares) > 1
+
+    def land(self, at_s: float) -> Landed:
+        """What came of it, once nobody is awaited any more."""
+        parts = tuple(self._part(number, share) for number, share in enumerate(self.shares))
+        room = self.shares[0].room
+        return Landed(self.began_s, at_s, self.slots, parts, self.blameless, self.fresh, room)
+
+    def no_room(self) -> str:
+        """What to do about a full disk, if that is what somebody met with."""
+        tooks = (took for answer in self.answers.values() for took in answer.parts)
+        return next((took.why for took in tooks if took.no_room), "")
+
+    def lost_sources(self) -> list[Made]:
+        """What could not be gone on from, because nothing of it can be read."""
+        answers = list(self.answers.values())
+        return [
+            share.order.source
+            for number, share in enumerate(self.shares)
+            if share.order.source and any(answer.parts[number].lost for answer in answers)
+        ]
+
+    def _part(self, number: int, share: Share) -> Part:
+        """By the member that took longest; it is done if all members say so."""
+        tooks = [answer.parts[number] for _, answer in sorted(self.answers.items())]
+        why = next((took.why for took in tooks if took.why), "")
+        if len(tooks) < len(self.slots):
+            why = self.died or why or "its node is gone"
+        job, steps = share.order.make.trial, share.order.make.steps
+        if why:
+            return Part(job, 0, Seconds(), float("nan"), why)
+        slowest = max(tooks, key=_whole_s)
+        return Part(job, steps, slowest.seconds, tooks[0].metric, "", tooks[0].notes)
+
+
+def _whole_s(took: Took) -> float:
+    return sum(took.seconds)
+
 
 Told = tuple[int, float]
 """What a slice was told: how many slots it is lent, and the time of the run."""

@@ -17,18 +17,14 @@ import numpy as np
 from rota.core.columns import UP
 from rota.core.errors import Stuck
 from rota.core.state import Decisions, Instant, State
-from rota.execution.checkpoints import Checkpoints, MissingStorage
-from rota.execution.clock import RunClock
-from rota.execution.jobs.flight import Flight
-from rota.execution.jobs.ledger import JobLedger, Told
-from rota.execution.jobs.slices import Share, Slice, Sliced
-from rota.execution.jobs.venture import Venture
-from rota.execution.jobs.words import SLICE, Landed, Unit, rows_of, slice_body, units
+from rota.execution.checkpoints import Checkpoints, MissingStorage, Spares, earlier_than
+from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
+from rota.execution.jobs.ledger import Flight, JobLedger, Told
+from rota.execution.jobs.slices import SLICE, Landed, Share, Slice, Sliced, Unit, rows_of, slice_body, units
+from rota.execution.jobs.spec import Venture
 from rota.execution.journal import Journal, NotWritten
+from rota.execution.journaled import RunClock
 from rota.execution.orders import Made
-from rota.execution.spares import Spares
-from rota.execution.store import earlier_than
-from rota.execution.workers import Answered, Died, Message, NodeCame, NodeWent, Workers
 
 LOOK_EVERY_S = 0.2
 """Whether somebody wants the run to stop."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.sight import Sight
+from rota.core.network import Sight
 from rota.learning import features
 
 CODE, ENCODING, NETWORK, HIDDEN = 16, 50, 16, 128

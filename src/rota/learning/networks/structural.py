@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rota.core.arrays import Floats
-from rota.core.sight import Sight
+from rota.core.network import Sight
 from rota.learning import features
 
 

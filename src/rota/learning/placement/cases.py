@@ -1,23 +1,29 @@
-"""Random slots and populations to learn from, and to test on others."""
+"""Random slots and populations to learn from and to test on, and the goal of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from numbers import Integral, Real
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.population.costs import Costs
+from rota.core.population.cluster import Costs, Fleet
 from rota.core.population.events import Event, Reported
-from rota.core.population.fleet import Fleet
 from rota.core.population.view import Terms
-from rota.learning.placement.goal import Goal
-from rota.replay.population.bound import lower_bound_s
-from rota.replay.population.landscape import Equal
-from rota.replay.population.rehearse import Scene
-from rota.replay.population.weather import MOST_NOISE, Weather
+from rota.simulator.bounds import lower_bound_s
+from rota.simulator.landscapes import Equal
+from rota.simulator.noise import MOST_NOISE, Weather
+from rota.simulator.population import Scene
+
+Goal = Literal["makespan", "target"]
+
+
+def time_to(goal: Goal) -> str:
+    """What is measured, and divided by the least that it can be."""
+    return "makespan" if goal == "makespan" else "time to target"
+
 
 STEP_S = 0.02
 """On a slot of speed 1. Nothing depends on it: an agent sees shares of time."""

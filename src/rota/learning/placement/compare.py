@@ -10,19 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rota.core.population.costs import Costs
+from rota.core.population.cluster import Costs
 from rota.core.population.view import Terms
-from rota.core.workers import side_by_side
-from rota.learning.placement.cases import STEP_S, Case, Cases
-from rota.learning.placement.goal import Goal
+from rota.core.processes import side_by_side
+from rota.learning.placement.cases import STEP_S, Case, Cases, Goal
 from rota.learning.placement.outcome import AGENT, Comparison, Tried
 from rota.learning.placement.rollout import play
-from rota.policies.allocation.agent import Weights, read_weights, write_agent
-from rota.policies.allocation.learned import Learned
+from rota.policies.allocation.learned import Learned, Weights, read_weights, write_agent
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.population import AllocationPolicy, Policy
-from rota.replay.population.rehearse import rehearse
-from rota.replay.population.weather import Weather
+from rota.simulator.noise import Weather
+from rota.simulator.population import rehearse
 
 CASES = Cases()
 """4 to 16 slots whose speeds spread up to 160 times, 10 to 60 trials: whatever was learned from."""

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from rota.core.errors import InputError, unknown
 from rota.learning.placement.cases import Case, Cases
 from rota.learning.placement.questions import Question, Questions
+from rota.policies.allocation.finish import CANDIDATES
 from rota.policies.allocation.learned import FEATURES
-from rota.policies.allocation.outlook import CANDIDATES
-from rota.replay.population.rehearse import Scene
+from rota.simulator.population import Scene
 
 ID = "rota/Place-v0"
 LIMIT = 100.0
@@ -35,7 +35,7 @@ Masked = Literal["refuse", "nearest"]
 
 class PlacementEnv(gymnasium.Env[Observation, np.int64]):
     """Places trials on slots. Action 0 leaves a slot idle; each of the others hands it a list, from the head
-    of the queue or from where it suits the slot, of a length that `policies/allocation/outlook.py` explains.
+    of the queue or from where it suits the slot, of a length that `policies/allocation/finish.py` explains.
 
     An observation is one row of numbers, `FEATURES` for each of the `CANDIDATES` for an action:
     `observation.reshape(CANDIDATES, FEATURES)` has those of action i in row i, in the order of

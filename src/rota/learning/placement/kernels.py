@@ -9,10 +9,10 @@ from math import exp
 import numpy as np
 
 from rota.core.compiled import kernel
-from rota.core.population.paces import WEIGHT
+from rota.core.population.cluster import WEIGHT
 from rota.core.population.view import Status
+from rota.policies.allocation.finish import CANDIDATES, COLUMNS, FACTS, LISTS, NOTHING, STEPS, look
 from rota.policies.allocation.learned import FEATURES, describe, scores
-from rota.policies.allocation.outlook import CANDIDATES, COLUMNS, FACTS, LISTS, NOTHING, STEPS, look
 
 WAITING, HANDED, FINISHED = int(Status.WAITING), int(Status.HANDED), int(Status.FINISHED)
 

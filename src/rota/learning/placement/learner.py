@@ -1,30 +1,63 @@
-"""REINFORCE on random slots and populations, from where it was stopped if it was.
-
-An update draws cases and rehearses each several times, side by side: once doing what seems best, and then
-with a few decisions drawn. Those after which all took less long become more likely. What is kept in the end
-is the network that was best, on the way, on cases that are set aside.
-"""
+"""REINFORCE on random slots and populations, resumable, with the history of its updates."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from rota.core.arrays import Singles
-from rota.core.atomic import written
 from rota.core.errors import InputError
-from rota.core.stopping import stopping
-from rota.core.workers import side_by_side
-from rota.learning.kept import Arrays, as_file, read_arrays, restore, state_of
+from rota.core.files import written
+from rota.core.processes import side_by_side, stopping
+from rota.core.table import read_table
+from rota.learning.agent import Arrays, as_file, read_arrays, restore, state_of
+from rota.learning.learner import write_rows
 from rota.learning.placement.config import PlacementConfig
-from rota.learning.placement.history import Row
-from rota.learning.placement.network import Scorer
-from rota.learning.placement.rollout import Group, Lesson, Trial, learn_from, tried
+from rota.learning.placement.rollout import Group, Lesson, Scorer, Trial, learn_from, tried
+
+HISTORY, EVENTS = "updates.csv", "tensorboard"
+
+
+class PlacementHistoryRow(NamedTuple):
+    """How an update went."""
+
+    update: int
+    seconds: float
+    """Since the beginning."""
+    decisions: int
+    ratio: float
+    """How long it took, by lower bound: the mean over cases of the episode in which nothing was drawn."""
+    entropy: float
+    lr: float
+
+
+def write_history(folder: Path, rows: Sequence[PlacementHistoryRow]) -> None:
+    """Write all rows."""
+    write_rows(folder / HISTORY, PlacementHistoryRow._fields, rows)
+
+
+def read_history(folder: Path) -> list[PlacementHistoryRow]:
+    """What was written."""
+    table = read_table(folder / HISTORY, list(PlacementHistoryRow._fields))
+    updates, decisions = (table.wholes(name).astype(int).tolist() for name in ("update", "decisions"))
+    seconds, *others = (table.floats(name).tolist() for name in ("seconds", "ratio", "entropy", "lr"))
+    return [PlacementHistoryRow(*row) for row in zip(updates, seconds, decisions, *others, strict=True)]
+
+
+def write_events(folder: Path, rows: Iterable[PlacementHistoryRow]) -> None:
+    """What TensorBoard shows of a folder."""
+    from tensorboardX import SummaryWriter
+
+    with SummaryWriter(str(folder / EVENTS)) as writer:
+        for row in rows:
+            for name in ("decisions", "ratio", "entropy", "lr"):
+                writer.add_scalar(f"placement/{name}", getattr(row, name), row.update)
+
 
 CHECKPOINT = "checkpoint.npz"
 CHECKPOINT_EVERY_S = 10.0
@@ -45,14 +78,14 @@ class Learner:
         self.config, self.folder, self._fingerprint = config, folder, fingerprint
         self.network = Scorer(config.hidden, config.seed)
         self.optimizer = torch.optim.Adam(self.network.parameters())
-        self.rows: list[Row] = []
+        self.rows: list[PlacementHistoryRow] = []
         self.seconds = 0.0
         self.first: list[float] = []
         """How long cases that were set aside took at the beginning."""
         self.kept, self.kept_score = self._parameters, inf
         """The network that was best on them."""
 
-    def learn(self, workers: int, on_update: Callable[[Row], None] | None = None) -> None:
+    def learn(self, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None) -> None:
         """All updates that are left. Ctrl-C saves between two updates."""
         began_s = time.perf_counter() - self.seconds
         saved_s = time.perf_counter()
@@ -93,7 +126,7 @@ class Learner:
         if score < self.kept_score:
             self.kept, self.kept_score = trial.parameters, score
 
-    def _update(self, learn_all: Any, began_s: float) -> Row:
+    def _update(self, learn_all: Any, began_s: float) -> PlacementHistoryRow:
         config, number = self.config, len(self.rows)
         to_go = 1.0 - number / config.updates
         asked = Group(
@@ -108,7 +141,7 @@ class Learner:
         decisions = sum(lesson.decisions for lesson in lessons)
         ratio = float(np.mean([lesson.ratio for lesson in lessons]))
         entropy = sum(lesson.entropy for lesson in lessons) / max(1, sum(lesson.drawn for lesson in lessons))
-        row = Row(number + 1, round(self.seconds, 2), decisions, ratio, entropy, lr)
+        row = PlacementHistoryRow(number + 1, round(self.seconds, 2), decisions, ratio, entropy, lr)
         self.rows.append(row)
         return row
 
@@ -158,5 +191,7 @@ class Learner:
         restore(self.network, self.optimizer, found)
         self.first, self.kept_score = found["first"].tolist(), float(found["kept_score"])
         self.kept = tuple(found[f"kept/{number}"] for number in range(len(self.kept)))
-        self.rows = [Row(int(row[0]), row[1], int(row[2]), *row[3:]) for row in found["rows"].tolist()]
+        self.rows = [
+            PlacementHistoryRow(int(row[0]), row[1], int(row[2]), *row[3:]) for row in found["rows"].tolist()
+        ]
         self.seconds = self.rows[-1].seconds if self.rows else 0.0

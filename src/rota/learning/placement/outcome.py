@@ -1,6 +1,7 @@
-"""How good a placement agent is beside the rules, and the file of it: light to read."""
+"""How good placement agents are beside the rules: values, their file, and their table."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,9 @@ import numpy as np
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
-from rota.core.atomic import written
 from rota.core.errors import InputError
-from rota.core.facts import parsed
-from rota.learning.placement.goal import Goal
+from rota.core.files import parsed, written
+from rota.learning.placement.cases import Goal, time_to
 
 FILE = "evaluation.json"
 FORMAT, VERSION = "rota placement evaluation", 1
@@ -167,3 +167,46 @@ def is_comparison(file: Path) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(found, dict) and found.get("format") == FORMAT
+
+
+SHUFFLED = f"{AGENT}, shuffled"
+
+
+def table(found: Comparison) -> str:
+    """A line per allocation, and what the agent is worth beside the others."""
+    costs = [f"{cost:g}" for cost in found.dispatches]
+    head = [f"{time_to(found.goal)} ÷ lower bound", *costs, "all", "worst", "takes longer"]
+    lines = [head]
+    for name in found.names:
+        more = "" if name == AGENT else f"{found.longer(name):+.1%}"
+        parts = [found.at(cost).ratios(name) for cost in found.dispatches]
+        lines.append(_line(name, parts, found.ratios(name), more))
+    parts = [found.at(cost).shuffled for cost in found.dispatches]
+    lines.append(_line(SHUFFLED, parts, found.shuffled, f"{found.shuffling_costs:+.1%}"))
+    return f"{_aligned(lines)}\n{against_best(found)}"
+
+
+def against_best(found: Comparison) -> str:
+    """`learned beside the best other rule of each of 240 cases: …`."""
+    far = int((found.behind > BEHIND).sum())
+    return (
+        f"{AGENT} beside the best other rule of each of {len(found.tried)} cases: takes "
+        f"{found.behind.mean():+.1%} on average, {found.behind.max():+.1%} at worst; "
+        f"more than {BEHIND:.0%} longer in {far}"
+    )
+
+
+def _line(name: str, parts: Sequence[Floats], whole: Floats, more: str) -> list[str]:
+    return [
+        name,
+        *(f"{part.mean():.3f}" for part in parts),
+        f"{whole.mean():.3f}",
+        f"{whole.max():.3f}",
+        more,
+    ]
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in lines)
+    return "\n".join("   ".join(row).rstrip() for row in rows)

@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.population.decisions import Decision, Hand
+from rota.core.population.events import Decision, Hand
 from rota.core.population.state import State
 from rota.core.population.view import View
 from rota.learning.placement.cases import GOOD, Case
+from rota.policies.allocation.finish import LISTS, NOTHING, STEPS, Outlook, fastest_first
 from rota.policies.allocation.learned import seen
-from rota.policies.allocation.outlook import LISTS, NOTHING, STEPS, Outlook, fastest_first
 from rota.policies.population import Policy
-from rota.replay.population.backend import Rehearsal
-from rota.replay.population.weather import Luck
+from rota.simulator.noise import Luck
+from rota.simulator.population import Rehearsal
 
 
 class Question(NamedTuple):

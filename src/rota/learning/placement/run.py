@@ -1,9 +1,4 @@
-"""From a configuration to the files of an agent that places trials.
-
-agent.json, weights.npz   the agent
-updates.csv, tensorboard  how learning went
-evaluation.json           how good it is where nobody has learned
-"""
+"""From a configuration to the files of an agent that places trials."""
 
 import hashlib
 import json
@@ -15,15 +10,44 @@ from typing import Any
 
 from rota.config.bind import bind
 from rota.core.errors import InputError
+from rota.core.files import parsed
 from rota.learning.learner import one_thread
 from rota.learning.placement.config import PlacementConfig
-from rota.learning.placement.history import EVENTS, Row, write_events, write_history
-from rota.learning.placement.learner import CHECKPOINT, Learner
+from rota.learning.placement.learner import (
+    CHECKPOINT,
+    EVENTS,
+    Learner,
+    PlacementHistoryRow,
+    write_events,
+    write_history,
+)
 from rota.learning.placement.outcome import Comparison, write_comparison
-from rota.policies.allocation.agent import FACTS, VERSION, Weights, read_about, write_agent
-from rota.policies.allocation.learned import FEATURES
-from rota.policies.allocation.outlook import CANDIDATES
-from rota.recordings.provenance import provenance
+from rota.policies.allocation.finish import CANDIDATES
+from rota.policies.allocation.learned import (
+    FACTS,
+    FEATURES,
+    FORMAT,
+    VERSION,
+    Weights,
+    read_about,
+    write_agent,
+)
+from rota.recordings.folder import provenance
+
+
+def is_placement_agent(folder: Path) -> bool:
+    """Whether there is one, whole or damaged, as far as its file says."""
+    try:
+        found = parsed((folder / FACTS).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("format") == FORMAT
+
+
+def placement_agents(folder: Path) -> list[Path]:
+    """The folders of those in a folder, and in folders in it."""
+    found = (path.parent for path in sorted(folder.rglob(FACTS)))
+    return [each for each in found if is_placement_agent(each)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +99,9 @@ def config_of(folder: Path) -> PlacementConfig:
     return bind(PlacementConfig, read_about(folder).get("config", {}), folder / FACTS)
 
 
-def learn(learner: Learner, workers: int, on_update: Callable[[Row], None] | None = None) -> None:
+def learn(
+    learner: Learner, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None
+) -> None:
     """All updates that are left, and keep what came of them."""
     with one_thread():
         learner.learn(workers, on_update)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Hand
+from rota.core.population.events import Hand
 from rota.core.population.view import View
 from rota.policies.allocation.allotment import Split, original_shares, shares
 

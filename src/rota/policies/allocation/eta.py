@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from rota.core.population.decisions import Hand
+from rota.core.population.events import Hand
 from rota.core.population.view import View
 from rota.policies.allocation.allotment import Split, original_shares
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rota.core.population.decisions import Hand
+from rota.core.population.events import Hand
 from rota.core.population.view import View
 
 

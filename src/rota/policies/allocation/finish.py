@@ -1,25 +1,246 @@
-"""Be done soon: the fastest idle slot first, and never work that the others would finish sooner."""
+"""Finish: the fastest idle slot first, and never work that other slots would complete sooner."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from rota.core.arrays import Floats
 from rota.core.compiled import kernel
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Hand
+from rota.core.population.events import Hand, Part
 from rota.core.population.view import View
-from rota.policies.allocation.outlook import (
-    ALL_DONE,
-    ENDS,
-    LISTS,
-    MORE,
-    MOVES,
-    NOTHING,
-    STEPS,
-    Outlook,
-    fastest_first,
+from rota.policies.allocation.horizon import (
+    after_lists,
+    all_done,
+    divided,
+    lag,
+    one_after_the_other,
+    world_of,
 )
+
+INTERVALS = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
+"""Lengths of lists, in intervals."""
+WHOLE = 2
+"""The position of a whole interval among them."""
+SHARES = np.array([0.125, 0.25, 0.5, 0.75, 1.0])
+"""Lengths of lists, in fair shares."""
+LISTS = len(INTERVALS) + len(SHARES)
+CANDIDATES = 1 + 2 * LISTS
+"""Nothing; lists from the head of the queue; lists from where it suits the slot."""
+
+STEPS, ENDS, ALL_DONE, LAST, TRIALS, MOVES, FIRST, REST, MORE = range(9)
+"""Columns: steps of the list, when it ends, when all would be done, when its last trial could be done, how
+many trials it has, seconds before training, steps that its first trial has left before it, and its last one
+after it, and seconds that dispatches of later lists will take. Times count from now."""
+COLUMNS = 9
+
+DONE, UNDONE, IN_A_ROW, MEAN, BEHIND = range(5)
+"""About all candidates: when all would be done if the slot is used as well as can be, how many trials are
+not done, when the trial with most to do could be, steps that a trial has left on average, and steps that
+those who wait are behind the leading trial in all."""
+FACTS = 5
+
+CAUTION = 1.0
+"""Standard deviations by which a list is expected to end later."""
+
+NOTHING = 0
+
+
+class Outlook:
+    """One idle slot, and what could be done with it."""
+
+    __slots__ = ("about", "candidates", "suits", "waiting")
+
+    def __init__(self, view: View, slot: int, *, short: bool = False) -> None:
+        """Lists of more than an interval may be left out: `short`."""
+        self.waiting = np.array(view.waiting)
+        self.candidates = np.empty((CANDIDATES, COLUMNS))
+        """Candidate → columns as above."""
+        self.about = np.empty(FACTS)
+        state = (
+            view.status,
+            view.steps,
+            view.handed,
+            view.at,
+            view.up,
+            view.retired,
+            view.ends_s,
+            view.now_s,
+        )
+        given = (view.terms.steps, view.terms.interval, view.costs.dispatch_s, short)
+        idle = np.zeros(len(view.up), np.bool_)
+        idle[view.idle] = True
+        self.suits = look(
+            self.candidates, self.about, slot, self.waiting, moves_s(view, slot), idle,
+            view.paces.step_s, view.paces.spread, view.kind, state, given,
+        )  # fmt: skip
+        """Which of the queue suits the slot."""
+
+    def parts(self, view: View, candidate: int) -> list[Part]:
+        """What the slot is handed then."""
+        start = 0 if candidate <= LISTS else self.suits
+        order = [*view.waiting[start:], *view.waiting[:start][::-1]]
+        return parts_of(view, order, int(self.candidates[candidate, STEPS]))
+
+
+def moves_s(view: View, slot: int) -> Floats:
+    """What it would take to have each waiting trial there."""
+    if view.costs.moves_are_free:
+        return np.zeros(len(view.waiting))
+    return np.array([view.move_s(trial, slot) for trial in view.waiting])
+
+
+def parts_of(view: View, trials: list[int], steps: int) -> list[Part]:
+    """So many steps of these trials, each as far as possible before the next, interval by interval."""
+    parts = []
+    for trial in trials:
+        mine = min(steps, view.remaining(trial))
+        steps -= mine
+        while mine:
+            length = min(view.terms.interval, mine)
+            parts.append(Part(trial, length))
+            mine -= length
+        if not steps:
+            break
+    return parts
+
+
+def fastest_first(view: View) -> list[int]:
+    """The idle slots in the order in which they are handed something."""
+    if not view.idle or not view.waiting:
+        return []
+    if len(view.idle) == 1:
+        return list(view.idle)
+    pace = view.paces.step_s.mean(1).tolist()
+    return sorted(view.idle, key=lambda slot: (pace[slot], slot))
+
+
+@kernel
+def look(candidates, about, slot, waiting, moves, idle, pace, spread, kind, state, given):  # type: ignore[no-untyped-def]
+    """Fill in the candidates, and what is about all of them; returns the position that suits the slot."""
+    short = given[-1]
+    world = world_of(pace, spread, kind, state, given[:-1])
+    next_s = wait_for_next(world, slot, idle)
+    trials = ((world.left > 0) | world.busy).sum()
+    best = all_done(world, world.work)
+    about[DONE], about[UNDONE], about[MEAN] = best, trials, world.left.sum() / trials
+    about[IN_A_ROW] = divided(world.slots, world.work.max(), 1, 0.0)
+    about[BEHIND] = lag(world, waiting)
+    share = max(0.0, best - world.dispatch_s) / pace[slot, kind[waiting[0]]]
+    start = suitable(world, slot, waiting, trials)
+    before_s = world.slots.free_s[slot]
+    for c in range(len(candidates)):
+        row = candidates[c]
+        if c == NOTHING:
+            row[:] = 0.0
+            row[ALL_DONE] = np.inf  # somebody has to do something
+            if next_s < np.inf:
+                row[MORE] = more_dispatches_s(world, slot, waiting[0], best - next_s)
+                world.slots.free_s[slot] = next_s + row[MORE]
+                row[ALL_DONE] = after_lists(world, 0.0, 0.0, all_done(world, world.work))
+        elif c > LISTS and start == 0:
+            row[:] = candidates[c - LISTS]
+        else:
+            steps = int(length((c - 1) % LISTS, world.interval, share))
+            if short and (c - 1) % LISTS > WHOLE:
+                row[:] = 0.0
+                row[STEPS], row[ALL_DONE] = steps, np.inf
+            else:
+                consider(row, world, slot, waiting, moves, start if c > LISTS else 0, steps, best)
+        world.slots.free_s[slot] = before_s
+    return start
+
+
+@kernel
+def wait_for_next(world, slot, idle):  # type: ignore[no-untyped-def]
+    """Idle slots that were asked before this one are free when the next list is done: that moment.
+
+    They were left idle. If each could still be counted on, none would ever do anything.
+    """
+    next_s = np.inf
+    for other in world.slots.order:
+        if not idle[other]:
+            next_s = min(next_s, world.slots.free_s[other])
+    mine_s = world.pace[slot].mean()
+    for other in world.slots.order:
+        if idle[other] and (world.pace[other].mean(), other) < (mine_s, slot):
+            world.slots.free_s[other] = next_s
+    return next_s
+
+
+@kernel
+def suitable(world, slot, waiting, trials):  # type: ignore[no-untyped-def]
+    """The position in the queue of a trial that suits the slot.
+
+    A slot on which trials gain on the mean is for the least advanced. On others they lose: they are for the
+    least advanced of those that can afford it.
+    """
+    kind = world.kind[waiting[0]]
+    rate, used = 0.0, 0
+    for other in world.slots.order:
+        if used < trials:
+            rate += 1.0 / world.pace[other, kind]
+            used += 1
+    meanwhile = world.interval * world.pace[slot, kind] * rate / trials
+    if meanwhile <= world.interval:
+        return 0
+    most = world.left.sum() / trials - meanwhile + world.interval
+    for at in range(len(waiting)):
+        if world.left[waiting[at]] <= most:
+            return at
+    return len(waiting) - 1
+
+
+@kernel
+def length(number, interval, share):  # type: ignore[no-untyped-def]
+    """Steps of a list; never less than in the shortest, or there would be no end of crumbs."""
+    shortest = max(1.0, INTERVALS[0] * interval)
+    if number < len(INTERVALS):
+        return max(shortest, INTERVALS[number] * interval)
+    return max(shortest, SHARES[number - len(INTERVALS)] * share)
+
+
+@kernel
+def more_dispatches_s(world, slot, trial, left_s):  # type: ignore[no-untyped-def]
+    """Lists that follow are dispatched, too: one for each halving of the time that is left."""
+    shortest_s = max(world.dispatch_s, world.interval * world.pace[slot, world.kind[trial]])
+    return world.dispatch_s * np.log2(1.0 + max(0.0, left_s) / shortest_s)
+
+
+@kernel
+def consider(row, world, slot, waiting, moves, first, steps, best):  # type: ignore[no-untyped-def]
+    """Fill in the row of a list of so many steps."""
+    taken, made, moved_s, trained_s, left, last = 0, 0, 0.0, 0.0, 0, -1
+    rest = world.rest
+    rest[:] = world.work
+    while taken < len(waiting) and made < steps:
+        at = first + taken if first + taken < len(waiting) else len(waiting) - 1 - taken
+        last = waiting[at]
+        mine = min(world.left[last], steps - made)
+        left = world.left[last] - mine
+        moved_s += moves[at]
+        trained_s += mine * world.pace[slot, world.kind[last]]
+        rest[last] = left * world.units_s[world.kind[last]]
+        made += mine
+        taken += 1
+    end_s = world.dispatch_s + moved_s + trained_s
+    more_s = more_dispatches_s(world, slot, waiting[0], best - end_s)
+    world.slots.free_s[slot] = end_s + more_s
+    rest_s = all_done(world, rest, slot)
+    row[STEPS] = made
+    row[ENDS] = end_s
+    row[LAST] = end_s if left == 0 else one_after_the_other(world, left, world.kind[last], end_s)
+    late_s = (
+        end_s + CAUTION * world.doubt * np.sqrt(made * world.interval) * world.pace[slot, world.kind[last]]
+    )
+    row[ALL_DONE] = after_lists(world, late_s, rest[last], max(late_s, rest_s, row[LAST]))
+    row[TRIALS] = taken
+    row[MOVES] = moved_s + world.dispatch_s
+    row[FIRST] = world.left[waiting[first]]
+    row[REST] = left
+    row[MORE] = more_s
+
 
 SLACK, PATIENCE = 0.002, 100.0
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Hand, Part, Retire
+from rota.core.population.events import Hand, Part, Retire
 from rota.core.population.view import Status, View
 from rota.policies.allocation import era, foresight
 from rota.policies.allocation.abilities import original_abilities

@@ -1,14 +1,36 @@
-"""The allocations by name; `module:Class` and `path/to/file.py:Class` name those of others.
+"""SPA and GPA: the two schedulers that users of the originals know, put together from our parts."""
 
-To add one to rota: write its file in this folder, add its line here. An allocation is a frozen dataclass
-whose fields are its options, with `hand_out(view)` as in `rota.policies.population.AllocationPolicy`. The
-contract tests over this table then cover it.
-"""
+from typing import Any, NamedTuple
 
-from typing import Any
+from rota.core.errors import ConfigError, unknown
+from rota.core.registry import Registry, Seam
+from rota.policies.allocation.allotment import Split
+from rota.policies.allocation.era import Era
+from rota.policies.allocation.eta import Eta
+from rota.policies.population import AllocationPolicy, Retirement, RetireSlowest
 
-from rota.core.outside import Seam
-from rota.core.registry import Registry
+NAMED: dict[str, tuple[Split, bool]] = {"spa": ("spa", False), "gpa": ("gpa", True)}
+"""Name → how trials are shared out, and whether slots retire."""
+MODES = {"ERA": Era, "ETA": Eta}
+
+
+class Pieces(NamedTuple):
+    """Of a policy."""
+
+    allocation: AllocationPolicy
+    retirement: Retirement | None
+
+
+def named(name: str, mode: str = "ERA", *, original: bool = False) -> Pieces:
+    """What a name and a `--mode` stand for; with `original`, as the originals have it, defects included."""
+    if name.lower() not in NAMED:
+        raise ConfigError(unknown("scheduler", name, NAMED))
+    if mode.upper() not in MODES:
+        raise ConfigError(unknown("mode", mode, MODES))
+    split, retires = NAMED[name.lower()]
+    allocation = MODES[mode.upper()](split=split, original=original)
+    return Pieces(allocation, RetireSlowest(original=original) if retires else None)
+
 
 ALLOCATIONS = {
     "fifo": "rota.policies.allocation.fifo:Fifo",

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.outside import Seam, find_class, is_outside, name_of
+from rota.core.registry import Seam, find_class, is_outside, name_of
 
 SCHEDULERS = {
     "fifo": "rota.policies.cluster.fifo:Fifo",

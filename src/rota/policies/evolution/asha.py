@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from rota.core.errors import ConfigError
-from rota.core.population.decisions import Continue, Stop
+from rota.core.population.events import Continue, Stop
 from rota.core.population.view import View
-from rota.policies.trials import TrialsConfig
+from rota.policies.config import TrialsConfig
 
 Mode = Literal["max", "min"]
 

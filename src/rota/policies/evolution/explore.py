@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.population.decisions import Hyper
+from rota.core.population.events import Hyper
 
 
 @dataclass(frozen=True, slots=True)

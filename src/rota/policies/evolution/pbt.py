@@ -5,12 +5,12 @@ from math import ceil
 
 import numpy as np
 
-from rota.core.change import Change
 from rota.core.errors import ConfigError, unknown
-from rota.core.population.decisions import Clone, Continue, Hyper
+from rota.core.network import Change
+from rota.core.population.events import Clone, Continue, Hyper
 from rota.core.population.view import View
+from rota.policies.config import TrialsConfig, in_words, space_of
 from rota.policies.evolution.explore import USUAL, Explorer, Space
-from rota.policies.trials import TrialsConfig, in_words, space_of
 
 
 @dataclass(frozen=True, slots=True)

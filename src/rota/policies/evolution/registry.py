@@ -1,19 +1,23 @@
-"""The evolutions by name; `module:Class` and `path/to/file.py:Class` name those of others.
+"""No evolution: every trial goes on as it is."""
 
-To add one to rota: write its file in this folder, add its line here. An evolution is a frozen dataclass whose
-fields are its options, with `judge(view, trial)` as in `rota.policies.population.EvolutionPolicy`. The
-contract tests over this table then cover it. If it also has `check(trials)`, that is asked before anything
-runs, and raises a ConfigError if its options do not fit them; `fitted(trials)` returns it with what it takes
-over from them.
-"""
-
+from dataclasses import dataclass
 from typing import Any
 
-from rota.core.outside import Seam
-from rota.core.registry import Registry
+from rota.core.population.events import Continue
+from rota.core.population.view import View
+from rota.core.registry import Registry, Seam
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """Trials do not learn from each other."""
+
+    def judge(self, view: View, trial: int) -> Continue:
+        return Continue(trial)
+
 
 EVOLUTIONS = {
-    "none": "rota.policies.evolution.none:Unchanged",
+    "none": "rota.policies.evolution.registry:Unchanged",
     "pbt": "rota.policies.evolution.pbt:Pbt",
     "asha": "rota.policies.evolution.asha:Asha",
 }

@@ -1,16 +1,207 @@
-"""How far a simulated timeline is off a real one."""
+"""Compare two timelines: pairs of jobs or trials, durations, and statistics of their errors."""
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from statistics import fmean, median
+from typing import NamedTuple
 
 import numpy as np
 
 from rota.core.errors import InputError
-from rota.results.fidelity.statistics import Agreement, Versus, agreement, correlation
-from rota.results.fidelity.told import Interval, Told
+from rota.results.fidelity.aligned import Interval, Told, told_of_jobs, told_of_population
+from rota.results.folder import RunFolder, run_folders
 from rota.results.metrics import at_rank
+from rota.results.population.folder import PopulationFolder
+from rota.results.population.run import PopulationRun, read_population
+from rota.results.run import Run, read_run
+
+
+class Versus(NamedTuple):
+    """The same quantity, for real and simulated."""
+
+    real: float
+    simulated: float
+
+    @property
+    def error_percent(self) -> float | None:
+        """Above 0 if the simulation says too much; None where nothing can be divided by."""
+        return 100.0 * (self.simulated / self.real - 1.0) if self.real > 0.0 else None
+
+
+class Agreement(NamedTuple):
+    """Whether two orders are the same."""
+
+    same: bool
+    """No two have changed places; who is level with somebody may be before or behind."""
+    tau: float | None
+    """Kendall's, with ties (τ-b): 1 for the same order, −1 for the opposite; None if all are level."""
+
+
+def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Pearson's; None where one of both does not vary."""
+    if len(xs) < 2 or min(xs) == max(xs) or min(ys) == max(ys):
+        return None
+    return float(np.corrcoef(xs, ys)[0, 1])
+
+
+def agreement(xs: Sequence[float], ys: Sequence[float]) -> Agreement:
+    """Of the orders of two columns."""
+    discordant = _inversions(y for _, y in sorted(zip(xs, ys, strict=True)))
+    level_x, level_y, level_both = _level(xs), _level(ys), _level(list(zip(xs, ys, strict=True)))
+    pairs = len(xs) * (len(xs) - 1) // 2
+    concordant = pairs - level_x - level_y + level_both - discordant
+    scale = math.sqrt((pairs - level_x) * (pairs - level_y))
+    return Agreement(discordant == 0, (concordant - discordant) / scale if scale else None)
+
+
+def _inversions(values: Iterable[float]) -> int:
+    """Pairs in which the later one is smaller."""
+    before: list[float] = []
+    found = 0
+    for value in values:
+        found += len(before) - bisect_right(before, value)
+        insort(before, value)
+    return found
+
+
+def _level(values: Sequence[Hashable]) -> int:
+    """Pairs that are equal."""
+    return sum(count * (count - 1) // 2 for count in Counter(values).values())
+
+
+AnyRun = Run | PopulationRun
+
+
+@dataclass(frozen=True, slots=True)
+class RunPair:
+    """A real run and a simulated one of the same work."""
+
+    name: str
+    """Of the scheduler or the allocation; more where that is not enough."""
+    seed: int | None
+    """With which both were made; a trace has none."""
+    real: AnyRun
+    simulated: AnyRun
+
+    @property
+    def title(self) -> str:
+        return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
+
+    def told(self) -> tuple[Told, Told]:
+        """The timelines of both."""
+        return _told(self.real, self.seed), _told(self.simulated, self.seed)
+
+
+def paired(real: Path, simulated: Path) -> tuple[list[RunPair], list[str]]:
+    """What can be aligned of the runs below two folders, and notes about what cannot."""
+    here, there = runs_in(real), runs_in(simulated)
+    _check_kinds(real, here, simulated, there)
+    keys = _keys(real, here, simulated, there)
+    both = [name for name in keys[0] if name in keys[1]]
+    if not both:
+        names = " and ".join(
+            f"{path} has {', '.join(each)}" for path, each in zip((real, simulated), keys, strict=True)
+        )
+        raise InputError(f"no two runs have the same name: {names}; name the two runs themselves")
+    notes = [
+        f"{name}: only in {path}, left out"
+        for path, each in zip((real, simulated), keys, strict=True)
+        for name in each
+        if name not in both
+    ]
+    pairs = [pair for name in both for pair in _seed_by_seed(name, keys[0][name], keys[1][name])]
+    return pairs, notes
+
+
+def runs_in(path: Path) -> list[AnyRun]:
+    """All runs of a folder, of whichever kind; each must be complete."""
+    folders = list(run_folders(path))
+    if not folders:
+        raise InputError(f"{path}: no run is there; give what rota run or rota simulate wrote with --out")
+    return [_read(folder) for folder in folders]
+
+
+def _read(folder: RunFolder) -> AnyRun:
+    if PopulationFolder(folder.path).complete():
+        return read_population(folder.path)
+    if folder.complete():
+        return read_run(folder.path)
+    raise InputError(
+        f"{folder.path}: not a complete run; let it go on to its end (rota run --resume), or make it again"
+    )
+
+
+def _check_kinds(real: Path, here: list[AnyRun], simulated: Path, there: list[AnyRun]) -> None:
+    kinds = {
+        path: {"a population" if isinstance(run, PopulationRun) else "jobs of a trace" for run in runs}
+        for path, runs in ((real, here), (simulated, there))
+    }
+    for path, found in kinds.items():
+        if len(found) > 1:
+            raise InputError(f"{path}: has runs of a population and of jobs; name the run that is meant")
+    (ours,), (theirs,) = (found for found in (kinds[real], kinds[simulated]))
+    if ours != theirs:
+        raise InputError(
+            f"{real} has {ours}, {simulated} has {theirs}; they cannot be compared: give two of the same kind"
+        )
+
+
+def _keys(
+    real: Path, here: list[AnyRun], simulated: Path, there: list[AnyRun]
+) -> tuple[Mapping[str, AnyRun], Mapping[str, AnyRun]]:
+    """What the runs of both folders are called: by scheduler or allocation, or else by folder."""
+    if len(here) == len(there) == 1:
+        name = policy_of(here[0])
+        if name != policy_of(there[0]):
+            name = f"{name} / {policy_of(there[0])}"
+        return {name: here[0]}, {name: there[0]}
+    for by in (_by_policy, _by_folder):
+        found = by(real, here), by(simulated, there)
+        if len(found[0]) == len(here) and len(found[1]) == len(there):
+            return found
+    raise AssertionError("folders have different names")
+
+
+def _by_policy(_: Path, runs: list[AnyRun]) -> dict[str, AnyRun]:
+    return {policy_of(run): run for run in runs}
+
+
+def _by_folder(path: Path, runs: list[AnyRun]) -> dict[str, AnyRun]:
+    return {run.folder.path.relative_to(path).as_posix(): run for run in runs}
+
+
+def policy_of(run: AnyRun) -> str:
+    return run.summary.allocation if isinstance(run, PopulationRun) else run.scheduler
+
+
+def _seed_by_seed(name: str, real: AnyRun, simulated: AnyRun) -> Iterator[RunPair]:
+    if not (isinstance(real, PopulationRun) and isinstance(simulated, PopulationRun)):
+        yield RunPair(name, None, real, simulated)
+        return
+    ours, theirs = ([each.seed for each in run.summary.repetitions] for run in (real, simulated))
+    both = [seed for seed in ours if seed in theirs]
+    if not both:
+        raise InputError(
+            f"{name}: the real run has the seeds {_listed(ours)}, the simulated one {_listed(theirs)}; make "
+            "one of them with a seed of the other"
+        )
+    yield from (RunPair(name, seed, real, simulated) for seed in both)
+
+
+def _listed(seeds: list[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _told(run: AnyRun, seed: int | None) -> Told:
+    if isinstance(run, PopulationRun):
+        assert seed is not None
+        return told_of_population(run, seed)
+    return told_of_jobs(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +319,7 @@ def completion(real_s: Sequence[float], simulated_s: Sequence[float]) -> Complet
     )
 
 
-Pair = tuple[Interval, Interval]
+IntervalPair = tuple[Interval, Interval]
 
 
 def _intervals(real: Told, simulated: Told) -> Intervals:
@@ -150,7 +341,7 @@ def _intervals(real: Told, simulated: Told) -> Intervals:
     )
 
 
-def aligned(real: Told, simulated: Told) -> list[Pair]:
+def aligned(real: Told, simulated: Told) -> list[IntervalPair]:
     """Intervals with the same number in the life of the same trial or job, if they are of the same amount."""
     return [
         (here, there)

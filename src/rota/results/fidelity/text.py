@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rota.results.fidelity.compare import Comparison, Spell
-from rota.results.fidelity.statistics import Agreement, Versus
+from rota.results.fidelity.compare import Agreement, Comparison, Spell, Versus
 
 Row = tuple[str, str, str, str]
 NOTHING = "-"

@@ -1,19 +1,17 @@
-"""The folder of a population under one allocation: the only owner of the names of its files.
+"""The folder of a population's run, and its repetitions, one per seed."""
 
-config.toml               the resolved configuration
-seed0/timeline.jsonl      everything that happened with a seed
-seed0/3-accuracy.json     how good trial 3 was when
-summary.md                averages over the seeds, for people
-summary.json              the same and more, and what the run was; written last: with it, a run is complete
-"""
-
+import math
 import shutil
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rota.core.errors import InputError
-from rota.core.facts import parsed
+from rota.core.files import parsed
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import Cloned, Event, Finished, Hyper, Reported, Retired, Stopped
+from rota.results.population.metrics import MeasuredBound, SlotUse, Usage
 
 FORMAT = 1
 KIND = "population"
@@ -81,3 +79,159 @@ class PopulationFolder:
         if not isinstance(found, dict):
             raise InputError(f"{self.summary}: not the summary of a population; {AGAIN}")
         return found
+
+
+BATCH_SIZE = "batch_size"
+"""The hyper-parameter that is counted per node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """What came of a population with one seed."""
+
+    seed: int
+    makespan_s: float
+    lower_bound_s: float
+    """The least that the work which was done can take on these slots."""
+    decisions: int
+    """How often a trial was placed on a slot."""
+    wall_s: float
+    """How long the rehearsal itself took."""
+    finished: int
+    """Trials that had their steps, or were as good as asked."""
+    stopped: int
+    """Trials that were let go."""
+    clones: int
+    """How often a trial went on as another."""
+    retired: int
+    """Slots that were given up."""
+    best_accuracy: float | None
+    """The best that any trial ever reported; None if nothing was measured."""
+    final_accuracy: float | None
+    """The best of what trials reported last."""
+    to_target_s: float | None
+    """When the first trial was as good as asked; None if none was."""
+    slots: tuple[SlotUse, ...]
+    batch_sizes: dict[str, dict[str, int]]
+    """Node → batch size → steps; empty if trials have none."""
+    began: tuple[dict[str, int | float | str], ...] = ()
+    """What each trial began with; older runs do not say."""
+
+    def __post_init__(self) -> None:
+        if not self.lower_bound_s > 0.0:
+            raise InputError(f"lower_bound_s is {self.lower_bound_s}; it must be above 0")
+        for sizes in self.batch_sizes.values():
+            for size in sizes:
+                if not _is_number(size):
+                    raise InputError(f"batch_sizes: {size!r} is not a number")
+
+
+def measure(
+    events: Iterable[Event],
+    hypers: Sequence[Hyper],
+    fleet: Fleet,
+    *,
+    seed: int,
+    target: float,
+    decisions: int,
+    wall_s: float,
+    lower_bound_s: float | None = None,
+) -> Repetition:
+    """The numbers of a timeline, which is read once; `hypers` are what trials began with.
+
+    Without a lower bound it is that of what was computed.
+    """
+    counts, slots, batches = Counts(target), Usage(fleet), BatchSizes(hypers, fleet)
+    bound = MeasuredBound(len(fleet.slots))
+    for event in events:
+        counts.see(event)
+        slots.see(event)
+        batches.see(event)
+        bound.see(event)
+    return Repetition(
+        seed=seed,
+        makespan_s=counts.makespan_s,
+        lower_bound_s=bound.seconds if lower_bound_s is None else lower_bound_s,
+        decisions=decisions,
+        wall_s=wall_s,
+        finished=counts.finished,
+        stopped=counts.stopped,
+        clones=counts.clones,
+        retired=counts.retired,
+        best_accuracy=counts.best,
+        final_accuracy=max(counts.last.values(), default=None),
+        to_target_s=counts.to_target_s,
+        slots=tuple(slots.until(counts.makespan_s)),
+        batch_sizes=batches.by_node(),
+        began=tuple(map(dict, hypers)),
+    )
+
+
+@dataclass(slots=True)
+class Counts:
+    """What trials came to, told event by event."""
+
+    target: float
+    makespan_s: float = 0.0
+    finished: int = 0
+    stopped: int = 0
+    clones: int = 0
+    retired: int = 0
+    best: float | None = None
+    last: dict[int, float] = field(default_factory=dict)
+    """Trial → what it reported last, of what was measured."""
+    to_target_s: float | None = None
+
+    def see(self, event: Event) -> None:
+        match event:
+            case Reported():
+                self._report(event)
+            case Finished():
+                self.finished += 1
+                self.makespan_s = max(self.makespan_s, event.at_s)
+            case Stopped():
+                self.stopped += 1
+                self.makespan_s = max(self.makespan_s, event.at_s)
+            case Cloned():
+                self.clones += event.donor != event.trial
+            case Retired():
+                self.retired += 1
+
+    def _report(self, event: Reported) -> None:
+        if not math.isnan(event.metric):
+            self.last[event.trial] = event.metric
+            self.best = event.metric if self.best is None else max(self.best, event.metric)
+        if self.to_target_s is None and event.metric >= self.target:
+            self.to_target_s = event.at_s
+
+
+class BatchSizes:
+    """Node → batch size → steps, as trials had them when they were trained; told event by event."""
+
+    def __init__(self, hypers: Sequence[Hyper], fleet: Fleet) -> None:
+        self._now, self._fleet = list(hypers), fleet
+        self._steps: dict[str, dict[str, int]] = {}
+
+    def see(self, event: Event) -> None:
+        if isinstance(event, Cloned):
+            self._now[event.trial] = event.hyper
+        elif isinstance(event, Reported) and BATCH_SIZE in self._now[event.trial]:
+            node = self._steps.setdefault(self._fleet.nodes[self._fleet.slots[event.slot].node], {})
+            size = str(self._now[event.trial][BATCH_SIZE])
+            node[size] = node.get(size, 0) + event.steps
+
+    def by_node(self) -> dict[str, dict[str, int]]:
+        """In the order of the nodes, smaller batches first."""
+        in_order = {node: dict(sorted(sizes.items(), key=_size)) for node, sizes in self._steps.items()}
+        return dict(sorted(in_order.items(), key=lambda item: self._fleet.nodes.index(item[0])))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _size(item: tuple[str, int]) -> float:
+    return float(item[0])

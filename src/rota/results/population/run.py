@@ -8,14 +8,12 @@ from pathlib import Path
 
 from rota import __version__
 from rota.config.bind import facts
-from rota.core.atomic import alone_in, written
+from rota.core.files import alone_in, written
 from rota.core.population.events import Event
 from rota.results.parameters import Parameters
-from rota.results.population.accuracy_log import Logs, write_logs
 from rota.results.population.folder import AGAIN, FORMAT, KIND, PopulationFolder
-from rota.results.population.summary import Summary
-from rota.results.population.text import markdown
-from rota.results.population.timeline_file import read_events, write_event
+from rota.results.population.summary import Summary, markdown
+from rota.results.population.timeline_file import Logs, read_events, write_event, write_logs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,29 @@
-"""The data sets that rota knows: what is in them when they are whole."""
+"""The catalogue of data sets, the folder they are kept in, and the cache of what was decoded."""
 
-from dataclasses import dataclass
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from rota.core.arrays import Array
+from rota.core.errors import InputError
+from rota.core.files import written
+
+DEBIAN = Path("/usr/share/datasets")
+"""Where Debian's packages put data sets."""
+
+
+def data_folder(root: Path | None = None) -> Path:
+    """The folder given, or else ROTA_DATA, or else one in the user's cache."""
+    if root is not None:
+        return Path(root)
+    named = os.environ.get("ROTA_DATA")
+    return Path(named) if named else Path.home() / ".cache" / "rota" / "data"
+
 
 FASHION = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
@@ -41,3 +64,82 @@ CATALOGUE = {
         DataSet("cifar100", tuple(CIFAR100.split()), (3, 32, 32), 50_000, 10_000),
     )
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """Images are bytes, images × channels × height × width; labels are 64-bit indices of classes."""
+
+    train_images: Array
+    train_labels: Array
+    test_images: Array
+    test_labels: Array
+
+    def arrays(self) -> dict[str, Array]:
+        """The four arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def checked(decoded: Decoded, dataset: DataSet, files: Mapping[str, Path], again: str) -> Decoded:
+    """What was decoded, if it is all of that data set.
+
+    `files` has the file or folder that each array came from, and `again` says what to do if it is not whole.
+    """
+    for split, count in (("train", dataset.train), ("test", dataset.test)):
+        for kind, wrong in (("images", _wrong_images), ("labels", _wrong_labels)):
+            name = f"{split}_{kind}"
+            found = wrong(getattr(decoded, name), count, dataset)
+            if found:
+                raise InputError(f"{files[name]}: {split} {kind} are {found}; {again}")
+    return decoded
+
+
+def everywhere(place: Path) -> dict[str, Path]:
+    """All arrays come from one place."""
+    return {field.name: place for field in fields(Decoded)}
+
+
+def _wrong_images(images: Array, count: int, dataset: DataSet) -> str:
+    whole = (count, *dataset.shape)
+    if images.dtype == np.uint8 and images.shape == whole:
+        return ""
+    return f"{images.dtype} {_times(images.shape)}, not uint8 {_times(whole)}"
+
+
+def _wrong_labels(labels: Array, count: int, dataset: DataSet) -> str:
+    if labels.dtype != np.int64 or labels.shape != (count,):
+        return f"{labels.dtype} {_times(labels.shape)}, not int64 {count}"
+    last = len(dataset.classes) - 1
+    if labels.min() < 0 or labels.max() > last:
+        return f"{labels.min()} to {labels.max()}, not 0 to {last}"
+    return ""
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return "×".join(str(length) for length in shape)
+
+
+AGAIN = "delete it, and it is made again from the original files"
+
+
+def cache_file(root: Path, dataset: DataSet) -> Path:
+    """Where a data set is kept once decoded."""
+    return root / f"{dataset.name}.npz"
+
+
+def read_cache(file: Path, dataset: DataSet) -> Decoded:
+    """What `write_cache` wrote; every array has a checksum, which reading it checks."""
+    try:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            decoded = Decoded(**{name: arrays[name] for name in arrays.files})
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error}); {AGAIN}") from None
+    except (ValueError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise InputError(f"{file}: damaged; {AGAIN}") from None
+    return checked(decoded, dataset, everywhere(file), AGAIN)
+
+
+def write_cache(file: Path, decoded: Decoded) -> None:
+    """Keep a decoded data set; a reader sees all of it or nothing."""
+    with written(file) as stream:
+        np.savez(stream, allow_pickle=False, **decoded.arrays())

@@ -1,8 +1,32 @@
-"""Labelled images, and the three splits of a data set."""
+"""Images: splits, augmentation, normalisation, resizing, and the endless stream of training examples."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
+from torch.nn.functional import interpolate
+
+from rota.core.arrays import Array
+from rota.core.errors import ConfigError
+
+
+def check_seed(seed: int) -> None:
+    """Whether there are random numbers for it."""
+    if seed < 0:
+        raise ConfigError(f"seed {seed}: give a whole number, 0 or more")
+
+
+def chance(seed: int, *purpose: int) -> np.random.Generator:
+    """The generator of a seed, and of a number or more that tell its uses apart.
+
+    Zeros at the end do not: `chance(seed)` is `chance(seed, 0)`.
+    """
+    check_seed(seed)
+    return np.random.default_rng((seed, *purpose))
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,3 +58,143 @@ class Splits:
     test: Images
     mirrored: bool = True
     """Whether an image seen in a mirror still shows the same thing."""
+
+
+def stratified(labels: Array, count: int, seed: int) -> tuple[Array, Array]:
+    """Indices that stay and `count` indices drawn by the seed, both ascending and without overlap."""
+    random = chance(seed)
+    classes, sizes = np.unique(labels, return_counts=True)
+    drawn = [
+        random.choice(np.flatnonzero(labels == found), share, replace=False)
+        for found, share in zip(classes, _shares(sizes, count), strict=True)
+    ]
+    apart = np.zeros(len(labels), dtype=bool)
+    apart[np.concatenate(drawn)] = True
+    return np.flatnonzero(~apart), np.flatnonzero(apart)
+
+
+def _shares(sizes: Array, count: int) -> Array:
+    """`count` divided among the classes by size; what rounding leaves goes to the largest remainders."""
+    whole, remainder = np.divmod(sizes * count, sizes.sum())
+    missing = count - whole.sum()
+    whole[np.argsort(-remainder, kind="stable")[:missing]] += 1
+    return np.asarray(whole)
+
+
+CHUNK = 512
+"""So many images are counted at once; few enough to stay in the processor's cache."""
+
+
+class Normal:
+    """Takes bytes to numbers that have mean 0 and standard deviation 1 over the images it was made from."""
+
+    def __init__(self, images: Tensor, where: torch.device) -> None:
+        mean, deviation = statistics(images)
+        contrast = torch.where(deviation > 0, deviation, 1.0)  # a channel of one shade becomes 0
+        self._mean = mean.float().view(1, -1, 1, 1).to(where)
+        self._scale = contrast.reciprocal().float().view(1, -1, 1, 1).to(where)
+        self._where = where
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """These images, normalised, on the device; they go there as bytes, a quarter of what numbers take."""
+        return pixels.to(self._where).float().sub_(self._mean).mul_(self._scale)
+
+
+def statistics(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of every channel, from how often each byte occurs in it."""
+    channels = images.shape[1]
+    counts = torch.zeros(channels, 256, dtype=torch.int64)
+    for start in range(0, len(images), CHUNK):
+        for channel in range(channels):
+            pixels = images[start : start + CHUNK, channel].flatten()
+            counts[channel] += torch.bincount(pixels, minlength=256)
+    shares = counts.double() / counts.sum(1, keepdim=True)
+    shades = torch.arange(256, dtype=torch.float64)
+    mean = shares @ shades
+    variance = (shares * (shades - mean[:, None]) ** 2).sum(1)
+    return mean, variance.sqrt()
+
+
+RESIZE_CHUNK = 256
+"""So many images are in memory as floating-point numbers at once."""
+
+
+def resized(images: Tensor, size: int) -> Tensor:
+    """The images as size × size, each pixel the mean of the area that it covers, rounded to a byte."""
+    if tuple(images.shape[2:]) == (size, size):
+        return images
+    result = torch.empty((*images.shape[:2], size, size), dtype=torch.uint8)
+    for start in range(0, len(images), RESIZE_CHUNK):
+        part = images[start : start + RESIZE_CHUNK].float()
+        result[start : start + RESIZE_CHUNK] = interpolate(part, (size, size), mode="area").round_()
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Examples taken from the stream, and the chance that goes with each of them."""
+
+    order: Array
+    """Which example."""
+    shifts: Array
+    """Two rows, down and right: how far the crop of each example is shifted, 0 to 2 × the margin."""
+    mirrored: Array
+    """Whether the example is seen in a mirror."""
+
+    def part(self, start: int, stop: int) -> "Taken":
+        """Those from `start` up to `stop`."""
+        return Taken(self.order[start:stop], self.shifts[:, start:stop], self.mirrored[start:stop])
+
+
+class Stream:
+    """Examples by position. Pass p and its chances depend on (seed, p) alone, whatever the batches are."""
+
+    def __init__(self, examples: int, *, seed: int, margin: int = 0) -> None:
+        self._examples = examples
+        self._margin = margin
+        self._seed = seed
+        self._pass = lru_cache(maxsize=2)(self._drawn)  # a batch takes from two at most, unless it is huge
+
+    def take(self, position: int, size: int) -> Taken:
+        """The `size` examples from `position` on."""
+        number, start = divmod(position, self._examples)
+        if start + size <= self._examples:
+            return self._pass(number).part(start, start + size)
+        parts = list(self._parts(position, size))
+        return Taken(
+            np.concatenate([part.order for part in parts]),
+            np.concatenate([part.shifts for part in parts], axis=1),
+            np.concatenate([part.mirrored for part in parts]),
+        )
+
+    def _parts(self, position: int, size: int) -> Iterator[Taken]:
+        end = position + size
+        while position < end:
+            number, start = divmod(position, self._examples)
+            stop = min(self._examples, start + end - position)
+            yield self._pass(number).part(start, stop)
+            position += stop - start
+
+    def _drawn(self, number: int) -> Taken:
+        random = chance(self._seed, number)
+        order = random.permutation(self._examples)
+        shifts = random.integers(0, 2 * self._margin, (2, self._examples), endpoint=True)
+        return Taken(order, shifts, random.random(self._examples) < 0.5)
+
+
+class Crops:
+    """Images with a black margin around them, of which crops of the original size are taken."""
+
+    def __init__(self, images: Array, *, margin: int, mirror: bool) -> None:
+        height, width = images.shape[2:]
+        around = ((0, 0), (0, 0), (margin, margin), (margin, margin))
+        self._windows = sliding_window_view(np.pad(images, around), (height, width), axis=(2, 3))
+        self._mirror = mirror
+
+    def take(self, taken: Taken) -> Array:
+        """The crops that the stream says, in its order."""
+        down, right = taken.shifts
+        crops: Array = self._windows[taken.order, :, down, right]
+        if self._mirror:
+            crops[taken.mirrored] = crops[taken.mirrored, :, :, ::-1]
+        return crops

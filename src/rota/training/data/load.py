@@ -9,15 +9,17 @@ import torch
 
 from rota.core.arrays import Array
 from rota.core.errors import ConfigError, InputError, unknown
-from rota.training.data.cache import cache_file, read_cache, write_cache
-from rota.training.data.catalogue import CATALOGUE, DataSet
-from rota.training.data.decoded import Decoded
-from rota.training.data.digits import read_digits
-from rota.training.data.folder import data_folder
-from rota.training.data.images import Images, Splits
-from rota.training.data.resize import resized
-from rota.training.data.sources import decode, is_somewhere
-from rota.training.data.split import stratified
+from rota.training.data.catalogue import (
+    CATALOGUE,
+    DataSet,
+    Decoded,
+    cache_file,
+    data_folder,
+    read_cache,
+    write_cache,
+)
+from rota.training.data.images import Images, Splits, resized, stratified
+from rota.training.data.sources import decode, is_somewhere, read_digits
 
 NAMES = tuple(CATALOGUE)
 

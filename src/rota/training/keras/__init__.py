@@ -15,8 +15,7 @@ In training mode one thing differs: from the variance of a batch, batch normalis
 estimate into its running variance in PyTorch, and the biased one in Keras.
 """
 
-from rota.training.keras.convert import predict, to_keras
-from rota.training.keras.files import load, save
-from rota.training.keras.weights import export_weights, import_weights
+from rota.training.keras.translate import predict, to_keras
+from rota.training.keras.weights import export_weights, import_weights, load, save
 
 __all__ = ["export_weights", "import_weights", "load", "predict", "save", "to_keras"]

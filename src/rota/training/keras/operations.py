@@ -1,9 +1,202 @@
-"""Steps without weights: pools, activations, arithmetic and changes of shape."""
+"""Steps of a PyTorch network and the Keras layers for them."""
 
-from collections.abc import Callable
-from typing import Any
+import operator
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast
 
-from rota.training.keras.call import Call, Signal, pair
+import torch
+from torch import nn
+from torch.fx.node import map_aggregate
+from torch.nn import functional
+
+from rota.core.errors import InputError
+
+
+def keras() -> Any:
+    """The Keras library. It is imported quietly, unless the environment says how TensorFlow is to behave."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Otherwise TensorFlow announces on stderr that its sums may be off, whatever the log level.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    try:
+        return import_module("keras")
+    except ModuleNotFoundError as error:
+        missing = f"TensorFlow is not installed (no module {error.name!r})"
+        raise InputError(f'{missing}; install it with: pip install "rota[tensorflow]"') from None
+
+
+@dataclass(frozen=True)
+class Signal:
+    """What flows between layers: a Keras tensor that stands for a PyTorch tensor."""
+
+    tensor: Any
+    channels_last: bool = False
+    """Whether this is an image whose channels Keras has last where PyTorch has them second."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A module, function or method that is called, and what PyTorch gives for it."""
+
+    keras: Any
+    layers: dict[str, Any]
+    """The layers of the Keras model so far, by name."""
+    name: str
+    """The dotted name of the module, or how the trace calls the step."""
+    module: nn.Module | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+
+    def signal(self, position: int = 0, name: str = "input") -> Signal:
+        """An argument that is a tensor."""
+        found = self.args[position] if position < len(self.args) else self.kwargs.get(name)
+        if not isinstance(found, Signal):
+            raise self.refused(f"its argument {name!r} is not a tensor that depends on the input")
+        return found
+
+    def option(self, position: int, name: str, default: Any = None) -> Any:
+        """A setting: an attribute of the module, or an argument of the function."""
+        if self.module is not None:
+            return getattr(self.module, name)
+        return self.args[position] if position < len(self.args) else self.kwargs.get(name, default)
+
+    def layer(self, kind: str, suffix: str = "", **settings: Any) -> Any:
+        """The Keras layer for this step; a module that is called twice has one layer that is called twice."""
+        name = f"{self.name}.{suffix}" if suffix else self.name
+        if name not in self.layers:
+            self.layers[name] = getattr(self.keras.layers, kind)(name=name, **settings)
+        return self.layers[name]
+
+    def first(self, signal: Signal) -> Any:
+        """The tensor with its dimensions in PyTorch's order."""
+        if not signal.channels_last:
+            return signal.tensor
+        return self.keras.ops.transpose(signal.tensor, (0, 3, 1, 2))
+
+    def last(self, signal: Signal) -> Any:
+        """The tensor of an image with its channels last."""
+        return (
+            signal.tensor if signal.channels_last else self.keras.ops.transpose(signal.tensor, (0, 2, 3, 1))
+        )
+
+    def refuse(self, **settings: bool) -> None:
+        """Raise an error that names the first setting that is true: it has no counterpart in Keras."""
+        for name, is_set in settings.items():
+            if is_set:
+                raise self.refused(f"Keras has no counterpart for this {name}")
+
+    def refused(self, reason: str) -> InputError:
+        return InputError(f"layer {self.name!r}: cannot be turned into Keras: {reason}")
+
+
+def parts(structure: Any) -> list[Any]:
+    """What is in tuples, lists and dictionaries inside each other; for anything else, itself."""
+    found: list[Any] = []
+
+    def keep(part: Any) -> Any:
+        found.append(part)
+        return part
+
+    map_aggregate(structure, keep)
+    return found
+
+
+def pair(value: int | Sequence[int]) -> tuple[int, int]:
+    """Height and width, given as two numbers or as one for both."""
+    if isinstance(value, int):
+        return value, value
+    height, width = value if len(value) == 2 else (value[0], value[0])
+    return height, width
+
+
+Margins = tuple[tuple[int, int], tuple[int, int]]
+"""Above and below, left and right."""
+
+
+def convolution(call: Call) -> Signal:
+    module = cast(nn.Conv2d, call.module)
+    call.refuse(padding_mode=module.padding_mode != "zeros")
+    image, margins = call.last(call.signal()), _margins(module)
+    if margins != ((0, 0), (0, 0)):  # Keras' own padding is not symmetric when the stride is 2
+        image = call.layer("ZeroPadding2D", "padding", padding=margins, data_format="channels_last")(image)
+    settings: dict[str, Any] = {
+        "kernel_size": pair(module.kernel_size),
+        "strides": pair(module.stride),
+        "dilation_rate": pair(module.dilation),
+        "use_bias": module.bias is not None,
+        "data_format": "channels_last",
+    }
+    if is_depthwise(module):
+        multiplier = module.out_channels // module.in_channels
+        layer = call.layer("DepthwiseConv2D", depth_multiplier=multiplier, **settings)
+    else:
+        layer = call.layer("Conv2D", filters=module.out_channels, groups=module.groups, **settings)
+    return Signal(layer(image), channels_last=True)
+
+
+def is_depthwise(module: nn.Conv2d) -> bool:
+    """Whether Keras has this convolution as a layer of its own. It wants equal strides there."""
+    return 1 < module.groups == module.in_channels and module.stride[0] == module.stride[-1]
+
+
+def _margins(module: nn.Conv2d) -> Margins:
+    if module.padding == "valid":
+        return (0, 0), (0, 0)
+    if isinstance(module.padding, str):  # "same": the odd pixel, if there is one, goes below and to the right
+        extents = zip(pair(module.kernel_size), pair(module.dilation), strict=True)
+        height, width = ((kernel - 1) * dilation for kernel, dilation in extents)
+        return (height // 2, height - height // 2), (width // 2, width - width // 2)
+    height, width = pair(module.padding)
+    return (height, height), (width, width)
+
+
+def linear(call: Call) -> Signal:
+    module = cast(nn.Linear, call.module)
+    layer = call.layer("Dense", units=module.out_features, use_bias=module.bias is not None)
+    return Signal(layer(call.first(call.signal())))
+
+
+def batch_normalisation(call: Call) -> Signal:
+    module = cast(nn.BatchNorm2d, call.module)
+    call.refuse(track_running_stats=module.running_mean is None, momentum=module.momentum is None)
+    signal = call.signal()
+    image = len(signal.tensor.shape) == 4
+    layer = call.layer(
+        "BatchNormalization",
+        axis=-1 if image else 1,
+        epsilon=module.eps,
+        momentum=1 - (module.momentum or 0.0),
+        center=module.affine,
+        scale=module.affine,
+    )
+    return Signal(layer(call.last(signal) if image else signal.tensor), channels_last=image)
+
+
+def layer_normalisation(call: Call) -> Signal:
+    module = cast(nn.LayerNorm, call.module)
+    axes = list(range(-len(module.normalized_shape), 0))
+    center, scale = module.bias is not None, module.weight is not None
+    layer = call.layer("LayerNormalization", axis=axes, epsilon=module.eps, center=center, scale=scale)
+    return Signal(layer(call.first(call.signal())))
+
+
+def embedding(call: Call) -> Signal:
+    module = cast(nn.Embedding, call.module)
+    call.refuse(max_norm=module.max_norm is not None)
+    layer = call.layer("Embedding", input_dim=module.num_embeddings, output_dim=module.embedding_dim)
+    return Signal(layer(call.first(call.signal())))
+
+
+def parameter(call: Call, inputs: Any) -> Signal:
+    """A tensor that belongs to the network but to no layer: the only row of an embedding, looked up."""
+    ops, value = call.keras.ops, call.result
+    row = ops.zeros_like(ops.sum(inputs), dtype="int32")  # Keras wants every layer to depend on the input
+    layer = call.layer("Embedding", input_dim=1, output_dim=value.numel(), trainable=value.requires_grad)
+    return Signal(ops.reshape(layer(row), tuple(value.shape)))
+
 
 Step = Callable[[Call], Any]
 """Adds a step to the Keras model; gives a signal, or several."""
@@ -195,3 +388,46 @@ def attention(call: Call) -> Signal:
         seen = ops.tril(ops.ones_like(scores, dtype="bool"))
         scores = ops.where(seen, scores, -1e9)  # so far down that its share is zero
     return Signal(ops.matmul(ops.softmax(scores, axis=-1), value))
+
+
+STEPS: dict[Step, tuple[Any, ...]] = {
+    convolution: (nn.Conv2d,),
+    linear: (nn.Linear,),
+    batch_normalisation: (nn.BatchNorm1d, nn.BatchNorm2d),
+    layer_normalisation: (nn.LayerNorm,),
+    embedding: (nn.Embedding,),
+    same: (nn.Identity, "contiguous", "clone", "detach"),
+    dropout: (nn.Dropout, functional.dropout),
+    activation("relu"): (nn.ReLU, functional.relu, torch.relu, "relu", "relu_"),
+    activation("relu6"): (nn.ReLU6, functional.relu6),
+    activation("tanh"): (nn.Tanh, functional.tanh, torch.tanh, "tanh"),
+    activation("sigmoid"): (nn.Sigmoid, functional.sigmoid, torch.sigmoid, "sigmoid"),
+    activation("silu"): (nn.SiLU, functional.silu),
+    gelu: (nn.GELU, functional.gelu),
+    leaky_relu: (nn.LeakyReLU, functional.leaky_relu),
+    softmax: (nn.Softmax, functional.softmax, torch.softmax, "softmax"),
+    log_softmax: (nn.LogSoftmax, functional.log_softmax, torch.log_softmax, "log_softmax"),
+    max_pool: (nn.MaxPool2d, functional.max_pool2d, torch.max_pool2d),
+    average_pool: (nn.AvgPool2d, functional.avg_pool2d),
+    adaptive_average_pool: (nn.AdaptiveAvgPool2d, functional.adaptive_avg_pool2d),
+    arithmetic("add"): (operator.add, operator.iadd, torch.add, "add", "add_"),
+    arithmetic("subtract"): (operator.sub, operator.isub, torch.sub, "sub"),
+    arithmetic("multiply"): (operator.mul, operator.imul, torch.mul, "mul"),
+    arithmetic("divide"): (operator.truediv, torch.div, "div"),
+    matmul: (operator.matmul, torch.matmul, "matmul"),
+    mean: (torch.mean, "mean"),
+    reshape: (
+        *(nn.Flatten, nn.Unflatten, torch.flatten, torch.reshape, torch.squeeze, torch.unsqueeze),
+        *("flatten", "unflatten", "reshape", "view", "squeeze", "unsqueeze"),
+    ),
+    transpose: (torch.transpose, "transpose"),
+    permute: (torch.permute, "permute"),
+    concatenate: (torch.cat, torch.concat),
+    split: (torch.chunk, torch.split, "chunk", "split"),
+    item: (operator.getitem,),
+    narrow: (torch.narrow, "narrow"),
+    attention: (functional.scaled_dot_product_attention,),
+}
+
+TABLE = {known: step for step, targets in STEPS.items() for known in targets}
+"""By the kind of the module, the function, or the name of the method."""

@@ -1,7 +1,7 @@
 """Net2Net: networks that grow deeper and wider and go on computing what they did, and shrink back."""
 
 from rota.training.net2net.deepen import deepen
-from rota.training.net2net.grown import NotGrowable
+from rota.training.net2net.identity import NotGrowable
 from rota.training.net2net.shrink import carry, shrink
 from rota.training.net2net.sites import blocks
 from rota.training.net2net.widen import is_wide, layer_in, layers, widen

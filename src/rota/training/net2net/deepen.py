@@ -4,13 +4,17 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from rota.training.blocks import Block
-from rota.training.net2net.activation import another
-from rota.training.net2net.grown import Grown
-from rota.training.net2net.identity import Neighbours, identity_layer, identity_norm
-from rota.training.net2net.moments import Moments, expected, measured
+from rota.training.net2net.identity import (
+    Grown,
+    Moments,
+    Neighbours,
+    expected,
+    identity_layer,
+    identity_norm,
+    measured,
+)
 from rota.training.net2net.optimizer import adopt, refuse_foreign
-from rota.training.net2net.site import Site
-from rota.training.net2net.sites import Finder
+from rota.training.net2net.sites import Finder, Site, another
 
 
 def deepen(

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from rota.training.net2net.grown import before
+from rota.training.net2net.identity import before
 from rota.training.net2net.optimizer import power_of
-from rota.training.net2net.replicas import gather, leading, recalled
+from rota.training.net2net.widen import gather, leading, recalled
 
 
 def shrink(network: nn.Module, smaller: nn.Module, *, optimizer: Optimizer | None = None) -> Optimizer | None:

@@ -1,14 +1,321 @@
-"""Where a network can grow deeper without computing anything else."""
+"""Where a network can grow deeper without changing what it computes."""
 
-from torch import nn
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.nn import functional
 
 from rota.core.errors import unknown
 from rota.training.blocks import Block
-from rota.training.net2net.chains import chain, in_sequences, layer_name, listed, marked
-from rota.training.net2net.graph import View, without_growth
-from rota.training.net2net.grown import NotGrowable
-from rota.training.net2net.residual import ends, residual
-from rota.training.net2net.site import Site
+from rota.training.net2net.graph import View, is_packed, owners, without_growth
+from rota.training.net2net.identity import (
+    CONVOLUTIONS,
+    LAYERS,
+    NORMS,
+    Grown,
+    Moments,
+    Neighbours,
+    NotGrowable,
+    after,
+    around,
+    before,
+    expected,
+    is_layer,
+    normalised,
+    original,
+    present,
+    refuse_computed,
+)
+
+_MODULES = (nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.Identity)
+_FUNCTIONS: dict[Any, type[nn.Module]] = {  # the same where they are called and not built
+    functional.relu: nn.ReLU,
+    functional.relu_: nn.ReLU,
+    torch.relu: nn.ReLU,
+    torch.relu_: nn.ReLU,
+    functional.relu6: nn.ReLU6,
+    "relu": nn.ReLU,
+    "relu_": nn.ReLU,
+}
+
+
+def is_idempotent(part: nn.Module | None) -> bool:
+    """Whether a layer is such an activation."""
+    return type(part) in _MODULES
+
+
+def activation_of(view: View, node: fx.Node) -> nn.Module | None:
+    """The activation that a node applies, as a module, if twice is once for it."""
+    if node.op in ("call_function", "call_method"):
+        kind = _FUNCTIONS.get(node.target)
+        return kind() if kind is not None else None
+    part = view.module(node)
+    return part if is_idempotent(part) else None
+
+
+def another(activation: nn.Module) -> nn.Module:
+    """Another activation of the same kind."""
+    if isinstance(activation, nn.ReLU | nn.ReLU6):
+        new: nn.Module = type(activation)(inplace=activation.inplace)
+    elif isinstance(activation, nn.Hardtanh):
+        new = nn.Hardtanh(activation.min_val, activation.max_val, activation.inplace)
+    else:
+        new = nn.Identity()
+    return new.train(activation.training)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place for new layers: behind a part of the network."""
+
+    part: str
+    """The dotted name of that part now."""
+    like: Neighbours
+    ahead: bool = False
+    """Whether the part comes before its activation; the new layers then begin with one."""
+    promise: Callable[[], Moments] | None = None
+    """What to expect there, if it is more than the normalisation and the activation tell."""
+
+
+def behind(network: nn.Module, site: Site) -> Site:
+    """The site itself, or behind what has already grown there."""
+    place = around(network, site.part)
+    if place is None:
+        return site
+    layer, norm = newest(network, place)
+    for part in filter(None, (layer, norm)):
+        refuse_computed(place, part)
+    return replace(site, part=place, like=replace(site.like, layer=layer, norm=norm), promise=None)
+
+
+def newest(network: nn.Module, place: str) -> tuple[nn.Module, nn.Module | None]:
+    """The last layer, and its normalisation, of what has grown in a place."""
+    parts = list(network.get_submodule(place).children())[::-1]
+    layer = next(part for part in parts if is_layer(part))
+    return layer, next((part for part in parts if type(part) in NORMS), None)
+
+
+def neighbours(name: str, layer: Any, norm: Any, activation: nn.Module) -> Neighbours:
+    """The three, unless no layer behind them could pass on what it is given."""
+    if not is_layer(layer):
+        what = type(layer).__name__
+        raise NotGrowable(f"{name}: {what} is before its activation, not a convolution or linear layer")
+    for part in filter(None, (layer, norm)):
+        refuse_computed(name, part)
+    if isinstance(layer, CONVOLUTIONS) and any(size % 2 == 0 for size in layer.kernel_size):
+        sizes = "×".join(map(str, layer.kernel_size))
+        raise NotGrowable(f"{name}: its kernel is {sizes}; only an odd kernel can pass on what it is given")
+    if norm is not None and norm.running_mean is None:
+        raise NotGrowable(f"{name}: its batch normalisation keeps no running statistics to start from")
+    return Neighbours(layer, norm, activation)
+
+
+_TWICE = "ReLU, ReLU6, Hardtanh or Identity, for which twice is once"
+
+
+def marked(view: View, name: str) -> Site:
+    """At the end of a marked block."""
+    block = view.network.get_submodule(name)
+    view.refuse_shared(name)
+    steps = list(_steps(block))
+    if type(block).forward is not nn.Sequential.forward or len(steps) < 2:
+        raise NotGrowable(f"{name}: is not one layer after the other with an activation at the end")
+    if not is_idempotent(steps[-1]):
+        raise NotGrowable(f"{name}: ends in {type(steps[-1]).__name__}; it must end in {_TWICE}")
+    activation, norm = steps.pop(), None
+    if type(steps[-1]) in NORMS and len(steps) > 1:
+        norm = steps.pop()
+    return Site(name, neighbours(name, steps[-1], norm, activation))
+
+
+def _steps(block: nn.Module) -> Iterator[nn.Module]:
+    for part in block.children():
+        if type(part) in (nn.Sequential, Block, Grown):
+            yield from _steps(part)
+        else:
+            yield part
+
+
+def layer_name(view: View, node: fx.Node) -> str | None:
+    """The name of the layer that a node runs if it is a convolution or linear layer."""
+    return before(view.network, str(node.target)) if is_layer(view.module(node)) else None
+
+
+def chain(view: View, name: str) -> Site:
+    """Behind the activation of a layer, wherever in the network that is applied."""
+    now = present(view.network, name)
+    view.refuse_shared(now)
+    node = next(each for each in view.nodes if each.op == "call_module" and each.target == now)
+    tail = next((user for user in node.users if type(view.module(user)) in NORMS), node)
+    if tail is not node:
+        view.refuse_shared(str(tail.target))
+    applied = next((user for user in tail.users if activation_of(view, user) is not None), None)
+    activation = activation_of(view, applied) if applied is not None else None
+    if applied is None or activation is None:
+        raise NotGrowable(f"{name}: {_followers(view, tail)} comes after it; that must be {_TWICE}")
+    like = neighbours(name, view.module(node), view.module(tail) if tail is not node else None, activation)
+    if applied.op == "call_module" and not view.shared(str(applied.target)):
+        return behind(view.network, Site(str(applied.target), like))
+    if len(tail.users) > 1:
+        raise NotGrowable(f"{name}: its output is also used without its activation, which is not its own")
+    return behind(view.network, Site(str(tail.target), like, ahead=True))
+
+
+def _followers(view: View, tail: fx.Node) -> str:
+    modules = ((user, view.module(user)) for user in tail.users)
+    return ", ".join(type(part).__name__ if part else user.name for user, part in modules) or "nothing"
+
+
+def in_sequences(network: nn.Module) -> Iterator[str]:
+    """The layers in plain `nn.Sequential`s, for a network that cannot be followed any other way."""
+    for name, part in network.named_modules():
+        if type(part) is nn.Sequential:
+            inner = (f"{name}.{step}" if name else step for step, _ in part.named_children())
+            yield from (before(network, each) for each in inner if is_layer(_built(network, each)))
+
+
+def listed(view: View, name: str) -> Site:
+    """Behind the activation of a layer in a plain `nn.Sequential`."""
+    parent, _, step = name.rpartition(".")
+    steps = list(original(view.network, parent)._modules)
+    following = [f"{parent}.{each}" if parent else each for each in steps[steps.index(step) :]]
+    parts = [original(view.network, each) for each in following[:3]]
+    norm = parts.pop(1) if len(parts) > 2 and type(parts[1]) in NORMS else None
+    if len(parts) < 2 or not is_idempotent(parts[1]):
+        what = type(parts[1]).__name__ if len(parts) > 1 else "nothing"
+        raise NotGrowable(f"{name}: {what} comes after it; that must be {_TWICE}")
+    for each in following[: 3 if norm is not None else 2]:
+        view.refuse_shared(present(view.network, each))
+    like = neighbours(name, parts[0], norm, parts[1])
+    where = present(view.network, following[1 if norm is None else 2])
+    return behind(view.network, Site(where, like))
+
+
+def _built(network: nn.Module, now: str) -> nn.Module:
+    part = network.get_submodule(now)
+    return part.part if isinstance(part, Grown) else part
+
+
+_SUMS = (operator.add, operator.iadd, torch.add, "add", "add_")
+_KEEPING = nn.Dropout | nn.Dropout2d | nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d
+"""Layers that leave channels apart, and their moments roughly as they are."""
+
+
+def ends(view: View) -> dict[fx.Node, str]:
+    """The activations of sums, with the names of their sites: of the activation, or of the block it ends."""
+    found = {}
+    for node in view.nodes:
+        applied = next((user for user in node.users if activation_of(view, user) is not None), None)
+        if _is_sum(node) and applied is not None:
+            name = _place(view, applied)
+            if name is not None:
+                found[applied] = before(view.network, name)
+    return found
+
+
+def _is_sum(node: fx.Node) -> bool:
+    called = node.op in ("call_function", "call_method")
+    return called and node.target in _SUMS and len(node.all_input_nodes) == 2
+
+
+def _place(view: View, applied: fx.Node) -> str | None:
+    """The part to put new layers behind: the activation if it is not shared, or the block that it ends."""
+    if applied.op == "call_module" and not view.shared(str(applied.target)):
+        return str(applied.target)
+    outer = owners(applied)
+    return outer[-1] if outer and _is_output(view, applied, outer[-1]) else None
+
+
+def _is_output(view: View, applied: fx.Node, block: str) -> bool:
+    """Whether a node is all that leaves a block, and does not go on inside it."""
+    inside = {node for node in view.nodes if block in owners(node)}
+    leaving = {node for node in inside if not inside.issuperset(node.users)}
+    alone = leaving == {applied} and inside.isdisjoint(applied.users)
+    return alone and not is_packed(applied, block)
+
+
+def residual(view: View, applied: fx.Node, name: str) -> Site:
+    """Behind the activation of a sum."""
+    place, activation, total = _place(view, applied), activation_of(view, applied), applied.all_input_nodes[0]
+    sources = [source for source in map(partial(_source, view), total.all_input_nodes) if source]
+    if place is None or activation is None or not sources:
+        raise NotGrowable(f"{name}: no convolution or linear layer goes into its sum")
+    if _channels(view, total) is None:
+        raise NotGrowable(f"{name}: its sum is not, for all that is known, of as many channels on both sides")
+    layer, norm = max(sources, key=lambda source: _kernel(view.module(source[0])))
+    for each in filter(None, (layer, norm)):
+        view.refuse_shared(str(each.target))
+    like = neighbours(name, view.module(layer), view.module(norm) if norm else None, activation)
+    return behind(view.network, Site(place, like, promise=partial(_expected, view, total, activation)))
+
+
+def _source(view: View, node: fx.Node) -> tuple[fx.Node, fx.Node | None] | None:
+    """The layer, and its normalisation, whose output one side of a sum is."""
+    if type(view.module(node)) in LAYERS:
+        return node, None
+    if type(view.module(node)) in NORMS and type(view.module(node.all_input_nodes[0])) in LAYERS:
+        return node.all_input_nodes[0], node
+    return None
+
+
+def _kernel(layer: Any) -> int:
+    return prod(layer.kernel_size) if isinstance(layer, CONVOLUTIONS) else 1
+
+
+def _channels(view: View, node: fx.Node) -> int | None:
+    grown = _grown(view, node)
+    part: Any = grown[0] if grown else view.module(node)
+    if type(part) in NORMS:
+        return int(part.num_features)
+    if is_layer(part):
+        return int(part.out_features if isinstance(part, nn.Linear) else part.out_channels)
+    if not _passes(view, node):
+        return None
+    widths = {_channels(view, each) for each in node.all_input_nodes}
+    return widths.pop() if len(widths) == 1 else None
+
+
+def _grown(view: View, node: fx.Node) -> tuple[nn.Module, nn.Module | None] | None:
+    """The last layer, and its normalisation, of what has grown behind the layer of a node."""
+    place = around(view.network, str(node.target)) if node.op == "call_module" else None
+    return newest(view.network, place) if place is not None else None
+
+
+def _passes(view: View, node: fx.Node) -> bool:
+    """Whether a node leaves channels apart and as many as they are."""
+    part = view.module(node)
+    return isinstance(part, _KEEPING) or _is_sum(node) or activation_of(view, node) is not None
+
+
+def _expected(view: View, total: fx.Node, activation: nn.Module) -> Moments:
+    """What the normalisations before a sum promise behind its activation; a side without one adds nothing."""
+    return after(activation, _added([_promised(view, each) for each in total.all_input_nodes]))
+
+
+def _promised(view: View, node: fx.Node) -> Moments | None:
+    part, activation, grown = view.module(node), activation_of(view, node), _grown(view, node)
+    norm: Any = grown[1] if grown else part if type(part) in NORMS else None
+    if norm is not None and norm.running_mean is not None:
+        return normalised(norm) if activation is None else expected(norm, activation)
+    if grown:
+        return None
+    sides = [_promised(view, each) for each in node.all_input_nodes] if _passes(view, node) else []
+    if not any(sides):
+        return None
+    return _added(sides) if activation is None else after(activation, _added(sides))
+
+
+def _added(sides: list[Moments | None]) -> Moments:
+    """The moments of a sum of what is independent."""
+    known = [side for side in sides if side is not None]
+    mean = torch.stack([side.mean.double() for side in known]).sum(0)
+    return Moments(mean, torch.stack([side.variance.double() for side in known]).sum(0))
 
 
 def blocks(network: nn.Module) -> list[str]:

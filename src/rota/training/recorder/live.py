@@ -8,11 +8,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rota.recordings.provenance import provenance
+from rota.recordings.folder import provenance
 from rota.recordings.tree import Point, Prefix, Tree
 from rota.training.clock import Pace
-from rota.training.recorder.branch import Branch, grow
-from rota.training.recorder.trees import TreesRecorder
+from rota.training.recorder.trees import Branch, TreesRecorder, grow
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The folder of what is not yet recorded to the end, and the settings that it was begun with."""
+"""A recording that is not complete yet: its folder, its settings, and its progress."""
 
 import json
 import shutil
@@ -6,12 +6,50 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from rota.core.atomic import alone_in, written
+from tqdm import tqdm
+
 from rota.core.errors import ConfigError, InputError
+from rota.core.files import alone_in, written
 from rota.recordings.folder import complete, read_about
-from rota.recordings.store import PARTIAL
+from rota.recordings.library import PARTIAL
+
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} s of training, {remaining} left"
+
+
+class Progress:
+    """A bar on the terminal, in seconds of training to record; says nothing elsewhere."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._bar: Any = tqdm(
+            total=0.0,
+            disable=True if quiet else None,
+            unit="s",
+            dynamic_ncols=True,
+            bar_format=BAR,
+        )
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._bar.close()
+
+    def expect(self, seconds: float) -> None:
+        """There is so much more to do."""
+        self._bar.total += seconds
+        self._bar.refresh()
+
+    def say(self, what: str) -> None:
+        """What is being done."""
+        self._bar.set_description(what)
+
+    def advance(self, seconds: float) -> None:
+        """So much has been done."""
+        self._bar.update(seconds)
+
 
 LATER = {"beside": 0, "storage_mb_s": None}
 """Settings that could not be asked for from the beginning, and what they are if nobody asks: they are not

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.core.errors import ConfigError, unknown
-from rota.training.data.chance import check_seed
+from rota.training.data.images import check_seed
 from rota.training.hyper import Hyperparameters, OptimizerName
 from rota.training.models.registry import MODELS, model
 from rota.training.recorder.partial import check_name

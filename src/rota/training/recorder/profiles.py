@@ -13,16 +13,14 @@ import numpy as np
 import torch
 
 from rota.core.errors import InputError
+from rota.recordings.folder import provenance
 from rota.recordings.profile import Profile, Profiles, write_profiles
-from rota.recordings.provenance import provenance
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import model
-from rota.training.recorder.gang import FAILURES, CellFailed, Gang, place, reason
-from rota.training.recorder.partial import Partial, as_asked, recorded
+from rota.training.recorder.gang import FAILURES, CellFailed, Gang, Iterations, Stages, place, reason
+from rota.training.recorder.partial import Partial, Progress, as_asked, recorded
 from rota.training.recorder.profile_config import Cell, ProfilesConfig
-from rota.training.recorder.progress import Progress
-from rota.training.recorder.stages import Iterations, Stages
 from rota.training.setup import LIBRARIES
 
 WITH_GAMES = (*LIBRARIES, "gymnasium")

@@ -1,13 +1,31 @@
-"""Record everything that a configuration asks for, what takes least preparation first."""
+"""Record everything that a configuration asks for."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from rota.training.recorder.curves import CurvesRecorder
-from rota.training.recorder.experiment import RecordConfig
+from rota.core.errors import ConfigError
+from rota.training.recorder.curves import CurvesConfig, CurvesRecorder
+from rota.training.recorder.partial import Progress
+from rota.training.recorder.profile_config import ProfilesConfig
 from rota.training.recorder.profiles import ProfilesRecorder
-from rota.training.recorder.progress import Progress
-from rota.training.recorder.trees import TreesRecorder
+from rota.training.recorder.trees import TreesConfig, TreesRecorder
+
+
+@dataclass(frozen=True, slots=True)
+class RecordConfig:
+    """Recordings to make."""
+
+    profiles: tuple[ProfilesConfig, ...] = ()
+    """How long iterations and their stages take."""
+    curves: tuple[CurvesConfig, ...] = ()
+    """One network at each point of a grid of hyper-parameters."""
+    trees: tuple[TreesConfig, ...] = ()
+    """Every sequence of changes of a network."""
+
+    def __post_init__(self) -> None:
+        if not (self.profiles or self.curves or self.trees):
+            raise ConfigError("nothing to record; give [[trees]], [[curves]] or [[profiles]]")
 
 
 def record(config: RecordConfig, out: Path, workers: int, command: str, progress: Progress) -> Iterator[Path]:

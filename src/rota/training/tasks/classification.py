@@ -8,12 +8,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from rota.core.errors import ConfigError, unknown
-from rota.training.data.augment import Crops
-from rota.training.data.images import Images, Splits
-from rota.training.data.normal import Normal
-from rota.training.data.stream import Stream
+from rota.training.data.images import Crops, Images, Normal, Splits, Stream
+from rota.training.evaluation import evaluating
 from rota.training.task import Batch
-from rota.training.tasks.evaluation import evaluating
 
 EVALUATED = {"cpu": 128, "cuda": 1024}
 """So many images are evaluated at once: on a CPU what its cache holds, which is faster than more."""

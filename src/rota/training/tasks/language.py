@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from rota.core.errors import ConfigError, InputError, unknown
-from rota.training.data.stream import Stream
+from rota.training.data.images import Stream
+from rota.training.evaluation import evaluating
 from rota.training.task import Batch
-from rota.training.tasks.evaluation import evaluating
 
 TEXTS = {
     "train": (

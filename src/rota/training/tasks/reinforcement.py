@@ -1,23 +1,179 @@
-"""Balancing a pole, learned by playing: advantage actor-critic (A2C) and deep Q-learning (DQN).
+"""Reinforcement learning on CartPole: A2C and DQN, with their replay memory and target network."""
 
-Playing is part of getting a batch. Chance depends on the seed and the position only; the games, what was seen
-in them and the target network are state. Rewards are scaled by 1 − γ, so that values lie between 0 and 1.
-"""
-
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from gymnasium.envs.classic_control import CartPoleEnv
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss, smooth_l1_loss
 
-from rota.training.data.chance import chance
+from rota.core.errors import ConfigError, unknown
+from rota.training.data.images import chance
+from rota.training.evaluation import evaluating
 from rota.training.task import Batch
 from rota.training.tasks import GAMES, check_batch
-from rota.training.tasks.cartpole import ACTIONS, OBSERVATION, CartPoles, mean_return
-from rota.training.tasks.evaluation import evaluating
-from rota.training.tasks.replay import Replay
-from rota.training.tasks.target import Target
+
+OBSERVATION: tuple[int, ...] = (4,)
+ACTIONS = 2
+LIMIT = 500
+"""After so many steps an episode of CartPole-v1 is cut off."""
+EPISODES = 8
+"""So many are played to see how well a network does."""
+SPLITS = ("train", "validation", "test")
+
+
+class Moved(NamedTuple):
+    """What one step in every game led to; each step is worth 1."""
+
+    observations: Tensor
+    """What is seen after the step, and before a new episode starts."""
+    fell: Tensor
+    """The episode is over because the pole fell or the cart left: there is nothing to gain after it."""
+    over: Tensor
+    """The episode is over, for this reason or because of the limit."""
+
+
+class CartPoles:
+    """Games in which a new episode starts when one is over.
+
+    Each episode has its own seed, so a game is at any time described by its physical state and two counts.
+    """
+
+    def __init__(self, games: int, seed: tuple[int, ...]) -> None:
+        self._games = [CartPoleEnv() for _ in range(games)]
+        self._seed = seed
+        self._episodes = [0] * games
+        self._steps = [0] * games
+        for index in range(games):
+            self._start(index, 0)
+
+    @property
+    def observations(self) -> Tensor:
+        """What is seen now, one row per game."""
+        return self._states().float()
+
+    def step(self, actions: list[int]) -> Moved:
+        """Act in every game."""
+        seen, fell = [], []
+        for game, action in zip(self._games, actions, strict=True):
+            observation, _, terminated, _, _ = game.step(action)  # type: ignore[no-untyped-call]
+            seen.append(observation)
+            fell.append(terminated)
+        self._steps = [steps + 1 for steps in self._steps]
+        over = [end or steps >= LIMIT for end, steps in zip(fell, self._steps, strict=True)]
+        for index in np.flatnonzero(over).tolist():
+            self._start(index, self._episodes[index] + 1)
+        return Moved(torch.from_numpy(np.stack(seen)), torch.tensor(fell), torch.tensor(over))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"states": self._states(), "episodes": list(self._episodes), "steps": list(self._steps)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for index, game in enumerate(self._games):
+            self._start(index, state["episodes"][index])
+            game.state = state["states"][index].cpu().numpy().copy()
+        self._steps = list(state["steps"])
+
+    def _start(self, index: int, episode: int) -> None:
+        seed = np.random.SeedSequence((*self._seed, index, episode)).generate_state(1)
+        self._games[index].reset(seed=int(seed[0]))
+        self._episodes[index], self._steps[index] = episode, 0
+
+    def _states(self) -> Tensor:
+        states: NDArray[np.float64] = np.stack([np.asarray(game.state) for game in self._games])
+        return torch.from_numpy(states)
+
+
+def mean_return(act: Callable[[Tensor], list[int]], seed: int, split: str) -> float:
+    """The mean return of `act` over a few episodes; each split has its own, always the same ones."""
+    if split not in SPLITS:
+        raise ConfigError(unknown("split", split, SPLITS))
+    games = CartPoles(EPISODES, (seed, 1 + SPLITS.index(split)))
+    returns = torch.zeros(EPISODES)
+    playing = torch.ones(EPISODES, dtype=torch.bool)
+    while playing.any():
+        returns += playing
+        playing &= ~games.step(act(games.observations)).over
+    return returns.mean().item()
+
+
+FIELDS = {"before": torch.float32, "action": torch.int64, "after": torch.float32, "fell": torch.bool}
+
+
+class Replay:
+    """The last so many transitions, as columns on the CPU; the oldest gives way to the newest."""
+
+    def __init__(self, capacity: int, observation: tuple[int, ...]) -> None:
+        shapes = {"before": observation, "action": (), "after": observation, "fell": ()}
+        self._columns = {
+            name: torch.zeros(capacity, *shapes[name], dtype=kind) for name, kind in FIELDS.items()
+        }
+        self._capacity = capacity
+        self._added = 0
+
+    def __len__(self) -> int:
+        return min(self._added, self._capacity)
+
+    def add(self, **transitions: Tensor) -> None:
+        """Rows of every field, at most as many as there is room for altogether."""
+        rows = len(transitions["action"])
+        places = (self._added + torch.arange(rows)) % self._capacity
+        for name, column in self._columns.items():
+            column[places] = transitions[name]
+        self._added += rows
+
+    def rows(self, indices: Tensor, device: torch.device) -> dict[str, Tensor]:
+        """The fields of some transitions, on a device."""
+        return {name: column[indices].to(device) for name, column in self._columns.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        columns = {name: column[: len(self)].clone() for name, column in self._columns.items()}
+        return {"added": self._added, "columns": columns}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._added = state["added"]
+        for name, column in self._columns.items():
+            column[: len(self)] = state["columns"][name]
+
+
+class Target:
+    """A copy, renewed after so many examples, and at once when the network is no longer built like it."""
+
+    def __init__(self, held: int) -> None:
+        self._held = held
+        self._period = -1
+        self._weights: dict[str, Tensor] = {}
+        self._copy: nn.Module | None = None
+
+    def of(self, network: nn.Module, position: int) -> nn.Module:
+        """The copy to ask at this position."""
+        now = network.state_dict()
+        if position // self._held != self._period or not _alike(now, self._weights):
+            self._period = position // self._held
+            self._weights = {name: weight.detach().clone() for name, weight in now.items()}
+            self._copy = None
+        if self._copy is None:
+            self._copy = deepcopy(network).eval()
+            self._copy.load_state_dict(self._weights)
+        return self._copy
+
+    def state_dict(self) -> dict[str, Any]:
+        weights = {name: weight.clone() for name, weight in self._weights.items()}
+        return {"period": self._period, "weights": weights}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._period, self._weights, self._copy = state["period"], state["weights"], None
+
+
+def _alike(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    if one.keys() != other.keys():
+        return False
+    return all(weight.shape == other[name].shape for name, weight in one.items())
+
 
 DISCOUNT = 0.99
 REWARD = 1 - DISCOUNT

@@ -1,0 +1,230 @@
+"""The slots that a population trains on: speeds, step times as measured, and what assigning work costs."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.cluster import FASTEST, SLOWEST, NodeChange, late_nodes
+from rota.core.errors import ConfigError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What one trial occupies: a GPU, or some cores; several of them if trials span several."""
+
+    node: int
+    speed: float = 1.0
+    """Relative: what a score says."""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    """Kind of trial → speed with it, where that is another."""
+    device: str = "cpu"
+
+    def speed_of(self, kind: str) -> float:
+        """With a kind of trial; a network that has grown (`resnet18 64 +1`) is one of its kind."""
+        return self.speeds.get(kind, self.speeds.get(kind.split(" +")[0], self.speed))
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """From this moment a node takes so many times as long as it should."""
+
+    at_s: float
+    node: int
+    factor: float
+
+
+OfNode = TypeVar("OfNode", Slot, NodeChange, Slowdown)
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All slots there are, and what is known about their nodes."""
+
+    slots: tuple[Slot, ...]
+    nodes: tuple[str, ...] = ()
+    """Their names; numbers if not given."""
+    switches: tuple[int, ...] = ()
+    """Node → switch; all at one if not given."""
+    changes: tuple[NodeChange, ...] = ()
+    """A node whose first change is a join is not there before it."""
+    slowdowns: tuple[Slowdown, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.slots:
+            raise InputError("slots: none; give at least one")
+        count = 1 + max(slot.node for slot in self.slots)
+        if min(slot.node for slot in self.slots) < 0:
+            raise InputError("slots: nodes are numbered from 0")
+        object.__setattr__(self, "nodes", self.nodes or tuple(f"node{node}" for node in range(count)))
+        object.__setattr__(self, "switches", self.switches or (0,) * len(self.nodes))
+        if len(self.nodes) < count or len(self.switches) != len(self.nodes):
+            raise InputError(
+                f"slots: {count} nodes, but {len(self.nodes)} names, {len(self.switches)} switches"
+            )
+        self._check_speeds()
+        self._check_changes()
+
+    def _check_speeds(self) -> None:
+        for number, slot in enumerate(self.slots):
+            for speed in (slot.speed, *slot.speeds.values()):
+                if not SLOWEST <= speed <= FASTEST:
+                    raise InputError(
+                        f"slots: slot {number}: speed {speed:g}; it must be {SLOWEST:g} to {FASTEST:g}"
+                    )
+
+    def _check_changes(self) -> None:
+        changes: tuple[NodeChange | Slowdown, ...] = (*self.changes, *self.slowdowns)
+        for change in changes:
+            if not (0 <= change.node < len(self.nodes) and 0.0 <= change.at_s < math.inf):
+                raise InputError(
+                    f"slots: node {change.node} changes at {change.at_s:g} s; "
+                    f"there are nodes 0 to {len(self.nodes) - 1}, and times are 0 or more"
+                )
+        for slowdown in self.slowdowns:
+            if not 0.0 < slowdown.factor < math.inf:
+                raise InputError(
+                    f"slots: node {slowdown.node}: factor {slowdown.factor:g}; it must be above 0"
+                )
+
+    @classmethod
+    def of(cls, speeds: Sequence[float]) -> "Fleet":
+        """One slot per node."""
+        return cls(tuple(Slot(node, speed) for node, speed in enumerate(speeds)))
+
+    @property
+    def late(self) -> frozenset[int]:
+        """The nodes that are not there at first."""
+        return late_nodes(self.changes)
+
+    def spanned(self, count: int, efficiency: float = 1.0) -> "Fleet":
+        """The same for trials that take several slots of a node each, as fast as the slowest of them allows.
+
+        What is left over on a node is not used; a node of which nothing is used is left out.
+        """
+        if count < 1 or not 0.0 < efficiency <= 1.0:
+            raise InputError(
+                f"slots: spans of {count}, efficiency {efficiency:g}; give 1 or more, and up to 1"
+            )
+        if count == 1:
+            return self
+        spans = []
+        by_node = sorted(self.slots, key=lambda slot: (slot.node, -slot.speed))
+        for _, group in groupby(by_node, key=lambda slot: slot.node):
+            slots = list(group)
+            whole = len(slots) - len(slots) % count
+            spans += [slots[at : at + count] for at in range(0, whole, count)]
+        if not spans:
+            raise InputError(f"slots: no node has {count} slots for a trial; give fewer slots per trial")
+        used = {node: place for place, node in enumerate(dict.fromkeys(span[0].node for span in spans))}
+        return Fleet(
+            _renumbered((_bundle(span, efficiency) for span in spans), used),
+            tuple(self.nodes[node] for node in used),
+            tuple(self.switches[node] for node in used),
+            _renumbered(self.changes, used),
+            _renumbered(self.slowdowns, used),
+        )
+
+
+def _renumbered(found: Iterable[OfNode], used: Mapping[int, int]) -> tuple[OfNode, ...]:
+    """Those of nodes that are used; `used` gives their new numbers."""
+    return tuple(replace(each, node=used[each.node]) for each in found if each.node in used)
+
+
+def _bundle(slots: Sequence[Slot], efficiency: float) -> Slot:
+    factor = len(slots) * efficiency
+    kinds = {kind for slot in slots for kind in slot.speeds}
+    speeds = {kind: factor * min(slot.speed_of(kind) for slot in slots) for kind in sorted(kinds)}
+    return replace(slots[0], speed=factor * min(slot.speed for slot in slots), speeds=speeds)
+
+
+LONGEST_S = 1e9
+"""Beside what takes longer, training would be lost in the rounding of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Of everything that is not training."""
+
+    dispatch_s: float = 0.0
+    """To hand a list to a slot, however long the list is."""
+    latency_s: float = 0.0
+    """Of moving a checkpoint to another node."""
+    bandwidth_mb_s: float = math.inf
+    """Between nodes at one switch."""
+    cross_switch_mb_s: float = 0.0
+    """Between nodes at different switches; as between others if not given."""
+
+    def __post_init__(self) -> None:
+        for name in ("dispatch_s", "latency_s"):
+            if not 0.0 <= getattr(self, name) <= LONGEST_S:
+                raise ConfigError(f"{name} is {getattr(self, name):g}; it must be 0 to {LONGEST_S:g}")
+        if not self.bandwidth_mb_s > 0.0 or not self.cross_switch_mb_s >= 0.0:
+            raise ConfigError("bandwidth_mb_s and cross_switch_mb_s must be above 0")
+
+    @property
+    def moves_are_free(self) -> bool:
+        """Whether it makes no difference where a checkpoint is."""
+        return not self.latency_s and self.bandwidth_mb_s == math.inf and not self.cross_switch_mb_s
+
+    def move_s(self, size_mb: float, *, across: bool) -> float:
+        """Of a checkpoint to another node, perhaps across switches."""
+        bandwidth = self.cross_switch_mb_s if across and self.cross_switch_mb_s else self.bandwidth_mb_s
+        return self.latency_s + size_mb / bandwidth
+
+
+WEIGHT = 0.3
+"""Of the newest measurement."""
+
+
+class Paces:
+    """Seconds per step for slot and kind of trial, smoothed, and how far measurements are apart.
+
+    A kind that was never measured on a slot is expected to be off by what the slot is off with others.
+    """
+
+    __slots__ = ("_off", "_unknown", "expected_s", "measured", "spread", "step_s")
+
+    def __init__(self, expected_s: NDArray[np.float64]) -> None:
+        self.expected_s = expected_s
+        """Slot, kind → what was said before anything was measured."""
+        self.step_s = expected_s.copy()
+        """Slot, kind → seconds, as far as is known now."""
+        self.measured = np.zeros(expected_s.shape, np.int64)
+        """Slot, kind → how often."""
+        self.spread = np.zeros(expected_s.shape)
+        """Slot, kind → variance of measurements, relative to their mean."""
+        self._off = np.ones(len(expected_s))
+        self._unknown = [expected_s.shape[1]] * len(expected_s)
+        """Slot → kinds that were never measured on it."""
+
+    def observe(self, slot: int, kind: int, step_s: float) -> None:
+        """Take a measurement in; one of nothing, shorter than the clock can tell, says nothing."""
+        if not step_s > 0.0:
+            return
+        known, before = self.measured.item(slot, kind), self.step_s.item(slot, kind)
+        weight = max(WEIGHT, 1.0 / (known + 1))
+        now = before + weight * (step_s - before)
+        self.measured[slot, kind] = known + 1
+        self.step_s[slot, kind] = now
+        if known:
+            off, spread = step_s / before - 1.0, self.spread.item(slot, kind)
+            self.spread[slot, kind] = spread + weight * (off * off - spread)
+        else:
+            self._unknown[slot] -= 1
+        self._off[slot] = now / self.expected_s.item(slot, kind)
+        if self._unknown[slot]:
+            unknown = self.measured[slot] == 0
+            self.step_s[slot, unknown] = self.expected_s[slot, unknown] * self._off[slot]
+
+    def add_kind(self, expected_s: NDArray[np.float64]) -> None:
+        """A kind of trial that was not there before, with what is expected of each slot."""
+        self.expected_s = np.column_stack([self.expected_s, expected_s])
+        self.step_s = np.column_stack([self.step_s, expected_s * self._off])
+        self.measured = np.column_stack([self.measured, np.zeros(len(expected_s), np.int64)])
+        self.spread = np.column_stack([self.spread, np.zeros(len(expected_s))])
+        self._unknown = [kinds + 1 for kinds in self._unknown]

@@ -1,0 +1,144 @@
+"""The configuration of trials and of the policies that a population may name."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from rota.core.errors import ConfigError, unknown
+from rota.core.population.events import Hyper
+from rota.core.population.view import Terms
+from rota.core.registry import is_outside
+from rota.policies.allocation.registry import ALLOCATIONS, MODES, NAMED
+from rota.policies.evolution.explore import Space
+from rota.policies.evolution.registry import EVOLUTIONS
+from rota.policies.population import RetireSlowest
+
+MOST = 100_000
+MOST_REPORTS = 100_000_000
+"""Of all trials: more would not fit into memory."""
+FIRST_DRAWS = 2
+"""Tells the seed of first hyper-parameters from those of noise and drift."""
+Choices = Mapping[str, Space | Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsConfig:
+    """Which trials, and how they are trained."""
+
+    trials: int = 20
+    """How many there are."""
+    steps: int = 1000
+    """That each trial gets."""
+    interval: int = 50
+    """Steps after which a trial reports."""
+    target: float = inf
+    """A trial that is as good as this is done, too."""
+    least_advanced_first: bool = True
+    """In the queue; else who reported first."""
+    report: Literal["each", "batch"] = "each"
+    """When the trials of a list report: each when its part is done, or all at the end of the list."""
+    start: dict[str, Space] = field(default_factory=dict)
+    """Hyper-parameter → what trials may begin with, as in `options.pbt.space`; in a simulation, what was
+    recorded if not given."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.trials <= MOST:
+            raise ConfigError(f"trials is {self.trials}; it must be 1 to {MOST:,}")
+        if self.interval > self.steps >= 1:
+            raise ConfigError(
+                f"interval is {self.interval}, but a trial has {self.steps} steps; give at most so many"
+            )
+        self.terms()
+        reports = self.trials * -(-self.steps // self.interval)
+        if reports > MOST_REPORTS:
+            raise ConfigError(
+                f"{self.said()} are {reports:,} reports, one after each {self.interval:,} steps; at most "
+                f"{MOST_REPORTS:,}: give a larger interval"
+            )
+
+    def said(self) -> str:
+        """`20 trials × 1,000 steps`."""
+        return f"{self.trials:,} trials × {self.steps:,} steps"
+
+    def terms(self, attempts: int = 3) -> Terms:
+        return Terms(self.interval, self.steps, self.target, self.least_advanced_first, attempts)
+
+    def choices(self) -> Choices:
+        """Hyper-parameter → what trials may begin with."""
+        return dict(self.start)
+
+    def measured_from(self) -> int:
+        """The first step after which something says how good a trial is."""
+        return 0
+
+    def check_measured(self, steps: int) -> None:
+        """Whether something says how good a trial is after so many steps; else evolution takes it for bad."""
+        if steps < self.measured_from():
+            raise ConfigError(
+                f"trials are looked at after {steps:,} steps, but the curves begin at step "
+                f"{self.measured_from():,}; give at least that (population.interval is {self.interval:,})"
+            )
+
+    def hypers(self, seed: int) -> tuple[Hyper, ...]:
+        """What each trial begins with."""
+        random = np.random.default_rng((seed, FIRST_DRAWS))
+        choices = self.choices()
+        return tuple(
+            {name: _drawn(choice, random) for name, choice in choices.items()} for _ in range(self.trials)
+        )
+
+
+def in_words(choice: Space | Sequence[Any]) -> bool:
+    """Whether a hyper-parameter is a word, not a number."""
+    return bool(choice.names) if isinstance(choice, Space) else any(isinstance(each, str) for each in choice)
+
+
+def space_of(choice: Space | Sequence[Any]) -> Space | None:
+    """Return what trials may begin with as a space, numbers in order; None for words among numbers."""
+    if isinstance(choice, Space):
+        return choice
+    words = [each for each in choice if isinstance(each, str)]
+    if not words:
+        return Space(values=tuple(sorted(map(float, choice))))
+    return Space(names=tuple(words)) if len(words) == len(choice) else None
+
+
+def _drawn(choice: Space | Sequence[Any], random: np.random.Generator) -> Any:
+    """A list of whole numbers gives whole numbers, whatever TOML and types made of them."""
+    if not isinstance(choice, Space):
+        return choice[int(random.integers(len(choice)))]
+    drawn = choice.draw(random)
+    whole = choice.values and all(value.is_integer() for value in choice.values)
+    return int(drawn) if whole else drawn
+
+
+PRESETS = tuple(f"{name}-{mode.lower()}" for name in NAMED for mode in MODES)
+"""`spa-era` …: an allocation and what goes with it."""
+
+
+class Choice(Protocol):
+    """What is said about policies, and the trials that they are for."""
+
+    @property
+    def population(self) -> TrialsConfig: ...
+
+    @property
+    def allocations(self) -> tuple[str, ...]: ...
+
+    @property
+    def evolution(self) -> str: ...
+
+    @property
+    def retirement(self) -> RetireSlowest | None: ...
+
+
+def check_names(allocations: Iterable[str], evolution: str) -> None:
+    """Whether there are such policies; those from outside are looked for when they are made."""
+    if evolution not in EVOLUTIONS and not is_outside(evolution):
+        raise ConfigError(unknown("evolution", evolution, EVOLUTIONS))
+    for name in allocations:
+        if name not in ALLOCATIONS and name not in PRESETS and not is_outside(name):
+            raise ConfigError(unknown("allocation", name, (*ALLOCATIONS, *PRESETS)))

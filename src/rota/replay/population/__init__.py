@@ -1,1 +1,0 @@
-"""Populations in virtual time."""

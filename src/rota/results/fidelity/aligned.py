@@ -1,0 +1,135 @@
+"""What a timeline says about the time that work took, in the same words for trials and for jobs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rota.core.population.events import Event, Reported
+from rota.core.timeline import Kind, Timeline
+from rota.results.jobs import JobColumns
+from rota.results.population.run import PopulationRun
+from rota.results.run import Run
+
+TRIALS, JOBS = "trials", "jobs"
+PER_INTERVAL, PER_ITERATION = "s per interval", "s per iteration"
+STRETCHES = (Kind.STARTED, Kind.PAUSED, Kind.FINISHED, Kind.FAILED)
+LEAST_ITERATIONS = 1e-6
+"""What is less is rounding, and nothing can be divided by it."""
+
+
+class Interval(NamedTuple):
+    """A part of a trial that reported, or a job from a start to the next pause or its end."""
+
+    began_s: float
+    slots: tuple[int, ...]
+    """None where that is not known."""
+    amount: float
+    """Only intervals of the same amount are compared: steps of a trial; 1 iteration on average of a job."""
+    whole_s: float
+    """That this amount took."""
+    computing_s: float | None
+    """Without what had to be moved first, where that is known."""
+    weight: float = 1.0
+    """In means: how many iterations it had. One of a single iteration may have waited longer than it ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What a trial or a job lived through."""
+
+    first_start_s: float
+    end_s: float
+    jct_s: float
+    """From when it was there until its end."""
+    intervals: tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A timeline, for those who compare; times count from when the first trial or job was there."""
+
+    what: str
+    """`trials` or `jobs`."""
+    unit: str
+    """Of the time of an interval."""
+    lives: Mapping[str, Life]
+    """Number of the trial or id of the job → its life."""
+
+    @property
+    def makespan_s(self) -> float:
+        return max(life.end_s for life in self.lives.values())
+
+
+def told_of_population(run: PopulationRun, seed: int) -> Told:
+    """A population with one seed."""
+    return Told(TRIALS, PER_INTERVAL, lives_of_trials(run.events(seed)))
+
+
+def told_of_jobs(run: Run) -> Told:
+    """The jobs of a trace under one scheduler."""
+    return Told(JOBS, PER_ITERATION, lives_of_jobs(run))
+
+
+def lives_of_trials(events: Iterable[Event]) -> dict[str, Life]:
+    """All trials that ever reported: a trial is there from 0 on, and done with its last report."""
+    reports: dict[int, list[Reported]] = {}
+    for event in events:
+        if isinstance(event, Reported):
+            reports.setdefault(event.trial, []).append(event)
+    return {str(trial): _life(reports[trial]) for trial in sorted(reports)}
+
+
+def lives_of_jobs(run: Run) -> dict[str, Life]:
+    """All jobs, on a clock that starts with the first submit."""
+    jobs, times, origin_s = run.jobs, run.times, float(run.jobs.submit_s.min())
+    stretches = _stretches(run.timeline(), jobs)
+    columns = (times.first_start_s - origin_s, times.end_s - origin_s, times.jct_s, times.running_s)
+    rows = zip(jobs.ids, jobs.iterations.tolist(), *(column.tolist() for column in columns), strict=True)
+    return {
+        name: Life(first_s, end_s, jct_s, stretches.get(job) or _whole(first_s, running_s, iterations))
+        for job, (name, iterations, first_s, end_s, jct_s, running_s) in enumerate(rows)
+    }
+
+
+def _life(reports: Sequence[Reported]) -> Life:
+    last_s = reports[-1].at_s
+    return Life(min(each.began_s for each in reports), last_s, last_s, tuple(map(_interval, reports)))
+
+
+def _interval(report: Reported) -> Interval:
+    whole_s = report.ended_s - report.began_s
+    return Interval(report.began_s, (report.slot,), report.steps, whole_s, whole_s - report.moved_s)
+
+
+def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[Interval, ...]]:
+    """Job → its stretches in which iterations were done; a move in between does not end one."""
+    left, origin_s = jobs.iterations.tolist(), float(jobs.submit_s.min())
+    open_: dict[int, tuple[float, tuple[int, ...]]] = {}
+    found: dict[int, list[Interval]] = {}
+    for at_s, kind, job, value, slots in _changes(timeline):
+        if kind == Kind.STARTED:
+            open_[job] = at_s, slots
+        elif job in open_:  # a real job may end where it was paused
+            began_s, on = open_.pop(job)
+            remaining = 0.0 if kind == Kind.FINISHED else value
+            done, left[job] = left[job] - remaining, remaining
+            if done > LEAST_ITERATIONS:
+                pace_s = (at_s - began_s) / done
+                found.setdefault(job, []).append(Interval(began_s - origin_s, on, 1.0, pace_s, None, done))
+    return {job: tuple(intervals) for job, intervals in found.items()}
+
+
+def _changes(timeline: Timeline) -> Iterable[tuple[float, int, int, float, tuple[int, ...]]]:
+    """Starts, pauses and ends: when, what, which job, the number that goes with it, and the slots."""
+    slots = timeline.slots.tolist()
+    names = ("at_s", "kind", "job", "value", "begin", "gpus")
+    rows = zip(*(timeline.events[name].tolist() for name in names), strict=True)
+    for at_s, kind, job, value, begin, gpus in rows:
+        if kind in STRETCHES:
+            yield at_s, kind, job, value, tuple(sorted(slots[begin : begin + gpus]))
+
+
+def _whole(began_s: float, running_s: float, iterations: float) -> tuple[Interval, ...]:
+    """Where no stretch says what was done in it: all of the job's running."""
+    count = max(iterations, LEAST_ITERATIONS)
+    return (Interval(began_s, (), 1.0, running_s / count, None, count),)

@@ -1,0 +1,366 @@
+"""Metrics of a population: how slots spent their time, and which side of a comparison is ahead."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import fmean, median
+from typing import NamedTuple
+
+from rota.config.bind import facts
+from rota.core.errors import InputError
+from rota.core.files import parsed, written
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import Emptied, Event, Failed, Handed, Joined, Lost, Reported, Retired
+
+LEAST_S = 1e-9
+"""If nothing was ever reported: others divide by it."""
+
+
+class MeasuredBound:
+    """If slots had never waited, and trials could be moved at any moment: none is on two slots at once."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._trials: dict[int, float] = {}
+
+    def see(self, event: Event) -> None:
+        if isinstance(event, Reported):
+            computing_s = event.ended_s - event.began_s - event.moved_s
+            self._trials[event.trial] = self._trials.get(event.trial, 0.0) + computing_s
+
+    @property
+    def seconds(self) -> float:
+        return max(sum(self._trials.values()) / self._slots, *self._trials.values(), LEAST_S)
+
+
+@dataclass(slots=True)
+class SlotUse:
+    """The seconds of one slot."""
+
+    there_s: float = 0.0
+    """In which its node was there and the slot not given up."""
+    computing_s: float = 0.0
+    communicating_s: float = 0.0
+    """Moving checkpoints, and handing lists over."""
+    lost_s: float = 0.0
+    """On what was to be done again, because the node or the trial failed."""
+    lists: int = 0
+    """That it was handed."""
+    parts: int = 0
+    """Of trials that it trained."""
+
+    @property
+    def idle_s(self) -> float:
+        return max(0.0, self.there_s - self.computing_s - self.communicating_s - self.lost_s)
+
+    @property
+    def idle_share(self) -> float:
+        """Of the time in which it was there."""
+        return self.idle_s / self.there_s if self.there_s > 0.0 else 0.0
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What is known of a slot while events pass by."""
+
+    use: SlotUse = field(default_factory=SlotUse)
+    since_s: float | None = None
+    """When it was there again; None while it is not."""
+    busy_since_s: float | None = None
+    """When it was handed what it is at; None while it is idle."""
+    retires: bool = False
+    """Once it is idle."""
+
+    def leave(self, at_s: float) -> None:
+        if self.since_s is not None:
+            self.use.there_s += at_s - self.since_s
+            self.since_s = None
+
+    def join(self, at_s: float) -> None:
+        if self.since_s is None and not self.retires:
+            self.since_s = at_s
+
+    def fail(self, at_s: float) -> None:
+        if self.busy_since_s is not None:
+            self.use.lost_s += at_s - self.busy_since_s
+            self.busy_since_s = None
+        self.leave(at_s)
+
+    def fail_part(self, at_s: float) -> None:
+        if self.busy_since_s is not None:
+            self.use.lost_s += at_s - self.busy_since_s
+            self.busy_since_s = at_s
+
+    def hand(self, at_s: float) -> None:
+        """Whoever is handed a list is there, even if it had been given up."""
+        self.retires = False
+        self.join(at_s)
+        self.use.lists += 1
+        self.busy_since_s = at_s
+
+    def report(self, event: Reported) -> None:
+        self.use.parts += 1
+        self.use.communicating_s += event.moved_s
+        self.use.computing_s += event.ended_s - event.began_s - event.moved_s
+        self.busy_since_s = event.at_s
+
+    def empty(self, at_s: float) -> None:
+        self.busy_since_s = None
+        if self.retires:
+            self.leave(at_s)
+
+    def retire(self, at_s: float) -> None:
+        self.retires = True
+        if self.busy_since_s is None:
+            self.leave(at_s)
+
+
+class Usage:
+    """What each slot did, told event by event from the beginning of a run."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._watches = [_Watch() for _ in fleet.slots]
+
+    def see(self, event: Event) -> None:
+        if isinstance(event, Lost | Joined):
+            for watch, slot in zip(self._watches, self._fleet.slots, strict=True):
+                if slot.node == event.node:
+                    watch.fail(event.at_s) if isinstance(event, Lost) else watch.join(event.at_s)
+        elif isinstance(event, Handed | Reported | Emptied | Failed | Retired):
+            _follow(self._watches[event.slot], event)
+
+    def until(self, end_s: float) -> list[SlotUse]:
+        """Of each slot, to the end of the run."""
+        for watch in self._watches:
+            watch.leave(end_s)
+        return [watch.use for watch in self._watches]
+
+
+def _follow(watch: _Watch, event: Handed | Reported | Emptied | Failed | Retired) -> None:
+    match event:
+        case Handed():
+            watch.hand(event.at_s)
+        case Reported():
+            watch.report(event)
+        case Failed():
+            watch.fail_part(event.at_s)
+        case Emptied():
+            watch.empty(event.at_s)
+        case Retired():
+            watch.retire(event.at_s)
+
+
+FILE = "compare.json"
+FORMAT = 1
+AGAIN = "compare again: bash scripts/compare-tune.sh"
+
+
+class Part(NamedTuple):
+    """What was trained between two reports, and how good it was then."""
+
+    began_s: float
+    ended_s: float
+    """When it had been evaluated."""
+    steps: int
+    metric: float
+    process: int
+    """In which it was trained."""
+    fresh: int | None = None
+    """The trial, where it was its first part; nothing where a checkpoint went on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideRun:
+    """One run of one side."""
+
+    side: str
+    seed: int
+    slots: int
+    parts: Sequence[Part]
+    finals: Sequence[float]
+    """How good each trial was when it last reported."""
+    process_s: float
+    """From the start of its process to the end: start-up and clearing up, too."""
+    cpu_s: float
+    """Of its process and all that it started."""
+
+    def __post_init__(self) -> None:
+        if not self.parts or not self.finals or not self.training_s > 0.0:
+            raise InputError(f"{self.side}, seed {self.seed}: a run without reports")
+        if min(part.ended_s for part in self.parts) <= self.first_s:
+            raise InputError(f"{self.side}, seed {self.seed}: a report that came before any training")
+
+    @property
+    def reports(self) -> int:
+        return len(self.parts)
+
+    @property
+    def steps(self) -> int:
+        return sum(part.steps for part in self.parts)
+
+    @property
+    def first_s(self) -> float:
+        return min(part.began_s for part in self.parts)
+
+    @property
+    def training_s(self) -> float:
+        """From the first start to the last report."""
+        return max(part.ended_s for part in self.parts) - self.first_s
+
+    @property
+    def work_s(self) -> float:
+        """Training and evaluating, added up over the slots."""
+        return sum(part.ended_s - part.began_s for part in self.parts)
+
+    @property
+    def overhead_s(self) -> float:
+        """Per report: what slots did besides work."""
+        return (self.slots * self.training_s - self.work_s) / self.reports
+
+    @property
+    def used(self) -> float:
+        """Slots in use on average: each process from its first part to its last."""
+        return sum(last_s - first_s for first_s, last_s in self._spans()) / self.training_s
+
+    @property
+    def gap_s(self) -> float | None:
+        """Between two parts of the same process, on average; None if each trained only one."""
+        spans = self._spans()
+        pairs = self.reports - len(spans)
+        return (sum(last_s - first_s for first_s, last_s in spans) - self.work_s) / pairs if pairs else None
+
+    def _spans(self) -> list[tuple[float, float]]:
+        """From when to when each process trained."""
+        found: dict[int, tuple[float, float]] = {}
+        for part in self.parts:
+            first_s, last_s = found.get(part.process, (part.began_s, part.ended_s))
+            found[part.process] = min(first_s, part.began_s), max(last_s, part.ended_s)
+        return list(found.values())
+
+    @property
+    def best(self) -> float:
+        return max(part.metric for part in self.parts)
+
+    @property
+    def final(self) -> float:
+        return fmean(self.finals)
+
+    @property
+    def processes(self) -> int:
+        """In which anything was trained."""
+        return len({part.process for part in self.parts})
+
+    @property
+    def beginnings(self) -> dict[int, float]:
+        """Trial → how good it was after its first part: the same on all sides, if they train the same."""
+        return {part.fresh: part.metric for part in self.parts if part.fresh is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """All runs of a comparison."""
+
+    about: str
+    """What was trained, and on what."""
+    command: str
+    """That compared them."""
+    runs: Sequence[SideRun]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise InputError("runs: there are none")
+
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(run.side for run in self.runs))
+
+    def of(self, side: str) -> list[SideRun]:
+        return [run for run in self.runs if run.side == side]
+
+    @property
+    def begin_alike(self) -> bool:
+        """Whether each trial was as good after its first part on every side, seed by seed."""
+        found: dict[int, dict[int, float]] = {}
+        return all(run.beginnings == found.setdefault(run.seed, run.beginnings) for run in self.runs)
+
+
+class Spread(NamedTuple):
+    """One number of several runs."""
+
+    median: float
+    least: float
+    most: float
+
+
+def spread(values: Iterable[float]) -> Spread:
+    found = list(values)
+    return Spread(median(found), min(found), max(found))
+
+
+Say = Callable[[float], str]
+
+
+class Measure(NamedTuple):
+    """A line of the table."""
+
+    name: str
+    value: Callable[[SideRun], float | None]
+    say: Say
+
+
+def _milli(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000 * seconds
+
+
+MEASURES = (
+    Measure("first start to last report, s", lambda run: run.training_s, "{:.2f}".format),
+    Measure("the whole process, s", lambda run: run.process_s, "{:.1f}".format),
+    Measure("training and evaluating, s", lambda run: run.work_s, "{:.2f}".format),
+    Measure("overhead per report, ms", lambda run: 1000 * run.overhead_s, "{:,.1f}".format),
+    Measure("… slots in use, on average", lambda run: run.used, "{:.2f}".format),
+    Measure("… between parts in a process, ms", lambda run: _milli(run.gap_s), "{:,.1f}".format),
+    Measure("reports", lambda run: run.reports, "{:.0f}".format),
+    Measure("steps trained", lambda run: run.steps, "{:,.0f}".format),
+    Measure("best accuracy", lambda run: run.best, "{:.1%}".format),
+    Measure("mean accuracy in the end", lambda run: run.final, "{:.1%}".format),
+    Measure("CPU seconds", lambda run: run.cpu_s, "{:.1f}".format),
+    Measure("processes that trained", lambda run: run.processes, "{:.0f}".format),
+)
+
+
+def table(sides: Sides) -> str:
+    """A column per side, a line per measure: medians, and in brackets from the least to the most."""
+    rows = [["", *sides.names]]
+    for measure in MEASURES:
+        rows.append([measure.name, *(_said(measure, sides.of(side)) for side in sides.names)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("   ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _said(measure: Measure, runs: Sequence[SideRun]) -> str:
+    values = [value for value in map(measure.value, runs) if value is not None]
+    if not values:
+        return "–"
+    middle, least, most = map(measure.say, spread(values))
+    return middle if least == most else f"{middle} ({least} to {most})"
+
+
+def write_sides(folder: Path, sides: Sides) -> None:
+    """`compare.json`."""
+    runs = [asdict(run) for run in sides.runs]
+    found = {"format": FORMAT, "about": sides.about, "command": sides.command, "runs": runs}
+    with written(folder / FILE) as stream:
+        stream.write(json.dumps(found, allow_nan=False).encode() + b"\n")
+
+
+def read_sides(folder: Path) -> Sides:
+    file = folder / FILE
+    try:
+        found = parsed(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read ({error}); {AGAIN}") from None
+    if isinstance(found, dict) and found.get("format") != FORMAT:
+        raise InputError(f"{file}: format {found.get('format')!r}, this version reads {FORMAT}; {AGAIN}")
+    return facts(Sides, found, file, AGAIN, others=True)

@@ -1,0 +1,371 @@
+"""One pass over a timeline: segments, series over time, and its validation."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.arrays import Floats, Ints
+from rota.core.compiled import kernel
+from rota.core.timeline import Kind, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Columns over the segments, by start time."""
+
+    job: Ints
+    start_s: Floats
+    end_s: Floats
+    begin: Ints
+    """Where its slots begin in the timeline's slots."""
+    gpus: Ints
+    pace_s: Floats
+    """Seconds per iteration."""
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def between(self, start_s: float, end_s: float) -> "Segments":
+        """What falls into a window, cut at its edges."""
+        inside = (self.end_s > start_s) & (self.start_s < end_s)
+        return Segments(
+            self.job[inside],
+            np.maximum(self.start_s[inside], start_s),
+            np.minimum(self.end_s[inside], end_s),
+            self.begin[inside],
+            self.gpus[inside],
+            self.pace_s[inside],
+        )
+
+
+def segments(timeline: Timeline, *, by_pace: bool = False) -> Segments:
+    """The segments of a run, also cut where only the pace changes if asked for; none is empty.
+
+    A segment ends with the next thing that happens to its job; one that is still open ends with the timeline.
+    """
+    events = timeline.events
+    kinds = [Kind.STARTED, Kind.MOVED, Kind.PAUSED, Kind.FINISHED, Kind.FAILED]
+    rows = np.flatnonzero(np.isin(events["kind"], [*kinds, Kind.PACED] if by_pace else kinds))
+    rows = rows[np.argsort(events["job"][rows], kind="stable")]
+    kind, job = events["kind"][rows], events["job"][rows].astype(np.int64)
+    end_s = np.append(events["at_s"][rows[1:]], 0.0)
+    end_s[np.append(job[1:] != job[:-1], True)] = events["at_s"][-1] if len(events) else 0.0
+    placed = (kind == Kind.STARTED) | (kind == Kind.MOVED)
+    last_placed = np.maximum.accumulate(np.where(placed, np.arange(len(rows)), 0))
+    runs = (placed | (kind == Kind.PACED)) & (end_s > events["at_s"][rows])
+    chosen = np.flatnonzero(runs)[np.argsort(rows[runs])]
+    where = rows[last_placed[chosen]]
+    return Segments(
+        job[chosen],
+        events["at_s"][rows[chosen]],
+        end_s[chosen],
+        events["begin"][where],
+        events["gpus"][where].astype(np.int64),
+        events["value"][rows[chosen]],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Steps: each value holds from its time until the next; the last time is the end of the run."""
+
+    at_s: Floats
+    waiting: Floats
+    """Jobs without slots."""
+    running: Floats
+    """Jobs on slots."""
+    busy: Floats
+    """Slots with at least one job."""
+    available: Floats
+    """Slots of the nodes that are there."""
+
+    def total(self, values: Floats) -> float:
+        """The integral of one of the columns over the whole run, in (its unit) × seconds."""
+        return float(np.sum(values[:-1] * np.diff(self.at_s)))
+
+    def means(self, values: Floats, edges_s: Floats) -> Floats:
+        """The mean of one of the columns in each interval between two edges; 0 outside the run."""
+        held_s = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(self.at_s))))
+        sums = np.interp(edges_s, self.at_s, held_s)
+        means: Floats = np.diff(sums) / np.diff(edges_s)
+        return means
+
+
+def problem(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None:
+    """The first thing that is wrong with a timeline of so many jobs, nodes and slots, if any."""
+    events = timeline.events
+    of_node = np.isin(events["kind"], (Kind.NODE_LOST, Kind.NODE_JOINED))
+    end = events["begin"] + events["gpus"]
+    checks = {
+        "has events of unknown kinds": not np.all(np.isin(events["kind"], list(Kind))),
+        "has no events": len(events) == 0,
+        "names jobs that the run does not have": np.any(
+            (events["job"] < 0) | (~of_node & (events["job"] >= jobs))
+        ),
+        "names nodes that the cluster does not have": np.any(of_node & (events["job"] >= nodes)),
+        "is not in order of time": not np.all(np.diff(events["at_s"]) >= 0.0),
+        "has fewer slots than its events name": np.any(
+            (events["gpus"] < 0) | (events["begin"] < 0) | (end > len(timeline.slots))
+        ),
+        "names slots that the cluster does not have": np.any(
+            (timeline.slots < 0) | (timeline.slots >= slots)
+        ),
+    }
+    return next((what for what, wrong in checks.items() if wrong), None)
+
+
+# mypy: allow-untyped-decorators
+
+
+# What can happen, in numbers of our own: a compiled kernel is kept as it is when only another file changes.
+NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED = range(8)
+CODES = {
+    Kind.NODE_LOST: NODE_LOST,
+    Kind.NODE_JOINED: NODE_JOINED,
+    Kind.FINISHED: FINISHED,
+    Kind.FAILED: FINISHED,
+    Kind.ARRIVED: ARRIVED,
+    Kind.PAUSED: PAUSED,
+    Kind.STARTED: STARTED,
+    Kind.MOVED: MOVED,
+    Kind.PACED: PACED,
+}
+
+# Rows of `lives`, which has a column per job.
+FIRST_START_S = 0
+END_S = 1
+SINCE_S = 2  # when it last began to wait or to run
+WAITED_S = 3
+RUNNING_S = 4
+PAUSED_AT_S = 5
+LEFT_S = 6  # solo time still to do, as of its last pause
+ASKED_S = 7  # GPU-seconds that all jobs asked for in its life; until its end, the total at its arrival
+GPU_S = 8  # GPU-seconds that were there in its life; until its end, the total at its arrival
+PREEMPTIONS = 9
+MIGRATIONS = 10
+LIVES = 11  # how many rows there are
+
+# Entries of `now`: how things stand at the moment of the pass, and what has added up on the way.
+WAITING = 0  # jobs
+RUNNING = 1  # jobs
+BUSY = 2  # slots
+AVAILABLE = 3  # slots
+ASKED = 4  # GPUs, by all active jobs
+AGE = 5  # waited ÷ left, summed over the waiting jobs
+AGEING = 6  # how fast that grows
+TOTAL_ASKED_S = 7
+TOTAL_GPU_S = 8
+TOTAL_BLOCKING_S = 9  # the mean age of the waiting jobs × seconds
+BLOCKED_S = 10  # seconds in which somebody waited
+NOW = 11  # how many entries there are
+
+# Rows of `series`: the time, then the first entries of `now`.
+STEPS = 5
+
+# Where a job is, if not on the slots of an event.
+ABSENT, QUEUED, DONE = -1, -2, -3
+
+
+class Pass(NamedTuple):
+    """Everything that the pass reads and writes."""
+
+    events: NDArray[np.void]
+    code: NDArray[np.int64]
+    """Of each kind of event."""
+    arena: NDArray[np.int32]
+    gpus: Floats
+    iteration_s: Floats
+    least: Floats
+    """The fewest iterations that a waiting job can have left: one, or all of a shorter job.
+
+    Less is the rounding of an end that came too late, and to divide by it would drown all other jobs."""
+    sizes: Ints
+    """Slots of each node."""
+    up: Ints
+    """1 for each node that is there."""
+    gpus_per_slot: float
+    lives: Floats
+    where: Ints
+    """For each job, the event that put it on its slots, or ABSENT, QUEUED, DONE."""
+    load: NDArray[np.int32]
+    """Jobs on each slot."""
+    now: Floats
+    series: Floats
+
+
+@kernel
+def walk(p: Pass) -> tuple[int, int]:
+    """Live through all events; returns the number of instants and the first event that cannot be, or -1.
+
+    Starts at the first arrival and stops at the last end: what nodes do before or after counts for nothing.
+    """
+    at_s = np.inf
+    left = p.lives.shape[1]
+    instants = 0
+    for e in range(p.events.shape[0]):
+        event = p.events[e]
+        if event.at_s > at_s:
+            let_pass(p, event.at_s - at_s)
+            at_s = event.at_s
+        code = p.code[event.kind]
+        if code <= NODE_JOINED:
+            change_node(p, event.job, code == NODE_JOINED)
+        elif not happen(p, e, code):
+            return instants, e
+        elif code == ARRIVED and at_s == np.inf:
+            at_s = event.at_s
+        left -= code == FINISHED
+        if at_s < np.inf and (left == 0 or e + 1 == p.events.shape[0] or p.events[e + 1].at_s > at_s):
+            p.series[0, instants] = at_s
+            p.series[1:, instants] = p.now[: STEPS - 1]
+            instants += 1
+        if left == 0:
+            break
+    return instants, -1
+
+
+@kernel
+def let_pass(p: Pass, elapsed_s: float) -> None:
+    """Add up what goes on while nothing happens; the ages of the waiting jobs grow linearly."""
+    now = p.now
+    now[TOTAL_ASKED_S] += now[ASKED] * elapsed_s
+    now[TOTAL_GPU_S] += now[AVAILABLE] * p.gpus_per_slot * elapsed_s
+    if now[WAITING] > 0.0:
+        now[TOTAL_BLOCKING_S] += (now[AGE] + 0.5 * now[AGEING] * elapsed_s) * elapsed_s / now[WAITING]
+        now[BLOCKED_S] += elapsed_s
+        now[AGE] += now[AGEING] * elapsed_s
+
+
+@kernel
+def change_node(p: Pass, node: int, joins: bool) -> None:
+    """A node comes or goes; saying so twice changes nothing."""
+    if joins != (p.up[node] == 1):
+        p.up[node] = 1 if joins else 0
+        p.now[AVAILABLE] += p.sizes[node] if joins else -p.sizes[node]
+
+
+@kernel
+def happen(p: Pass, e: int, code: int) -> bool:
+    """What one event does to its job; False if that cannot happen to a job in its situation."""
+    event = p.events[e]
+    job, at_s = event.job, event.at_s
+    if code == ARRIVED:
+        if p.where[job] != ABSENT:
+            return False
+        arrive(p, job, at_s)
+    elif code == STARTED:
+        if p.where[job] != QUEUED:
+            return False
+        start(p, job, at_s, e)
+    elif code == FINISHED and p.where[job] == QUEUED and not np.isnan(p.lives[FIRST_START_S, job]):
+        dequeue(p, job, at_s)  # of a real job that was paused: what it was at then was the last of it
+        end(p, job, at_s)
+    elif p.where[job] < 0:
+        return False
+    elif code == MOVED:
+        vacate(p, p.where[job])
+        occupy(p, e)
+        p.where[job] = e
+        p.lives[MIGRATIONS, job] += 1.0
+    elif code == PAUSED:
+        pause(p, job, at_s, event.value)
+    elif code == FINISHED:
+        finish(p, job, at_s)
+    return True
+
+
+@kernel
+def arrive(p: Pass, job: int, at_s: float) -> None:
+    p.now[ASKED] += p.gpus[job]
+    p.lives[ASKED_S, job] = p.now[TOTAL_ASKED_S]
+    p.lives[GPU_S, job] = p.now[TOTAL_GPU_S]
+    enqueue(p, job, at_s)
+
+
+@kernel
+def start(p: Pass, job: int, at_s: float, e: int) -> None:
+    """A start in the instant of a pause makes the pause no pre-emption."""
+    dequeue(p, job, at_s)
+    if np.isnan(p.lives[FIRST_START_S, job]):
+        p.lives[FIRST_START_S, job] = at_s
+    if p.lives[PAUSED_AT_S, job] == at_s:
+        p.lives[PREEMPTIONS, job] -= 1.0
+        p.lives[PAUSED_AT_S, job] = np.nan
+    p.lives[SINCE_S, job] = at_s
+    p.now[RUNNING] += 1.0
+    occupy(p, e)
+    p.where[job] = e
+
+
+@kernel
+def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
+    leave(p, job, at_s)
+    p.lives[PREEMPTIONS, job] += 1.0
+    p.lives[PAUSED_AT_S, job] = at_s
+    p.lives[LEFT_S, job] = max(remaining, p.least[job]) * p.iteration_s[job]
+    enqueue(p, job, at_s)
+
+
+@kernel
+def finish(p: Pass, job: int, at_s: float) -> None:
+    leave(p, job, at_s)
+    end(p, job, at_s)
+
+
+@kernel
+def end(p: Pass, job: int, at_s: float) -> None:
+    p.where[job] = DONE
+    p.now[ASKED] -= p.gpus[job]
+    p.lives[END_S, job] = at_s
+    p.lives[ASKED_S, job] = p.now[TOTAL_ASKED_S] - p.lives[ASKED_S, job]
+    p.lives[GPU_S, job] = p.now[TOTAL_GPU_S] - p.lives[GPU_S, job]
+
+
+@kernel
+def enqueue(p: Pass, job: int, at_s: float) -> None:
+    """The job waits from now on."""
+    p.where[job] = QUEUED
+    p.lives[SINCE_S, job] = at_s
+    p.now[WAITING] += 1.0
+    p.now[AGE] += p.lives[WAITED_S, job] / p.lives[LEFT_S, job]
+    p.now[AGEING] += 1.0 / p.lives[LEFT_S, job]
+
+
+@kernel
+def dequeue(p: Pass, job: int, at_s: float) -> None:
+    """The job waits no longer."""
+    p.lives[WAITED_S, job] += at_s - p.lives[SINCE_S, job]
+    p.now[WAITING] -= 1.0
+    p.now[AGE] -= p.lives[WAITED_S, job] / p.lives[LEFT_S, job]
+    p.now[AGEING] -= 1.0 / p.lives[LEFT_S, job]
+    if p.now[WAITING] == 0.0:
+        p.now[AGE] = p.now[AGEING] = 0.0
+
+
+@kernel
+def leave(p: Pass, job: int, at_s: float) -> None:
+    """The job goes off its slots."""
+    vacate(p, p.where[job])
+    p.lives[RUNNING_S, job] += at_s - p.lives[SINCE_S, job]
+    p.now[RUNNING] -= 1.0
+
+
+@kernel
+def occupy(p: Pass, e: int) -> None:
+    """A slot is busy, however many share it."""
+    begin = p.events[e].begin
+    for i in range(begin, begin + p.events[e].gpus):
+        slot = p.arena[i]
+        p.now[BUSY] += p.load[slot] == 0
+        p.load[slot] += 1
+
+
+@kernel
+def vacate(p: Pass, e: int) -> None:
+    begin = p.events[e].begin
+    for i in range(begin, begin + p.events[e].gpus):
+        slot = p.arena[i]
+        p.load[slot] -= 1
+        p.now[BUSY] -= p.load[slot] == 0

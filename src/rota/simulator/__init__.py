@@ -1,0 +1,1 @@
+"""Virtual time: jobs and populations simulated on clusters that need not exist."""

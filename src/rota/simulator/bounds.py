@@ -1,0 +1,68 @@
+"""The work that a simulated population did, and lower bounds on its makespan."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import Cloned, Event, Hyper, Reported
+from rota.core.population.view import Work
+
+
+def lower_bound_s(trials: int, work_s: float, speeds: Sequence[float]) -> float:
+    """For trials of so much work each on a slot of speed 1, if they may be moved at any moment for nothing.
+
+    No slot does more than its speed, and k trials are never on more than the k fastest slots.
+    """
+    return bound_s([k * work_s for k in range(1, trials + 1)], speeds)
+
+
+def bound_s(largest: Sequence[float], speeds: Sequence[float]) -> float:
+    """The same, given the work of the k largest trials together, for each k."""
+    fastest = list(accumulate(sorted(speeds, reverse=True)))
+    each = (work_s / speed for work_s, speed in zip(largest, fastest, strict=False))
+    return max(largest[-1] / fastest[-1], *each)
+
+
+Done = list[dict[str, float]]
+"""Trial → kind of trial → seconds that its steps take on a slot of speed 1."""
+
+
+def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> Done:
+    """What each trial did, as the trial was when it did it."""
+    kinds = [work.kind(hyper, ()) for hyper in hypers]
+    done: Done = [{} for _ in hypers]
+    for event in events:
+        if isinstance(event, Reported):
+            kind = kinds[event.trial]
+            before_s = done[event.trial].get(kind, 0.0)
+            done[event.trial][kind] = before_s + event.steps * work.step_s(kind)
+        elif isinstance(event, Cloned):
+            kinds[event.trial] = work.kind(event.hyper, event.changes)
+    return done
+
+
+def bound_of_s(done: Done, fleet: Fleet) -> float:
+    """The least time for it, if trials may be moved at any moment for nothing.
+
+    Where slots are not equally good at all kinds of trials, work is weighed by how slow slots are with its
+    kind on average, and a slot counts as if it did only what it is best at: no schedule does better.
+    """
+    kinds = dict.fromkeys(kind for each in done for kind in each)
+    speeds = {kind: best_speeds(fleet, kind) for kind in kinds}
+    worth = {kind: len(each) / sum(each) for kind, each in speeds.items()}
+    works_s = [sum(worth[kind] * work_s for kind, work_s in each.items()) for each in done]
+    per_slot = zip(*([worth[kind] * speed for speed in each] for kind, each in speeds.items()), strict=True)
+    return unequal_bound_s(works_s, [max(weighed) for weighed in per_slot])
+
+
+def unequal_bound_s(works_s: Sequence[float], speeds: Sequence[float]) -> float:
+    """The least time for trials of unequal work: the k largest are never on more than the k fastest slots."""
+    return bound_s(list(accumulate(sorted(works_s, reverse=True))), speeds)
+
+
+def best_speeds(fleet: Fleet, kind: str) -> list[float]:
+    """Slot → the most that it does with a kind of trial: its node may be faster than said for a while."""
+    factors = [1.0] * len(fleet.nodes)
+    for slowdown in fleet.slowdowns:
+        factors[slowdown.node] = min(factors[slowdown.node], slowdown.factor)
+    return [slot.speed_of(kind) / factors[slot.node] for slot in fleet.slots]

@@ -1,0 +1,367 @@
+"""How good simulated trials become: equal ones, the toy problem of PBT, and recorded curves."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import inf, isnan, nan
+from typing import Any, Protocol
+
+import numpy as np
+
+from rota.core.arrays import Floats
+from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.population.events import Hyper
+from rota.core.population.view import Work
+from rota.recordings.curve import Curves, Setting
+
+
+class Landscape(Work, Protocol):
+    """What trials cost, and how good they become."""
+
+    def begin(self, trial: int, hyper: Hyper) -> None:
+        """A trial is there."""
+
+    def train(self, trial: int, steps: int) -> float:
+        """How good it is after so many more steps."""
+
+    def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
+        """A trial goes on as another, with these hyper-parameters and this network."""
+
+
+class Equal:
+    """Trials that cost the same and of which nothing is measured."""
+
+    def __init__(self, step_s: float = 1.0, size_mb: float = 0.0) -> None:
+        self._step_s, self._size_mb = step_s, size_mb
+
+    def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
+        return "equal"
+
+    def step_s(self, kind: str) -> float:
+        return self._step_s
+
+    def size_mb(self, kind: str) -> float:
+        return self._size_mb
+
+    def begin(self, trial: int, hyper: Hyper) -> None:
+        pass
+
+    def train(self, trial: int, steps: int) -> float:
+        return nan
+
+    def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
+        pass
+
+
+START = (0.9, 0.9)
+TOP = 1.2
+
+
+class Toy:
+    """A trial has two weights θ and is as good as 1.2 − θ₀² − θ₁².
+
+    It climbs 1.2 − h₀θ₀² − h₁θ₁² in place of that, by gradient ascent: a step multiplies each weight by
+    1 − 2 · rate · h. Its hyper-parameters `h0` and `h1` are what it sees of the truth: with one of them at 0
+    a weight stays where it was.
+    """
+
+    def __init__(self, rate: float = 0.02, step_s: float = 1.0) -> None:
+        self._rate, self._step_s = rate, step_s
+        self.theta: dict[int, tuple[float, float]] = {}
+        self._sees: dict[int, tuple[float, float]] = {}
+
+    def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
+        return "toy"
+
+    def step_s(self, kind: str) -> float:
+        return self._step_s
+
+    def size_mb(self, kind: str) -> float:
+        return 0.0
+
+    def begin(self, trial: int, hyper: Hyper) -> None:
+        self.theta[trial] = START
+        self._sees[trial] = hyper["h0"], hyper["h1"]
+
+    def train(self, trial: int, steps: int) -> float:
+        (zero, one), (sees_zero, sees_one) = self.theta[trial], self._sees[trial]
+        zero *= (1.0 - 2.0 * self._rate * sees_zero) ** steps
+        one *= (1.0 - 2.0 * self._rate * sees_one) ** steps
+        self.theta[trial] = zero, one
+        return TOP - (zero * zero + one * one)
+
+    def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
+        self.theta[trial] = self.theta[donor]
+        self._sees[trial] = hyper["h0"], hyper["h1"]
+
+
+FOURFOLD = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The recorded values of a hyper-parameter, and where they lie on its scale."""
+
+    name: str
+    values: tuple[Any, ...]
+    scale: str
+    """`log`, `momentum`, `linear` or `words`."""
+    marks: Floats
+
+    @classmethod
+    def of(cls, name: str, recorded: Sequence[Any]) -> "Axis":
+        values = tuple(sorted(set(recorded), key=lambda value: (isinstance(value, str), value)))
+        scale = _scale(name, values)
+        marks = range(len(values)) if scale == "words" else [_mark(scale, value) for value in values]
+        return cls(name, values, scale, np.array(marks, float))
+
+    def around(self, value: Any) -> list[tuple[int, float]]:
+        """Positions of recorded values on both sides, or of the one it is, with their weights."""
+        if value in self.values:
+            return [(self.values.index(value), 1.0)]
+        at = float(np.interp(self.mark(value), self.marks, np.arange(len(self.marks))))
+        low = math.floor(at)
+        return [(low, 1.0 - (at - low)), (low + 1, at - low)] if at > low else [(low, 1.0)]
+
+    def mark(self, value: Any) -> float:
+        """Where a value is on the scale, at most at its ends."""
+        if self.scale == "words":
+            if value not in self.values:
+                raise InputError(unknown(f"{self.name} in the curves:", str(value), map(str, self.values)))
+            return float(self.values.index(value))
+        if isinstance(value, str) or math.isnan(value):
+            raise InputError(f"{self.name} is {value!r}; it must be a number, as in the curves")
+        return _mark(self.scale, min(max(value, self.values[0]), self.values[-1]))
+
+
+class Grid:
+    """Curves at settings of hyper-parameters, found again at any setting."""
+
+    def __init__(self, names: Sequence[str], recorded: Mapping[tuple[Any, ...], Floats]) -> None:
+        settings = list(recorded)
+        self.axes = [Axis.of(name, [each[k] for each in settings]) for k, name in enumerate(names)]
+        self._curves = {self._at(setting): curve for setting, curve in recorded.items()}
+        self._places = {at: self._place(at) for at in self._curves}
+        full = math.prod(len(axis.values) for axis in self.axes)
+        self.scattered = len(self._curves) * 2 < full
+
+    def curve(self, setting: Sequence[Any]) -> Floats:
+        """At the values of the hyper-parameters, in the order of the axes."""
+        if self.scattered:
+            return self._curves[self._nearest(np.array([*map(Axis.mark, self.axes, setting)]))]
+        corners = list(product(*map(Axis.around, self.axes, setting)))
+        if len(corners) == 1:
+            return self._node(tuple(at for at, _ in corners[0]))
+        weights = [math.prod(weight for _, weight in corner) for corner in corners]
+        curves = [self._node(tuple(at for at, _ in corner)) for corner in corners]
+        return np.tensordot(np.array(weights), np.array(curves), axes=1)
+
+    def _at(self, setting: Sequence[Any]) -> tuple[int, ...]:
+        return tuple(axis.values.index(value) for axis, value in zip(self.axes, setting, strict=True))
+
+    def _place(self, at: Sequence[int]) -> Floats:
+        return np.array([axis.marks[k] for axis, k in zip(self.axes, at, strict=True)])
+
+    def _node(self, at: tuple[int, ...]) -> Floats:
+        """What was recorded there, or what it is filled in with."""
+        if at in self._curves:
+            return self._curves[at]
+        lines = [line for axis in range(len(at)) if (line := self._between(at, axis)) is not None]
+        return np.mean(lines, axis=0) if lines else self._curves[self._nearest(self._place(at))]
+
+    def _between(self, at: tuple[int, ...], axis: int) -> Floats | None:
+        """On the line between the nearest recorded settings before and after it on an axis."""
+        marks = self.axes[axis].marks
+        if self.axes[axis].scale == "words":
+            return None
+        before = self._next(at, axis, range(at[axis] - 1, -1, -1))
+        after = self._next(at, axis, range(at[axis] + 1, len(marks)))
+        if before is None or after is None:
+            return None
+        low, here, high = (float(marks[each[axis]]) for each in (before, at, after))
+        weight = (here - low) / (high - low)
+        return self._curves[before] * (1.0 - weight) + self._curves[after] * weight
+
+    def _next(self, at: tuple[int, ...], axis: int, positions: range) -> tuple[int, ...] | None:
+        along = ((*at[:axis], k, *at[axis + 1 :]) for k in positions)
+        return next((each for each in along if each in self._curves), None)
+
+    def _nearest(self, place: Floats) -> tuple[int, ...]:
+        """On scales of equal length; words that differ are a whole scale apart; the first of equals."""
+
+        def distance(at: tuple[int, ...]) -> float:
+            return sum(self._apart(k, self._places[at][k], place[k]) for k in range(len(at)))
+
+        return min(self._curves, key=distance)
+
+    def _apart(self, axis: int, here: float, there: float) -> float:
+        marks = self.axes[axis].marks
+        if self.axes[axis].scale == "words":
+            return float(here != there)
+        return ((here - there) / (marks[-1] - marks[0] or 1.0)) ** 2
+
+
+def _scale(name: str, values: Sequence[Any]) -> str:
+    if any(isinstance(value, str) for value in values):
+        return "words"
+    if name == "momentum" and values[-1] < 1.0:
+        return "momentum"
+    return "log" if values[0] > 0.0 and values[-1] >= FOURFOLD * values[0] else "linear"
+
+
+def _mark(scale: str, value: float) -> float:
+    if scale == "momentum":
+        return -math.log(1.0 - value)
+    return math.log(value) if scale == "log" else float(value)
+
+
+BATCH = "batch_size"
+
+
+@dataclass(frozen=True, slots=True)
+class Liberties:
+    """What recordings do not say."""
+
+    metric: str = ""
+    """How good a trial is; accuracy, or else the first that was recorded, if not given. A loss counts
+    negatively: more is better."""
+    size_mb: float = 0.0
+    """Of a checkpoint."""
+    growth: float = 1.25
+    """How many times as long a step takes, and as large a checkpoint is, with each change of a network."""
+    gain: float = 0.0
+    """What each change of a network adds to the metric."""
+
+    def __post_init__(self) -> None:
+        if not self.size_mb >= 0.0 or not self.growth > 0.0 or isnan(self.gain):
+            raise ConfigError(
+                f"size_mb is {self.size_mb}, growth {self.growth}, gain {self.gain}; "
+                "give 0 or more, above 0, and a number"
+            )
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a trial is on which curve."""
+
+    curve: Floats
+    changes: int = 0
+    steps: float = 0.0
+    metric: float = nan
+
+
+class Recorded:
+    """Metrics and costs of trials from curves; how they are found between settings is said in `grid.py`.
+
+    - Between the ends of recorded intervals a metric is on the straight line; before the first it is not
+      known, after the last it is held: a rehearsal claims nothing that was not reached.
+    - A setting at which training failed at once has the worst metric of all that were recorded.
+    - A trial that is cloned, or goes on with other hyper-parameters, goes on along their curve from the
+      first interval whose metric is not below the donor's, or else from the last.
+    - Trials of one model, batch size and number of changes are of one kind. A step takes the median of what
+      was recorded with the batch size; with one in between it is on the straight line, below the smallest as
+      with that, above the largest in proportion. Hyper-parameters that were not recorded have no effect.
+    """
+
+    def __init__(self, curves: Curves, liberties: Liberties | None = None) -> None:
+        self._curves, self._free = curves, liberties or Liberties()
+        self._metric = self._free.metric or curves.main_metric
+        settings = list(curves.settings.values())
+        if not settings:
+            raise InputError(f"curves of {curves.model}: no settings were recorded; record some")
+        if not any(self._metric in setting.metrics for setting in settings):
+            raise InputError(
+                unknown(f"metric in the curves of {curves.model}:", self._metric, curves.metrics)
+            )
+        self._steps = np.unique(np.concatenate([setting.steps for setting in settings])).astype(float)
+        self._grid = Grid(curves.hyper, _means(self._curves_of(settings), curves.hyper))
+        self._batches, self._step_s = _paces(curves.model, settings)
+        self._kinds: dict[str, tuple[float, int]] = {}
+        self._found: dict[tuple[Any, ...], Floats] = {}
+        self._trials: dict[int, Progress] = {}
+
+    def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
+        batch = float(hyper.get(BATCH, self._batches[0]))
+        words = [self._curves.model, f"{batch:g}"] if BATCH in self._curves.hyper else [self._curves.model]
+        name = " ".join([*words, *([f"+{len(changes)}"] if changes else [])])
+        self._kinds[name] = batch, len(changes)
+        return name
+
+    def step_s(self, kind: str) -> float:
+        batch, changes = self._kinds[kind]
+        above = max(1.0, batch / self._batches[-1])
+        base_s = float(np.interp(batch, self._batches, self._step_s))
+        return float(base_s * above * self._free.growth**changes)
+
+    def size_mb(self, kind: str) -> float:
+        return float(self._free.size_mb * self._free.growth ** self._kinds[kind][1])
+
+    def begin(self, trial: int, hyper: Hyper) -> None:
+        self._trials[trial] = Progress(self.curve(hyper))
+
+    def train(self, trial: int, steps: int) -> float:
+        progress = self._trials[trial]
+        progress.steps += steps
+        progress.metric = self._at(progress)
+        return progress.metric
+
+    def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
+        giver = self._trials[donor]
+        progress = Progress(self.curve(hyper), len(changes), giver.steps, giver.metric)
+        if not isnan(giver.metric):
+            reached = np.flatnonzero(progress.curve + self._free.gain * len(changes) >= giver.metric)
+            progress.steps = float(self._steps[reached[0] if len(reached) else -1])
+        self._trials[trial] = progress
+
+    def curve(self, hyper: Hyper) -> Floats:
+        """The metric at the end of each recorded interval, with these hyper-parameters."""
+        missing = [name for name in self._curves.hyper if name not in hyper]
+        if missing:
+            needed = ", ".join(self._curves.hyper)
+            raise InputError(f"a trial has no {missing[0]}; the curves of {self._curves.model} need {needed}")
+        setting = tuple(hyper[name] for name in self._curves.hyper)
+        if setting not in self._found:
+            self._found[setting] = self._grid.curve(setting)
+        return self._found[setting]
+
+    def _curves_of(self, settings: list[Setting]) -> list[tuple[Hyper, Floats]]:
+        """Hyper-parameters and curve of each setting."""
+        found: list[tuple[Hyper, Floats]] = [(each.hyper, self._goodness(each)) for each in settings]
+        worst = np.full(len(self._steps), min(np.nanmin(curve, initial=inf) for _, curve in found))
+        at_once = self._curves.failed.keys() - self._curves.settings.keys()
+        return found + [(self._curves.failed[name], worst) for name in sorted(at_once)]
+
+    def _goodness(self, setting: Setting) -> Floats:
+        """The metric of a setting, more being better, at the steps that all settings are put to."""
+        values = setting.metrics.get(self._metric, np.full(len(setting), nan))
+        sign = -1.0 if self._metric.endswith("loss") else 1.0
+        return np.asarray(np.interp(self._steps, setting.steps, sign * values), float)
+
+    def _at(self, progress: Progress) -> float:
+        if progress.steps < self._steps[0]:
+            return nan  # how good it was by then was not recorded
+        value = float(np.interp(progress.steps, self._steps, progress.curve))
+        return value + self._free.gain * progress.changes
+
+
+def _means(curves: list[tuple[Hyper, Floats]], names: tuple[str, ...]) -> dict[tuple[Any, ...], Floats]:
+    """Hyper-parameters → the mean of what was recorded with them."""
+    found: dict[tuple[Any, ...], list[Floats]] = {}
+    for hyper, curve in curves:
+        found.setdefault(tuple(hyper[name] for name in names), []).append(curve)
+    return {hyper: np.mean(curves, axis=0) for hyper, curves in found.items()}
+
+
+def _paces(model: str, settings: list[Setting]) -> tuple[Floats, Floats]:
+    """Batch sizes, and seconds per step with each."""
+    found: dict[float, list[Floats]] = {}
+    for setting in settings:
+        each = setting.seconds / np.diff(setting.steps, prepend=0)
+        found.setdefault(float(setting.hyper.get(BATCH, 1)), []).append(each[~np.isnan(each)])
+    paces = {batch: np.concatenate(each) for batch, each in sorted(found.items())}
+    if not all(len(each) for each in paces.values()):
+        raise InputError(
+            f"curves of {model}: seconds were not recorded for every batch size; record them again"
+        )
+    return np.array(list(paces)), np.array([np.median(each) for each in paces.values()])

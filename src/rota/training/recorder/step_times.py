@@ -1,0 +1,76 @@
+"""Measure step times of every structure that a network can grow into."""
+
+import random
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+from statistics import median
+
+import torch
+
+from rota.core.errors import InputError
+from rota.core.network import Change
+from rota.training.clock import Pace, StoppedClock
+from rota.training.device import device, synchronise
+from rota.training.hyper import Hyperparameters
+from rota.training.setup import Setup
+from rota.training.trainer import Trainer
+
+ROUNDS = 12
+STEPS_PER_ROUND = 4
+WARM_STEPS = 2
+
+
+def grown(setup: Setup, actions: Iterable[Change], decisions: int, seed: int) -> Iterator[Trainer]:
+    """A trainer for each structure that so many decisions can lead to, the one without changes first."""
+    seen = set()
+    for changes in product(sorted(actions, key=lambda change: change.grows), repeat=decisions):
+        trainer = setup.trainer(StoppedClock(), seed=seed)
+        for change in changes:
+            trainer.change(change)
+        if trainer.structure.fingerprint not in seen:
+            seen.add(trainer.structure.fingerprint)
+            yield trainer
+
+
+def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
+    """The median seconds per step of each trainer, all of them measured in turns."""
+    turns = list(range(len(trainers)))
+    order = random.Random(0)
+    found: list[list[float]] = [[] for _ in trainers]
+    for _ in range(ROUNDS):
+        order.shuffle(turns)
+        for turn in turns:
+            found[turn] += _timed(trainers[turn], WARM_STEPS + STEPS_PER_ROUND, where)[WARM_STEPS:]
+    return {
+        (trainer.structure.fingerprint, trainer.hyper.batch_size): median(seconds)
+        for trainer, seconds in zip(trainers, found, strict=True)
+    }
+
+
+def paces(setup: Setup, actions: Iterable[Change], decisions: int, seed: int = 0) -> dict[Pace, float]:
+    """The seconds per step of every structure within reach, measured now, on this machine.
+
+    With a learning rate of its own, at which training does not fail; a step takes as long at any.
+    """
+    usual = replace(setup, hyper=Hyperparameters(batch_size=setup.hyper.batch_size))
+    return measure(list(grown(usual, actions, decisions, seed)), device(setup.device))
+
+
+def _timed(trainer: Trainer, steps: int, where: torch.device) -> list[float]:
+    seconds = []
+    for _ in range(steps):
+        synchronise(where)
+        began_s = time.perf_counter()
+        step(trainer)
+        synchronise(where)
+        seconds.append(time.perf_counter() - began_s)
+    return seconds
+
+
+def step(trainer: Trainer) -> None:
+    """One step; an error if it fails, since what takes no whole step says nothing of how long one takes."""
+    epoch = trainer.epoch(until_steps=trainer.progress.steps + 1, evaluate=False)
+    if epoch.ended == "failed":
+        raise InputError(f"seconds per step cannot be measured: {epoch.failure}")

@@ -1,0 +1,243 @@
+"""Readers of published traces and cluster files: Philly, Azure, Helios, Alibaba and Muri."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.arrays import Floats
+from rota.core.cluster import Cluster, Node
+from rota.core.costs import SCHEDULED
+from rota.core.errors import TraceError
+from rota.core.files import name_of
+from rota.core.table import Table, read_table
+from rota.workload.jobs import (
+    UNNAMED,
+    Workload,
+    counted,
+    draw_models,
+    draw_priorities,
+    models_note,
+    priorities_note,
+    workload,
+)
+
+
+def recorded(
+    table: Table,
+    ids: Sequence[str],
+    submit_s: Floats,
+    gpus: Floats,
+    duration_s: Floats,
+    seed: int,
+    draws_models: bool,
+    *,
+    priority: NDArray[np.int64] | None = None,
+    kinds: Sequence[tuple[str, ...]] = (),
+    notes: Sequence[str] = (),
+) -> Workload:
+    """A workload of the rows of a table."""
+    worked = np.flatnonzero(duration_s > 0.0)
+    jobs, idle = len(worked), len(table) - len(worked)
+    if not jobs:
+        raise TraceError(f"{table.path}: no jobs in it that held a GPU for any time{_reasons(notes)}")
+    said = [*notes, *([left_out(idle, len(table), "they took 0 s")] if idle else [])]
+    if draws_models:
+        said.append(models_note(jobs, seed))
+    return workload(
+        name_of(table.path),
+        ids=[ids[row] for row in worked.tolist()],
+        submit_s=submit_s[worked] - submit_s[worked].min(),
+        gpus=gpus[worked],
+        model=draw_models(jobs, seed) if draws_models else [UNNAMED] * jobs,
+        duration_s=duration_s[worked],
+        startup_s=None if draws_models else np.zeros(jobs),
+        priority=draw_priorities(jobs, seed) if priority is None else priority[worked],
+        kinds=[kinds[row] for row in worked.tolist()] if kinds else (),
+        notes=said if priority is not None else [*said, priorities_note(jobs, seed)],
+    )
+
+
+def left_out(rows: int, of: int, why: str) -> str:
+    """The note on rows that are not in the workload."""
+    return f"{rows:,} of {of:,} jobs left out: {why}"
+
+
+def _reasons(notes: Sequence[str]) -> str:
+    return f" ({'; '.join(notes)})" if notes else ""
+
+
+AZURE_FIELDS = ("job_id", "submission_time", "duration", "num_gpu")
+
+
+def read_azure(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities are drawn; models if asked for."""
+    table = read_table(path, AZURE_FIELDS)
+    return recorded(
+        table,
+        ids=table.ids("job_id"),
+        submit_s=table.numbers("submission_time"),
+        gpus=table.wholes("num_gpu", at_least=1),
+        duration_s=table.numbers("duration"),
+        seed=seed,
+        draws_models=draw_models,
+    )
+
+
+HELIOS_FIELDS = ("job_id", "gpu_num", "submit_time", "duration")
+
+
+def read_helios(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities are drawn; models if asked for."""
+    everything = read_table(path, HELIOS_FIELDS)
+    on_gpus = everything.wholes("gpu_num") > 0
+    table = everything.keep(on_gpus)
+    cpu_jobs = len(everything) - len(table)
+    return recorded(
+        table,
+        ids=table.ids("job_id"),
+        submit_s=table.times_s("submit_time"),
+        gpus=table.wholes("gpu_num"),
+        duration_s=table.numbers("duration"),
+        seed=seed,
+        draws_models=draw_models,
+        notes=[left_out(cpu_jobs, len(everything), "they use no GPU")] if cpu_jobs else [],
+    )
+
+
+PHILLY_FIELDS = ("timestamp", "duration", "num_gpus")
+
+
+def read_philly(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities are drawn; models if asked for."""
+    table = read_table(path, PHILLY_FIELDS)
+    return recorded(
+        table,
+        ids=[str(row) for row in range(len(table))],
+        submit_s=table.times_s("timestamp"),
+        gpus=table.wholes("num_gpus", at_least=1),
+        duration_s=table.numbers("duration"),
+        seed=seed,
+        draws_models=draw_models,
+    )
+
+
+ALIBABA_FIELDS = (
+    "name", "num_gpu", "gpu_milli", "gpu_spec", "qos", "creation_time", "deletion_time", "scheduled_time",
+)  # fmt: skip
+
+PRIORITIES = {"LS": 0, "Guaranteed": 0, "BE": 1, "Burstable": 1}
+
+
+def read_alibaba(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Priorities follow from the quality of service; models are drawn if asked for."""
+    everything = read_table(path, ALIBABA_FIELDS)
+    on_gpus = everything.wholes("num_gpu") > 0
+    deleted = everything.given("deletion_time")
+    table = everything.keep(on_gpus & deleted)
+    unscheduled = int(np.count_nonzero(~table.given("scheduled_time")))
+    return recorded(
+        table,
+        ids=table.ids("name"),
+        submit_s=table.numbers("creation_time"),
+        gpus=_gpus(table),
+        duration_s=_durations_s(table),
+        seed=seed,
+        draws_models=draw_models,
+        priority=np.array([PRIORITIES[qos] for qos in table.one_of("qos", tuple(PRIORITIES))], np.int64),
+        kinds=table.sets("gpu_spec"),
+        notes=_notes(
+            len(everything),
+            int(np.count_nonzero(~on_gpus)),
+            int(np.count_nonzero(on_gpus & ~deleted)),
+            unscheduled,
+        ),
+    )
+
+
+def _gpus(table: Table) -> Floats:
+    """Whole GPUs, or the fraction that a pod with one GPU asks for."""
+    whole = table.wholes("num_gpu")
+    milli = table.numbers("gpu_milli")
+    shared = whole == 1.0
+    wrong = shared & ((milli <= 0.0) | (milli > 1000.0))
+    if wrong.any():
+        raise table.wrong("gpu_milli", int(np.argmax(wrong)), "between 1 and 1000, thousandths of one GPU")
+    return np.where(shared, milli / 1000, whole)
+
+
+def _durations_s(table: Table) -> Floats:
+    scheduled_s = table.numbers_or_nan("scheduled_time")
+    began_s = np.where(np.isnan(scheduled_s), table.numbers("creation_time"), scheduled_s)
+    duration_s = table.numbers("deletion_time") - began_s
+    if (duration_s < 0.0).any():
+        row = int(np.argmax(duration_s < 0.0))
+        raise table.wrong("deletion_time", row, f"at or after {began_s[row]:.0f}, when the pod began")
+    return duration_s
+
+
+def _notes(pods: int, without_gpu: int, never_deleted: int, unscheduled: int) -> list[str]:
+    notes = []
+    if without_gpu:
+        notes.append(left_out(without_gpu, pods, "they use no GPU"))
+    if never_deleted:
+        notes.append(left_out(never_deleted, pods, "they have no deletion time, so no duration"))
+    if unscheduled:
+        notes.append(f"{counted(unscheduled)} never scheduled: the duration counts from the creation")
+    return notes
+
+
+MURI_FIELDS = (
+    "job_id", "num_gpu", "submit_time", "iterations", "model_name", "duration", "iteration_time",
+    "resource_time_0", "resource_time_1", "resource_time_2", "priority",
+)  # fmt: skip
+
+
+def read_muri(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Everything a job needs is in its row; nothing is drawn."""
+    table = read_table(path, MURI_FIELDS)
+    return workload(
+        name_of(path),
+        ids=table.ids("job_id"),
+        submit_s=table.numbers("submit_time") / 1000,
+        gpus=table.wholes("num_gpu", at_least=1),
+        model=table.texts("model_name"),
+        duration_s=table.numbers("duration") / 1000,
+        iterations=table.positives("iterations"),
+        iteration_s=table.positives("iteration_time") * SCHEDULED / 1000,
+        stages_s=[table.numbers(f"resource_time_{stage}") / 1000 for stage in range(3)],
+        priority=[int(priority) for priority in table.one_of("priority", ("0", "1"))],
+    )
+
+
+CLUSTER_FIELDS = ("num_switch", "num_node_p_switch", "num_gpu_p_node")
+NODE_FIELDS = ("sn", "gpu", "model")
+
+
+def read_cluster(path: Path) -> Cluster:
+    """Equal nodes: `num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node` and one row.
+
+    CPUs and memory are not modelled.
+    """
+    table = read_table(path, CLUSTER_FIELDS)
+    if len(table) != 1:
+        raise TraceError(
+            f"{path}: {len(table)} rows after the header; expected 1, which describes the whole cluster"
+        )
+    switches, nodes, gpus = (int(table.wholes(name, at_least=1)[0]) for name in CLUSTER_FIELDS)
+    return Cluster.uniform(nodes, gpus, switches)
+
+
+def read_nodes(path: Path) -> Cluster:
+    """Unequal nodes: Alibaba's `openb_node_list`, `sn,cpu_milli,memory_mib,gpu,model`, a row per node.
+
+    Nodes without GPUs are left out; all hang off one switch, as the list does not say.
+    """
+    table = read_table(path, NODE_FIELDS)
+    table.ids("sn")
+    with_gpus = table.keep(table.wholes("gpu") > 0)
+    if not len(with_gpus):
+        raise TraceError(f"{path}: no node in it has a GPU")
+    gpus, kinds = with_gpus.wholes("gpu").tolist(), with_gpus.texts("model")
+    return Cluster(tuple(Node(int(slots), kind=kind) for slots, kind in zip(gpus, kinds, strict=True)))

@@ -1,0 +1,107 @@
+"""Speeds that nobody measured, from profiles of other batch sizes, networks and devices."""
+
+from pathlib import Path
+
+import pytest
+
+from rota.config.bind import bind
+from rota.core.errors import ConfigError
+from rota.core.population.cluster import Fleet, Slot
+from rota.library.populations import Contender, scene_of
+from rota.policies.allocation.fifo import Fifo
+from rota.policies.evolution.explore import Space
+from rota.policies.evolution.pbt import Pbt
+from rota.policies.population import Policy
+from rota.recordings.curve import read_curves
+from rota.recordings.folder import Provenance
+from rota.recordings.profile import Profile, Profiles, write_profiles
+from rota.simulator.population_config import PopulationsConfig
+from rota.simulator.step_times import Foretold, Kind
+
+CURVES = Path(__file__).parents[3] / "results" / "recordings" / "curves" / "convnet2-fashion-mnist"
+ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
+
+
+def profile(model, batch_size, device, iteration_s):
+    return Profile(model=model, batch_size=batch_size, device=device, iteration_s=iteration_s)
+
+
+def profiles(here="cpu"):
+    """Seconds grow with the batch; the GPU is 4 times as fast with one network, 9 times with another."""
+    rows = [
+        profile("convnet2", size, device, size * each_s)
+        for device, each_s in ((here, 0.01), ("gpu", 0.0025))
+        for size in (16, 64)
+    ]
+    rows += [profile("other", 16, here, 0.9), profile("other", 16, "gpu", 0.1)]
+    return Profiles(tuple(rows), ORIGIN)
+
+
+def test_a_network_that_was_measured_with_other_batch_sizes_is_as_much_faster():
+    foretold = Foretold.of(profiles(), {}, "cpu")
+    assert foretold.speed(Kind("convnet2", 32), "gpu") == pytest.approx(4.0)
+    assert foretold.speed(Kind("other", 64), "gpu") == pytest.approx(9.0)
+    assert foretold.speed(Kind("convnet2", 32), "cpu") == 1.0
+
+
+def test_one_that_was_never_measured_is_between_the_others():
+    assert Foretold.of(profiles(), {}, "cpu").speed(Kind("new", 32), "gpu") == pytest.approx(6.0)
+
+
+def test_what_a_slot_says_itself_and_devices_that_were_not_profiled_stay_as_they_are():
+    fleet = Fleet((Slot(0, 2.0, device="gpu", speeds={"b": 7.0}), Slot(1, 3.0, device="tpu")))
+    found = Foretold.of(profiles(), {}, "cpu").fill_in(
+        fleet, {"a": Kind("convnet2", 32), "b": Kind("convnet2", 64)}
+    )
+    assert found.slots[0].speeds == pytest.approx({"a": 4.0, "b": 7.0})
+    assert found.slots[1] == fleet.slots[1]
+
+
+def config(tmp_path, machines=None, **population):
+    here = next(iter(read_curves(CURVES).settings.values())).device
+    write_profiles(tmp_path / "profiles", profiles(here))
+    slots = [{"speed": 1.0}, {"speed": 2.0, "device": "gpu"}]
+    table = {
+        "population": {"curves": str(CURVES), "profiles": str(tmp_path / "profiles"), **population},
+        "clusters": {"two": machines or {"slots": slots}},
+        "cluster": "two",
+    }
+    return bind(PopulationsConfig, table)
+
+
+def test_a_configuration_names_profiles_and_its_slots_have_speeds_for_each_batch_size(tmp_path):
+    scene = config(tmp_path, trials=40).scene(0)
+    kinds = {f"convnet2 {hyper['batch_size']}" for hyper in scene.hypers}
+    assert len(kinds) > 1
+    assert scene.fleet.slots[1].speeds == pytest.approx(dict.fromkeys(kinds, 4.0))
+    assert scene.fleet.slots[0].speeds == {}
+
+
+def test_a_trial_that_takes_several_slots_has_what_is_predicted_of_each(tmp_path):
+    gpus = {"slots": [{"speed": 2.0, "device": "gpu", "node": "a", "count": 4}], "per_trial": 4}
+    (slot,) = config(tmp_path, {**gpus, "efficiency": 0.5}, trials=40).scene(0).fleet.slots
+    assert slot.speed == pytest.approx(4.0)
+    assert slot.speed_of("convnet2 32") == pytest.approx(4 * 4.0 * 0.5)
+
+
+def test_batch_sizes_that_no_trial_begins_with_are_predicted_too(tmp_path):
+    """One that was recorded, and one that evolution may lead to."""
+    alone = config(tmp_path, trials=2, start={"batch_size": {"values": [16]}})
+    assert {hyper["batch_size"] for hyper in alone.scene(0).hypers} == {16}
+    slot = alone.scene(0, (48.0,)).fleet.slots[1]
+    assert [slot.speed_of(f"convnet2 {size}") for size in (16, 128, 48)] == pytest.approx([4.0] * 3)
+    assert slot.speed_of("convnet2 7") == 2.0
+
+
+def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_path):
+    with pytest.raises(ConfigError, match="what trials are is said by curves"):
+        bind(PopulationsConfig, {"population": {"profiles": str(tmp_path)}})
+    with pytest.raises(ConfigError, match="nothing about tpu, on which the curves were recorded"):
+        Foretold.of(profiles(), {}, "tpu")
+
+
+def test_a_rehearsal_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
+    explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
+    contender = Contender("fifo", Policy(Fifo(), explored), {}, "pbt")
+    scene = scene_of(config(tmp_path, trials=2), contender, 0)
+    assert scene.fleet.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)

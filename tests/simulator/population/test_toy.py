@@ -1,0 +1,91 @@
+"""The toy problem: what exploiting and exploring do, each alone and together."""
+
+import numpy as np
+import pytest
+
+from rota.core.population.cluster import Fleet
+from rota.core.population.events import Cloned
+from rota.core.population.view import Terms
+from rota.policies.allocation.fifo import Fifo
+from rota.policies.evolution.explore import Space
+from rota.policies.evolution.pbt import Pbt
+from rota.policies.evolution.registry import Unchanged
+from rota.policies.population import EvolutionPolicy, Policy
+from rota.simulator.landscapes import Toy
+from rota.simulator.population import Rehearsed, Scene, rehearse
+
+SPACE = {"h0": Space(0.0, 1.0), "h1": Space(0.0, 1.0)}
+NONE = Unchanged()
+EXPLOIT = Pbt(space=SPACE, explore=False)
+EXPLORE = Pbt(space=SPACE, exploit=False)
+BOTH = Pbt(space=SPACE)
+PAPER = ({"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0})
+"""Each sees one half of the truth."""
+
+
+def two(evolution: EvolutionPolicy, seed: int = 0, steps: int = 400) -> Rehearsed:
+    """The two trials of the paper, on two slots of which one is a little faster."""
+    scene = Scene(PAPER, Fleet.of([1.0, 1.1]), Terms(4, steps))
+    return rehearse(scene, Toy(), Policy(Fifo(), evolution), seed)
+
+
+def mean_of_eight(evolution: EvolutionPolicy, seed: int) -> float:
+    """How good eight trials are on average that see something of the truth each, after 80 steps."""
+    sees = np.random.default_rng(seed).uniform(0, 1, (8, 2)).tolist()
+    hypers = tuple({"h0": zero, "h1": one} for zero, one in sees)
+    scene = Scene(hypers, Fleet.of([1.0, 1.1]), Terms(4, 80))
+    return float(rehearse(scene, Toy(), Policy(Fifo(), evolution), seed).state.metric.mean())
+
+
+def test_a_step_goes_along_the_gradient_of_what_is_seen():
+    toy = Toy(rate=0.1)
+    toy.begin(0, {"h0": 1.0, "h1": 0.5})
+    # 0.9 − 0.1 × 2 × 0.9 = 0.72 and 0.9 − 0.1 × 2 × 0.5 × 0.9 = 0.81; then 0.576 and 0.729
+    assert toy.train(0, 1) == pytest.approx(1.2 - 0.72**2 - 0.81**2)
+    assert toy.theta[0] == pytest.approx((0.72, 0.81))
+    assert toy.train(0, 1) == pytest.approx(1.2 - 0.576**2 - 0.729**2)
+
+
+def test_alone_each_is_stuck_where_it_does_not_see():
+    # One weight stays at 0.9: 1.2 − 0.81 = 0.39.
+    state = two(NONE).state
+    assert state.metric.tolist() == pytest.approx([0.39, 0.39], abs=1e-6)
+    assert state.best < 0.39
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_together_they_reach_the_top(seed):
+    assert two(BOTH, seed).state.best > 1.19
+
+
+def test_to_copy_all_of_another_is_to_see_no_more_than_it_does():
+    found = two(EXPLOIT)
+    assert found.state.best == pytest.approx(0.39, abs=1e-6)
+    assert found.state.hyper[0] == found.state.hyper[1]
+
+
+def test_to_copy_its_weights_alone_and_see_the_other_half_reaches_the_top():
+    found = two(Pbt(space=SPACE, explore=False, keep=("h0", "h1")))
+    assert found.state.best > 1.19
+    assert found.state.hyper == list(PAPER)
+    donors = [event.donor for event in found.timeline if isinstance(event, Cloned)]
+    assert set(donors) == {0, 1}
+
+
+def test_who_only_explores_keeps_its_weights():
+    found = two(EXPLORE)
+    clones = [event for event in found.timeline if isinstance(event, Cloned)]
+    assert clones
+    assert all(event.donor == event.trial for event in clones)
+    assert found.state.best > 1.19
+
+
+def test_exploiting_and_exploring_are_each_better_than_neither_and_best_together():
+    means = {
+        name: np.mean([mean_of_eight(evolution, seed) for seed in range(20)])
+        for name, evolution in (("none", NONE), ("exploit", EXPLOIT), ("explore", EXPLORE), ("both", BOTH))
+    }
+    # 0.94, 1.10, 1.18 and 1.19, of 1.2
+    assert means["none"] + 0.1 < means["explore"]
+    assert means["none"] + 0.1 < means["exploit"]
+    assert means["both"] > max(means["explore"], means["exploit"]) + 0.005
