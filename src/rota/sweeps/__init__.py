@@ -37,7 +37,7 @@ _WHERE = {
     "Experiment": "experiment",
     "Grid": "sampler",
     "LogUniform": "sampler",
-    "Result": "result",
+    "Result": "experiment",
     "SlurmCfg": "slurm",
     "Trial": "trial",
     "Uniform": "sampler",
