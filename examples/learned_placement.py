@@ -10,15 +10,15 @@ list costs a tenth of what an interval takes on a slot of speed 1.
 import sys
 from pathlib import Path
 
-from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Reported
 from rota.core.population.view import Terms
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.bounds import lower_bound_s
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import Weather
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import PopulationScenario, simulate_population
 
 SPEEDS = [1.3, 1, 0.33, 0.33, 0.33, 1.6, 1, 1, 8]
 TRIALS, STEPS, INTERVAL, STEP_S = 40, 1000, 50, 0.02
@@ -26,12 +26,12 @@ TRIALS, STEPS, INTERVAL, STEP_S = 40, 1000, 50, 0.02
 
 def main():
     agent = {"agent": Path(sys.argv[1])} if len(sys.argv) > 1 else {}
-    scene = Scene(
+    scene = PopulationScenario(
         hypers=({},) * TRIALS,  # all alike: only the time counts here
-        fleet=Fleet.of(SPEEDS),
+        fleet=PopulationCluster.of(SPEEDS),
         terms=Terms(INTERVAL, STEPS),
-        costs=Costs(dispatch_s=0.1 * INTERVAL * STEP_S),
-        weather=Weather(noise=0.05, seed=0),
+        costs=AssignmentCosts(dispatch_s=0.1 * INTERVAL * STEP_S),
+        weather=TimingNoise(noise=0.05, seed=0),
     )
     bound_s = lower_bound_s(TRIALS, STEPS * STEP_S, SPEEDS)
     print(f"{TRIALS} trials of {STEPS:,} steps; no rule can be done before {bound_s:.1f} s\n")
@@ -39,7 +39,7 @@ def main():
     print(f"{'':10}{'makespan [s]':>13}{'÷ lower bound':>15}   steps by slot: {slots}")
     for name in ALLOCATIONS:
         allocation = allocation_class(name)(**(agent if name == "learned" else {}))
-        done = rehearse(scene, Equal(STEP_S), Policy(allocation))
+        done = simulate_population(scene, Equal(STEP_S), PopulationPolicy(allocation))
         steps = [0] * len(SPEEDS)
         for event in done.timeline:
             if isinstance(event, Reported):

@@ -23,7 +23,7 @@ import numpy as np
 import rota
 from rota.core.cluster import Cluster
 from rota.core.costs import INTERVAL
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.simulator.jobs import Simulation, simulate, warm_up
 from rota.workload.formats import read
@@ -62,7 +62,7 @@ def measure_philly(name: str, path: Path) -> Measurement:
 
 def _measurement(work: Workload, done: Simulation) -> Measurement:
     kinds = done.timeline.events["kind"]
-    active = np.cumsum((kinds == Kind.ARRIVED).astype(int) - (kinds == Kind.FINISHED))
+    active = np.cumsum((kinds == EventKind.ARRIVED).astype(int) - (kinds == EventKind.FINISHED))
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return Measurement(len(work), done.instants, done.wall_s, int(active.max()), megabytes)
 

@@ -21,16 +21,16 @@ import time
 from pathlib import Path
 
 from rota.core.errors import InputError
-from rota.core.population.cluster import Costs
+from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.view import Terms
-from rota.execution.controller import Outcome, Undertaking, control
-from rota.execution.engine import Assignment, Engine
-from rota.execution.folder import Books
+from rota.execution.controller import PopulationOutcome, PopulationSpec, control
+from rota.execution.engine import Engine, WorkerSetup
+from rota.execution.folder import RunPaths
 from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.pbt import Pbt
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
 
 SLOTS = 2
@@ -81,8 +81,8 @@ def main() -> None:
     many, engine = 100 if args.quick else 1000, ENGINES[args.backend]
     said = "{} trials × {} reports of {} s on {} slots: {:.1f} s, {:.2f} ms of overhead per report, {}"
     for trials, reports, interval_s, policy in (
-        (8, 10, 0.05, Policy(Fifo(), Pbt())),
-        (many, 100, 0.0, Policy(Fifo())),
+        (8, 10, 0.05, PopulationPolicy(FifoAllocation(), Pbt())),
+        (many, 100, 0.0, PopulationPolicy(FifoAllocation())),
     ):
         memory = Memory(trials * reports)
         began = time.perf_counter()
@@ -134,14 +134,16 @@ def whole_run(trials: int, reports: int, backend: str) -> float:
 
 
 def run(
-    engine: Engine, trials: int, reports: int, interval_s: float, policy: Policy, memory: Memory
-) -> Outcome:
+    engine: Engine, trials: int, reports: int, interval_s: float, policy: PopulationPolicy, memory: Memory
+) -> PopulationOutcome:
     """A population of trials that only wait."""
     hypers = [{"lr": (1.0 + trial) / trials} for trial in range(trials)]
-    undertaking = Undertaking(hypers, engine.fleet(), Terms(1, reports), Costs(), Equal(interval_s or 1e-4))
+    undertaking = PopulationSpec(
+        hypers, engine.fleet(), Terms(1, reports), AssignmentCosts(), Equal(interval_s or 1e-4)
+    )
     with tempfile.TemporaryDirectory() as folder:
-        books = Books(Path(folder) / "run")
-        assignment = Assignment("rota.execution.idle:idle", {"step_s": interval_s}, 0, books)
+        books = RunPaths(Path(folder) / "run")
+        assignment = WorkerSetup("rota.execution.idle:idle", {"step_s": interval_s}, 0, books)
         return control(
             undertaking,
             policy,

@@ -9,7 +9,7 @@ from tempfile import gettempdir
 import torch
 
 from rota.learning.config import ORIGINAL, Method
-from rota.learning.learner import Learner, Stage, one_thread
+from rota.learning.learner import LearningStage, StageLearner, one_thread
 from rota.learning.problem import read_trees
 
 TREES = Path(__file__).parents[1] / "results" / "recordings" / "trees"
@@ -20,7 +20,7 @@ def per_second(method: Method, updates: int, count: int) -> float:
     """Episodes in a second, of so many trees at once."""
     trees = [tree for tree in read_trees([TREES]) if tree.model == "convnet2" and tree.seed == 0][:count]
     episodes = updates * method.episodes_per_update
-    learner = Learner(Stage(method, tuple(trees), episodes, 1.0, 0, Path(gettempdir())))
+    learner = StageLearner(LearningStage(method, tuple(trees), episodes, 1.0, 0, Path(gettempdir())))
     began_s = time.perf_counter()
     learner.learn()
     return learner.stage.drawn / (time.perf_counter() - began_s)

@@ -6,35 +6,35 @@ from statistics import median
 
 import numpy as np
 
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.core.population.view import Terms
-from rota.learning.placement.cases import STEP_S, Cases
+from rota.learning.placement.cases import STEP_S, CaseDistribution
 from rota.learning.placement.rollout import play
 from rota.policies.allocation.learned import SHIPPED, Learned, read_weights
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import Weather
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import PopulationScenario, simulate_trials
 from rota.simulator.population_config import NINE
 
 TURNS = 9
-SCENE = Scene(({},) * 20, Fleet.of(NINE), Terms(50, 1000), weather=Weather(0.05))
+SCENE = PopulationScenario(({},) * 20, PopulationCluster.of(NINE), Terms(50, 1000), weather=TimingNoise(0.05))
 BEST = -1
 
 
 def placements_per_s(name: str) -> float:
     """Of one rehearsal of the nine slots of the originals, simulating included."""
-    done = rehearse(SCENE, Equal(STEP_S), Policy(allocation_class(name)()))
+    done = simulate_trials(SCENE, Equal(STEP_S), PopulationPolicy(allocation_class(name)()))
     return done.decisions / done.wall_s
 
 
 def gain() -> float:
     """How many times as fast compiled rehearsals are, of ten random cases."""
     weights, seconds = read_weights(SHIPPED), []
-    cases = [Cases().draw(np.random.default_rng(seed)) for seed in range(10)]
+    cases = [CaseDistribution().draw(np.random.default_rng(seed)) for seed in range(10)]
     for rehearsed in (
-        lambda case: rehearse(case.scene, case.landscape(), Policy(Learned())),
+        lambda case: simulate_trials(case.scene, case.landscape(), PopulationPolicy(Learned())),
         lambda case: play(case, weights, BEST),
     ):
         began_s = time.perf_counter()

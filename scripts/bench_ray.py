@@ -56,24 +56,27 @@ def in_a_process(name: str) -> tuple[float, int]:
 
 
 def ours() -> tuple[float, int]:
-    from rota.core.population.cluster import Costs
+    from rota.core.population.cluster import AssignmentCosts
     from rota.core.population.view import Terms
-    from rota.execution.controller import Undertaking, control
-    from rota.execution.engine import Assignment
-    from rota.execution.folder import Books
+    from rota.execution.controller import PopulationSpec, control
+    from rota.execution.engine import WorkerSetup
+    from rota.execution.folder import RunPaths
     from rota.execution.ray_config import RayConfig, RaySlotConfig
-    from rota.policies.allocation.fifo import Fifo
+    from rota.policies.allocation.fifo import FifoAllocation
     from rota.policies.evolution.pbt import Pbt
-    from rota.policies.population import Policy
+    from rota.policies.population import PopulationPolicy
     from rota.simulator.landscapes import Equal
 
     engine = RayConfig(slots=(RaySlotConfig(count=SLOTS),))
-    undertaking = Undertaking(HYPERS, engine.fleet(), Terms(1, REPORTS), Costs(), Equal(WORK_S))
+    undertaking = PopulationSpec(HYPERS, engine.fleet(), Terms(1, REPORTS), AssignmentCosts(), Equal(WORK_S))
     with tempfile.TemporaryDirectory() as folder:
-        books = Books(Path(folder) / "run")
-        assignment = Assignment(IDLE, {"step_s": WORK_S}, 0, books)
+        books = RunPaths(Path(folder) / "run")
+        assignment = WorkerSetup(IDLE, {"step_s": WORK_S}, 0, books)
         outcome = control(
-            undertaking, Policy(Fifo(), Pbt()), lambda: engine.workers(undertaking.fleet, assignment), books
+            undertaking,
+            PopulationPolicy(FifoAllocation(), Pbt()),
+            lambda: engine.workers(undertaking.fleet, assignment),
+            books,
         )
     return outcome.picture.overhead_s_per_report or 0.0, outcome.picture.reports
 

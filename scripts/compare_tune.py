@@ -29,11 +29,11 @@ from tune_sides import Job, tuned
 
 from rota.config.load import override, read
 from rota.core.errors import ConfigError, RotaError
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.core.population.events import Reported
 from rota.figures.files import draw_sides
 from rota.figures.page import Pen
-from rota.library.real_run import Ordered, ordered
+from rota.library.real_run import RunSpec, ordered
 from rota.policies.evolution.pbt import Pbt
 from rota.results.population.metrics import SideRun, Sides, table, write_sides
 from rota.results.population.run import read_population
@@ -105,7 +105,7 @@ def folder_of(args: argparse.Namespace) -> Path:
     return args.out or ROOT / "results" / ("quick-compare-tune" if args.quick else "compare-tune")
 
 
-def checked(order: Ordered) -> Ordered:
+def checked(order: RunSpec) -> RunSpec:
     config = order.config
     if config.backend != "ray" or config.evolution != "pbt" or config.ray.address:
         raise ConfigError("what is compared has backend ray, without an address, and evolution pbt")
@@ -118,7 +118,7 @@ def checked(order: Ordered) -> Ordered:
     return order
 
 
-def about(order: Ordered) -> str:
+def about(order: RunSpec) -> str:
     """What is trained, and on what."""
     config, training = order.config, order.training
     slots = f"{len(config.ray.fleet().slots)} slots of {config.ray.slots[0].cpus:g} CPU"
@@ -127,7 +127,7 @@ def about(order: Ordered) -> str:
     return f"{population}; {what}; {slots}, {cores()} cores, Ray {version('ray')}"
 
 
-def run(name: str, order: Ordered, seed: int) -> SideRun:
+def run(name: str, order: RunSpec, seed: int) -> SideRun:
     """In a process of its own, with a cluster of its own."""
     with tempfile.TemporaryDirectory(prefix="rota-compare-") as path:
         folder = Path(path)
@@ -140,7 +140,7 @@ def run(name: str, order: Ordered, seed: int) -> SideRun:
         return SideRun(name, seed, slots, timed_trial.parts(folder / "log"), finals, process_s, cpu_s)
 
 
-def described(order: Ordered, seed: int, folder: Path) -> Path:
+def described(order: RunSpec, seed: int, folder: Path) -> Path:
     """The configuration that all sides read: with a stopwatch, and as many threads as a slot has CPUs."""
     (folder / "log").mkdir()
     threads = max(1, int(order.config.ray.slots[0].cpus))
@@ -232,7 +232,7 @@ def show(sides: Sides, out: Path, figures: Path) -> None:
     """The table, printed and beside the numbers, and the figure."""
     alike = "the same on all sides" if sides.begin_alike else "NOT the same on all sides"
     text = f"{sides.about}\n\n{table(sides)}\n\n{NOTE}\nWhat trials report first is {alike}.\n"
-    with written(out / "compare.txt") as stream:
+    with atomic_write(out / "compare.txt") as stream:
         stream.write(text.encode())
     print(f"\n{text}")
     for file in draw_sides(sides, figures, Pen(svg=True)):

@@ -245,7 +245,7 @@ def nothing_trains() -> Iterator[None]:
         (runs, "_carried", refuse),
         (placing, "learn", refuse),
         (compare, "compare", refuse),
-        (training.Run, "epochs", refuse),
+        (training.TrainingRun, "epochs", refuse),
         (record, "record", refuse),
     ]
     before = [getattr(owner, name) for owner, name, _ in replaced]

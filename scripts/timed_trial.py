@@ -12,7 +12,7 @@ from typing import Any
 
 from rota.core.population.events import Hyper
 from rota.execution.trainable import Trainable, factory
-from rota.results.population.metrics import Part
+from rota.results.population.metrics import ReportedInterval
 
 NAME = "timed_trial:timed"
 HERE = Path(__file__).resolve().parent
@@ -43,7 +43,7 @@ class Timed:
 
     def evaluate(self) -> float:
         metric = self._trial.evaluate()
-        part = Part(self._began_s, time.time(), self._steps, metric, os.getpid(), self._fresh)
+        part = ReportedInterval(self._began_s, time.time(), self._steps, metric, os.getpid(), self._fresh)
         with (self._log / f"{part.process}.jsonl").open("a") as stream:
             stream.write(f"{json.dumps(part)}\n")
         self._fresh = None
@@ -59,10 +59,10 @@ def timed(settings: Mapping[str, Any], seed: int) -> Timed:
     return Timed(factory(settings["trial"])(settings["training"], seed), Path(settings["log"]))
 
 
-def parts(log: Path) -> list[Part]:
+def parts(log: Path) -> list[ReportedInterval]:
     """All that was written down, in the order in which it ended."""
     lines = [line for file in log.iterdir() for line in file.read_text().splitlines()]
-    return sorted((Part(*json.loads(line)) for line in lines), key=lambda part: part.ended_s)
+    return sorted((ReportedInterval(*json.loads(line)) for line in lines), key=lambda part: part.ended_s)
 
 
 def environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ import pytest
 
 import rota
 from rota.core.cluster import Cluster
-from rota.core.timeline import Arrived, Finished, Paused, Started
+from rota.core.timeline import Arrived, Finished, Preempted, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.srtf import Srtf
 from rota.results.metrics import measure
@@ -52,11 +52,11 @@ def test_shortest_remaining_time_first():
     assert list(simulate(JOBS, CLUSTER, Srtf()).timeline)[2:] == [
         Started(0.0, 1, 1.0, (0, 1)),
         Arrived(30.0, 2),
-        Paused(30.0, 1, 20.0),  # 10 s of start-up and 20 of its 40 iterations are done
+        Preempted(30.0, 1, 20.0),  # 10 s of start-up and 20 of its 40 iterations are done
         Started(30.0, 2, 1.0, (0,)),
         Started(30.0, 0, 1.0, (1,)),  # there is a slot for "long" too
         Finished(45.0, 2),
-        Paused(45.0, 0, 95.0),
+        Preempted(45.0, 0, 95.0),
         Started(45.0, 1, 1.0, (0, 1)),  # a job pays its start-up each time it starts
         Finished(75.0, 1),
         Started(75.0, 0, 1.0, (0,)),

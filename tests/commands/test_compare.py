@@ -10,9 +10,9 @@ from rota.cli import main
 from rota.config.bind import bind
 from rota.config.load import override, read
 from rota.library.real_run import ordered
-from rota.recordings.curve import Curves, Interval, Setting, write_curves
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting, write_curves
 from rota.recordings.folder import Provenance
-from rota.simulator.noise import Besides
+from rota.simulator.noise import ReportOverhead
 from rota.simulator.population_config import PopulationsConfig
 from rota.training.recorder.record import RecordConfig
 
@@ -192,8 +192,8 @@ def write_recording(folder, asked):
     settings = {}
     for name, hyper in asked.settings().items():
         given = {key: getattr(hyper, key) for key in asked.grid}
-        rows = [Interval(0, asked.steps, 1.0, {"accuracy": 0.5})]
-        settings[name] = Setting.of(name, given, "cpu", 0, rows)
+        rows = [CurvePoint(0, asked.steps, 1.0, {"accuracy": 0.5})]
+        settings[name] = CurveSetting.of(name, given, "cpu", 0, rows)
     about = {"details": {"besides": BESIDES}, "provenance": ORIGIN, "intervals": asked.intervals}
     write_curves(folder, Curves("convnet2", "digits", tuple(asked.grid), settings=settings, **about))
 
@@ -213,4 +213,4 @@ def test_the_shipped_population_is_simulated_as_it_is_recorded_and_run(tmp_path)
     assert ((real.config.allocation,), real.config.evolution) == (simulated.allocations, simulated.evolution)
     assert real.training == record["curves"][0]["setup"]
     assert (asked.steps, asked.steps * asked.intervals) == (scene.terms.interval, scene.terms.steps)
-    assert scene.besides == Besides(**BESIDES)
+    assert scene.besides == ReportOverhead(**BESIDES)

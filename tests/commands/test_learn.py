@@ -11,7 +11,7 @@ import torch
 
 from rota import cli
 from rota.recordings.folder import FACTS, Provenance
-from rota.recordings.tree import Point, Tree, beginnings, folder_name, write_tree
+from rota.recordings.tree import EpochPoint, Tree, beginnings, folder_name, write_tree
 
 ACTIONS = ("deepen 0", "deepen 1", "nothing")
 MAIN = "from rota.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
@@ -25,7 +25,7 @@ def tree(model: str, scenario: str, start_s: float, best: tuple[int, int], seed:
         for made in beginnings(sequence):
             at_s = 400.0 if len(made) == 2 else start_s + 12.0 * len(made)
             accuracy = 0.9 if made == best else 0.5 + 0.05 * sum(action < 2 for action in made)
-            curves[made] = (Point(len(made), at_s, 0, 1.0, accuracy),)
+            curves[made] = (EpochPoint(len(made), at_s, 0, 1.0, accuracy),)
     origin = Provenance("cpu", {}, "", seed, "by hand", "2026-01-02T03:04:05+00:00", "0")
     return Tree(model, "cifar10", scenario, seed, 400.0, start_s, 2, ACTIONS, curves, origin)
 

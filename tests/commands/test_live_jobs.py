@@ -6,14 +6,16 @@ from dataclasses import replace
 import pytest
 
 from rota.commands.live import JobLines, jobs_summed_up, jobs_text
-from rota.execution.jobs.board import Board, Frame
+from rota.execution.jobs.board import JobsFrame, JobsStatus
 
 
 @pytest.fixture
 def board():
     """Two jobs, of which the first runs, and somebody beside them."""
-    frame = Frame("run", 0, "srtf", ["a", "b"], ["fast", "slow"], [60, 40], [0.0, 1.0], ["here"] * 2, "grows")
-    board = Board(frame)
+    frame = JobsFrame(
+        "run", 0, "srtf", ["a", "b"], ["fast", "slow"], [60, 40], [0.0, 1.0], ["here"] * 2, "grows"
+    )
+    board = JobsStatus(frame)
     board.happened({"at_s": 2.0, "arrived": (0, 2), "finished": []})
     board.decided([((0,), (1,), 0.1)])
     board.resident.done, board.resident.metric = 70, 0.5
@@ -61,5 +63,5 @@ def test_the_opportunistic_job_is_in_the_summary_and_its_failures_are_told_once(
 
 
 def test_without_one_nothing_is_said_about_it(board):
-    alone = Board(replace(board.frame, resident=""))
+    alone = JobsStatus(replace(board.frame, resident=""))
     assert jobs_summed_up(alone).endswith("0 pauses")

@@ -20,7 +20,7 @@ from rota.execution.folder import Spool
 from rota.execution.picture import read_picture
 from rota.library import real_run
 from rota.library.real_run import ordered
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.results.population.run import read_population
 
 ROOT = Path(__file__).parents[2]
@@ -627,7 +627,7 @@ def test_the_command_of_a_run_is_the_one_that_was_given(config, tmp_path, capsys
 
 def test_what_allocation_needs_is_compiled_before_slots_wait_for_it(config, tmp_path, capsys, monkeypatch):
     asked = []
-    hand_out, control = Fifo.hand_out, real_run.control
+    hand_out, control = FifoAllocation.hand_out, real_run.control
 
     def noted(self, view):
         asked.append("allocation")
@@ -637,7 +637,7 @@ def test_what_allocation_needs_is_compiled_before_slots_wait_for_it(config, tmp_
         asked.append("workers")
         return control(*words, **options)
 
-    monkeypatch.setattr(Fifo, "hand_out", noted)
+    monkeypatch.setattr(FifoAllocation, "hand_out", noted)
     monkeypatch.setattr(real_run, "control", begun)
     code, _ = printed(capsys, "run", config, "--out", tmp_path / "out")
     assert code == 0

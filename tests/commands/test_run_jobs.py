@@ -10,7 +10,7 @@ from rota.config.load import override, read
 from rota.core.columns import FACTS, LISTED
 from rota.core.costs import RESTART
 from rota.core.errors import InputError
-from rota.core.state import State
+from rota.core.state import JobsState
 from rota.core.timeline import Failed
 from rota.execution.entries import DECIDED
 from rota.execution.folder import RealFolder
@@ -263,7 +263,7 @@ UNEQUAL = (
 def test_slots_are_preferred_by_the_speed_that_is_expected_of_them(config, types, preferred, places):
     settings = [UNEQUAL, f"placement.types={types}"]
     venture = ordered_jobs(override(read(config), settings), config, settings).venture()
-    state = State(venture.table, venture.cluster, RESTART, preferences=venture.preferences)
+    state = JobsState(venture.table, venture.cluster, RESTART, preferences=venture.preferences)
     assert state.nodes[FACTS + LISTED].tolist() == preferred
     assert list(venture.places) == places
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rota import cli
-from rota.core.population.scores import Place, fleet_of, read_scores
+from rota.core.population.scores import ScoredDevice, fleet_of, read_scores
 
 QUICK = ("--model", "feedforward1", "--batch-size", "16")
 WORK = "feedforward1, digits of 32 pixels, batches of 16"
@@ -62,7 +62,7 @@ def test_json_is_one_object_and_nothing_else(score, here):
         "note: 198.51.100.1 CPU: another machine, without a score; run rota score there and add its entry"
     ]
     scores = read_scores(here / "deep" / "down.json")
-    assert list(scores) == [Place("127.0.0.1", "CPU"), Place("localhost", "CPU")]
+    assert list(scores) == [ScoredDevice("127.0.0.1", "CPU"), ScoredDevice("localhost", "CPU")]
 
 
 def test_scores_of_other_machines_are_kept_and_what_is_doubtful_about_them_is_said(score, here):
@@ -131,7 +131,7 @@ def test_every_node_of_a_ray_cluster_is_measured_by_itself(score, here, ray):
     assert code == 0
     scores = read_scores(here / "score.json")
     assert {place: (found.core, found.work) for place, found in scores.items()} == {
-        Place("fast", "CPU"): (2, WORK), Place("head", "CPU"): (1, WORK), Place("slow", "CPU"): (1, WORK),
+        ScoredDevice("fast", "CPU"): (2, WORK), ScoredDevice("head", "CPU"): (1, WORK), ScoredDevice("slow", "CPU"): (1, WORK),
     }  # fmt: skip
     assert all(found.score > 0 for found in scores.values())
     assert [entry["ip"] for entry in json.loads(out)["measured"]] == ["fast", "head", "slow"]

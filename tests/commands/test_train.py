@@ -277,9 +277,9 @@ class Equal:
 @pytest.fixture
 def grow(here, monkeypatch):
     from rota.training.clock import ProfiledClock
-    from rota.training.run import Run
+    from rota.training.run import TrainingRun
 
-    monkeypatch.setattr(Run, "_clock", lambda self: ProfiledClock(Equal()))
+    monkeypatch.setattr(TrainingRun, "_clock", lambda self: ProfiledClock(Equal()))
     (here / "grow.py").write_text(GROW)
     (here / "up.toml").write_text(UP)
     return here / "grow.py"

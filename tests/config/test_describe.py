@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from rota.config.describe import Setting, describe, help_text
+from rota.config.describe import KeyDescription, describe, help_text
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,27 @@ def test_tables_by_name_are_listed_with_what_is_in_them():
         """Several of them."""
 
     assert describe(Named) == [
-        Setting("clusters.NAME", "optional", "Several of them."),
-        Setting("clusters.NAME.at_s", "0.5", ""),
-        Setting("clusters.NAME.undocumented", "false", ""),
+        KeyDescription("clusters.NAME", "optional", "Several of them."),
+        KeyDescription("clusters.NAME.at_s", "0.5", ""),
+        KeyDescription("clusters.NAME.undocumented", "false", ""),
     ]
 
 
 def test_every_setting_is_listed_with_default_and_meaning():
     assert describe(Config) == [
-        Setting("seed", "0", "Seeds everything random."),
-        Setting("cluster", "optional", "The machines."),
-        Setting("cluster.slots", "required", "Slots of each node."),
-        Setting("cluster.speeds", "{gpu = 1.0}", "Speed of each kind of device, relative to the reference."),
-        Setting("policy", "'fifo'", "Who goes first. One of: fifo, srtf."),
-        Setting("out", "'results'", "Where results go."),
-        Setting("until_s", "none", "When to stop."),
-        Setting("failures[]", "optional", "Nodes that are lost, in order."),
-        Setting("failures[].at_s", "0.5", ""),
-        Setting("failures[].undocumented", "false", ""),
-        Setting("names", "['a', 'b']", ""),
+        KeyDescription("seed", "0", "Seeds everything random."),
+        KeyDescription("cluster", "optional", "The machines."),
+        KeyDescription("cluster.slots", "required", "Slots of each node."),
+        KeyDescription(
+            "cluster.speeds", "{gpu = 1.0}", "Speed of each kind of device, relative to the reference."
+        ),
+        KeyDescription("policy", "'fifo'", "Who goes first. One of: fifo, srtf."),
+        KeyDescription("out", "'results'", "Where results go."),
+        KeyDescription("until_s", "none", "When to stop."),
+        KeyDescription("failures[]", "optional", "Nodes that are lost, in order."),
+        KeyDescription("failures[].at_s", "0.5", ""),
+        KeyDescription("failures[].undocumented", "false", ""),
+        KeyDescription("names", "['a', 'b']", ""),
     ]
 
 

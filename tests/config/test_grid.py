@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.config.grid import Point, count, expand, short_names
+from rota.config.grid import GridPoint, count, expand, short_names
 from rota.core.errors import ConfigError
 
 
@@ -23,15 +23,15 @@ def at(nodes: int, seed: int) -> dict:
 def test_a_grid_is_the_product_of_its_axes_in_the_order_written():
     table = {"seed": 9, "cluster": {"slots": 4}, "grid": {"cluster.nodes": [8, 16], "seed": [0, 1]}}
     assert expand(table) == [
-        Point("nodes=8,seed=0", at(8, 0), {"cluster.nodes": 8, "seed": 0}),
-        Point("nodes=8,seed=1", at(8, 1), {"cluster.nodes": 8, "seed": 1}),
-        Point("nodes=16,seed=0", at(16, 0), {"cluster.nodes": 16, "seed": 0}),
-        Point("nodes=16,seed=1", at(16, 1), {"cluster.nodes": 16, "seed": 1}),
+        GridPoint("nodes=8,seed=0", at(8, 0), {"cluster.nodes": 8, "seed": 0}),
+        GridPoint("nodes=8,seed=1", at(8, 1), {"cluster.nodes": 8, "seed": 1}),
+        GridPoint("nodes=16,seed=0", at(16, 0), {"cluster.nodes": 16, "seed": 0}),
+        GridPoint("nodes=16,seed=1", at(16, 1), {"cluster.nodes": 16, "seed": 1}),
     ]
 
 
 def test_without_a_grid_there_is_one_point_with_no_name():
-    assert expand({"seed": 1}) == [Point("", {"seed": 1}, {})]
+    assert expand({"seed": 1}) == [GridPoint("", {"seed": 1}, {})]
 
 
 def test_a_grid_is_counted_without_making_its_points():

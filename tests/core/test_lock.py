@@ -3,17 +3,17 @@
 import time
 from threading import Thread
 
-from rota.core.files import alone_in
+from rota.core.files import folder_lock
 
 
 def test_who_has_to_wait_is_told(tmp_path, caplog):
     done = []
 
     def second():
-        with alone_in(tmp_path):
+        with folder_lock(tmp_path):
             done.append("second")
 
-    with alone_in(tmp_path):
+    with folder_lock(tmp_path):
         other = Thread(target=second)
         other.start()
         while not caplog.records:

@@ -8,7 +8,7 @@ from rota.core.columns import JOB, OWN
 from rota.core.errors import IllegalPlan
 from rota.core.kernels import KEEP, MOVE, START
 from rota.core.state import Instant
-from rota.core.timeline import Arrived, Failed, Finished, Moved, Paused, Started
+from rota.core.timeline import Arrived, Failed, Finished, Migrated, Preempted, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
@@ -133,9 +133,9 @@ def test_decisions_are_the_difference_to_what_runs(state_of, plan_of):
     state.confirm(decisions)
     iterations = state.table[0, 1]
     assert list(state.timeline())[written:] == [
-        Paused(0.0, 1, iterations),
+        Preempted(0.0, 1, iterations),
         Started(0.0, 3, 1.0, (1,)),
-        Moved(0.0, 2, 1.0, (3,)),
+        Migrated(0.0, 2, 1.0, (3,)),
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.processes import WorkerLost, carry_out
+from rota.core.processes import WorkerLost, run_dag
 
 PIECES = """
 import os, time
@@ -45,7 +45,7 @@ def test_what_follows_is_done_after_what_it_follows(tmp_path, note):
     def then(piece):
         return [str(tmp_path / name) for name in after.get(Path(piece).name, [])]
 
-    order = [Path(piece).name for piece in carry_out(note, [str(tmp_path / "a")], then, 2)]
+    order = [Path(piece).name for piece in run_dag(note, [str(tmp_path / "a")], then, 2)]
     assert sorted(order) == ["a", "a1", "a11", "a2"]
     assert order[0] == "a"
     assert order.index("a1") < order.index("a11")
@@ -54,9 +54,9 @@ def test_what_follows_is_done_after_what_it_follows(tmp_path, note):
 
 def test_an_error_in_a_worker_is_the_users_to_see_and_a_death_too(tmp_path, note):
     with pytest.raises(InputError, match="this one is wrong"):
-        list(carry_out(note, [str(tmp_path / "wrong"), str(tmp_path / "long")], lambda _: (), 2))
+        list(run_dag(note, [str(tmp_path / "wrong"), str(tmp_path / "long")], lambda _: (), 2))
     with pytest.raises(WorkerLost, match="start again to go on"):
-        list(carry_out(note, [str(tmp_path / "dies")], lambda _: (), 1))
+        list(run_dag(note, [str(tmp_path / "dies")], lambda _: (), 1))
 
 
 @pytest.mark.usefixtures("note")

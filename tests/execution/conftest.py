@@ -16,21 +16,21 @@ import pytest
 import tomli_w
 
 from rota.core.loop import drive
-from rota.core.population.cluster import Costs, Fleet
-from rota.core.population.events import Cloned, Event, Hand, Part, Reported
-from rota.core.population.state import State
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.events import Assign, Cloned, Event, Interval, Reported
+from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms
-from rota.execution.controller import Outcome, Undertaking, control
-from rota.execution.engine import Assignment
-from rota.execution.folder import Books
+from rota.execution.controller import PopulationOutcome, PopulationSpec, control
+from rota.execution.engine import WorkerSetup
+from rota.execution.folder import RunPaths
 from rota.execution.idle import FIRST
 from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import Luck, Weather
-from rota.simulator.population import Rehearsal
+from rota.simulator.noise import NoiseStream, TimingNoise
+from rota.simulator.population import PopulationSimulator
 
 STEP_S = 0.0005
 IDLE = "rota.execution.idle:idle"
@@ -66,15 +66,15 @@ class Twice:
                 for trial in left:
                     steps = min(view.terms.interval, left[trial])
                     left[trial] -= steps
-                    rounds += [Part(trial, steps)] if steps else []
-            yield Hand(view.idle[0], rounds)
+                    rounds += [Interval(trial, steps)] if steps else []
+            yield Assign(view.idle[0], rounds)
 
 
 class Conducted(NamedTuple):
     """What came of a population."""
 
     timeline: Sequence[Event]
-    state: State
+    state: PopulationState
 
 
 @dataclass(frozen=True)
@@ -88,46 +88,48 @@ class Small:
     seed: int = 0
 
     @property
-    def fleet(self) -> Fleet:
+    def fleet(self) -> PopulationCluster:
         return LocalConfig((LocalSlotConfig(count=self.slots),)).fleet()
 
     @property
     def hypers(self) -> list[dict[str, Any]]:
         return [{"lr": 0.25 * (1 + trial)} for trial in range(self.trials)]
 
-    def undertaking(self) -> Undertaking:
-        return Undertaking(
-            self.hypers, self.fleet, self.terms, Costs(), Equal(STEP_S), self.seed, self.report_each
+    def undertaking(self) -> PopulationSpec:
+        return PopulationSpec(
+            self.hypers, self.fleet, self.terms, AssignmentCosts(), Equal(STEP_S), self.seed, self.report_each
         )
 
 
-def rehearsed(small: Small, policy: Policy, folder: Path) -> Conducted:
-    state = State(small.hypers, small.fleet, small.terms, Costs(), landscape := Had(), small.seed)
-    luck = Luck(Weather(), small.trials, small.slots)
+def rehearsed(small: Small, policy: PopulationPolicy, folder: Path) -> Conducted:
+    state = PopulationState(
+        small.hypers, small.fleet, small.terms, AssignmentCosts(), landscape := Had(), small.seed
+    )
+    luck = NoiseStream(TimingNoise(), small.trials, small.slots)
     for trial, hyper in enumerate(small.hypers):
         landscape.begin(trial, hyper)
-    backend = Rehearsal(small.fleet, landscape, luck, report_each=small.report_each)
+    backend = PopulationSimulator(small.fleet, landscape, luck, report_each=small.report_each)
     for _ in drive(policy, backend, state):
         pass
     return Conducted(state.timeline, state)
 
 
 def on_local(
-    small: Small, policy: Policy, folder: Path, trial: str = IDLE, settings: Any = None, **more: Any
-) -> Outcome:
+    small: Small, policy: PopulationPolicy, folder: Path, trial: str = IDLE, settings: Any = None, **more: Any
+) -> PopulationOutcome:
     engine = LocalConfig((LocalSlotConfig(count=small.slots, cores=0),))
-    books = Books(folder / "books")
-    assignment = Assignment(trial, settings or {"step_s": STEP_S}, small.seed, books)
+    books = RunPaths(folder / "books")
+    assignment = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, books)
     return control(
         small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
     )
 
 
-def on_ray(small: Small, policy: Policy, folder: Path, ray: Any, **more: Any) -> Outcome:
+def on_ray(small: Small, policy: PopulationPolicy, folder: Path, ray: Any, **more: Any) -> PopulationOutcome:
     slots = RaySlotConfig(count=small.slots, labels={"kind": "fast"})
     engine = RayConfig(ray.address, (slots,))
-    books = Books(folder / "books")
-    assignment = Assignment(IDLE, {"step_s": STEP_S}, small.seed, books)
+    books = RunPaths(folder / "books")
+    assignment = WorkerSetup(IDLE, {"step_s": STEP_S}, small.seed, books)
     return control(
         small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
     )
@@ -135,17 +137,17 @@ def on_ray(small: Small, policy: Policy, folder: Path, ray: Any, **more: Any) ->
 
 def on_slurm(
     small: Small,
-    policy: Policy,
+    policy: PopulationPolicy,
     folder: Path,
     trial: str = IDLE,
     settings: Any = None,
     slurm: Any = None,
     **more: Any,
-) -> Outcome:
+) -> PopulationOutcome:
     """In a job that is asked for; `slurm` must be there, and known by SLURM_CONF."""
     engine = SlurmConfig((SlurmNodeConfig(slots=small.slots),))
-    books = Books(folder / "books")
-    assignment = Assignment(trial, settings or {"step_s": STEP_S}, small.seed, books)
+    books = RunPaths(folder / "books")
+    assignment = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, books)
     return control(
         small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
     )
@@ -177,7 +179,7 @@ def conduct(request, tmp_path):
     name = request.param
     engine = {name: request.getfixturevalue(ENGINES[name])} if name in ENGINES else {}
 
-    def run(small: Small, policy: Policy) -> Conducted:
+    def run(small: Small, policy: PopulationPolicy) -> Conducted:
         done = BACKENDS[name](small, policy, tmp_path, **engine)
         return Conducted(list(done.timeline), done.state)
 
@@ -198,7 +200,7 @@ def local(tmp_path):
 @pytest.fixture
 def books(tmp_path):
     """Where `local` keeps its run."""
-    return Books(tmp_path / "books")
+    return RunPaths(tmp_path / "books")
 
 
 @pytest.fixture

@@ -7,36 +7,36 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.core.population.events import (
+    Assign,
+    Assigned,
     Clone,
     Cloned,
     Continue,
-    Emptied,
-    Failed,
-    Finished,
-    Hand,
-    Handed,
+    Idled,
+    Interval,
     Joined,
-    Lost,
-    Part,
+    NodeFailed,
     Reported,
     Retire,
     Retired,
     Stop,
     Stopped,
+    TrialFailed,
+    TrialFinished,
 )
 from rota.execution.entries import decision_records, event_records, parse_decisions, parse_events
 
 EVENTS = [
     Joined(0.0, 1),
-    Handed(0.1 + 0.2, 0, 1, 50),
+    Assigned(0.1 + 0.2, 0, 1, 50),
     Reported(1 / 3, 0, 2, 50, 0.1, 1e-300, 5e-324, -0.0),
-    Failed(2.0, 1, 3, 'Traceback\n  "quoted" \x00 é'),
+    TrialFailed(2.0, 1, 3, 'Traceback\n  "quoted" \x00 é'),
     Cloned(2.0, 1, 2, {"lr": 0.1, "name": "a"}, ("deepen 0",)),
-    Emptied(3.0, 0),
+    Idled(3.0, 0),
     Stopped(3.0, 1),
-    Finished(3.0, 2),
+    TrialFinished(3.0, 2),
     Retired(4.0, 0),
-    Lost(5.0, 1),
+    NodeFailed(5.0, 1),
 ]
 DECISIONS = [
     Continue(3, looked=True),
@@ -44,7 +44,7 @@ DECISIONS = [
     Clone(1, 2, {"lr": 0.1 + 0.2, "batch_size": 64}, ("deepen 0", "widen 1 64")),
     Stop(5),
     Retire(1),
-    Hand(0, [Part(1, 50), Part(2, 17), Part(1, 50)]),
+    Assign(0, [Interval(1, 50), Interval(2, 17), Interval(1, 50)]),
 ]
 
 

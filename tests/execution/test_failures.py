@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.events import Failed, Reported, Stopped
-from rota.core.population.view import Status, Terms
+from rota.core.population.events import Reported, Stopped, TrialFailed
+from rota.core.population.view import Terms, TrialStatus
 from rota.execution.checkpoints import OWNER, Checkpoints
 from rota.execution.journal import NotWritten
 from rota.execution.local import CannotStart
 from rota.execution.orders import Done, made
 from rota.execution.picture import read_picture
-from rota.policies.allocation.fifo import Fifo
-from rota.policies.population import Policy
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.population import PopulationPolicy
 
-FIFO = Policy(Fifo())
+FIFO = PopulationPolicy(FifoAllocation())
 ODD = """
     import os, signal, sys, time
     from pathlib import Path
@@ -51,10 +51,10 @@ def test_a_trial_that_always_raises_is_let_go_with_its_traceback_kept_and_others
     trial = trial_module(ODD.format(train="assert hyper['lr'] != 0.5, 'trial 1 cannot'"))
     outcome = local(small(), FIFO, trial=trial)
     assert outcome.state.status.tolist() == [
-        Status.FINISHED, Status.STOPPED, Status.FINISHED, Status.FINISHED,
+        TrialStatus.FINISHED, TrialStatus.STOPPED, TrialStatus.FINISHED, TrialStatus.FINISHED,
     ]  # fmt: skip
     assert outcome.state.steps.tolist() == [40, 0, 40, 40]
-    failed = kinds(outcome.timeline, Failed)
+    failed = kinds(outcome.timeline, TrialFailed)
     assert [event.trial for event in failed] == [1, 1, 1]
     assert [event.trial for event in kinds(outcome.timeline, Stopped)] == [1]
     assert [trial.status for trial in outcome.picture.trials] == [
@@ -84,7 +84,7 @@ def test_a_trial_that_fails_once_is_trained_again_and_nothing_is_counted_twice(
         )
     )
     outcome = local(small(), FIFO, trial=trial)
-    assert len(kinds(outcome.timeline, Failed)) == 1
+    assert len(kinds(outcome.timeline, TrialFailed)) == 1
     assert outcome.state.steps.tolist() == [40] * 4
     assert follows(outcome.timeline, small().hypers) == 16
 
@@ -104,7 +104,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_trial_goes_on_from_its_chec
         )
     )
     outcome = local(small(), FIFO, trial=trial)
-    (failed,) = kinds(outcome.timeline, Failed)
+    (failed,) = kinds(outcome.timeline, TrialFailed)
     assert "SIGKILL" in failed.why
     assert "about to be killed" in failed.why
     assert outcome.state.steps.tolist() == [40] * 4
@@ -113,7 +113,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_trial_goes_on_from_its_chec
 
 def test_the_rest_of_a_list_is_done_after_a_part_of_it_has_failed(local, small, twice, follows, trial_module):
     trial = trial_module(ODD.format(train="assert hyper['lr'] != 0.25 or self._had == 0.0, 'no second part'"))
-    outcome = local(small(slots=1), Policy(twice), trial=trial)
+    outcome = local(small(slots=1), PopulationPolicy(twice), trial=trial)
     assert outcome.state.steps.tolist() == [10, 40, 40, 40]
     assert outcome.picture.trials[0].status == "failed"
     follows(outcome.timeline, small().hypers)
@@ -188,7 +188,7 @@ def test_a_damaged_checkpoint_is_found_out_and_made_again_from_the_one_before_it
     outcome = local(wanted, FIFO)
     assert outcome.complete
     assert outcome.state.steps.tolist() == [40] * 4
-    assert not kinds(outcome.timeline, Failed)
+    assert not kinds(outcome.timeline, TrialFailed)
     assert follows(outcome.timeline, wanted.hypers) == 16
 
 
@@ -197,7 +197,7 @@ def test_a_damaged_checkpoint_is_found_out_and_made_again_from_the_one_before_it
 def test_if_the_one_before_it_is_damaged_too_the_trial_is_trained_again_along_its_lineage(
     local, small, books, follows, twice, damage, report_each
 ):
-    wanted, policy = small(slots=1, report_each=report_each), FIFO if report_each else Policy(twice)
+    wanted, policy = small(slots=1, report_each=report_each), FIFO if report_each else PopulationPolicy(twice)
     stopped = local(wanted, policy, **stop_after(11))
     assert not stopped.complete
     for version in range(1, 5):
@@ -206,7 +206,7 @@ def test_if_the_one_before_it_is_damaged_too_the_trial_is_trained_again_along_it
                 damage(file)
     outcome = local(wanted, policy)
     assert outcome.complete
-    assert not kinds(outcome.timeline, Failed)
+    assert not kinds(outcome.timeline, TrialFailed)
     assert follows(outcome.timeline, wanted.hypers) == 16
 
 
@@ -261,7 +261,7 @@ def test_a_full_disk_stops_the_run_cleanly_and_it_goes_on_when_there_is_room(
     enlarge()
     outcome = local(small(trials=8), FIFO)
     assert outcome.replayed > 0
-    assert not kinds(outcome.timeline, Failed)
+    assert not kinds(outcome.timeline, TrialFailed)
     assert follows(outcome.timeline, small(trials=8).hypers) == 32
 
 
@@ -328,10 +328,10 @@ def alive(pid):
 
 def test_a_run_stops_after_the_present_parts_and_goes_on_where_it_was(local, small, twice, follows):
     wanted, settings = small(terms=Terms(10, 80)), {"step_s": 0.002}
-    stopped = local(wanted, Policy(twice), settings=settings, **stop_after(5))
+    stopped = local(wanted, PopulationPolicy(twice), settings=settings, **stop_after(5))
     assert not stopped.complete
     before = sum(len(history) for history in stopped.state.history)
     assert 5 <= before <= 12  # a few reports may come at once, and what each slot was at is waited for
-    outcome = local(wanted, Policy(twice), settings=settings)
+    outcome = local(wanted, PopulationPolicy(twice), settings=settings)
     assert outcome.complete
     assert follows(outcome.timeline, wanted.hypers) == 32

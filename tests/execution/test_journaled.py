@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.events import Hand, Reported
+from rota.core.population.events import Assign, Reported
 from rota.core.population.view import Terms
 from rota.execution.journal import Journal, read_journal
 from rota.execution.journaled import OtherDecision
 from rota.execution.picture import read_picture
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.evolution.asha import Asha
 from rota.policies.evolution.pbt import Pbt
-from rota.policies.population import Policy, RetireSlowest
+from rota.policies.population import PopulationPolicy, RetireSlowest
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class LastFirst:
 
     def hand_out(self, view):
         while view.idle and view.waiting:
-            yield Hand(view.idle[0], [view.part(view.waiting[-1])])
+            yield Assign(view.idle[0], [view.part(view.waiting[-1])])
 
 
 def stop_after(reports):
@@ -36,23 +36,23 @@ def stop_after(reports):
 
 
 def test_a_policy_that_decides_otherwise_than_it_did_is_an_error_that_says_so(local, small):
-    local(small(), Policy(Fifo()), **stop_after(3))
+    local(small(), PopulationPolicy(FifoAllocation()), **stop_after(3))
     with pytest.raises(OtherDecision, match="the journal says"):
-        local(small(), Policy(LastFirst()))
-    assert local(small(), Policy(Fifo())).complete
+        local(small(), PopulationPolicy(LastFirst()))
+    assert local(small(), PopulationPolicy(FifoAllocation())).complete
 
 
 def test_a_journal_of_another_population_is_refused(local, small):
-    local(small(), Policy(Fifo()), **stop_after(3))
+    local(small(), PopulationPolicy(FifoAllocation()), **stop_after(3))
     with pytest.raises(InputError, match="of another run"):
-        local(small(trials=5), Policy(Fifo()))
+        local(small(trials=5), PopulationPolicy(FifoAllocation()))
 
 
 @pytest.mark.parametrize("cut", range(1, 9))
 def test_it_goes_on_from_wherever_the_journal_ends(local, small, books, follows, cut):
     """As if the controller had been killed after any of its first entries."""
     wanted = small(slots=1, terms=Terms(10, 40))
-    policy = Policy(Fifo(), Pbt(quantile=0.5))
+    policy = PopulationPolicy(FifoAllocation(), Pbt(quantile=0.5))
     whole = local(wanted, policy)
     entries = list(read_journal(books.journal))
     for file in books.path.glob("journal*"):
@@ -66,16 +66,16 @@ def test_it_goes_on_from_wherever_the_journal_ends(local, small, books, follows,
 
 
 def test_what_the_journal_says_is_what_the_run_looked_like(local, small, books):
-    outcome = local(small(), Policy(Fifo(), Pbt()))
+    outcome = local(small(), PopulationPolicy(FifoAllocation(), Pbt()))
     picture, phase = read_picture(books.journal)
     assert phase == "complete"
     assert picture.record() == outcome.picture.record()
 
 
 def test_the_time_in_which_nobody_ran_it_does_not_count(local, small):
-    first = local(small(), Policy(Fifo()), **stop_after(3))
+    first = local(small(), PopulationPolicy(FifoAllocation()), **stop_after(3))
     time.sleep(2.0)
-    second = local(small(), Policy(Fifo()))
+    second = local(small(), PopulationPolicy(FifoAllocation()))
     at_s = [event.at_s for event in second.timeline]
     assert at_s == sorted(at_s)
     assert 0.0 < second.picture.at_s - first.picture.at_s < second.wall_s
@@ -86,7 +86,7 @@ def test_the_time_in_which_nobody_ran_it_does_not_count(local, small):
 def test_every_policy_decides_again_what_it_decided(local, small, name, evolution):
     """From real times, which are different in each run: all that it decides by is in the journal."""
     wanted = small(trials=6, slots=3)
-    policy = Policy(allocation_class(name)(), evolution, RetireSlowest(late=0.5))
+    policy = PopulationPolicy(allocation_class(name)(), evolution, RetireSlowest(late=0.5))
     first = local(wanted, policy)
     again = local(wanted, policy)
     assert again.replayed > 0

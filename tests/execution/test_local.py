@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rota.execution.answers import parse_answer
-from rota.execution.engine import Answered, Assignment, Died
-from rota.execution.local import LocalConfig, LocalSlotConfig, Place, _environment
-from rota.execution.orders import Done, Order, Undone, answer_line, made, parse_order
+from rota.execution.engine import Answered, Died, WorkerSetup
+from rota.execution.local import LocalConfig, LocalSlot, LocalSlotConfig, _environment
+from rota.execution.orders import Assignment, Done, FailedAnswer, answer_line, made, parse_order
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def hire(books):
     hired = []
 
     def make(trial):
-        hired.append(config.workers(config.fleet(), Assignment(trial, {}, 0, books)))
+        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, books)))
         return hired[-1]
 
     yield make
@@ -38,7 +38,7 @@ def workers(hire):
 
 def order(trial, version, source=None, **more):
     hyper = {"lr": 0.5, **more}
-    return Order(
+    return Assignment(
         made(trial, version, 10, hyper, (), source.make if source else None, "run"), source and source.make
     )
 
@@ -149,18 +149,22 @@ def test_gangs_meet_on_the_loopback_unless_another_network_is_named(monkeypatch,
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     if said:
         monkeypatch.setenv("GLOO_SOCKET_IFNAME", said)
-    assert _environment(Place())["GLOO_SOCKET_IFNAME"] == meant
+    assert _environment(LocalSlot())["GLOO_SOCKET_IFNAME"] == meant
 
 
 @pytest.mark.parametrize("over", [None, (3, 4)])
 def test_orders_are_a_line_each_and_come_back_as_they_were(over):
     source = order(0, 1, name="\n\"quoted\" 'é' ..")
-    wanted = Order(order(0, 2, source).make, source.make, (source.make, None), over)
+    wanted = Assignment(order(0, 2, source).make, source.make, (source.make, None), over)
     assert wanted.line().count(b"\n") == 1
     assert parse_order(wanted.line()) == wanted
 
 
 def test_answers_are_a_line_each_and_come_back_as_they_were():
-    for answer in (Done("x", 0.1 + 0.2), Undone("y", "Traceback\n  …"), Undone("z", "full", no_room=True)):
+    for answer in (
+        Done("x", 0.1 + 0.2),
+        FailedAnswer("y", "Traceback\n  …"),
+        FailedAnswer("z", "full", no_room=True),
+    ):
         assert answer_line(answer).count(b"\n") == 1
         assert parse_answer(answer_line(answer)) == answer

@@ -7,11 +7,11 @@ import pytest
 from rota.core.errors import ConfigError
 from rota.execution import local
 from rota.execution.controller import control
-from rota.execution.engine import Assignment
-from rota.execution.folder import Books
+from rota.execution.engine import WorkerSetup
+from rota.execution.folder import RunPaths
 from rota.execution.local import LocalConfig, LocalSlotConfig
-from rota.policies.allocation.fifo import Fifo
-from rota.policies.population import Policy
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.population import PopulationPolicy
 
 
 def test_slots_take_the_cores_one_after_the_other_and_begin_again_when_they_end():
@@ -69,11 +69,14 @@ ASKS = """
 
 
 def test_a_worker_is_pinned_to_its_core_and_sees_its_gpu(tmp_path, small, trial_module):
-    wanted, books = small(), Books(tmp_path / "run")
+    wanted, books = small(), RunPaths(tmp_path / "run")
     engine = LocalConfig((LocalSlotConfig(count=2, cores=1, gpu="7"),))
-    assignment = Assignment(trial_module(ASKS), {}, 0, books)
+    assignment = WorkerSetup(trial_module(ASKS), {}, 0, books)
     outcome = control(
-        wanted.undertaking(), Policy(Fifo()), lambda: engine.workers(wanted.fleet, assignment), books
+        wanted.undertaking(),
+        PopulationPolicy(FifoAllocation()),
+        lambda: engine.workers(wanted.fleet, assignment),
+        books,
     )
     cores = sorted(os.sched_getaffinity(0))
     seen = {event.slot: event.metric for event in outcome.timeline if type(event).__name__ == "Reported"}

@@ -6,17 +6,17 @@ import pytest
 
 from rota.core.errors import Stuck
 from rota.core.loop import drive
-from rota.core.population.events import Failed, Joined, Lost, Reported
+from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
-from rota.execution.checkpoints import Checkpoints, Spares
+from rota.execution.checkpoints import CheckpointPruner, Checkpoints
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent
 from rota.execution.journal import Journal
 from rota.execution.journaled import RunClock
 from rota.execution.ledger import Ledger
 from rota.execution.machines import Machines
-from rota.execution.orders import Done, Spent, Undone
-from rota.policies.allocation.fifo import Fifo
-from rota.policies.population import Policy
+from rota.execution.orders import Done, FailedAnswer, IntervalSeconds
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.population import PopulationPolicy
 
 
 class Scripted:
@@ -41,11 +41,11 @@ class Scripted:
 
     def done(self, seconds=1.0):
         slot, order = self.orders.pop(0)
-        return Answered(slot, Done(order.make.digest, 0.5, Spent(0.0, seconds)))
+        return Answered(slot, Done(order.make.digest, 0.5, IntervalSeconds(0.0, seconds)))
 
     def undone(self):
         slot, order = self.orders.pop(0)
-        return Answered(slot, Undone(order.make.digest, "raised"))
+        return Answered(slot, FailedAnswer(order.make.digest, "raised"))
 
     def died(self, slot=0):
         self.orders = [(other, order) for other, order in self.orders if other != slot]
@@ -70,14 +70,14 @@ def drive_on(tmp_path, small):
             ledger,
             workers,
             checkpoints,
-            stack.enter_context(Spares(checkpoints, journal)),
+            stack.enter_context(CheckpointPruner(checkpoints, journal)),
             dict,
             report_each=undertaking.report_each,
             asked_to_stop=asked_to_stop,
             clock=clock,
         )
         with stack:
-            for _ in drive(policy or Policy(Fifo()), machines, state):
+            for _ in drive(policy or PopulationPolicy(FifoAllocation()), machines, state):
                 pass
         return state
 
@@ -90,8 +90,8 @@ def of(state, *kinds):
 
 def test_answers_of_one_instant_are_all_taken_in_even_if_the_first_of_them_is_a_failure(drive_on, twice):
     workers = Scripted([lambda self: [self.undone(), self.done()]])
-    state = drive_on(workers, Policy(twice), trials=2, slots=1, terms=Terms(10, 10))
-    assert len(of(state, Failed)) == 1
+    state = drive_on(workers, PopulationPolicy(twice), trials=2, slots=1, terms=Terms(10, 10))
+    assert len(of(state, TrialFailed)) == 1
     assert state.steps.tolist() == [10, 10]
 
 
@@ -99,8 +99,8 @@ def test_after_a_death_only_the_trial_that_was_being_trained_is_blamed_and_the_r
     drive_on, twice
 ):
     workers = Scripted([lambda self: [self.died()]])
-    state = drive_on(workers, Policy(twice), trials=2, slots=1, terms=Terms(10, 10))
-    assert [event.trial for event in of(state, Failed)] == [0]
+    state = drive_on(workers, PopulationPolicy(twice), trials=2, slots=1, terms=Terms(10, 10))
+    assert [event.trial for event in of(state, TrialFailed)] == [0]
     assert state.steps.tolist() == [10, 10]
     assert workers.sent == 4  # two were lost, and both were sent again
 
@@ -109,15 +109,15 @@ def test_after_a_death_only_the_trial_that_was_being_trained_is_blamed_and_the_r
 def test_a_list_that_reports_at_its_end_does_so_if_the_last_of_it_has_failed(drive_on, twice, fault):
     workers = Scripted([lambda self: [self.done(), getattr(self, fault)()]])
     terms = Terms(10, 10)
-    state = drive_on(workers, Policy(twice), trials=2, slots=1, terms=terms, report_each=False)
-    assert [event.trial for event in of(state, Failed)] == [1]
+    state = drive_on(workers, PopulationPolicy(twice), trials=2, slots=1, terms=terms, report_each=False)
+    assert [event.trial for event in of(state, TrialFailed)] == [1]
     assert state.steps.tolist() == [10, 10]
 
 
 def test_a_worker_that_answers_and_dies_is_replaced_before_it_is_given_anything(drive_on, twice):
     workers = Scripted([lambda self: [self.done(), self.died()]])
-    state = drive_on(workers, Policy(twice), trials=3, slots=1, terms=Terms(10, 20))
-    assert [event.trial for event in of(state, Failed)] == [1]
+    state = drive_on(workers, PopulationPolicy(twice), trials=3, slots=1, terms=Terms(10, 20))
+    assert [event.trial for event in of(state, TrialFailed)] == [1]
     assert state.steps.tolist() == [20, 20, 20]
 
 
@@ -134,7 +134,7 @@ def test_what_was_sent_to_a_node_that_went_is_done_when_it_has_come_back(drive_o
         return [NodeWent(0), late]
 
     state = drive_on(Scripted([None, leave, lambda self: [NodeCame(0)]]), trials=2)
-    assert [type(event) for event in of(state, Joined, Lost)] == [Joined, Lost, Joined]
+    assert [type(event) for event in of(state, Joined, NodeFailed)] == [Joined, NodeFailed, Joined]
     assert state.steps.tolist() == [40, 40]
 
 
@@ -156,12 +156,12 @@ class Nothing:
 
 def test_a_policy_that_leaves_everything_idle_is_told_so(drive_on):
     with pytest.raises(Stuck, match="4 trials are not done and 2 slots are idle"):
-        drive_on(Scripted(), Policy(Nothing()))
+        drive_on(Scripted(), PopulationPolicy(Nothing()))
 
 
 def test_a_run_that_is_asked_to_stop_waits_for_the_present_part_only(drive_on, twice):
     workers = Scripted([lambda self: [self.done()]])
-    state = drive_on(workers, Policy(twice), asked_to_stop=lambda: workers.sent > 0, slots=1)
+    state = drive_on(workers, PopulationPolicy(twice), asked_to_stop=lambda: workers.sent > 0, slots=1)
     assert state.steps.tolist() == [10, 0, 0, 0]
     assert workers.sent == 2  # the part after it was there already, and is not waited for
 

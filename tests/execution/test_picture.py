@@ -6,19 +6,37 @@ import math
 import pytest
 
 from rota.commands.live import Lines, Pace, live, summed_up, table_text
-from rota.core.population.events import Clone, Failed, Hand, Joined, Lost, Part, Reported, Retire, Stop
+from rota.core.population.events import (
+    Assign,
+    Clone,
+    Interval,
+    Joined,
+    NodeFailed,
+    Reported,
+    Retire,
+    Stop,
+    TrialFailed,
+)
 from rota.core.population.view import Terms
-from rota.execution.picture import Frame, Picture, parse_frame
+from rota.execution.picture import PopulationFrame, PopulationStatus, parse_frame
 
-FRAME = Frame("run", 0, [{"lr": 0.1}, {"lr": 0.2}, {"lr": 0.3}], [0, 0, 1], ["a", "b"], Terms(10, 20))
+FRAME = PopulationFrame(
+    "run", 0, [{"lr": 0.1}, {"lr": 0.2}, {"lr": 0.3}], [0, 0, 1], ["a", "b"], Terms(10, 20)
+)
 
 
 @pytest.fixture
 def picture():
     """Trials 0 and 1 on the two slots of node a, trial 2 on that of node b; trial 0 has reported."""
-    found = Picture(FRAME)
+    found = PopulationStatus(FRAME)
     found.see([Joined(0.0, 0), Joined(0.0, 1)])
-    found.decide([Hand(0, [Part(0, 10)]), Hand(1, [Part(1, 10), Part(1, 10)]), Hand(2, [Part(2, 10)])])
+    found.decide(
+        [
+            Assign(0, [Interval(0, 10)]),
+            Assign(1, [Interval(1, 10), Interval(1, 10)]),
+            Assign(2, [Interval(2, 10)]),
+        ]
+    )
     found.see([Reported(3.0, 0, 0, 10, 0.0, 3.0, 0.5, 0.7)])
     return found
 
@@ -35,7 +53,7 @@ def test_who_has_reported_waits_until_it_is_handed_out_again(picture):
     assert statuses(picture) == ["waiting", "running", "running"]
     assert picture.unused == 1
     assert (picture.trials[0].node, picture.trials[2].node) == ("a", "b")
-    picture.decide([Hand(0, [Part(0, 10)])])
+    picture.decide([Assign(0, [Interval(0, 10)])])
     assert picture.unused == 0
     picture.see([Reported(6.0, 0, 0, 10, 3.0, 6.0, 0.0, 0.6)])
     assert picture.trials[0].status == "finished"
@@ -56,9 +74,9 @@ def test_clones_stops_losses_and_failures_are_counted(picture):
     assert picture.clones == 1  # who is its own donor only explores
     assert picture.trials[0].hyper == {"lr": 0.5}
     assert picture.unused == 0
-    picture.see([Lost(5.0, 1)])
+    picture.see([NodeFailed(5.0, 1)])
     assert statuses(picture) == ["waiting", "running", "waiting"]
-    picture.see([Failed(6.0, 1, 1, "x")] * 3)
+    picture.see([TrialFailed(6.0, 1, 1, "x")] * 3)
     picture.decide([Stop(0)])
     assert statuses(picture) == ["stopped", "failed", "waiting"]
     assert len(picture.failures) == 3
@@ -68,14 +86,14 @@ def test_overhead_is_what_slots_did_besides_training_and_evaluating_per_report(p
     # The first training began at 0.5 s: 3 slots × (5 s − 0.5 s) − (2.5 s + 4 s) = 7 s, for two reports.
     picture.see([Reported(5.0, 1, 1, 10, 0.0, 4.5, 0.5, math.nan)])
     assert picture.overhead_s_per_report == 3.5
-    assert Picture(FRAME).overhead_s_per_report is None
+    assert PopulationStatus(FRAME).overhead_s_per_report is None
 
 
 def test_the_best_is_the_first_of_equals_and_none_if_nothing_was_measured(picture):
     picture.see([Reported(5.0, 1, 1, 10, 0.0, 5.0, 0.0, 0.7)])
     assert picture.best == 0
     assert picture.record()["best"]["best_metric"] == 0.7
-    assert Picture(FRAME).record()["best"] is None
+    assert PopulationStatus(FRAME).record()["best"] is None
 
 
 def test_the_table_has_a_line_per_trial(picture):
@@ -97,7 +115,7 @@ def test_lines_come_at_most_so_often_but_what_went_wrong_is_always_said(picture)
     lines = Lines(stream, every_s=1000.0)
     report = Reported(3.0, 0, 0, 10, 0.0, 3.0, 0.5, 0.7)
     lines(picture, [report, report])
-    lines(picture, [report, Failed(4.0, 1, 1, "Traceback\nValueError: odd\n"), Lost(5.0, 1)])
+    lines(picture, [report, TrialFailed(4.0, 1, 1, "Traceback\nValueError: odd\n"), NodeFailed(5.0, 1)])
     said = stream.getvalue().splitlines()
     assert len(said) == 3
     assert "trial 0 on a: step 10, metric 0.7" in said[0]
@@ -107,7 +125,7 @@ def test_lines_come_at_most_so_often_but_what_went_wrong_is_always_said(picture)
 
 def test_what_is_not_said_costs_nothing(picture, monkeypatch):
     looked = []
-    monkeypatch.setattr(Picture, "unused", property(lambda self: looked.append(self) or 1))
+    monkeypatch.setattr(PopulationStatus, "unused", property(lambda self: looked.append(self) or 1))
     lines = Lines(io.StringIO(), every_s=1000.0)
     for _ in range(50):
         lines(picture, [Reported(3.0, 0, 0, 10, 0.0, 3.0, 0.5, 0.7)])

@@ -11,21 +11,21 @@ from itertools import count
 
 import pytest
 
-from rota.core.population.events import Failed, Reported
+from rota.core.population.events import Reported, TrialFailed
 from rota.core.population.view import Terms
 from rota.execution import controller
 from rota.execution.answers import parse_answer
-from rota.execution.checkpoints import Checkpoints, Spares
+from rota.execution.checkpoints import CheckpointPruner, Checkpoints
 from rota.execution.controller import control
 from rota.execution.engine import Answered
 from rota.execution.entries import parse_decisions, parse_events
-from rota.execution.folder import Books
+from rota.execution.folder import RunPaths
 from rota.execution.idle import Idle
 from rota.execution.journal import DamagedJournal, _sealed, read_journal, salvage
 from rota.execution.worker import Worker
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.pbt import Pbt
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 
 PLACES = {"cut": 100, "flipped": 30, "lost": 30, "all lost": 15}
 TRIALS, PARTS = 6, 20
@@ -78,12 +78,15 @@ class InProcess:
 def run(small, monkeypatch):
     """Runs a population under pbt in a folder, to its end, from wherever its journal ends."""
     ticks = count()  # however slow the machine is, some instants pass between two syncs
-    counted = partial(Spares, every_s=10, tick=lambda: next(ticks))
+    counted = partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks))
     monkeypatch.setattr(controller, "Spares", counted)
 
     def conduct(folder, slots=1, **more):
-        books, wanted = Books(folder), small(trials=TRIALS, slots=slots, terms=TERMS)
-        workers, policy = InProcess(books, slots), Policy(Fifo(), evolution=Pbt(quantile=0.34))
+        books, wanted = RunPaths(folder), small(trials=TRIALS, slots=slots, terms=TERMS)
+        workers, policy = (
+            InProcess(books, slots),
+            PopulationPolicy(FifoAllocation(), evolution=Pbt(quantile=0.34)),
+        )
         outcome = control(wanted.undertaking(), policy, lambda: workers, books, **more)
         return outcome, workers.parts
 
@@ -111,7 +114,7 @@ def copies(tmp_path, run):
 
 
 def entries(folder):
-    return sum(1 for _ in read_journal(Books(folder).journal))
+    return sum(1 for _ in read_journal(RunPaths(folder).journal))
 
 
 def cut(folder, chance):
@@ -141,10 +144,10 @@ def test_what_was_not_on_the_disk_is_taken_from_newer_checkpoints(copies, run, d
             refused += 1
             with pytest.raises(DamagedJournal, match=r"journal\.sqlite-wal is missing or cut off"):
                 run(folder)
-            assert salvage(Books(folder).journal)
+            assert salvage(RunPaths(folder).journal)
             assert reports(run(folder, anew=True)[0]) == reports(outcome)
             continue
-        assert kept >= _sealed(Books(folder).journal)
+        assert kept >= _sealed(RunPaths(folder).journal)
         resumed, trained = run(folder)
         assert reports(resumed) == reports(outcome)
         assert trained <= TRIALS * PARTS - reported  # nothing that was reported is trained again
@@ -163,7 +166,7 @@ def test_what_was_trained_since_the_last_sync_is_lost_at_most(copies, run):
                 lost += 1
         resumed, _ = run(folder)
         assert reports(resumed) == reports(outcome)
-        assert not [event for event in resumed.timeline if isinstance(event, Failed)]
+        assert not [event for event in resumed.timeline if isinstance(event, TrialFailed)]
     assert lost > PLACES["lost"]
 
 
@@ -172,14 +175,14 @@ def test_what_the_journal_on_the_disk_needs_is_there_however_much_has_happened_s
     undertaking = small(trials=TRIALS, slots=1, terms=TERMS).undertaking()
     ahead = 0
     for folder, _ in found:
-        journal, ledger = Books(folder).journal, undertaking.ledger("run")
+        journal, ledger = RunPaths(folder).journal, undertaking.ledger("run")
         for entry in read_journal(journal):
             if entry.number > _sealed(journal):
                 ahead += 1
             else:
                 ledger.note(parse_events(entry.body.get("events", ())))
                 ledger.take(parse_decisions(entry.body.get("decisions", ())))
-        assert ledger.needed() <= set(Books(folder).checkpoints.names())
+        assert ledger.needed() <= set(RunPaths(folder).checkpoints.names())
     assert ahead > len(found)
 
 
@@ -201,4 +204,4 @@ def test_trials_that_go_on_from_one_lost_checkpoint_on_several_slots_are_all_tra
             file.unlink()
         resumed, _ = run(folder, slots=3)
         assert follows(resumed.timeline, hypers) == TRIALS * PARTS
-        assert not [event for event in resumed.timeline if isinstance(event, Failed)]
+        assert not [event for event in resumed.timeline if isinstance(event, TrialFailed)]

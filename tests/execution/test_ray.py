@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.population.cluster import Costs
-from rota.core.population.events import Failed, Joined, Lost, Reported
+from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
-from rota.execution.controller import Undertaking, control
-from rota.execution.engine import Answered, Assignment, Died
-from rota.execution.folder import Books
+from rota.execution.controller import PopulationSpec, control
+from rota.execution.engine import Answered, Died, WorkerSetup
+from rota.execution.folder import RunPaths
 from rota.execution.local import CannotStart
-from rota.execution.orders import Order, Undone, made
+from rota.execution.orders import Assignment, FailedAnswer, made
 from rota.execution.ray_config import RayConfig, RaySlotConfig
-from rota.policies.allocation.fifo import Fifo
-from rota.policies.population import Policy
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
 
 IDLE = "rota.execution.idle:idle"
@@ -35,7 +35,7 @@ def hire(ray, books):
 
     def make(*slots, trial=IDLE, **more):
         config = RayConfig(ray.address, slots, **more)
-        hired.append(config.workers(config.fleet(), Assignment(trial, {}, 0, books)))
+        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, books)))
         return hired[-1]
 
     yield make
@@ -44,7 +44,7 @@ def hire(ray, books):
 
 
 def order(trial, version, source=None):
-    return Order(
+    return Assignment(
         made(trial, version, 10, {"lr": 0.5}, (), source.make if source else None, "run"),
         source and source.make,
     )
@@ -114,7 +114,7 @@ def test_checkpoints_go_through_the_store_where_the_folder_is_not_shared(hire, b
     workers.send(1, order(1, 1))  # so that nothing is in its memory any more
     workers.send(1, late)
     _, lost = heard(workers, 2)
-    assert isinstance(lost.answer, Undone)
+    assert isinstance(lost.answer, FailedAnswer)
     assert lost.answer.lost
     workers.send(1, replace(late, earlier=(None,)))  # as a controller does who looked where it comes from
     (remade,) = heard(workers, 1)
@@ -129,7 +129,7 @@ def test_a_store_that_is_gone_is_no_trials_fault(hire):
     workers._ray.kill(workers._store)
     workers.send(0, order(0, 1))
     (answered,) = heard(workers, 1)
-    assert isinstance(answered.answer, Undone)
+    assert isinstance(answered.answer, FailedAnswer)
     assert answered.answer.no_room
     assert "the store of checkpoints does not answer" in answered.answer.why
 
@@ -160,28 +160,34 @@ def test_a_node_that_is_killed_in_the_middle_of_a_run_is_lost_with_what_it_was_a
 ):
     nodes = [ray.add_node("doomed", 1)]
     slots = tuple(RaySlotConfig(node=kind, labels={"kind": kind}) for kind in ("fast", "doomed"))
-    engine, books = RayConfig(ray.address, slots), Books(tmp_path / "books")
+    engine, books = RayConfig(ray.address, slots), RunPaths(tmp_path / "books")
     wanted, fleet = small(trials=4, terms=Terms(10, 200)), engine.fleet()
     # 20 parts each: the run is not over, and nodes have something to do, until the node is there again
-    assignment = Assignment(rationed.trial, rationed.settings(20, step_s=STEP_S), 0, books)
-    undertaking = Undertaking(wanted.hypers, fleet, wanted.terms, Costs(), Equal(STEP_S))
+    assignment = WorkerSetup(rationed.trial, rationed.settings(20, step_s=STEP_S), 0, books)
+    undertaking = PopulationSpec(wanted.hypers, fleet, wanted.terms, AssignmentCosts(), Equal(STEP_S))
 
     def watch(picture, events):
         if picture.reports >= 6 and len(nodes) == 1:
             ray.kill_node(nodes[0])
             nodes.append(None)
-        if any(isinstance(event, Lost) for event in events):
+        if any(isinstance(event, NodeFailed) for event in events):
             nodes[1] = ray.add_node("doomed", 1)
         elif len(nodes) == 2 and any(isinstance(event, Joined) for event in events):
             rationed.free.touch()
 
-    done = control(undertaking, Policy(Fifo()), lambda: engine.workers(fleet, assignment), books, watch=watch)
+    done = control(
+        undertaking,
+        PopulationPolicy(FifoAllocation()),
+        lambda: engine.workers(fleet, assignment),
+        books,
+        watch=watch,
+    )
     ray.kill_node(nodes[1])
     timeline = list(done.timeline)
     assert done.complete
-    assert [event.node for event in timeline if isinstance(event, Lost)] == [1]
+    assert [event.node for event in timeline if isinstance(event, NodeFailed)] == [1]
     assert [event.node for event in timeline if isinstance(event, Joined)] == [0, 1, 1]
-    assert not [event for event in timeline if isinstance(event, Failed)]  # nobody is blamed
+    assert not [event for event in timeline if isinstance(event, TrialFailed)]  # nobody is blamed
     assert follows(timeline, wanted.hypers) == 4 * 20
-    lost_s = next(event.at_s for event in timeline if isinstance(event, Lost))
+    lost_s = next(event.at_s for event in timeline if isinstance(event, NodeFailed))
     assert any(event.slot == 1 and event.at_s > lost_s for event in timeline if isinstance(event, Reported))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rota.core.errors import ConfigError
-from rota.core.population.scores import Place, Score, write_scores
-from rota.execution.ray import Wanted
+from rota.core.population.scores import Score, ScoredDevice, write_scores
+from rota.execution.ray import NodeSelector
 from rota.execution.ray_cluster import RayNode
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.library.real_run import ordered
@@ -29,15 +29,15 @@ def test_slots_of_a_node_stand_together_and_unequal_ones_beside_each_other():
     assert [(slot.node, slot.speed, slot.device) for slot in fleet.slots] == [
         (0, 8.0, "gpu"), (0, 8.0, "gpu"), (0, 1.0, "cpu"), (1, 1.0, "cpu"),
     ]  # fmt: skip
-    assert config.wanted() == [Wanted("g", {"kind": "gpu"}), Wanted("c", {})]
+    assert config.wanted() == [NodeSelector("g", {"kind": "gpu"}), NodeSelector("c", {})]
 
 
 def test_a_node_is_known_by_its_labels_or_else_by_its_name_address_or_host():
     there = node("fast", "10.0.0.7", kind="gpu", rack="3")
-    assert Wanted("anything", {"kind": "gpu"}).fits(there)
-    assert not Wanted("fast", {"kind": "cpu"}).fits(there)
-    assert all(Wanted(name).fits(there) for name in ("fast", "10.0.0.7", "host", ""))
-    assert not Wanted("slow").fits(there)
+    assert NodeSelector("anything", {"kind": "gpu"}).fits(there)
+    assert not NodeSelector("fast", {"kind": "cpu"}).fits(there)
+    assert all(NodeSelector(name).fits(there) for name in ("fast", "10.0.0.7", "host", ""))
+    assert not NodeSelector("slow").fits(there)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_what_was_asked_for_can_be_read_again():
 
 def test_speeds_are_those_of_a_file_of_scores_and_are_kept_with_the_run(tmp_path):
     scores = {
-        Place("a", "CPU"): Score(2, 300.0),
-        Place("a", "GPU"): Score(1, 1600.0),
-        Place("b", "CPU"): Score(1, 100.0),
+        ScoredDevice("a", "CPU"): Score(2, 300.0),
+        ScoredDevice("a", "GPU"): Score(1, 1600.0),
+        ScoredDevice("b", "CPU"): Score(1, 100.0),
     }
     write_scores(tmp_path / "score.json", scores)
     slots = [{"node": "b", "count": 2}, {"node": "a", "cpus": 2}, {"node": "a", "gpus": 0.5}]
@@ -97,7 +97,7 @@ def test_speeds_are_those_of_a_file_of_scores_and_are_kept_with_the_run(tmp_path
     [({"node": "c"}, "no score of c CPU"), ({"node": "a"}, "for 2, but the slots take 1")],
 )
 def test_a_score_that_is_missing_or_of_another_bundle_is_an_error(tmp_path, slot, message):
-    write_scores(tmp_path / "score.json", {Place("a", "CPU"): Score(2, 300.0)})
+    write_scores(tmp_path / "score.json", {ScoredDevice("a", "CPU"): Score(2, 300.0)})
     table = {"backend": "ray", "ray": {"address": "auto", "scores": "score.json", "slots": [slot]}}
     with pytest.raises(ConfigError, match=message):
         ordered(table, tmp_path / "config.toml")

@@ -10,11 +10,11 @@ import time
 import pytest
 
 from rota.core.errors import ConfigError, InputError
-from rota.execution.engine import Answered, Assignment, Died, NodeCame, NodeWent
-from rota.execution.folder import Books
+from rota.execution.engine import Answered, Died, NodeCame, NodeWent, WorkerSetup
+from rota.execution.folder import RunPaths
 from rota.execution.local import CannotStart
-from rota.execution.orders import Order, Undone, made
-from rota.execution.slurm_commands import Place, is_there
+from rota.execution.orders import Assignment, FailedAnswer, made
+from rota.execution.slurm_commands import StepTarget, is_there
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
 
 
@@ -27,7 +27,7 @@ def begin(outside, books):
 
     def workers(*nodes, trial="rota.execution.idle:idle", settings=None, **more):
         config = SlurmConfig(nodes or (SlurmNodeConfig(slots=2),), **more)
-        begun.append(config.workers(config.fleet(), Assignment(trial, settings or {}, 0, books)))
+        begun.append(config.workers(config.fleet(), WorkerSetup(trial, settings or {}, 0, books)))
         return begun[-1]
 
     yield workers
@@ -37,7 +37,7 @@ def begin(outside, books):
 
 def order(trial, version, source=None, steps=10):
     before = source.make if source else None
-    return Order(made(trial, version, steps, {"lr": 0.5}, (), before, "run"), before)
+    return Assignment(made(trial, version, steps, {"lr": 0.5}, (), before, "run"), before)
 
 
 def heard(workers, count, within_s=120.0):
@@ -272,7 +272,7 @@ def test_an_allocation_in_which_nothing_fits_is_refused(begin, allocation):
 
 
 def test_a_job_that_is_over_is_not_there(outside):
-    assert not is_there(Place("999999", "node1"))
+    assert not is_there(StepTarget("999999", "node1"))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_node_is_gone_only_if_slurm_says_so(monkeypatch, tmp_path, sinfo, sque
         (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
         (tmp_path / name).chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert is_there(Place("7", "node1")) == there
+    assert is_there(StepTarget("7", "node1")) == there
 
 
 @pytest.mark.parametrize(
@@ -318,16 +318,16 @@ def test_a_trial_that_raises_is_an_answer(begin, trial_module):
     workers.nodes()
     workers.send(0, order(0, 1))
     (answered,) = heard(workers, 1)
-    assert isinstance(answered.answer, Undone)
+    assert isinstance(answered.answer, FailedAnswer)
     assert "something to read" in answered.answer.why
 
 
 def test_a_folder_may_be_called_whatever_one_likes(outside, tmp_path):
-    books = Books(tmp_path / 'it\'s "a"; $(touch x) %j\n --wrap=y')
+    books = RunPaths(tmp_path / 'it\'s "a"; $(touch x) %j\n --wrap=y')
     books.make()
     books.checkpoints.claim("run")
     config = SlurmConfig()
-    workers = config.workers(config.fleet(), Assignment("rota.execution.idle:idle", {}, 0, books))
+    workers = config.workers(config.fleet(), WorkerSetup("rota.execution.idle:idle", {}, 0, books))
     try:
         assert workers.nodes() == [0]
         workers.send(0, order(0, 1))

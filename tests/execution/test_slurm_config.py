@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from rota.core.errors import ConfigError
-from rota.execution.slurm_commands import Host, Lot, Place, cpus_per_node, job_command, outside, step_command
+from rota.execution.slurm_commands import (
+    Host,
+    NodeRequest,
+    StepTarget,
+    cpus_per_node,
+    job_command,
+    outside,
+    step_command,
+)
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig, assigned
 from rota.library.real_run import ordered
 
@@ -72,24 +80,30 @@ def test_an_argument_that_could_be_a_command_is_refused(argument):
 
 def test_a_step_has_cores_and_gres_of_its_own_on_the_node_of_its_job():
     command = step_command(
-        Place("17", "node3"), Lot(2, 4, "fast", "gpu:a100", 2), 5, "my.trials:make", Path("/a b")
+        StepTarget("17", "node3"), NodeRequest(2, 4, "fast", "gpu:a100", 2), 5, "my.trials:make", Path("/a b")
     )
     assert command == [
         "srun", "--jobid=17", "--nodelist=node3", "--job-name=slot5", "--nodes=1", "--ntasks=1", "--exact",
         "--cpus-per-task=4", "--gres=gpu:a100:2", "--mem=0", "--export=ALL",
         sys.executable, "-m", "rota.execution.step", "my.trials:make", "/a b",
     ]  # fmt: skip
-    assert "--gres=none" in step_command(Place("17", "node3"), Lot(), 5, "my.trials:make", Path("/a b"))
+    assert "--gres=none" in step_command(
+        StepTarget("17", "node3"), NodeRequest(), 5, "my.trials:make", Path("/a b")
+    )
 
 
 def test_a_job_has_all_that_its_slots_need():
-    command = job_command(Lot(2, 4, "fast", "gpu", 2, "node3"), "rota-x", ("--comment='$(touch x)' y",))
+    command = job_command(
+        NodeRequest(2, 4, "fast", "gpu", 2, "node3"), "rota-x", ("--comment='$(touch x)' y",)
+    )
     assert command[:5] == [sys.executable, "-P", "-m", "rota.execution.holding", str(os.getpid())]
     assert command[5:-4] == [
         "salloc", "--job-name=rota-x", "--nodes=1", "--ntasks=2", "--cpus-per-task=4", "--kill-command=KILL",
         "--constraint=fast", "--gres=gpu:4", "--nodelist=node3", "--comment='$(touch x)' y",
     ]  # fmt: skip
-    assert not [word for word in job_command(Lot(), "rota-x", ()) if "constraint" in word or "gres" in word]
+    assert not [
+        word for word in job_command(NodeRequest(), "rota-x", ()) if "constraint" in word or "gres" in word
+    ]
 
 
 def test_commands_are_not_told_what_the_batch_script_was_told():
@@ -106,9 +120,16 @@ def test_cores_per_node_are_read_as_slurm_writes_them():
 def test_who_is_choosy_chooses_first_and_who_finds_nothing_is_not_there():
     fast, slow = frozenset({"fast", "x"}), frozenset({"slow"})
     hosts = [Host("a", 4, fast), Host("b", 4, fast), Host("c", 4, slow)]
-    lots = [Lot(2, 1), Lot(2, 2, "fast"), Lot(1, 1, host="b"), Lot(1, 1, "slow")]
+    lots = [
+        NodeRequest(2, 1),
+        NodeRequest(2, 2, "fast"),
+        NodeRequest(1, 1, host="b"),
+        NodeRequest(1, 1, "slow"),
+    ]
     assert assigned(lots, hosts) == {2: "b", 1: "a", 3: "c"}
-    assert assigned([Lot(2, 3), Lot(1, 4)], hosts) == {1: "a"}  # six cores are more than any of them has
+    assert assigned([NodeRequest(2, 3), NodeRequest(1, 4)], hosts) == {
+        1: "a"
+    }  # six cores are more than any of them has
 
 
 def test_the_example_is_a_run_on_four_slots_of_two_nodes():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.population.events import Failed, Joined, Lost, Reported
+from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.execution.entries import INSTANT, parse_events
 from rota.execution.folder import RealFolder
 from rota.execution.journal import read_journal
@@ -244,7 +244,7 @@ def test_a_job_whose_time_is_nearly_over_stops_and_the_run_goes_on_outside(
 
 
 def changes_of_nodes(folder):
-    return [event for event in events(folder) if isinstance(event, Joined | Lost)]
+    return [event for event in events(folder) if isinstance(event, Joined | NodeFailed)]
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start nodes that end as a whole")
@@ -265,7 +265,7 @@ def test_another_node_takes_the_place_of_one_that_is_killed(rota, configured, ra
         outside.start_node(lost)
     assert (found["complete"], found["reports"], found["failures"]) == (True, PARTS, 0)
     changes = changes_of_nodes(folder)
-    assert [type(event) for event in changes] == [Joined, Joined, Lost, Joined]
+    assert [type(event) for event in changes] == [Joined, Joined, NodeFailed, Joined]
     assert changes[2].node == changes[3].node
     assert any(report.slot == changes[2].node and report.at_s > changes[3].at_s for report in reports(folder))
     assert trained(folder) == expected(found)
@@ -285,14 +285,14 @@ def test_in_an_allocation_the_others_go_on_without_a_node_that_is_killed(
     (lost,) = set(outside.run("scontrol", "show", "hostnames", names).split()) - {batch}
     try:
         outside.kill_node(lost)
-        until(lambda: any(isinstance(event, Lost) for event in events(folder)))
+        until(lambda: any(isinstance(event, NodeFailed) for event in events(folder)))
         rationed.free.touch()
         outside.wait_for(job)
     finally:
         outside.start_node(lost)
     found = json.loads((folder / "result.json").read_text())
     assert (found["reports"], found["failures"]) == (PARTS, 0)
-    (gone,) = [event for event in events(folder) if isinstance(event, Lost)]
-    assert not [event for event in events(folder) if isinstance(event, Failed)]
+    (gone,) = [event for event in events(folder) if isinstance(event, NodeFailed)]
+    assert not [event for event in events(folder) if isinstance(event, TrialFailed)]
     assert {report.slot for report in reports(folder) if report.at_s > gone.at_s} == {1 - gone.node}
     assert trained(folder) == expected(found)

@@ -7,7 +7,7 @@ import pytest
 from rota.core.errors import InputError
 from rota.execution.idle import Idle, idle
 from rota.execution.jobs.idle import IdleSite, idle_jobs
-from rota.execution.jobs.worker import Site
+from rota.execution.jobs.worker import JobFactory
 from rota.execution.trainable import Trainable, factory, make
 
 SOURCE = """
@@ -28,7 +28,7 @@ called = []
 def named(settings: Mapping[str, Any], seed: int) -> Idle: ...
 def quoted(settings, seed) -> "elsewhere.Idle": ...
 def protocol(settings, seed) -> Trainable: ...
-def site(settings, seed) -> rota.execution.jobs.worker.Site: ...
+def site(settings, seed) -> rota.execution.jobs.worker.JobFactory: ...
 def later(settings, seed) -> Mine: ...
 @functools.lru_cache
 def cached(settings, seed) -> Idle: ...
@@ -105,7 +105,7 @@ def test_nothing_of_the_standard_library_can_be_trained(name):
         factory(name)
 
 
-@pytest.mark.parametrize("found", [idle, Idle, idle_jobs, IdleSite, Trainable, Site])
+@pytest.mark.parametrize("found", [idle, Idle, idle_jobs, IdleSite, Trainable, JobFactory])
 def test_what_rota_has_is_fine(found):
     assert factory(f"{found.__module__}:{found.__name__}") is found
 

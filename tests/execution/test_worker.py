@@ -8,7 +8,7 @@ import pytest
 
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.idle import Idle
-from rota.execution.orders import Done, Order, Undone, made
+from rota.execution.orders import Assignment, Done, FailedAnswer, made
 from rota.execution.worker import Worker
 
 
@@ -30,7 +30,7 @@ def answer(tmp_path):
     checkpoints.claim("run")
 
     def carry_out(value, mode="max"):
-        order = Order(made(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
+        order = Assignment(made(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
         return Worker(Says(value), checkpoints, mode).carry_out(order)
 
     return carry_out
@@ -59,5 +59,5 @@ def test_nan_is_a_number(answer):
 )
 def test_whatever_else_is_an_error_that_names_evaluate(answer, value, said):
     found = answer(value)
-    assert isinstance(found, Undone)
+    assert isinstance(found, FailedAnswer)
     assert said in found.why

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.timeline import EVENT, Kind, Timeline
-from rota.figures.groups import Group, groups
+from rota.core.timeline import EVENT, EventKind, Timeline
+from rota.figures.groups import RunGroup, groups
 from rota.results.jobs import JobColumns
-from rota.results.run import Run, read_run, write_run
+from rota.results.run import RunRecord, read_run, write_run
 
-Row = tuple[float, Kind, int, Sequence[int]]
-ARRIVED, STARTED, FINISHED = Kind.ARRIVED, Kind.STARTED, Kind.FINISHED
+Row = tuple[float, EventKind, int, Sequence[int]]
+ARRIVED, STARTED, FINISHED = EventKind.ARRIVED, EventKind.STARTED, EventKind.FINISHED
 
 
 def timeline_of(*rows: Row) -> Timeline:
@@ -65,12 +65,12 @@ def _jobs_of() -> Callable[..., JobColumns]:
 
 
 @pytest.fixture
-def make_run(tmp_path: Path) -> Callable[..., Run]:
+def make_run(tmp_path: Path) -> Callable[..., RunRecord]:
     """Gives a function that writes a run of three jobs (1 h, 2 h, 3 h) on one node and reads it back."""
 
     def make(
         folder: str, scheduler: str = "srtf", order: Sequence[int] = (0, 1, 2), **changes: object
-    ) -> Run:
+    ) -> RunRecord:
         jobs = jobs_of((0, 1, 3600), (0, 1, 7200), (0, 1, 10800), models=("bert", "vgg16", "bert"))
         about = {
             "scheduler": scheduler,
@@ -89,7 +89,7 @@ def make_run(tmp_path: Path) -> Callable[..., Run]:
 
 
 @pytest.fixture
-def three(make_run: Callable[..., Run]) -> Group:
+def three(make_run: Callable[..., RunRecord]) -> RunGroup:
     """Shortest first, longest first, and an unknown scheduler that starts with the middle one."""
     runs = [make_run("x", "mine", (1, 0, 2)), make_run("s", "srtf"), make_run("f", "fifo", (2, 1, 0))]
     return groups(runs)[0]

@@ -9,14 +9,14 @@ from rota.core.errors import InputError
 from rota.figures.page import save
 from rota.figures.trees import adaptation_figure, panels
 from rota.recordings.folder import Provenance
-from rota.recordings.tree import Point, Tree
+from rota.recordings.tree import EpochPoint, Tree
 
 ORIGIN = Provenance("cpu", {"torch": "2"}, "", 0, "rota record a.toml", "2026-01-02T03:04:05+00:00", "0.1.0")
 
 
 def tree(model="net", scenario="early", seed=0, start_s=10.0, without=(), data="digits"):
     prefixes = [p for n in range(3) for p in product((0, 1), repeat=n) if p not in without]
-    curves = {p: (Point(1, 20.0, 1, 1.0, 0.75 - 0.125 * sum(p) + 0.01 * seed),) for p in prefixes}
+    curves = {p: (EpochPoint(1, 20.0, 1, 1.0, 0.75 - 0.125 * sum(p) + 0.01 * seed),) for p in prefixes}
     return Tree(model, data, scenario, seed, 40.0, start_s, 2, ("deepen 0", "nothing"), curves, ORIGIN)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import ConfigError
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 from rota.figures.catalogue import FIGURES, figure
 from rota.figures.groups import Options, groups
 from rota.figures.page import save
@@ -80,9 +80,9 @@ def test_gantt_charts_are_one_per_run_and_only_one_if_it_is_to_be_quick(three):
 def test_a_gantt_chart_shows_shared_slots_and_nodes_that_are_not_there(make_run, timeline_of, jobs_of):
     cluster = Cluster((Node(2), Node(2)), changes=(NodeChange(4, 1, True),))
     timeline = timeline_of(
-        (0, Kind.ARRIVED, 0, ()), (0, Kind.ARRIVED, 1, ()),
-        (0, Kind.STARTED, 0, (0, 1)), (0, Kind.STARTED, 1, (0,)),
-        (4, Kind.NODE_JOINED, 1, ()), (8, Kind.FINISHED, 0, ()), (9, Kind.FINISHED, 1, ()),
+        (0, EventKind.ARRIVED, 0, ()), (0, EventKind.ARRIVED, 1, ()),
+        (0, EventKind.STARTED, 0, (0, 1)), (0, EventKind.STARTED, 1, (0,)),
+        (4, EventKind.NODE_JOINED, 1, ()), (8, EventKind.FINISHED, 0, ()), (9, EventKind.FINISHED, 1, ()),
     )  # fmt: skip
     jobs = jobs_of((0, 2, 8), (0, 1, 8), models=["bert", "vgg16"])
     (group,) = groups([make_run("shared", workload=jobs, cluster=cluster, timeline=timeline)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 from rota.figures.groups import groups
 from rota.figures.jobs import compare, jct_curves, load_curves, load_of
 from rota.results.timeline_pass import Series
@@ -79,8 +79,8 @@ def test_makespans_of_a_trace_that_begins_late_count_from_its_first_job(make_run
     late = jobs_of((1.7e9, 1, 3600), models=("bert",))
 
     def ended(after_s):
-        arrived, started = (1.7e9, Kind.ARRIVED, 0, ()), (1.7e9, Kind.STARTED, 0, (0,))
-        return timeline_of(arrived, started, (1.7e9 + after_s, Kind.FINISHED, 0, ()))
+        arrived, started = (1.7e9, EventKind.ARRIVED, 0, ()), (1.7e9, EventKind.STARTED, 0, (0,))
+        return timeline_of(arrived, started, (1.7e9 + after_s, EventKind.FINISHED, 0, ()))
 
     runs = [make_run("f", "fifo", workload=late, timeline=ended(2 * HOUR_S))]
     runs += [make_run("s", "srtf", workload=late, timeline=ended(HOUR_S))]

@@ -5,16 +5,16 @@ import io
 import pytest
 from matplotlib.image import imread
 
-from rota.core.population.cluster import Fleet, Slot
-from rota.core.population.events import Finished, Joined, Reported
+from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.population.events import Joined, Reported, TrialFinished
 from rota.figures.fidelity import charts, completion_times, done, extent, fidelity_figure, who_colours
 from rota.figures.page import MODELS, save, save_svg
 from rota.results.fidelity.compare import RunPair, compare, paired
 from rota.results.population.folder import measure
 from rota.results.population.run import write_population
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.summary import PopulationSummary, SlotInfo
 
-FLEET = Fleet((Slot(0), Slot(1)), ("a", "b"))
+FLEET = PopulationCluster((Slot(0), Slot(1)), ("a", "b"))
 
 
 def write_trials(folder, scale, swapped=False):
@@ -26,12 +26,12 @@ def write_trials(folder, scale, swapped=False):
             events.append(
                 Reported(ended_s * scale, slot, trial, 50, began_s * scale, ended_s * scale, 0.0, 0.5)
             )
-        events.append(Finished(events[-1].at_s, trial))
+        events.append(TrialFinished(events[-1].at_s, trial))
     events.sort(key=lambda event: event.at_s)
     about = {"seed": 0, "target": 1.0, "lower_bound_s": 1.0, "decisions": 4, "wall_s": 0.1}
     slots = (SlotInfo("a", "cpu", 1.0), SlotInfo("b", "cpu", 1.0))
     repetition = measure(events, ({}, {}), FLEET, **about)
-    summary = Summary("finish", "none", "2 trials × 100 steps", "pair", None, slots, (repetition,))
+    summary = PopulationSummary("finish", "none", "2 trials × 100 steps", "pair", None, slots, (repetition,))
     said = {"config": "", "inputs": "digest", "command": f"rota run {folder.name}.toml"}
     write_population(folder, summary, {0: events}, **said)
     return folder

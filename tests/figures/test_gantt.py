@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 from rota.figures.gantt import (
     Absence,
-    Block,
+    GanttBlock,
     absences,
     blocks,
     chart,
@@ -17,15 +17,15 @@ from rota.figures.gantt import (
 )
 from rota.figures.page import HOUR_S
 
-ARRIVED, STARTED, FINISHED, MOVED = Kind.ARRIVED, Kind.STARTED, Kind.FINISHED, Kind.MOVED
+ARRIVED, STARTED, FINISHED, MOVED = EventKind.ARRIVED, EventKind.STARTED, EventKind.FINISHED, EventKind.MOVED
 ALWAYS = (-np.inf, np.inf)
 
 
 def test_a_gang_is_one_block_per_node(timeline_of):
     timeline = timeline_of((0, ARRIVED, 0, ()), (0, STARTED, 0, (1, 2, 3)), (5, FINISHED, 0, ()))
     assert blocks(timeline, Cluster.uniform(2, 2), ALWAYS) == [
-        Block(0, 5, 0, slot=1, slots=1, low=0, high=1),
-        Block(0, 5, 0, slot=2, slots=2, low=0, high=1),
+        GanttBlock(0, 5, 0, slot=1, slots=1, low=0, high=1),
+        GanttBlock(0, 5, 0, slot=2, slots=2, low=0, high=1),
     ]
 
 
@@ -41,10 +41,10 @@ def test_a_shared_slot_is_split_while_it_is_shared(timeline_of):
         (6, FINISHED, 0, ()), (9, FINISHED, 1, ()),
     )  # fmt: skip
     assert blocks(timeline, Cluster.uniform(1, 1), ALWAYS) == [
-        Block(0, 2, 0, slot=0, slots=1, low=0, high=1),
-        Block(2, 6, 0, slot=0, slots=1, low=0, high=0.5),
-        Block(2, 6, 1, slot=0, slots=1, low=0.5, high=1),
-        Block(6, 9, 1, slot=0, slots=1, low=0, high=1),
+        GanttBlock(0, 2, 0, slot=0, slots=1, low=0, high=1),
+        GanttBlock(2, 6, 0, slot=0, slots=1, low=0, high=0.5),
+        GanttBlock(2, 6, 1, slot=0, slots=1, low=0.5, high=1),
+        GanttBlock(6, 9, 1, slot=0, slots=1, low=0, high=1),
     ]
 
 
@@ -65,8 +65,8 @@ def test_the_window_cuts_blocks(timeline_of):
 def test_nodes_that_are_not_there(timeline_of):
     cluster = Cluster((Node(1), Node(1), Node(1)), changes=(NodeChange(4, 1, True),))
     timeline = timeline_of(
-        (0, ARRIVED, 0, ()), (2, Kind.NODE_LOST, 2, ()), (4, Kind.NODE_JOINED, 1, ()),
-        (5, Kind.NODE_JOINED, 2, ()), (8, Kind.NODE_LOST, 0, ()),
+        (0, ARRIVED, 0, ()), (2, EventKind.NODE_LOST, 2, ()), (4, EventKind.NODE_JOINED, 1, ()),
+        (5, EventKind.NODE_JOINED, 2, ()), (8, EventKind.NODE_LOST, 0, ()),
     )  # fmt: skip
     assert absences(timeline, cluster, (1, 10)) == [Absence(1, 4, 1), Absence(2, 5, 2), Absence(8, 10, 0)]
     assert absences(timeline, cluster, (6, 7)) == []

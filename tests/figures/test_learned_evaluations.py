@@ -7,15 +7,15 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.figures import learned, learned_objective
-from rota.figures.learned import Place, pictures
+from rota.figures.learned import EvaluatedTree, pictures
 from rota.figures.page import save
-from rota.learning.outcome import Evaluation, EvaluationRow, Others, Outcome
+from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, EvaluationRow
 
 CHANCES = ((0.75, 0.25), (0.125, 0.875))
 
 
 def row(scenario="early", model="net", seed=0, accuracy=0.575, rank=2, seen=True, fixed=0.5, data=""):
-    outcome = Outcome(
+    outcome = EvaluationOutcome(
         scenario,
         model,
         seed,
@@ -29,7 +29,7 @@ def row(scenario="early", model="net", seed=0, accuracy=0.575, rank=2, seen=True
         CHANCES,
         data,
     )
-    return EvaluationRow(outcome, Others(0.45, 0.5, fixed, (0, 0), 0.625, 0.5), seen)
+    return EvaluationRow(outcome, Baselines(0.45, 0.5, fixed, (0, 0), 0.625, 0.5), seen)
 
 
 def evaluation(folder, *rows, seed=0):
@@ -50,8 +50,8 @@ def test_places_are_in_order_of_time_within_their_model():
     rows = [row("late", "b"), row("early", "b"), row("late", seed=1), row("late"), row("middle")]
     (picture,) = pictures([evaluation("joint", *rows)])
     assert list(picture.rows) == [
-        Place("b", "early", 0), Place("b", "late", 0),
-        Place("net", "middle", 0), Place("net", "late", 0), Place("net", "late", 1),
+        EvaluatedTree("b", "early", 0), EvaluatedTree("b", "late", 0),
+        EvaluatedTree("net", "middle", 0), EvaluatedTree("net", "late", 0), EvaluatedTree("net", "late", 1),
     ]  # fmt: skip
     assert [place.label for place in picture.of_model("net")] == ["middle", "late", "late\nseed 1"]
 
@@ -140,7 +140,7 @@ def test_a_strip_for_each_agent_and_model():
 
 def test_actions_are_named_in_words_chosen_or_not():
     three = ("deepen 0", "deepen 1", "nothing")
-    found = Outcome("e", "m", 0, (2, 2), ("nothing",) * 2, three, 0.5, 1, 4, 0.0, CHANCES)
+    found = EvaluationOutcome("e", "m", 0, (2, 2), ("nothing",) * 2, three, 0.5, 1, 4, 0.0, CHANCES)
     assert learned_objective.action_names([row(), row()._replace(agent=found)]) == list(three)
 
 

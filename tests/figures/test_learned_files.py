@@ -11,7 +11,7 @@ import pytest
 from rota.commands import plot
 from rota.figures.files import draw_evaluations
 from rota.learning.learner import HistoryRow, write_history
-from rota.learning.outcome import Evaluation, Others, Outcome, write_evaluations
+from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, write_evaluations
 from rota.learning.outcome import EvaluationRow as Evaluated
 
 
@@ -38,11 +38,13 @@ def learn(folder, *scenarios):
 
 
 def evaluated():
-    outcome = Outcome(
+    outcome = EvaluationOutcome(
         "early", "net", 0, (0,), ("deepen 0",), ("deepen 0", "nothing"), 0.6, 1, 2, 1.0, ((0.75, 0.25),)
     )
     return [
-        Evaluation("joint", {"seed": 0}, (Evaluated(outcome, Others(0.5, 0.5, 0.6, (0,), 0.6, 0.55), True),))
+        Evaluation(
+            "joint", {"seed": 0}, (Evaluated(outcome, Baselines(0.5, 0.5, 0.6, (0,), 0.6, 0.55), True),)
+        )
     ]
 
 

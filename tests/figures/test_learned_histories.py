@@ -10,7 +10,16 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.figures import learned_objective, learned_transfer
-from rota.figures.learned import Learned, Stage, agents_in, alike, in_time, percent, read_learned, rolling
+from rota.figures.learned import (
+    DrawnAgent,
+    LearnedStage,
+    agents_in,
+    alike,
+    in_time,
+    percent,
+    read_learned,
+    rolling,
+)
 from rota.figures.page import save
 from rota.learning.learner import HistoryRow, write_history
 
@@ -26,8 +35,8 @@ def agent(folder, *stages, seed=0, accuracies=None, started_from="", network="or
         for number, (_, temperature) in enumerate(stages)
         for episodes in (10, 20)
     ]
-    said = [Stage((f"net/{scenario}",), 20, temperature) for scenario, temperature in stages]
-    return Learned(
+    said = [LearnedStage((f"net/{scenario}",), 20, temperature) for scenario, temperature in stages]
+    return DrawnAgent(
         Path(folder), network, seed, tuple(said), started_from, "rota learn a.toml", tuple(history)
     )
 
@@ -62,13 +71,13 @@ def test_a_rolling_mean_is_over_one_episode_at_least():
 
 def short(folder, *scenarios):
     """Stages of four episodes."""
-    stages = tuple(Stage((f"net/{scenario}",), 4, 1.0) for scenario in scenarios)
+    stages = tuple(LearnedStage((f"net/{scenario}",), 4, 1.0) for scenario in scenarios)
     history = tuple(
         HistoryRow(number, episodes, 1.0, 0.0, 0.125 * episodes, 1.0, 0.01, 1.0)
         for number in range(len(stages))
         for episodes in (2, 4)
     )
-    return Learned(Path(folder), "original", 0, stages, "", "rota learn a.toml", history)
+    return DrawnAgent(Path(folder), "original", 0, stages, "", "rota learn a.toml", history)
 
 
 def test_agents_with_few_episodes_are_drawn():
@@ -93,7 +102,7 @@ def test_agents_that_differ_in_their_seed_are_together():
 
 
 def test_a_stage_is_named_by_its_scenarios_or_by_how_many_there_are():
-    two, three = Stage(("net/early", "net/late"), 1, 1.0), Stage(("a/x", "a/y", "b/x"), 1, 1.0)
+    two, three = LearnedStage(("net/early", "net/late"), 1, 1.0), LearnedStage(("a/x", "a/y", "b/x"), 1, 1.0)
     assert [two.said(models=False), two.said(models=True)] == ["early + late", "net/early + net/late"]
     assert [three.said(models=False), three.said(models=True)] == ["3 scenarios", "3 scenarios of a, b"]
 
@@ -113,7 +122,7 @@ def test_agents_are_read_with_their_histories_and_without_weights(tmp_path):
     (found,) = agents_in(tmp_path)
     assert (found.network, found.seed, found.command) == ("structural", 3, "rota learn a.toml")
     assert found.name == str(tmp_path / "joint")
-    assert found.stages == (Stage(("net/early",), 20, 1.0),)
+    assert found.stages == (LearnedStage(("net/early",), 20, 1.0),)
     assert [row.objective for row in found.of_stage(0)] == [1.0, 2.0]
     assert found.of_stage(1) == []
 
@@ -142,7 +151,7 @@ def test_panels_that_would_be_named_alike_have_the_names_of_their_folders():
 
 def test_single_episodes_far_away_do_not_flatten_what_is_to_be_seen():
     values = np.r_[np.zeros(500), np.ones(500), 1000.0]
-    line = learned_objective.Line(np.arange(1001.0), values, np.array([1.0]), np.array([0.5]))
+    line = learned_objective.ObjectiveLine(np.arange(1001.0), values, np.array([1.0]), np.array([0.5]))
     assert learned_objective.limits([line]) == pytest.approx((-0.08, 1.08))
 
 

@@ -24,15 +24,15 @@ from rota.figures.placement import (
     title,
 )
 from rota.learning.placement.learner import PlacementHistoryRow, write_history
-from rota.learning.placement.outcome import Comparison, Tried, write_comparison
+from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
 
 
 def tried(number, dispatch, learned, *, fifo=2.0, finish=1.25, shuffled=1.5, slots=4):
     ratios = {"learned": learned, "mine": 3.0, "finish": finish, "fifo": fifo}
-    return Tried(number, slots, 10 + number, 2.0 + number, dispatch, ratios, shuffled)
+    return ComparedRow(number, slots, 10 + number, 2.0 + number, dispatch, ratios, shuffled)
 
 
-FOUND = Comparison(
+FOUND = PlacementComparison(
     (
         tried(0, 0.0, 1.25),
         tried(1, 0.0, 1.5, slots=9),
@@ -70,7 +70,7 @@ def assert_png(figure):
 
 
 def test_an_agent_that_is_level_with_the_best_rule_everywhere_is_drawn():
-    level = Comparison((tried(0, 0.0, 1.25), tried(1, 0.0, 1.25)))
+    level = PlacementComparison((tried(0, 0.0, 1.25), tried(1, 0.0, 1.25)))
     assert_png(placement_comparison_figure(level, ("figure: rota plot",)))
 
 
@@ -102,7 +102,7 @@ def test_cases_are_sorted_and_say_who_is_ahead_and_by_how_much():
     [(1.0, "20.0% less time than"), (1.5, "20.0% more time than"), (1.25, "as long as")],
 )
 def test_the_title_says_who_takes_longer(learned, said):
-    found = Comparison((tried(0, 0.0, learned),))
+    found = PlacementComparison((tried(0, 0.0, learned),))
     assert title(found) == f"Placing trials: the agent takes {said} the best rule of each case, on average"
 
 
@@ -145,7 +145,7 @@ def test_the_time_to_a_target_is_called_that(tmp_path):
 
 def test_without_any_case_there_is_nothing_to_draw():
     with pytest.raises(InputError, match="no case was tried"):
-        Comparison(())
+        PlacementComparison(())
 
 
 # how it learned

@@ -13,18 +13,18 @@ from matplotlib.image import imread
 from rota.commands import plot
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Fleet, Slot
+from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import (
+    Assigned,
     Cloned,
-    Emptied,
     Event,
-    Failed,
-    Finished,
-    Handed,
+    Idled,
     Joined,
-    Lost,
+    NodeFailed,
     Reported,
     Retired,
+    TrialFailed,
+    TrialFinished,
 )
 from rota.figures.best import best_so_far
 from rota.figures.catalogue import POPULATIONS, population_figure
@@ -57,9 +57,9 @@ from rota.figures.population_gantt import (
 from rota.results.population.folder import measure
 from rota.results.population.metrics import SlotUse
 from rota.results.population.run import read_population, write_population
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.summary import PopulationSummary, SlotInfo
 
-FLEET = Fleet((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
+FLEET = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
 OPTIONS = Options("rota plot")
 
 
@@ -69,23 +69,23 @@ def told(scale: float = 1.0, accuracy: float = 0.5) -> list[Event]:
     return [
         Joined(0.0, 0),
         Joined(0.0, 1),
-        Handed(0.0, 0, 1, 50),
-        Handed(0.0, 1, 1, 50),
+        Assigned(0.0, 0, 1, 50),
+        Assigned(0.0, 1, 1, 50),
         Reported(10.0 * s, 0, 0, 50, 0.0, 10.0 * s, 1.0 * s, accuracy),
-        Emptied(10.0 * s, 0),
+        Idled(10.0 * s, 0),
         Reported(20.0 * s, 1, 1, 50, 0.0, 20.0 * s, 0.0, accuracy / 2),
-        Emptied(20.0 * s, 1),
+        Idled(20.0 * s, 1),
         Cloned(20.0 * s, 1, 0, {}, ()),
-        Handed(20.0 * s, 0, 1, 50),
-        Handed(20.0 * s, 1, 1, 50),
-        Lost(30.0 * s, 1),
+        Assigned(20.0 * s, 0, 1, 50),
+        Assigned(20.0 * s, 1, 1, 50),
+        NodeFailed(30.0 * s, 1),
         Reported(35.0 * s, 0, 0, 50, 20.0 * s, 35.0 * s, 1.0 * s, accuracy + 0.25),
-        Finished(35.0 * s, 0),
-        Emptied(35.0 * s, 0),
-        Handed(35.0 * s, 0, 1, 50),
+        TrialFinished(35.0 * s, 0),
+        Idled(35.0 * s, 0),
+        Assigned(35.0 * s, 0, 1, 50),
         Reported(50.0 * s, 0, 1, 50, 35.0 * s, 50.0 * s, 0.0, accuracy + 0.125),
-        Finished(50.0 * s, 1),
-        Emptied(50.0 * s, 0),
+        TrialFinished(50.0 * s, 1),
+        Idled(50.0 * s, 0),
     ]
 
 
@@ -95,7 +95,7 @@ def write(folder: Path, allocation: str, *, cluster: str = "pair", accuracy: flo
     about = {"target": 0.7, "lower_bound_s": 25.0, "decisions": 5, "wall_s": 0.1}
     done = tuple(measure(events, [{}, {}], FLEET, seed=seed, **about) for seed, events in timelines.items())
     slots = (SlotInfo("a", "gpu", 2.0), SlotInfo("b", "cpu", 1.0))
-    summary = Summary(allocation, "pbt", "2 trials × 100 steps", cluster, 0.7, slots, done)
+    summary = PopulationSummary(allocation, "pbt", "2 trials × 100 steps", cluster, 0.7, slots, done)
     write_population(
         folder / allocation, summary, timelines, config="", inputs="", command=f"rota simulate {cluster}"
     )
@@ -229,9 +229,9 @@ def test_what_a_slot_was_at_when_its_node_failed_is_lost():
 
 
 def test_what_a_slot_was_at_when_its_trial_failed_is_lost_and_its_list_goes_on():
-    failed = [Failed(25.0, 1, 1, "out of memory"), *told()[11:]]
+    failed = [TrialFailed(25.0, 1, 1, "out of memory"), *told()[11:]]
     assert undone([*told()[:11], *failed], [0, 1]) == [(1, 20.0, 25.0), (1, 25.0, 30.0)]
-    assert undone([Failed(5.0, 0, 0, "could not begin")], [0, 1]) == []
+    assert undone([TrialFailed(5.0, 0, 0, "could not begin")], [0, 1]) == []
 
 
 def test_nodes_are_away_before_they_join_and_after_they_fail():
@@ -241,7 +241,7 @@ def test_nodes_are_away_before_they_join_and_after_they_fail():
 
 
 def test_a_slot_is_in_use_until_the_end_or_until_it_was_given_up():
-    busy = [Handed(0.0, 0, 1, 1), Retired(5.0, 0), Emptied(8.0, 0), Retired(9.0, 1)]
+    busy = [Assigned(0.0, 0, 1, 1), Retired(5.0, 0), Idled(8.0, 0), Retired(9.0, 1)]
     assert given_up(busy, 3, 50.0) == [8.0, 9.0, 50.0]
 
 

@@ -12,11 +12,11 @@ from rota.core.errors import InputError
 from rota.figures.page import save
 from rota.figures.recordings import bundle, panels, parts, recordings_figure, said, shares
 from rota.figures.trees import tree_blocks
-from rota.recordings.curve import Curves, Interval, Setting
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting
 from rota.recordings.folder import Provenance
-from rota.recordings.library import Held, Library
+from rota.recordings.library import FoundRecording, Library
 from rota.recordings.profile import Profile, Profiles
-from rota.recordings.tree import Point, Tree
+from rota.recordings.tree import EpochPoint, Tree
 
 ORIGIN = Provenance("cpu", {"torch": "2"}, "", 0, "rota record a.toml", "2026-01-02T03:04:05+00:00", "0.1.0")
 
@@ -24,7 +24,7 @@ ORIGIN = Provenance("cpu", {"torch": "2"}, "", 0, "rota record a.toml", "2026-01
 def tree(model="ConvNet2", scenario="early", seed=0, without=(), start_s=10.0):
     """Two decisions between two actions, 1 is nothing; the accuracy is 0.75 less 0.25 for each nothing."""
     prefixes = [p for n in range(3) for p in product((0, 1), repeat=n) if p not in without]
-    curves = {p: (Point(1, 20.0, 1, 1.0, 0.75 - 0.25 * sum(p)),) for p in prefixes}
+    curves = {p: (EpochPoint(1, 20.0, 1, 1.0, 0.75 - 0.25 * sum(p)),) for p in prefixes}
     return Tree(model, "digits", scenario, seed, 40.0, start_s, 2, ("deepen a", "nothing"), curves, ORIGIN)
 
 
@@ -33,9 +33,9 @@ def grid(*hypers, metric="accuracy", planned=()):
     settings = {}
     for number, (lr, momentum) in enumerate(hypers):
         end = 10 * lr + momentum / 100
-        rows = [Interval(n, 50 * n, 1.0, {metric: end * n / 2}) for n in (1, 2)]
+        rows = [CurvePoint(n, 50 * n, 1.0, {metric: end * n / 2}) for n in (1, 2)]
         hyper = {"momentum": momentum, "lr": lr}
-        settings[str(number)] = Setting.of(str(number), hyper, "cpu", 0, rows)
+        settings[str(number)] = CurveSetting.of(str(number), hyper, "cpu", 0, rows)
     return Curves("net", "digits", ("momentum", "lr"), 2, settings, ORIGIN, planned, metrics=(metric,))
 
 
@@ -127,13 +127,26 @@ def test_the_page_has_a_part_for_everything():
     rows = (profile(load_s=0.1, compute_s=0.3, synchronise_s=0.1), profile(device="gpu", load_s=0.1))
     nothing = tree("ConvNet3", without={(), (0,), (1,)})
     failed = Tree(
-        "ConvNet4", "", "early", 0, 40.0, 10.0, 1, ("nothing",), {(): (Point(1, 1, 1, 1, math.nan),)}, ORIGIN
+        "ConvNet4",
+        "",
+        "early",
+        0,
+        40.0,
+        10.0,
+        1,
+        ("nothing",),
+        {(): (EpochPoint(1, 1, 1, 1, math.nan),)},
+        ORIGIN,
     )
     library = Library(
         Path("recordings"),
-        [Held("a", tree()), Held("n", nothing), Held("f", failed)],
-        [Held("b", grid((0.01, 0.0))), Held("c", grid((0.1, 0.5), metric="reward")), Held("d", grid())],
-        [Held("e", Profiles(rows, ORIGIN)), Held("g", Profiles((profile(),), ORIGIN))],
+        [FoundRecording("a", tree()), FoundRecording("n", nothing), FoundRecording("f", failed)],
+        [
+            FoundRecording("b", grid((0.01, 0.0))),
+            FoundRecording("c", grid((0.1, 0.5), metric="reward")),
+            FoundRecording("d", grid()),
+        ],
+        [FoundRecording("e", Profiles(rows, ORIGIN)), FoundRecording("g", Profiles((profile(),), ORIGIN))],
         ["half: not complete"],
     )
     assert [len(part.across) for part in parts(library)] == [1, 1, 1, 2, 1, 1, 1, 1]

@@ -12,12 +12,12 @@ from rota.figures.best import MOMENTS
 from rota.figures.files import draw_sides
 from rota.figures.page import Pen
 from rota.figures.tune import overheads, rises, said_s, sides_figure
-from rota.results.population.metrics import Part, SideRun, Sides, write_sides
+from rota.results.population.metrics import ReportedInterval, SideRun, Sides, write_sides
 
 
 def run_of(side: str, seed: int, *parts: tuple[float, float, float], slots: int = 1) -> SideRun:
     """From (began_s, ended_s, metric), all in one process."""
-    made = [Part(began_s, ended_s, 10, metric, 1) for began_s, ended_s, metric in parts]
+    made = [ReportedInterval(began_s, ended_s, 10, metric, 1) for began_s, ended_s, metric in parts]
     return SideRun(side, seed, slots, made, [made[-1].metric], 1.0, 1.0)
 
 
@@ -34,7 +34,7 @@ def test_overheads_are_those_of_each_repetition_and_their_median():
     assert (ours.side, ours.each_s) == ("rota", [0.0, 0.5])  # 3 − 3 and 5 − 3.5, of three reports each
     assert (ours.median_s, ours.gap_s) == (0.25, None)  # all slots are in use: 0.375 between parts is no less
     assert theirs == ("Ray Tune, class", 8.5, [8.5], None)  # 2 × 10 − 3; between its two parts 7 s
-    longer = [*THEIRS[0].parts, *(Part(at_s, at_s + 1.0, 10, 0.8, 1) for at_s in (10.0, 11.0))]
+    longer = [*THEIRS[0].parts, *(ReportedInterval(at_s, at_s + 1.0, 10, 0.8, 1) for at_s in (10.0, 11.0))]
     (theirs,) = overheads(replace(SIDES, runs=[replace(THEIRS[0], parts=longer)]))
     assert theirs == ("Ray Tune, class", (2 * 12 - 5) / 4, [4.75], 7 / 3)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rota.recordings.folder import Provenance
-from rota.recordings.tree import Point, Prefix, Tree
+from rota.recordings.tree import EpochPoint, Prefix, Tree
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,7 +69,7 @@ def make_tree(origin) -> Callable[..., Tree]:
     return make
 
 
-def curves(fields: dict, accuracy: Callable[[Prefix], float]) -> dict[Prefix, tuple[Point, ...]]:
+def curves(fields: dict, accuracy: Callable[[Prefix], float]) -> dict[Prefix, tuple[EpochPoint, ...]]:
     """One point per prefix; what is measured before the end is a tenth."""
     decisions, actions = fields["decisions"], range(len(fields["actions"]))
     step_s = (fields["budget_s"] - fields["start_s"]) / decisions
@@ -78,5 +78,5 @@ def curves(fields: dict, accuracy: Callable[[Prefix], float]) -> dict[Prefix, tu
         at_s = fields["start_s"] + length * step_s
         for prefix in product(actions, repeat=length):
             reached = accuracy(prefix) if length == decisions else 0.1
-            found[prefix] = (Point(length + 1, at_s, 10 * (length + 1), 1.0, reached),)
+            found[prefix] = (EpochPoint(length + 1, at_s, 10 * (length + 1), 1.0, reached),)
     return found

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.network import NOTHING, SHRINK, Change, Layer, Sight, Structure
+from rota.core.network import NOTHING, SHRINK, Change, Layer, Observation, Structure
 from rota.learning import features
 from rota.training.describe import sight_of
 from rota.training.models.registry import MODELS, build
@@ -18,7 +18,7 @@ from rota.training.net2net import blocks, deepen
 GROUPS = len(features.GROUPS)
 
 
-def sight_of_model(name: str, steps: int = 0, actions: tuple[Change, ...] | None = None) -> Sight:
+def sight_of_model(name: str, steps: int = 0, actions: tuple[Change, ...] | None = None) -> Observation:
     """A model that has been deepened so often, in one block after the other."""
     shapes = {"classification": ((3, 32, 32), 10), "language": ((16,), 20)}
     network = build(name, *shapes.get(MODELS[name].task, ((4,), 2)))

@@ -8,7 +8,15 @@ import torch
 from rota.core.errors import InputError
 from rota.learning import learner
 from rota.learning.config import Method
-from rota.learning.learner import ROWS, Learner, Stage, carry_through, learned, read_history, spent
+from rota.learning.learner import (
+    ROWS,
+    LearningStage,
+    StageLearner,
+    carry_through,
+    learned,
+    read_history,
+    spent,
+)
 
 QUICK = Method(episodes_per_update=4)
 
@@ -16,7 +24,7 @@ QUICK = Method(episodes_per_update=4)
 @pytest.fixture
 def stage(make_tree, tmp_path):
     """Ten updates of four episodes."""
-    return Stage(QUICK, (make_tree(),), episodes=40, temperature=1.0, seed=0, folder=tmp_path)
+    return LearningStage(QUICK, (make_tree(),), episodes=40, temperature=1.0, seed=0, folder=tmp_path)
 
 
 def weights(stage):
@@ -81,7 +89,7 @@ def test_a_damaged_file_is_said_to_be_one(stage, content):
 
 def test_it_learns_what_there_is_to_learn(make_tree, tmp_path):
     tree = make_tree(lambda sequence: 0.9 if sequence == (1, 0, 3) else 0.2 + 0.1 * sequence.count(1))
-    stage = Stage(Method(), (tree,), episodes=20_000, temperature=1.0, seed=0, folder=tmp_path)
+    stage = LearningStage(Method(), (tree,), episodes=20_000, temperature=1.0, seed=0, folder=tmp_path)
     carry_through(stage)
     rows = read_history(stage.place)
     assert rows[0].accuracy == pytest.approx(0.286, abs=0.06)  # the mean of all is (0.9 − 0.3)/64 + 0.275
@@ -92,7 +100,7 @@ def test_it_learns_what_there_is_to_learn(make_tree, tmp_path):
 def test_a_later_stage_starts_from_the_weights_of_the_one_before(stage):
     after = replace(stage, before=stage, temperature=5.0)
     carry_through(stage)
-    assert same(Learner(after).agent.network.state_dict(), weights(stage))
+    assert same(StageLearner(after).agent.network.state_dict(), weights(stage))
     carry_through(after)
     assert not same(weights(after), weights(stage))
     seconds, episodes = spent(after)

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from rota.core.errors import InputError
 from rota.learning.outcome import (
     FILE,
+    Baselines,
     Evaluation,
+    EvaluationOutcome,
     EvaluationRow,
-    Others,
-    Outcome,
     read_evaluations,
     share,
     write_evaluations,
 )
 
-AGENT = Outcome(
+AGENT = EvaluationOutcome(
     scenario="early",
     model="ConvNet2",
     seed=1,
@@ -32,7 +32,7 @@ AGENT = Outcome(
     headroom=0.25,
     probabilities=((0.75, 0.25), (0.5, 0.5)),
 )
-OTHERS = Others(never=0.25, random=0.375, fixed=0.5, fixed_sequence=(0, 0), oracle=0.625, mean=0.375)
+OTHERS = Baselines(never=0.25, random=0.375, fixed=0.5, fixed_sequence=(0, 0), oracle=0.625, mean=0.375)
 SEEN = EvaluationRow(AGENT, OTHERS, True)
 UNSEEN = EvaluationRow(
     replace(AGENT, headroom=-0.75), replace(OTHERS, fixed=None, fixed_sequence=None), False

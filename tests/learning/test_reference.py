@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
-from rota.core.processes import carry_out
+from rota.core.processes import run_dag
 from rota.learning.config import ORIGINAL, Method
 from rota.learning.evaluate import evaluate
-from rota.learning.learner import Stage, carry_through, learned, spent
+from rota.learning.learner import LearningStage, carry_through, learned, spent
 from rota.learning.problem import problem_of
 from rota.recordings.adaptation import read_adaptation
-from rota.recordings.tree import Point, Prefix, Tree
+from rota.recordings.tree import EpochPoint, Prefix, Tree
 from rota.training.setup import cores
 
 SEEDS, FEWER = (0, 1, 2), (0, 1)
@@ -23,11 +23,11 @@ SEEDS, FEWER = (0, 1, 2), (0, 1)
 class Stages(NamedTuple):
     """All that is learned here."""
 
-    alone: tuple[Stage, ...]
+    alone: tuple[LearningStage, ...]
     """Five scenarios of a model, by seed."""
-    both: tuple[Stage, ...]
+    both: tuple[LearningStage, ...]
     """Of two models, by seed."""
-    original: tuple[Stage, ...]
+    original: tuple[LearningStage, ...]
     """By scenario."""
 
 
@@ -38,18 +38,19 @@ def stages(reference, origin, tmp_path_factory):
     tables = tuple(read_adaptation(path, "ConvNet2", "cifar10", origin))
     folder = tmp_path_factory.mktemp("stages")
     found = Stages(
-        tuple(Stage(Method(), tables, 256_000, 1.0, seed, folder) for seed in SEEDS),
+        tuple(LearningStage(Method(), tables, 256_000, 1.0, seed, folder) for seed in SEEDS),
         tuple(
-            Stage(Method(), (*tables, *others(tables, seed)), 256_000, 1.0, seed, folder) for seed in FEWER
+            LearningStage(Method(), (*tables, *others(tables, seed)), 256_000, 1.0, seed, folder)
+            for seed in FEWER
         ),
-        tuple(Stage(ORIGINAL, (tree,), 2_000, 1.0, 0, folder) for tree in tables),
+        tuple(LearningStage(ORIGINAL, (tree,), 2_000, 1.0, 0, folder) for tree in tables),
     )
     every = [stage for of in found for stage in of]
-    assert len(list(carry_out(carry_through, every, lambda done: (), cores()))) == len(every)
+    assert len(list(run_dag(carry_through, every, lambda done: (), cores()))) == len(every)
     return found
 
 
-def ranks(stage: Stage) -> list[int]:
+def ranks(stage: LearningStage) -> list[int]:
     return [evaluate(learned(stage), problem_of(tree)).rank for tree in stage.trees]
 
 
@@ -68,7 +69,7 @@ def others(tables: Sequence[Tree], seed: int) -> list[Tree]:
     return [replace(tree, model="ConvNet3", curves=shuffled(tree, seed)) for tree in tables]
 
 
-def shuffled(tree: Tree, seed: int) -> Mapping[Prefix, tuple[Point, ...]]:
+def shuffled(tree: Tree, seed: int) -> Mapping[Prefix, tuple[EpochPoint, ...]]:
     """The curves of a tree, each whole one with the last accuracy of another."""
     whole = list(tree.sequences())
     ends = dict(zip(whole, random.Random(seed).sample(whole, len(whole)), strict=True))

@@ -11,7 +11,7 @@ from torch import nn
 from rota.learning.agent import Agent
 from rota.learning.config import ORIGINAL, Method
 from rota.learning.problem import problem_of
-from rota.learning.reinforce import Pressure, Tables, update
+from rota.learning.reinforce import EntropySchedule, Tables, update
 
 ONE = {"decisions": 1, "actions": ("deepen 0", "nothing")}
 
@@ -34,7 +34,7 @@ def once(network: nn.Module, trees, method: Method, *, entropy: float = 0.0, tem
     """One update with plain gradient descent at a rate of 1; what it came to, and the gradient."""
     tables = Tables.of([problem_of(tree) for tree in trees], network, method)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.0)
-    pressure = Pressure(lr=1.0, entropy=entropy, temperature=temperature)
+    pressure = EntropySchedule(lr=1.0, entropy=entropy, temperature=temperature)
     made = update(network, tables, optimizer, method, pressure, torch.Generator().manual_seed(0))
     return made, network.scores.grad
 
@@ -168,7 +168,7 @@ def test_what_was_never_trained_is_never_drawn(make_tree):
     network = Scores((0.0, 50.0))
     tables = Tables.of([problem], network, Method())
     made = update(
-        network, tables, torch.optim.SGD(network.parameters(), lr=0.0), Method(), Pressure(0.0, 0.0, 1.0),
+        network, tables, torch.optim.SGD(network.parameters(), lr=0.0), Method(), EntropySchedule(0.0, 0.0, 1.0),
         torch.Generator().manual_seed(0),
     )  # fmt: skip
     assert made.accuracy == pytest.approx(0.3)
@@ -185,8 +185,8 @@ def test_what_was_never_trained_is_never_drawn(make_tree):
     ],
 )
 def test_the_originals_rate_falls_once_in_500_episodes_the_temperature_once_in_50(update_, lr, temperature):
-    assert Pressure.at(ORIGINAL, 3_300, 75_000, 1000.0).temperature == 1.0
-    found = Pressure.at(ORIGINAL, update_, 75_000, 10.0)
+    assert EntropySchedule.at(ORIGINAL, 3_300, 75_000, 1000.0).temperature == 1.0
+    found = EntropySchedule.at(ORIGINAL, update_, 75_000, 10.0)
     assert found.lr == pytest.approx(lr, rel=1e-3)
     assert found.temperature == pytest.approx(temperature)
     assert found.entropy == 0.0
@@ -194,10 +194,10 @@ def test_the_originals_rate_falls_once_in_500_episodes_the_temperature_once_in_5
 
 def test_ours_fall_to_nothing_at_the_end_the_entropy_before():
     method = Method(lr=0.01, entropy=0.6)
-    assert Pressure.at(method, 0, 100, 1.0) == Pressure(0.01, 0.6, 1.0)
-    assert Pressure.at(method, 35, 100, 1.0).entropy == pytest.approx(0.3)
-    assert Pressure.at(method, 70, 100, 1.0).entropy == pytest.approx(0.0)
-    assert Pressure.at(method, 99, 100, 1.0).lr == pytest.approx(1e-4)
+    assert EntropySchedule.at(method, 0, 100, 1.0) == EntropySchedule(0.01, 0.6, 1.0)
+    assert EntropySchedule.at(method, 35, 100, 1.0).entropy == pytest.approx(0.3)
+    assert EntropySchedule.at(method, 70, 100, 1.0).entropy == pytest.approx(0.0)
+    assert EntropySchedule.at(method, 99, 100, 1.0).lr == pytest.approx(1e-4)
 
 
 def test_a_perfect_accuracy_has_a_finite_reward(make_tree):

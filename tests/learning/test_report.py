@@ -1,6 +1,6 @@
 """What was evaluated, as a table."""
 
-from rota.learning.outcome import EvaluationRow, Others, Outcome, brief, table
+from rota.learning.outcome import Baselines, EvaluationOutcome, EvaluationRow, brief, table
 
 ACTIONS = ("deepen 0", "deepen 1", "deepen 2", "nothing")
 CHANGES = ("deepen 0", "nothing", "deepen 2")
@@ -15,10 +15,12 @@ def row(
     fixed: float | None = 0.4,
     data: str = "",
 ) -> EvaluationRow:
-    agent = Outcome(
+    agent = EvaluationOutcome(
         scenario, "convnet2", seed, (0, 3, 2), CHANGES, ACTIONS, 0.45678, 3, 64, headroom, (), data
     )
-    return EvaluationRow(agent, Others(0.2, 0.3, fixed, None if fixed is None else (0, 0, 0), 0.5, 0.3), seen)
+    return EvaluationRow(
+        agent, Baselines(0.2, 0.3, fixed, None if fixed is None else (0, 0, 0), 0.5, 0.3), seen
+    )
 
 
 def test_a_table_by_hand():

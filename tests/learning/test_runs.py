@@ -9,7 +9,7 @@ from rota.core.errors import ConfigError, InputError
 from rota.learning.agent import read_agent
 from rota.learning.config import LearnConfig, Method
 from rota.learning.learner import read_history
-from rota.learning.runs import Run, folds, learn, matching, plan
+from rota.learning.runs import AgentRun, folds, learn, matching, plan
 
 CONFIG = LearnConfig(recordings=(Path("x"),), episodes=8, method=Method(episodes_per_update=4))
 
@@ -90,7 +90,7 @@ def test_a_curriculum_is_a_chain_and_temperature_is_for_what_is_learned_anew(tre
 
 
 def test_runs_that_begin_alike_share_their_beginning(trees, tmp_path):
-    runs: list[Run] = []
+    runs: list[AgentRun] = []
     for temperature in (1.0, 10.0):
         config = replace(CONFIG, stages=("early", "late"), temperature=temperature)
         runs += plan(config, trees, tmp_path, tmp_path / f"{temperature:g}")

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from rota.learning.evaluate import Summary, ceilings, summary
-from rota.learning.outcome import Evaluation, EvaluationRow, Others, Outcome
+from rota.learning.evaluate import LeftOutSummary, ceilings, summary
+from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, EvaluationRow
 from rota.learning.problem import Problem, problem_of
 from rota.recordings.describe import Noise
 
@@ -42,10 +42,12 @@ def row(
     data: str = "",
 ) -> EvaluationRow:
     """In a scenario whose mean is 0.3 and whose best is 0.5."""
-    agent = Outcome(
+    agent = EvaluationOutcome(
         scenario, "ConvNet2", seed, (0, 0), ("deepen 0",) * 2, ACTIONS, 0.4, rank, 4, headroom, (), data
     )
-    return EvaluationRow(agent, Others(0.2, 0.3, fixed, None if fixed is None else (0, 1), 0.5, 0.3), False)
+    return EvaluationRow(
+        agent, Baselines(0.2, 0.3, fixed, None if fixed is None else (0, 1), 0.5, 0.3), False
+    )
 
 
 def test_a_ceiling_by_hand(problem):
@@ -93,32 +95,32 @@ def test_where_all_sequences_are_equal_nothing_can_be_done(problem):
 
 def test_means_over_all_rows():
     """A fixed 0.4 is half-way from 0.3 to 0.5; 0.3 has a headroom of 0."""
-    found = Summary((row(1.0), row(0.5, fixed=0.3)), {}, {})
+    found = LeftOutSummary((row(1.0), row(0.5, fixed=0.3)), {}, {})
     assert found.headroom == 0.75
     assert found.fixed == pytest.approx(0.25)
     assert found.never == pytest.approx(-0.5)
 
 
 def test_where_a_row_has_no_fixed_sequence_there_is_no_mean_of_them():
-    found = Summary((row(1.0), row(0.5, fixed=None)), {}, {})
+    found = LeftOutSummary((row(1.0), row(0.5, fixed=None)), {}, {})
     assert found.fixed is None
     values = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert (values["headroom"], values["headroom_fixed"]) == (0.75, None)
 
 
 def test_as_plain_values_it_has_everything():
-    found = Summary((row(1.0),), {"convnet2/early": 0.8}, {"ConvNet2": Noise(0.02, 0.01)}).to_json()
+    found = LeftOutSummary((row(1.0),), {"convnet2/early": 0.8}, {"ConvNet2": Noise(0.02, 0.01)}).to_json()
     assert found["scenarios"] == [row(1.0).to_json()]
     assert found["ceilings"] == {"convnet2/early": 0.8}
     assert found["where_bounded"] == {"headroom": 1.0, "ceiling": 0.8}
-    assert Summary((row(1.0),), {}, {}).to_json()["where_bounded"] is None
+    assert LeftOutSummary((row(1.0),), {}, {}).to_json()["where_bounded"] is None
     assert found["noise"] == {"ConvNet2": {"whole": 0.02, "apart": 0.01}}
 
 
 def test_the_text_by_hand():
     """Two agents in the first scenario, 0.8 ± 0.2; the ceiling is found however the model is written."""
     rows = (row(1.0), row(-0.5, None, scenario="late", seed=1, rank=4), row(0.6, rank=2))
-    found = Summary(rows, {"convnet2/early": 0.9}, {"ConvNet2": Noise(0.02, 0.01)})
+    found = LeftOutSummary(rows, {"convnet2/early": 0.9}, {"ConvNet2": Noise(0.02, 0.01)})
     assert found.text().splitlines() == [
         "model      left out         headroom  ± seeds   fixed   never  ceiling  rank",
         "ConvNet2   early                0.80     0.20    0.50   -0.50     0.90  1 2",
@@ -135,7 +137,7 @@ def test_the_same_model_on_other_data_has_a_line_and_a_ceiling_of_its_own(proble
     ]
     found = ceilings(problems[:3])
     assert found == {"convnet2-cifar10/early": pytest.approx(1.0)}
-    lines = Summary((row(1.0, data="digits"), row(0.5, data="cifar10")), found, {}).text().splitlines()
+    lines = LeftOutSummary((row(1.0, data="digits"), row(0.5, data="cifar10")), found, {}).text().splitlines()
     assert lines[1:5] == [
         "ConvNet2-digits  early                1.00     0.00    0.50   -0.50        –  1",
         "ConvNet2-cifar10 early                0.50     0.00    0.50   -0.50     1.00  1",

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.network import NOTHING, Adaptation, Change, Layer, Sight, Structure, likeliest
+from rota.core.network import NOTHING, Change, GrowthPolicy, Layer, Observation, Structure, likeliest
 from rota.learning.agent import Agent
 from rota.policies.growth import Fixed, Never
 
 FOUR = (Change("deepen", 0), Change("deepen", 1), Change("widen", 1, 64), NOTHING)
 SIZES = {"in": 8, "out": 32, "kernel": 3, "stride": 1, "groups": 1}
 LAYERS = (Layer("conv2d", tuple(SIZES.items())), Layer("relu"), Layer("linear", (("in", 32), ("out", 10))))
-SIGHT = Sight(Structure(LAYERS, ((0, 1), (1, 2))), ((0, 1), (2,)), 30.0, 120.0, FOUR)
+SIGHT = Observation(Structure(LAYERS, ((0, 1), (1, 2))), ((0, 1), (2,)), 30.0, 120.0, FOUR)
 
-POLICIES: dict[str, Callable[[], Adaptation]] = {
+POLICIES: dict[str, Callable[[], GrowthPolicy]] = {
     "never": Never,
     "fixed": lambda: Fixed((1, 0, 1)),
     "learned": lambda: Agent.new("structural", {}, seed=0),

@@ -9,8 +9,8 @@ from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import ROW
 from rota.core.costs import INTERVAL, RESTART
 from rota.core.placement import STYLES, first_fit
-from rota.core.state import Instant, State
-from rota.core.timeline import Arrived, Finished, Moved, Paused, Started
+from rota.core.state import Instant, JobsState
+from rota.core.timeline import Arrived, Finished, Migrated, Preempted, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srtf import Srtf
@@ -33,7 +33,7 @@ def jobs(*rows, kinds=()):
 def fit(cluster, gangs, style="consolidated", kinds=(), cost=RESTART, strict=False):
     """The slots that each gang gets on empty machines, the first gang first; None if it has to wait."""
     work = jobs(*((0, gpus, 100) for gpus in gangs), kinds=kinds)
-    state = State(work.table(cluster), cluster, cost)
+    state = JobsState(work.table(cluster), cluster, cost)
     state.apply(Instant(0.0, np.zeros(0, np.int32), arrivals=len(gangs)))
     plan = first_fit(state.view, state.view.order, style=style, strict=strict)
     state.request(plan)
@@ -154,7 +154,7 @@ def test_every_scheduler_gives_jobs_devices_that_they_may_use(name):
     starts = [
         event
         for event in simulate(work, cluster, scheduler_class(name)()).timeline
-        if isinstance(event, Started | Moved)
+        if isinstance(event, Started | Migrated)
     ]
     assert {cluster.nodes[slot].kind for event in starts for slot in event.slots if event.job % 2} == {"k80"}
     assert {cluster.nodes[slot].kind for event in starts for slot in event.slots if not event.job % 2} == {
@@ -231,7 +231,7 @@ def test_a_newcomer_takes_the_slot_of_who_will_not_stay():
         Started(0.0, 0, 1.0, (0,)),
         Started(0.0, 1, 1.0, (1,)),
         Arrived(30.0, 2),
-        Paused(30.0, 1, 180.0),
+        Preempted(30.0, 1, 180.0),
         Started(30.0, 2, 1.0, (1,)),
         Finished(45.0, 2),
         Started(45.0, 1, 1.0, (1,)),
@@ -247,7 +247,7 @@ def test_a_gang_goes_where_nobody_is_who_will_stay():
     work = jobs((0, 1, 60), (0, 1, 80), (0, 1, 200), (30, 2, 5))
     assert timeline(work, Cluster.uniform(2, 2))[6:] == [
         Arrived(30.0, 3),
-        Paused(30.0, 2, 180.0),
+        Preempted(30.0, 2, 180.0),
         Started(30.0, 3, 1.0, (2, 3)),
         Finished(45.0, 3),
         Started(45.0, 2, 1.0, (2,)),
@@ -265,9 +265,9 @@ def test_who_displaces_others_does_so_where_fewest_are():
     work = jobs((0, 1, 100), (0, 1, 110), (0, 1, 200), (1, 1, 50), (30, 3, 5))
     assert timeline(work, Cluster.uniform(2, 3))[8:] == [
         Arrived(30.0, 4),
-        Paused(30.0, 2, 180.0),
+        Preempted(30.0, 2, 180.0),
         Started(30.0, 4, 1.0, (4, 5, 3)),
-        Moved(30.0, 3, 1.0, (2,)),
+        Migrated(30.0, 3, 1.0, (2,)),
         Finished(45.0, 4),
         Started(45.0, 2, 1.0, (3,)),
         Finished(71.0, 3),  # 31 of its 50 s were left, and it pays its start-up again
@@ -282,7 +282,7 @@ def test_a_gang_that_needs_whole_nodes_displaces_all_who_are_in_its_way():
     work = jobs((0, 1, 100), (30, 4, 5))
     assert timeline(work, Cluster.uniform(2, 2))[2:6] == [
         Arrived(30.0, 1),
-        Paused(30.0, 0, 80.0),
+        Preempted(30.0, 0, 80.0),
         Started(30.0, 1, 1.0, (0, 1, 2, 3)),
         Finished(45.0, 1),
     ]

@@ -7,25 +7,27 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Costs, Fleet
-from rota.core.population.events import Emptied, Hand, Handed, Joined, Reported, Retire, Retired
-from rota.core.population.state import State
-from rota.core.population.view import Status, Terms
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.events import Assign, Assigned, Idled, Joined, Reported, Retire, Retired
+from rota.core.population.state import PopulationState
+from rota.core.population.view import Terms, TrialStatus
 from rota.policies.allocation.era import Era
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.allocation.finish import Finish
 from rota.policies.allocation.hrfs import Hrfs
-from rota.policies.population import Policy, RetireSlowest, finish_s
+from rota.policies.population import PopulationPolicy, RetireSlowest, finish_s
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import Weather
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 SCORES = [40.0, 20.0, 10.0, 10.0, 2.0, 1.0]
 
 
 def population(trials, speeds, steps=0):
     """Trials that have had so many steps of 1,000, on idle slots; a step takes 1 s on a slot of speed 1."""
-    state = State([{}] * trials, Fleet.of(speeds), Terms(), Costs(), Equal(1.0))
+    state = PopulationState(
+        [{}] * trials, PopulationCluster.of(speeds), Terms(), AssignmentCosts(), Equal(1.0)
+    )
     state.apply([Joined(0.0, node) for node in range(len(speeds))])
     state.steps[:] = state.leader = steps
     return state
@@ -56,7 +58,7 @@ def test_ours_waits_for_the_mean_of_those_that_are_not_done():
     view = population(3, [10.0, 1.0], 950)
     view.steps[0] = 100
     assert RetireSlowest().retire(view) == []
-    view.status[0] = Status.FINISHED
+    view.status[0] = TrialStatus.FINISHED
     assert RetireSlowest().retire(view) == [1]
 
 
@@ -96,10 +98,10 @@ def test_no_more_go_than_may_in_all():
 
 def test_a_slot_that_was_given_up_gets_nothing_any_more_and_a_busy_one_does_its_list_first():
     view = population(3, [1.0, 1.0], 800)
-    view.request([Hand(0, view.first(1))])
+    view.request([Assign(0, view.first(1))])
     view.request([Retire(0), Retire(1)])
     assert view.idle == []
-    view.apply([Reported(60.0, 0, 0, 50, 0.0, 50.0, 0.0, 0.5), Emptied(60.0, 0)])
+    view.apply([Reported(60.0, 0, 0, 50, 0.0, 50.0, 0.0, 0.5), Idled(60.0, 0)])
     assert view.idle == []
     assert view.steps[0] == 850
 
@@ -109,28 +111,32 @@ def scenes():
     for seed in range(20):
         slots = int(rng.integers(3, 12))
         speeds = [float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))]
-        yield Scene(
-            ({},) * int(rng.integers(slots, 30)), Fleet.of(speeds), weather=Weather(noise=0.05, seed=seed)
+        yield PopulationScenario(
+            ({},) * int(rng.integers(slots, 30)),
+            PopulationCluster.of(speeds),
+            weather=TimingNoise(noise=0.05, seed=seed),
         )
 
 
 def test_nothing_is_handed_to_a_slot_after_it_was_given_up():
     gone = 0
     for scene in scenes():
-        timeline = rehearse(scene, Equal(0.02), Policy(Fifo(), retirement=RetireSlowest())).timeline
+        timeline = simulate_trials(
+            scene, Equal(0.02), PopulationPolicy(FifoAllocation(), retirement=RetireSlowest())
+        ).timeline
         retired = {event.slot: event.at_s for event in timeline if isinstance(event, Retired)}
-        late = [e for e in timeline if isinstance(e, Handed) and e.at_s > retired.get(e.slot, np.inf)]
+        late = [e for e in timeline if isinstance(e, Assigned) and e.at_s > retired.get(e.slot, np.inf)]
         assert late == []
         gone += len(retired)
     assert gone > 20
 
 
-@pytest.mark.parametrize("allocation", [Fifo(), Era(fastest_first=False)], ids=["fifo", "era"])
+@pytest.mark.parametrize("allocation", [FifoAllocation(), Era(fastest_first=False)], ids=["fifo", "era"])
 def test_it_helps_where_slow_slots_would_hold_the_last_trials_and_hardly_ever_hurts(allocation):
     ratios = []
     for scene in scenes():
-        without = rehearse(scene, Equal(0.02), Policy(allocation))
-        ours = rehearse(scene, Equal(0.02), Policy(allocation, retirement=RetireSlowest()))
+        without = simulate_trials(scene, Equal(0.02), PopulationPolicy(allocation))
+        ours = simulate_trials(scene, Equal(0.02), PopulationPolicy(allocation, retirement=RetireSlowest()))
         ratios.append(ours.makespan_s / without.makespan_s)
     assert np.mean(ratios) < 0.97
     assert max(ratios) < 1.06
@@ -138,11 +144,16 @@ def test_it_helps_where_slow_slots_would_hold_the_last_trials_and_hardly_ever_hu
 
 def test_the_original_may_hurt_much():
     """It gives eight of nine equal slots up when a fifth of the work is still to be done."""
-    scene = Scene(({},) * 18, Fleet.of([1.0] * 9))
-    without = rehearse(scene, Equal(0.02), Policy(Era())).makespan_s
+    scene = PopulationScenario(({},) * 18, PopulationCluster.of([1.0] * 9))
+    without = simulate_trials(scene, Equal(0.02), PopulationPolicy(Era())).makespan_s
     original = RetireSlowest(8, original=True)
-    assert rehearse(scene, Equal(0.02), Policy(Era(), retirement=original)).makespan_s > 1.5 * without
-    ours = rehearse(scene, Equal(0.02), Policy(Era(), retirement=replace(original, original=False)))
+    assert (
+        simulate_trials(scene, Equal(0.02), PopulationPolicy(Era(), retirement=original)).makespan_s
+        > 1.5 * without
+    )
+    ours = simulate_trials(
+        scene, Equal(0.02), PopulationPolicy(Era(), retirement=replace(original, original=False))
+    )
     assert ours.makespan_s <= 1.01 * without
 
 
@@ -153,11 +164,13 @@ def test_options_out_of_range_are_refused():
 
 def test_slots_that_were_given_up_come_back_if_nobody_else_is_left():
     """Three slots; the fast one fails after the others were given up. Without them nobody could go on."""
-    fleet = replace(Fleet.of([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
-    for allocation in (Hrfs(), Finish(), Fifo()):
-        scene = Scene(({},) * 4, fleet, Terms(interval=50, steps=1000))
-        done = rehearse(scene, Equal(0.02), Policy(allocation, retirement=RetireSlowest(late=0.5)))
-        assert (done.state.status == Status.FINISHED).all()
+    fleet = replace(PopulationCluster.of([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
+    for allocation in (Hrfs(), Finish(), FifoAllocation()):
+        scene = PopulationScenario(({},) * 4, fleet, Terms(interval=50, steps=1000))
+        done = simulate_trials(
+            scene, Equal(0.02), PopulationPolicy(allocation, retirement=RetireSlowest(late=0.5))
+        )
+        assert (done.state.status == TrialStatus.FINISHED).all()
 
 
 def test_slots_that_were_given_up_come_back_with_their_node_if_nobody_else_is_left():
@@ -167,7 +180,11 @@ def test_slots_that_were_given_up_come_back_with_their_node_if_nobody_else_is_le
         NodeChange(8.0, 0, joins=False),
         NodeChange(9.0, 1, joins=True),
     )
-    scene = Scene(({},) * 4, replace(Fleet.of([8.0, 0.3]), changes=changes), Terms(interval=50, steps=1000))
-    done = rehearse(scene, Equal(0.02), Policy(Fifo(), retirement=RetireSlowest(late=0.5)))
+    scene = PopulationScenario(
+        ({},) * 4, replace(PopulationCluster.of([8.0, 0.3]), changes=changes), Terms(interval=50, steps=1000)
+    )
+    done = simulate_trials(
+        scene, Equal(0.02), PopulationPolicy(FifoAllocation(), retirement=RetireSlowest(late=0.5))
+    )
     assert [event.slot for event in done.timeline if isinstance(event, Retired)] == [1]
-    assert (done.state.status == Status.FINISHED).all()
+    assert (done.state.status == TrialStatus.FINISHED).all()

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.timeline import Arrived, Finished, NodeLost, Paced, Paused, Started
+from rota.core.timeline import Arrived, Finished, NodeLost, Preempted, Retimed, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.muri import MuriL, MuriLNoBlossom, MuriLWorstOrder, MuriS
@@ -144,7 +144,7 @@ def test_under_the_interval_cost_srsf_pauses_for_nothing():
     # in the interval in which it ends.
     assert timeline(jobs((0, 2, 100), (60, 1, 90)), Cluster.uniform(1, 2), Srsf(), INTERVAL)[2:] == [
         Arrived(60.0, 1),
-        Paused(60.0, 0, 50.0),
+        Preempted(60.0, 0, 50.0),
         Started(60.0, 1, 1.0, (0,)),
         Finished(150.0, 1),
         Started(150.0, 0, 1.0, (0, 1)),
@@ -161,10 +161,10 @@ def test_tiresias_sinks_a_job_on_one_gpu_after_3250_s():
         Started(0.0, 0, 1.0, (0,)),
         Arrived(100.0, 1),
         # The first job sinks to the second queue: who is still in the first one goes before it.
-        Paused(3250.0, 0, 5000.0 - 3240.0),
+        Preempted(3250.0, 0, 5000.0 - 3240.0),
         Started(3250.0, 1, 1.0, (0,)),
         # So does the other, another 3250 s later, to the tail of that queue.
-        Paused(6500.0, 1, 5000.0 - 3240.0),
+        Preempted(6500.0, 1, 5000.0 - 3240.0),
         Started(6500.0, 0, 1.0, (0,)),
         Finished(6500.0 + 10.0 + 1760.0, 0),
         Started(8270.0, 1, 1.0, (0,)),
@@ -178,7 +178,7 @@ def test_tiresias_counts_gpu_seconds_and_charges_its_own_wake_ups_under_interval
         Arrived(0.0, 0),
         Started(0.0, 0, 1.0, (0, 1, 2, 3)),
         Arrived(1.0, 1),
-        Paused(813.0, 0, 2000.0 - 802.0),
+        Preempted(813.0, 0, 2000.0 - 802.0),
         Started(813.0, 1, 1.0, (0, 1, 2, 3)),
         Finished(913.0, 1),
         Started(913.0, 0, 1.0, (0, 1, 2, 3)),
@@ -194,9 +194,9 @@ def test_tiresias_lets_who_has_had_least_go_first_and_others_fill_the_gaps():
     work = jobs((0, 2, 2000), (0, 2, 2000), (0, 1, 100))
     events = timeline(work, Cluster.uniform(1, 2), Tiresias())
     assert events[4:8] == [
-        Paused(1625.0, 0, 2000.0 - 1615.0),
+        Preempted(1625.0, 0, 2000.0 - 1615.0),
         Started(1625.0, 1, 1.0, (0, 1)),
-        Paused(3250.0, 1, 2000.0 - 1615.0),
+        Preempted(3250.0, 1, 2000.0 - 1615.0),
         Started(3250.0, 2, 1.0, (0,)),
     ]
 
@@ -219,10 +219,10 @@ def test_under_themis_a_starved_job_overtakes_the_one_that_has_had_more():
         Arrived(0.0, 0),
         Started(0.0, 0, 1.0, (0,)),
         Arrived(100.0, 1),
-        Paused(100.0, 0, 910.0),  # who has never run goes first
+        Preempted(100.0, 0, 910.0),  # who has never run goes first
         Started(100.0, 1, 1.0, (0,)),
         Arrived(600.0, 2),
-        Paused(600.0, 1, 510.0),
+        Preempted(600.0, 1, 510.0),
         Started(600.0, 2, 1.0, (0,)),
         Finished(611.0, 2),
         # The shares x of the two solve 0.91 / (z − 0.611) + 0.51 / (z − 0.511) = 1: about 0.66 and 0.34. Per
@@ -240,10 +240,10 @@ def test_under_themis_a_share_counts_for_less_the_more_a_job_has_had():
     work = jobs((0, 1, 1500), (500, 1, 200), (600, 1, 1))
     assert timeline(work, Cluster.uniform(1, 1), Themis())[2:] == [
         Arrived(500.0, 1),
-        Paused(500.0, 0, 1010.0),
+        Preempted(500.0, 0, 1010.0),
         Started(500.0, 1, 1.0, (0,)),
         Arrived(600.0, 2),
-        Paused(600.0, 1, 110.0),
+        Preempted(600.0, 1, 110.0),
         Started(600.0, 2, 1.0, (0,)),
         Finished(611.0, 2),
         Started(611.0, 1, 1.0, (0,)),
@@ -301,7 +301,7 @@ def test_under_antman_a_guest_runs_beside_its_host_at_the_pace_of_its_gaps():
         Started(0.0, 0, 1.0, (0,)),
         Started(0.0, 1, 2.0, (0,)),
         Finished(110.0, 0),
-        Paced(110.0, 1, 1.0),  # 50 of its iterations are done, and now it is alone
+        Retimed(110.0, 1, 1.0),  # 50 of its iterations are done, and now it is alone
         Finished(160.0, 1),
     ]
 
@@ -310,7 +310,7 @@ def test_under_the_interval_cost_the_guest_loses_its_start_up_when_the_host_ends
     work = jobs((0, 1, 100), (0, 1, 100), stages=[HOST, GUEST], priority=[0, 1])
     assert timeline(work, Cluster.uniform(1, 1), AntMan(), INTERVAL)[4:] == [
         Finished(100.0, 0),
-        Paced(100.0, 1, 1.0),  # (100 − 10) / 2 = 45 iterations are done
+        Retimed(100.0, 1, 1.0),  # (100 − 10) / 2 = 45 iterations are done
         Finished(155.0, 1),
     ]
 
@@ -331,10 +331,10 @@ def test_under_antman_a_guaranteed_gang_reserves_what_it_cannot_use_yet():
         Started(30.0, 3, 1.0, (1,)),  # who only reserves does not slow it down
         Finished(110.0, 0),
         Started(110.0, 1, 1.0, (0, 1)),
-        Paced(110.0, 3, 2.0),  # 70 iterations are done
+        Retimed(110.0, 3, 2.0),  # 70 iterations are done
         Finished(170.0, 1),
         Started(170.0, 2, 1.0, (0,)),
-        Paced(170.0, 3, 1.0),  # 100; the newcomer is on the other slot
+        Retimed(170.0, 3, 1.0),  # 100; the newcomer is on the other slot
         Finished(185.0, 2),
         Finished(190.0, 3),
     ]
@@ -392,7 +392,7 @@ def test_under_muri_two_complementary_jobs_share_a_gpu():
         assert rounded(events[4:]) == rounded(
             [
                 Finished(10 + 50 * SHARED, 1),
-                Paced(10 + 50 * SHARED, 0, 1.0),  # half of it is done
+                Retimed(10 + 50 * SHARED, 0, 1.0),  # half of it is done
                 Finished(10 + 50 * SHARED + 50, 0),
             ]
         )
@@ -404,7 +404,7 @@ def test_under_the_interval_cost_a_group_loses_the_start_up_of_all_its_members()
     assert rounded(timeline(work, Cluster.uniform(1, 1), MuriL(), INTERVAL)[4:]) == rounded(
         [
             Finished(50 * SHARED, 1),
-            Paced(50 * SHARED, 0, 1.0),
+            Retimed(50 * SHARED, 0, 1.0),
             Finished(50 * SHARED + left, 0),
         ]
     )
@@ -445,7 +445,7 @@ def test_muri_s_runs_who_has_least_service_left():
 def test_muri_l_runs_who_has_had_least_service():
     assert timeline(NOT_TO_BE_SHARED, Cluster.uniform(1, 1), MuriL())[2:] == [
         Arrived(10.0, 1),
-        Paused(10.0, 0, 20.0),
+        Preempted(10.0, 0, 20.0),
         Started(10.0, 1, 1.0, (0,)),
         Finished(120.0, 1),
         Started(120.0, 0, 1.0, (0,)),

@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
-from rota.recordings.curve import Curves, Interval, Setting
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting
 from rota.recordings.folder import Provenance
 from rota.recordings.profile import Profile, Profiles
-from rota.recordings.tree import Point, Tree
+from rota.recordings.tree import EpochPoint, Tree
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ def make_tree(origin) -> Callable[..., Tree]:
     """
 
     def make(**changes) -> Tree:
-        curves = {(): (Point(1, 4.0, 10, 2.0, 0.1), Point(2, 10.0, 25, 1.5, 0.2))}
-        curves |= {(a,): (Point(3, 15.0, 35, 1.0, 0.3),) for a in (0, 1)}
+        curves = {(): (EpochPoint(1, 4.0, 10, 2.0, 0.1), EpochPoint(2, 10.0, 25, 1.5, 0.2))}
+        curves |= {(a,): (EpochPoint(3, 15.0, 35, 1.0, 0.3),) for a in (0, 1)}
         ends = product((0, 1), repeat=2)
-        curves |= {both: (Point(4, 40.0, 90, 0.5, 0.75 - 0.25 * sum(both), 0.5),) for both in ends}
+        curves |= {both: (EpochPoint(4, 40.0, 90, 0.5, 0.75 - 0.25 * sum(both), 0.5),) for both in ends}
         fields = {
             "model": "ConvNet2",
             "data": "digits",
@@ -58,10 +58,12 @@ def make_tree(origin) -> Callable[..., Tree]:
 @pytest.fixture
 def curves(origin) -> Curves:
     """Two of three settings, the second one interval short of three."""
-    rows = [Interval(n, 50 * n, 0.5 * n, {"loss": 1 / n, "accuracy": n / 4, "f1": n / 8}) for n in (1, 2, 3)]
+    rows = [
+        CurvePoint(n, 50 * n, 0.5 * n, {"loss": 1 / n, "accuracy": n / 4, "f1": n / 8}) for n in (1, 2, 3)
+    ]
     settings = [
-        Setting.of("a", {"lr": 0.1, "batch_size": 64, "rule": "sgd"}, "cpu", 1, rows),
-        Setting.of("b", {"lr": 1e-3, "batch_size": 64, "rule": "adam"}, "cpu", 2, rows[:2]),
+        CurveSetting.of("a", {"lr": 0.1, "batch_size": 64, "rule": "sgd"}, "cpu", 1, rows),
+        CurveSetting.of("b", {"lr": 1e-3, "batch_size": 64, "rule": "adam"}, "cpu", 2, rows[:2]),
     ]
     return Curves(
         model="ConvNet",

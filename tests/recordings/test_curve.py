@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.recordings.curve import Curves, Interval, Setting, read_curves, write_curves
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting, read_curves, write_curves
 
 
 def test_a_setting_as_arrays(curves):
@@ -37,8 +37,10 @@ def test_a_setting_at_which_training_failed_is_not_missing_and_is_kept(curves, t
 
 def test_the_main_metric_is_the_first_that_was_measured(curves, origin):
     assert curves.main_metric == "accuracy"
-    row = Interval(1, 1, math.nan, {"reward": 2.0})
-    only = Curves("dqn", "", (), 1, {"a": Setting.of("a", {}, "", 0, [row])}, origin, metrics=("reward",))
+    row = CurvePoint(1, 1, math.nan, {"reward": 2.0})
+    only = Curves(
+        "dqn", "", (), 1, {"a": CurveSetting.of("a", {}, "", 0, [row])}, origin, metrics=("reward",)
+    )
     assert only.main_metric == "reward"
 
 
@@ -67,7 +69,7 @@ def test_the_file_is_plain(curves, tmp_path):
 
 
 def test_a_setting_of_other_hyper_parameters_is_refused(curves):
-    other = Setting.of("a", {"lr": 0.1}, "cpu", 1, [])
+    other = CurveSetting.of("a", {"lr": 0.1}, "cpu", 1, [])
     with pytest.raises(InputError, match="setting 'a' is 'a' with lr; expected"):
         replace(curves, settings={"a": other})
 

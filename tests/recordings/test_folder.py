@@ -6,7 +6,7 @@ import math
 import pytest
 
 from rota.core.errors import InputError
-from rota.recordings.folder import Sheet, complete, read_about, write_recording
+from rota.recordings.folder import CsvSheet, complete, read_about, write_recording
 
 COLUMNS = {"name": "", "at_s": "s"}
 
@@ -14,7 +14,7 @@ COLUMNS = {"name": "", "at_s": "s"}
 @pytest.fixture
 def folder(tmp_path, origin):
     """A recording of two rows."""
-    sheet = Sheet(COLUMNS, [("a, b", 0.1 + 0.2), ("c", math.nan)])
+    sheet = CsvSheet(COLUMNS, [("a, b", 0.1 + 0.2), ("c", math.nan)])
     write_recording(tmp_path / "r", "tree", {"model": "x"}, origin, {"rows.csv": sheet})
     return tmp_path / "r"
 
@@ -45,14 +45,14 @@ def test_a_write_that_fails_leaves_what_was_there(folder, origin):
         raise RuntimeError("out of memory")
 
     with pytest.raises(RuntimeError):
-        write_recording(folder, "tree", {}, origin, {"rows.csv": Sheet(COLUMNS, rows())})
+        write_recording(folder, "tree", {}, origin, {"rows.csv": CsvSheet(COLUMNS, rows())})
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_csv_that_cannot_be_written_does_not_make_a_recording(tmp_path, origin):
     (tmp_path / "r" / "rows.csv").mkdir(parents=True)
     with pytest.raises(InputError, match=r"rows.csv: is there and is not a file"):
-        write_recording(tmp_path / "r", "tree", {}, origin, {"rows.csv": Sheet(COLUMNS, [])})
+        write_recording(tmp_path / "r", "tree", {}, origin, {"rows.csv": CsvSheet(COLUMNS, [])})
     assert not complete(tmp_path / "r")
     assert [path.name for path in (tmp_path / "r").iterdir()] == ["rows.csv"]
 

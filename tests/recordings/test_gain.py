@@ -7,7 +7,7 @@ import pytest
 
 from rota.recordings.describe import by_model, gain, noise, table
 from rota.recordings.folder import Provenance
-from rota.recordings.tree import Point, Tree
+from rota.recordings.tree import EpochPoint, Tree
 
 ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
 
@@ -15,7 +15,7 @@ ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
 def tree(*accuracies: float, seed: int = 0, scenario: str = "early", data: str = "digits") -> Tree:
     """Two decisions, `deepen 0` or `nothing`; accuracies of 0-0, 0-1, 1-0, 1-1."""
     ends = dict(zip(product((0, 1), repeat=2), accuracies, strict=True))
-    curves = {p: (Point(0, 10.0 + len(p), 1, 1.0, ends.get(p, 0.5)),) for p in [(), (0,), (1,), *ends]}
+    curves = {p: (EpochPoint(0, 10.0 + len(p), 1, 1.0, ends.get(p, 0.5)),) for p in [(), (0,), (1,), *ends]}
     return Tree("net", data, scenario, seed, 40.0, 10.0, 2, ("deepen 0", "nothing"), curves, ORIGIN)
 
 
@@ -34,7 +34,7 @@ def test_never_changing_may_be_best():
 
 
 def test_a_tree_in_which_nothing_can_be_changed_has_nothing_to_gain():
-    points = {(): (Point(0, 10.0, 1, 1.0, 0.5),), (0,): (Point(1, 40.0, 2, 1.0, 0.75),)}
+    points = {(): (EpochPoint(0, 10.0, 1, 1.0, 0.5),), (0,): (EpochPoint(1, 40.0, 2, 1.0, 0.75),)}
     only = Tree("net", "digits", "early", 0, 40.0, 10.0, 1, ("nothing",), points, ORIGIN)
     found = gain(only)
     assert (found.never, found.top, found.best) == (0.75, 0.75, ("nothing",))

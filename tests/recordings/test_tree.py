@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rota.core.errors import InputError
 from rota.recordings.folder import Provenance
-from rota.recordings.tree import Point, Tree, folder_name, read_tree, write_tree
+from rota.recordings.tree import EpochPoint, Tree, folder_name, read_tree, write_tree
 
 EVERY = ((0, 0), (0, 1), (1, 0), (1, 1))
 
@@ -32,7 +32,7 @@ def test_what_a_tree_says_of_its_sequences(make_tree):
 def test_equal_accuracies_share_a_rank_and_a_failure_is_last(make_tree):
     tree = make_tree()
     assert tree.ranks == {(0, 0): 1, (0, 1): 2, (1, 0): 2, (1, 1): 4}
-    failed = {**tree.curves, (0, 0): (Point(4, 20.0, 40, math.nan, math.nan),)}
+    failed = {**tree.curves, (0, 0): (EpochPoint(4, 20.0, 40, math.nan, math.nan),)}
     assert replace(tree, curves=failed).ranks == {(0, 1): 1, (1, 0): 1, (1, 1): 3, (0, 0): 4}
 
 
@@ -60,12 +60,15 @@ def test_what_is_missing_is_told_and_the_rest_still_works(make_tree):
         ({"decisions": 0}, "expected one or more that begin within the budget"),
         ({"start_s": 41.0}, "10.0 s|41.0 s of 40.0 s"),
         ({"budget_s": math.inf}, "begin within the budget"),
-        ({"curves": {(0, 0, 0): (Point(1, 1.0, 1, 1.0, 1.0),)}}, r"\(0, 0, 0\) is not the beginning"),
-        ({"curves": {(2,): (Point(1, 1.0, 1, 1.0, 1.0),)}}, r"\(2,\) is not the beginning"),
+        ({"curves": {(0, 0, 0): (EpochPoint(1, 1.0, 1, 1.0, 1.0),)}}, r"\(0, 0, 0\) is not the beginning"),
+        ({"curves": {(2,): (EpochPoint(1, 1.0, 1, 1.0, 1.0),)}}, r"\(2,\) is not the beginning"),
         ({"curves": {(): ()}}, "expected one or more points in the order of time"),
-        ({"curves": {(): (Point(1, 2.0, 1, 1, 1), Point(2, 1.0, 2, 1, 1))}}, "in the order of time"),
-        ({"curves": {(): (Point(1, math.nan, 1, 1, 1),)}}, "times, epochs and steps of 0 or more"),
-        ({"curves": {(): (Point(1, 1.0, -1, 1, 1),)}}, "times, epochs and steps of 0 or more"),
+        (
+            {"curves": {(): (EpochPoint(1, 2.0, 1, 1, 1), EpochPoint(2, 1.0, 2, 1, 1))}},
+            "in the order of time",
+        ),
+        ({"curves": {(): (EpochPoint(1, math.nan, 1, 1, 1),)}}, "times, epochs and steps of 0 or more"),
+        ({"curves": {(): (EpochPoint(1, 1.0, -1, 1, 1),)}}, "times, epochs and steps of 0 or more"),
     ],
 )
 def test_a_tree_that_cannot_be(make_tree, changes, message):
@@ -114,7 +117,7 @@ numbers = st.floats(allow_nan=True, allow_infinity=True)
 times_s = st.floats(min_value=0.0, max_value=1e6)
 counts = st.integers(min_value=0, max_value=2**40)
 points = st.lists(
-    st.builds(Point, counts, times_s, counts, numbers, numbers, numbers), min_size=1, max_size=3
+    st.builds(EpochPoint, counts, times_s, counts, numbers, numbers, numbers), min_size=1, max_size=3
 )
 prefixes = st.lists(st.integers(min_value=0, max_value=2), max_size=3).map(tuple)
 

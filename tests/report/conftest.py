@@ -9,34 +9,34 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.population.cluster import Fleet, Slot
+from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import (
+    Assigned,
     Cloned,
-    Emptied,
     Event,
-    Finished,
-    Handed,
+    Idled,
     Joined,
-    Lost,
+    NodeFailed,
     Reported,
     Stopped,
+    TrialFinished,
 )
-from rota.core.timeline import EVENT, Kind, Timeline
+from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.learning.learner import HistoryRow, write_history
-from rota.learning.outcome import Evaluation, Others, Outcome, write_evaluations
+from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, write_evaluations
 from rota.learning.outcome import EvaluationRow as Scenario
 from rota.learning.placement.learner import PlacementHistoryRow as Update
 from rota.learning.placement.learner import write_history as write_updates
-from rota.learning.placement.outcome import Comparison, Tried, write_comparison
+from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
 from rota.policies.allocation.learned import FORMAT as PLACEMENT_AGENT
 from rota.results.jobs import JobColumns
 from rota.results.population.folder import measure
-from rota.results.population.run import PopulationRun, read_population, write_population
-from rota.results.population.summary import SlotInfo, Summary
-from rota.results.run import Run, read_run, write_run
+from rota.results.population.run import PopulationRecord, read_population, write_population
+from rota.results.population.summary import PopulationSummary, SlotInfo
+from rota.results.run import RunRecord, read_run, write_run
 
-Happened = tuple[float, Kind, int, Sequence[int], float]
-K = Kind
+Happened = tuple[float, EventKind, int, Sequence[int], float]
+K = EventKind
 
 SRTF: list[Happened] = [
     (0, K.ARRIVED, 0, (), 0),
@@ -65,7 +65,7 @@ FIFO: list[Happened] = [
     (17, K.FINISHED, 2, (), 0),
 ]
 """One after the other."""
-FLEET = Fleet((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"))
+FLEET = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"))
 
 
 def timeline_of(rows: Sequence[Happened]) -> Timeline:
@@ -79,7 +79,7 @@ def timeline_of(rows: Sequence[Happened]) -> Timeline:
 
 
 @pytest.fixture
-def make_run(tmp_path: Path) -> Callable[..., Run]:
+def make_run(tmp_path: Path) -> Callable[..., RunRecord]:
     """Gives a function that writes a run of three jobs on a node with two slots, and reads it back."""
 
     def make(
@@ -89,7 +89,7 @@ def make_run(tmp_path: Path) -> Callable[..., Run]:
         models: Sequence[str] = ("bert", "vgg16"),
         under: str = "jobs",
         **changes: Any,
-    ) -> Run:
+    ) -> RunRecord:
         jobs = JobColumns(
             name="by hand",
             ids=tuple(ids),
@@ -117,7 +117,7 @@ def make_run(tmp_path: Path) -> Callable[..., Run]:
 
 
 @pytest.fixture
-def two_runs(make_run: Callable[..., Run]) -> list[Run]:
+def two_runs(make_run: Callable[..., RunRecord]) -> list[RunRecord]:
     """The same jobs under srtf and fifo."""
     return [make_run("fifo", FIFO), make_run("srtf")]
 
@@ -129,7 +129,7 @@ def fifo_rows() -> list[Happened]:
 
 
 @pytest.fixture
-def make_grid(make_run: Callable[..., Run]) -> Callable[[int], None]:
+def make_grid(make_run: Callable[..., RunRecord]) -> Callable[[int], None]:
     """Gives a function that writes so many loads under fifo and srtf, each on another cluster."""
 
     def make(loads: int) -> None:
@@ -149,18 +149,18 @@ def told(slower: float = 1.0) -> list[Event]:
     return [
         Joined(0.0, 0),
         Joined(0.0, 1),
-        Handed(0.0, 0, 2, 100),
-        Handed(0.0, 1, 1, 50),
+        Assigned(0.0, 0, 2, 100),
+        Assigned(0.0, 1, 1, 50),
         Reported(10.0 * s, 0, 0, 50, 0.0, 10.0 * s, 1.0 * s, 0.5),
         Reported(20.0 * s, 1, 1, 50, 0.0, 20.0 * s, 0.0, 0.25),
-        Emptied(20.0 * s, 1),
+        Idled(20.0 * s, 1),
         Cloned(20.0 * s, 1, 0, {}, ()),
-        Handed(20.0 * s, 1, 1, 50),
-        Lost(30.0 * s, 1),
+        Assigned(20.0 * s, 1, 1, 50),
+        NodeFailed(30.0 * s, 1),
         Stopped(30.0 * s, 1),
         Reported(40.0 * s, 0, 0, 50, 10.0 * s, 40.0 * s, 0.0, 0.75),
-        Emptied(40.0 * s, 0),
-        Finished(40.0 * s, 0),
+        Idled(40.0 * s, 0),
+        TrialFinished(40.0 * s, 0),
     ]
 
 
@@ -170,7 +170,7 @@ def _told() -> Callable[..., list[Event]]:
 
 
 @pytest.fixture
-def make_population(tmp_path: Path) -> Callable[..., PopulationRun]:
+def make_population(tmp_path: Path) -> Callable[..., PopulationRecord]:
     """Gives a function that writes a population of two trials on two nodes, and reads it back."""
 
     def make(
@@ -179,9 +179,9 @@ def make_population(tmp_path: Path) -> Callable[..., PopulationRun]:
         seeds: int = 1,
         command: str = "rota simulate --population 2",
         parameters: dict[str, Any] | None = None,
-    ) -> PopulationRun:
+    ) -> PopulationRecord:
         timelines = {seed: told(slower) for seed in range(seeds)}
-        summary = Summary(
+        summary = PopulationSummary(
             allocation=name,
             evolution="pbt",
             population="2 trials × 100 steps",
@@ -239,20 +239,20 @@ def placement_agent(tmp_path: Path) -> Path:
     facts = {"format": PLACEMENT_AGENT, "provenance": {"command": "rota learn config/learn/place.toml"}}
     (folder / "agent.json").write_text(json.dumps(facts))
     tried = [
-        Tried(0, 4, 10, 2.0, 0.0, {"fifo": 2.0, "learned": 1.0}, 4.0),
-        Tried(0, 4, 10, 2.0, 0.5, {"fifo": 3.0, "learned": 1.5}, 6.0),
+        ComparedRow(0, 4, 10, 2.0, 0.0, {"fifo": 2.0, "learned": 1.0}, 4.0),
+        ComparedRow(0, 4, 10, 2.0, 0.5, {"fifo": 3.0, "learned": 1.5}, 6.0),
     ]
-    write_comparison(folder, Comparison(tuple(tried)), "rota evaluate --agent place")
+    write_comparison(folder, PlacementComparison(tuple(tried)), "rota evaluate --agent place")
     return folder
 
 
 def scenario(name: str, rank: int, *, seen: bool = True) -> Scenario:
     chances = ((0.1, 0.2, 0.7), (0.6, 0.3, 0.1))
-    outcome = Outcome(
+    outcome = EvaluationOutcome(
         name, "ConvNet2", 0, (2, 0), ("deepen 1", "nothing"), ("nothing", "deepen 0", "deepen 1"),
         0.6, rank, 9, 1.0 if rank == 1 else 0.5, chances,
     )  # fmt: skip
-    return Scenario(outcome, Others(0.5, 0.55, None, None, 0.61, 0.54), seen)
+    return Scenario(outcome, Baselines(0.5, 0.55, None, None, 0.61, 0.54), seen)
 
 
 @pytest.fixture

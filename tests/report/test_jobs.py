@@ -3,7 +3,7 @@
 import pytest
 
 from rota.core.cluster import Cluster, NodeChange
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 from rota.figures.groups import groups
 from rota.report.jobs import comparison, completion, glance, jobs_section, nodes_of
 from rota.report.timelines import job_bars, unpacked
@@ -73,7 +73,7 @@ def test_bars_are_by_slot_and_start(make_run):
 def test_what_happened_to_each_job_is_told_in_order(make_run):
     columns = unpacked(job_bars(make_run("srtf")))
     assert columns["events"].tolist() == [6, 3, 3]
-    kinds = [Kind(kind).name for kind in columns["event_kind"][:6].tolist()]
+    kinds = [EventKind(kind).name for kind in columns["event_kind"][:6].tolist()]
     assert kinds == ["ARRIVED", "STARTED", "PAUSED", "STARTED", "MOVED", "FINISHED"]
     seconds = (columns["instants"][columns["event_at"][:6]] * 1e-6).round().tolist()
     assert seconds == [0, 0, 2, 6, 9, 14]
@@ -84,9 +84,9 @@ def test_what_happened_to_each_job_is_told_in_order(make_run):
 
 def test_a_slot_that_is_shared_is_cut_into_parts(make_run):
     rows = [
-        (0, Kind.ARRIVED, 0, (), 0), (0, Kind.STARTED, 0, (0,), 1), (2, Kind.ARRIVED, 1, (), 0),
-        (2, Kind.STARTED, 1, (0, 1), 1), (4, Kind.ARRIVED, 2, (), 0), (4, Kind.STARTED, 2, (1,), 1),
-        (6, Kind.FINISHED, 1, (), 0), (7, Kind.FINISHED, 2, (), 0), (10, Kind.FINISHED, 0, (), 0),
+        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
+        (2, EventKind.STARTED, 1, (0, 1), 1), (4, EventKind.ARRIVED, 2, (), 0), (4, EventKind.STARTED, 2, (1,), 1),
+        (6, EventKind.FINISHED, 1, (), 0), (7, EventKind.FINISHED, 2, (), 0), (10, EventKind.FINISHED, 0, (), 0),
     ]  # fmt: skip
     found = job_bars(make_run("mine", rows))
     columns = unpacked(found)
@@ -105,10 +105,10 @@ def test_a_node_that_is_away_is_told(make_run):
 
     cluster = replace(Cluster.uniform(2, 1), changes=(NodeChange(5.0, 1, False),))
     rows = [
-        (0, Kind.ARRIVED, 0, (), 0), (0, Kind.STARTED, 0, (0,), 1), (2, Kind.ARRIVED, 1, (), 0),
-        (4, Kind.ARRIVED, 2, (), 0), (5, Kind.NODE_LOST, 1, (), 0), (10, Kind.FINISHED, 0, (), 0),
-        (10, Kind.STARTED, 1, (0,), 1), (14, Kind.FINISHED, 1, (), 0), (14, Kind.STARTED, 2, (0,), 1),
-        (17, Kind.FINISHED, 2, (), 0),
+        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
+        (4, EventKind.ARRIVED, 2, (), 0), (5, EventKind.NODE_LOST, 1, (), 0), (10, EventKind.FINISHED, 0, (), 0),
+        (10, EventKind.STARTED, 1, (0,), 1), (14, EventKind.FINISHED, 1, (), 0), (14, EventKind.STARTED, 2, (0,), 1),
+        (17, EventKind.FINISHED, 2, (), 0),
     ]  # fmt: skip
     columns = unpacked(job_bars(make_run("mine", rows, cluster=cluster)))
     away = [columns["instants"][columns[name]].item() * 1e-6 for name in ("away_start", "away_end")]
@@ -139,9 +139,9 @@ def test_what_was_run_for_real_is_not_called_simulated(make_run):
 
 def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):
     rows = [
-        (0, Kind.ARRIVED, 0, (), 0), (0, Kind.STARTED, 0, (0,), 1), (2, Kind.ARRIVED, 1, (), 0),
-        (4, Kind.ARRIVED, 2, (), 0), (4, Kind.STARTED, 2, (1,), 1), (7, Kind.FINISHED, 2, (), 0),
-        (8, Kind.FAILED, 0, (), 5), (8, Kind.STARTED, 1, (0, 1), 1), (12, Kind.FINISHED, 1, (), 0),
+        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
+        (4, EventKind.ARRIVED, 2, (), 0), (4, EventKind.STARTED, 2, (1,), 1), (7, EventKind.FINISHED, 2, (), 0),
+        (8, EventKind.FAILED, 0, (), 5), (8, EventKind.STARTED, 1, (0, 1), 1), (12, EventKind.FINISHED, 1, (), 0),
     ]  # fmt: skip
     (group,) = groups([make_run("srtf", rows)])
     block = comparison(group)
@@ -156,7 +156,7 @@ def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):
 def test_a_run_in_which_no_job_has_finished_has_not_won(make_run):
     lost = [
         (4 + job, kind, job, slots, 1) for job in range(3)
-        for kind, slots in ((Kind.ARRIVED, ()), (Kind.STARTED, (0, 1)[: 1 + job % 2]), (Kind.FAILED, ()))
+        for kind, slots in ((EventKind.ARRIVED, ()), (EventKind.STARTED, (0, 1)[: 1 + job % 2]), (EventKind.FAILED, ()))
     ]  # fmt: skip
     (group,) = groups([make_run("srtf", lost)])
     assert glance(group).says == "no job has finished"

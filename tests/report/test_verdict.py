@@ -2,25 +2,25 @@
 
 import pytest
 
-from rota.report.verdict import Contest, longer, others, span, tally
+from rota.report.verdict import Standings, longer, others, span, tally
 
 
 def test_the_next_and_the_last_are_named():
     assert (
-        others(Contest(["fifo", "srtf", "srsf"], [46.0, 10.0, 10.1]))
+        others(Standings(["fifo", "srtf", "srsf"], [46.0, 10.0, 10.1]))
         == "srsf takes 1.0% longer, fifo 4.6 times as long"
     )
 
 
 def test_who_is_level_does_as_well():
-    assert others(Contest(["a", "b", "c"], [10.0, 10.04, 12.0])) == "b does as well, c takes 20% longer"
-    four = Contest(["a", "b", "c", "d", "e"], [1.0] * 5)
+    assert others(Standings(["a", "b", "c"], [10.0, 10.04, 12.0])) == "b does as well, c takes 20% longer"
+    four = Standings(["a", "b", "c", "d", "e"], [1.0] * 5)
     assert others(four) == "b, c and 2 more do as well"
 
 
 def test_nobody_else_is_nothing_to_say():
-    assert others(Contest(["a"], [1.0])) == ""
-    assert others(Contest(["a", "b"], [0.0, 1.0])) == ""  # nothing can be divided by
+    assert others(Standings(["a"], [1.0])) == ""
+    assert others(Standings(["a", "b"], [0.0, 1.0])) == ""  # nothing can be divided by
 
 
 @pytest.mark.parametrize(

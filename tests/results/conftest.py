@@ -9,36 +9,36 @@ from rota.core.cluster import Cluster
 from rota.core.timeline import (
     Arrived,
     Event,
+    EventKind,
     Failed,
     Finished,
-    Journal,
-    Kind,
-    Moved,
+    Migrated,
     NodeJoined,
     NodeLost,
-    Paced,
-    Paused,
+    Preempted,
+    Retimed,
     Started,
     Timeline,
+    TimelineWriter,
 )
 from rota.results.jobs import JobColumns
 
 KINDS = {
-    Arrived: Kind.ARRIVED,
-    Started: Kind.STARTED,
-    Moved: Kind.MOVED,
-    Paced: Kind.PACED,
-    Paused: Kind.PAUSED,
-    Finished: Kind.FINISHED,
-    Failed: Kind.FAILED,
-    NodeJoined: Kind.NODE_JOINED,
-    NodeLost: Kind.NODE_LOST,
+    Arrived: EventKind.ARRIVED,
+    Started: EventKind.STARTED,
+    Migrated: EventKind.MOVED,
+    Retimed: EventKind.PACED,
+    Preempted: EventKind.PAUSED,
+    Finished: EventKind.FINISHED,
+    Failed: EventKind.FAILED,
+    NodeJoined: EventKind.NODE_JOINED,
+    NodeLost: EventKind.NODE_LOST,
 }
 
 
 def write_down(*events: Event) -> Timeline:
     """The timeline of these events."""
-    journal = Journal(events=1, slots=1)
+    journal = TimelineWriter(events=1, slots=1)
     for event in events:
         slots = getattr(event, "slots", ())
         journal.reserve(1, len(slots))
@@ -84,7 +84,7 @@ def two_jobs() -> tuple[Timeline, JobColumns, Cluster]:
     """b, one GPU for 4 s, arrives at 2 s and interrupts a, both GPUs for 10 s."""
     timeline = write_down(
         Arrived(0, 0), Started(0, 0, 1.0, (0, 1)),
-        Arrived(2, 1), Paused(2, 0, 8.0), Started(2, 1, 1.0, (0,)),
+        Arrived(2, 1), Preempted(2, 0, 8.0), Started(2, 1, 1.0, (0,)),
         Finished(6, 1), Started(6, 0, 1.0, (0, 1)),
         Finished(14, 0),
     )  # fmt: skip
@@ -97,7 +97,7 @@ def shared_slots() -> tuple[Timeline, JobColumns, Cluster]:
     timeline = write_down(
         Arrived(1, 0), Arrived(1, 1), Arrived(1, 2),
         Started(1, 0, 2.0, (0,)), Started(1, 1, 2.0, (0,)), Started(1, 2, 1.0, (1,)),
-        Finished(5, 2), Moved(5, 1, 1.0, (1,)), Paced(5, 0, 1.0),
+        Finished(5, 2), Migrated(5, 1, 1.0, (1,)), Retimed(5, 0, 1.0),
         Finished(7, 0), Finished(9, 1),
     )  # fmt: skip
     return timeline, some_jobs((1, 1, 4, 1), (1, 1, 6, 1), (1, 1, 4, 1)), Cluster.uniform(2, 1)

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import InputError
-from rota.core.timeline import Arrived, Failed, Finished, Moved, NodeJoined, NodeLost, Paused, Started
+from rota.core.timeline import Arrived, Failed, Finished, Migrated, NodeJoined, NodeLost, Preempted, Started
 from rota.results.metrics import Metrics, at_rank, measure
 
 
@@ -78,7 +78,7 @@ def test_waiting_time_adds_up_over_the_spells_of_a_job(write_down, some_jobs):
     timeline = write_down(
         Arrived(0, 0), Arrived(0, 1), Started(0, 1, 1.0, (0,)),
         Finished(4, 1), Started(4, 0, 1.0, (0,)),
-        Paused(6, 0, 4.0),
+        Preempted(6, 0, 4.0),
         Started(9, 0, 1.0, (0,)), Finished(13, 0),
     )  # fmt: skip
     measured = measure(timeline, some_jobs((0, 1, 6, 1), (0, 1, 4, 1)), Cluster.uniform(1, 1))
@@ -102,7 +102,7 @@ def test_the_blocking_index_is_a_mean_over_the_jobs_that_wait(write_down, some_j
 
 
 def test_what_is_left_after_a_pause_is_at_least_an_iteration(write_down, some_jobs):
-    events = [Arrived(0, 0), Started(0, 0, 1.0, (0,)), Paused(5, 0, 1e-12), Started(7, 0, 1.0, (0,))]
+    events = [Arrived(0, 0), Started(0, 0, 1.0, (0,)), Preempted(5, 0, 1e-12), Started(7, 0, 1.0, (0,))]
     metrics = measure(
         write_down(*events, Finished(7, 0)), some_jobs((0, 1, 5, 1)), Cluster.uniform(1, 1)
     ).metrics
@@ -116,8 +116,8 @@ def test_nobody_who_waits_blocks_nobody(shared_slots):
 def test_a_pause_and_a_start_in_one_instant_is_no_preemption(write_down, some_jobs):
     timeline = write_down(
         Arrived(0, 0), Started(0, 0, 1.0, (0,)),
-        NodeLost(2, 0), Paused(2, 0, 8.0), Started(2, 0, 1.0, (1,)),
-        Paused(4, 0, 6.0), Started(5, 0, 1.0, (1,)), Moved(5, 0, 1.0, (1,)),
+        NodeLost(2, 0), Preempted(2, 0, 8.0), Started(2, 0, 1.0, (1,)),
+        Preempted(4, 0, 6.0), Started(5, 0, 1.0, (1,)), Migrated(5, 0, 1.0, (1,)),
         Finished(11, 0),
     )  # fmt: skip
     times = measure(timeline, some_jobs((0, 1, 10, 1)), Cluster.uniform(2, 1)).times
@@ -162,7 +162,7 @@ def test_a_percentile_is_one_of_the_values(share, value):
     [
         ([Arrived(0, 0), Arrived(1, 0)], "event 1, at 1.0 s: job a arrived"),
         ([Started(0, 0, 1.0, (0,))], "event 0, at 0.0 s: job a started"),
-        ([Arrived(0, 0), Paused(2, 0, 1.0)], "event 1, at 2.0 s: job a paused"),
+        ([Arrived(0, 0), Preempted(2, 0, 1.0)], "event 1, at 2.0 s: job a paused"),
         ([Arrived(0, 0), Finished(2, 0)], "event 1, at 2.0 s: job a finished"),
         ([Arrived(0, 7)], "names jobs"),
         ([NodeLost(0, 7)], "names nodes"),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rota.core.cluster import Cluster
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.timeline import Arrived, Finished, Moved, Paused, Started, Timeline
+from rota.core.timeline import Arrived, Finished, Migrated, Preempted, Started, Timeline
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.srtf import Srtf
-from rota.results.metrics import Measured, measure
+from rota.results.metrics import MeasuredRun, measure
 from rota.results.timeline_pass import segments
 from rota.simulator.jobs import simulate
 from rota.workload.jobs import Workload, workload
@@ -61,10 +61,10 @@ def moments(timeline: Timeline, jobs: Workload) -> Iterator[Moment]:
         match event:
             case Arrived(_, job):
                 left[job] = jobs.iterations[job]
-            case Paused(_, job, remaining):
+            case Preempted(_, job, remaining):
                 del slots[job]
                 left[job] = max(remaining, min(1.0, jobs.iterations[job]))
-            case Started(_, job, _, where) | Moved(_, job, _, where):
+            case Started(_, job, _, where) | Migrated(_, job, _, where):
                 left.pop(job, None)
                 slots[job] = where
             case Finished(_, job):
@@ -99,7 +99,7 @@ def fairness(story: list[Moment], jobs: Workload, job: int, jct_s: float) -> flo
     return float(jct_s / (jobs.solo_s[job] * max(1.0, asked_s / lived_s / CLUSTER.slots)))
 
 
-def check_times(measured: Measured, story: list[Moment], jobs: Workload, timeline: Timeline) -> None:
+def check_times(measured: MeasuredRun, story: list[Moment], jobs: Workload, timeline: Timeline) -> None:
     times = measured.times
     for job in range(len(jobs)):
         ended_s = next(event.at_s for event in timeline if isinstance(event, Finished) and event.job == job)
@@ -110,7 +110,7 @@ def check_times(measured: Measured, story: list[Moment], jobs: Workload, timelin
         assert times.fairness[job] == pytest.approx(fairness(story, jobs, job, times.jct_s[job]))
 
 
-def check_metrics(measured: Measured, story: list[Moment], jobs: Workload) -> None:
+def check_metrics(measured: MeasuredRun, story: list[Moment], jobs: Workload) -> None:
     metrics, span_s = measured.metrics, story[-1].to_s - story[0].from_s
     busy_s = sum(
         (m.to_s - m.from_s) * len({slot for slots in m.slots.values() for slot in slots}) for m in story

@@ -1,6 +1,6 @@
 """Who was where, from when to when."""
 
-from rota.core.timeline import Arrived, Moved, Started
+from rota.core.timeline import Arrived, Migrated, Started
 from rota.results.timeline_pass import segments
 
 
@@ -37,7 +37,7 @@ def test_a_move_cuts_a_segment_and_a_change_of_pace_only_if_asked_for(shared_slo
 
 
 def test_a_segment_without_length_is_left_out_and_an_open_one_ends_with_the_timeline(write_down):
-    timeline = write_down(Arrived(0, 0), Started(1, 0, 1.0, (0,)), Moved(1, 0, 1.0, (1,)), Arrived(4, 1))
+    timeline = write_down(Arrived(0, 0), Started(1, 0, 1.0, (0,)), Migrated(1, 0, 1.0, (1,)), Arrived(4, 1))
     assert rows(segments(timeline), timeline) == [(0, 1, 4, (1,), 1.0)]
 
 

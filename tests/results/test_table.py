@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from rota.results.metrics import Line, Metrics, table
+from rota.results.metrics import Metrics, MetricsRow, table
 
 
 def metrics(avg_jct_s):
@@ -16,7 +16,7 @@ def metrics(avg_jct_s):
 
 def test_all_times_are_in_the_unit_of_the_longest_mean():
     header, first, second = table(
-        [Line("srtf", metrics(90.0), 0.01), Line("fifo", metrics(600.0), 0.0123)]
+        [MetricsRow("srtf", metrics(90.0), 0.01), MetricsRow("fifo", metrics(600.0), 0.0123)]
     ).splitlines()
     assert re.split(r" {2,}", header) == [
         "scheduler", "avg JCT [min]", "p50 [min]", "p99 [min]", "makespan [min]", "queueing [min]",
@@ -39,14 +39,16 @@ def test_all_times_are_in_the_unit_of_the_longest_mean():
 
 
 def test_columns_line_up():
-    lines = table([Line("a", metrics(1.0), 1.0), Line("a-longer-name", metrics(7200.0), 22.5)]).splitlines()
+    lines = table(
+        [MetricsRow("a", metrics(1.0), 1.0), MetricsRow("a-longer-name", metrics(7200.0), 22.5)]
+    ).splitlines()
     assert len({len(line) for line in lines}) == 1
 
 
 def test_failed_jobs_have_a_column_if_there_are_any():
     fine, lost = metrics(60.0), replace(metrics(60.0), failed=2)
-    assert "failed" not in table([Line("a", fine, 1.0)])
-    header, first, second = table([Line("a", fine, 1.0), Line("b", lost, 1.0)]).splitlines()
+    assert "failed" not in table([MetricsRow("a", fine, 1.0)])
+    header, first, second = table([MetricsRow("a", fine, 1.0), MetricsRow("b", lost, 1.0)]).splitlines()
     assert header.endswith("failed (not in JCT, fairness)")
     assert first.endswith("   0 of 3")
     assert second.endswith("   2 of 3")

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.costs import Cost
+from rota.core.costs import CostModel
 from rota.core.timeline import (
     Arrived,
     Finished,
-    Moved,
+    Migrated,
     NodeJoined,
     NodeLost,
-    Paced,
-    Paused,
+    Preempted,
+    Retimed,
     Started,
     Timeline,
 )
@@ -39,7 +39,7 @@ class Life:
 class Referee:
     jobs: Workload
     cluster: Cluster
-    cost: Cost
+    cost: CostModel
     sharing: int
     lives: list[Life] = field(default_factory=list)
 
@@ -71,16 +71,16 @@ class Referee:
             case Started(at_s, job, pace_s, slots):
                 assert not self.lives[job].slots, "started while running"
                 self.put(job, at_s, pace_s, slots)
-            case Moved(at_s, job, pace_s, slots):
+            case Migrated(at_s, job, pace_s, slots):
                 assert self.lives[job].slots, "moved while waiting"
                 assert self.lives[job].slots != slots, "moved to where it was"
                 self.work(job, at_s)
                 self.put(job, at_s, pace_s, slots)
-            case Paced(at_s, job, pace_s):
+            case Retimed(at_s, job, pace_s):
                 assert self.lives[job].slots, "paced while waiting"
                 self.work(job, at_s)
                 self.lives[job].pace_s = pace_s
-            case Paused(at_s, job, remaining):
+            case Preempted(at_s, job, remaining):
                 assert self.lives[job].slots, "paused while waiting"
                 self.work(job, at_s)
                 if not self.cost.each_instant and not self.cost.checkpoint_every_s:
@@ -140,7 +140,7 @@ class Referee:
 def referee() -> Callable[..., Referee]:
     """Watch a timeline: `referee(jobs, cluster, cost, sharing, timeline)`."""
 
-    def watch(jobs: Workload, cluster: Cluster, cost: Cost, sharing: int, timeline: Timeline) -> Referee:
+    def watch(jobs: Workload, cluster: Cluster, cost: CostModel, sharing: int, timeline: Timeline) -> Referee:
         found = Referee(jobs, cluster, cost, sharing)
         found.watch(timeline)
         return found

@@ -9,7 +9,7 @@ from rota.core.costs import INTERVAL, RESTART
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.loop import Needs
 from rota.core.placement import first_fit
-from rota.core.timeline import Arrived, Finished, NodeJoined, NodeLost, Paused, Started
+from rota.core.timeline import Arrived, Finished, NodeJoined, NodeLost, Preempted, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.muri import MuriL
@@ -94,7 +94,7 @@ def test_a_node_may_leave_and_come_back_at_once():
     done = simulate(jobs((0, 1, 100)), Cluster((Node(1),), changes=changes), Srtf())
     assert list(done.timeline)[2:] == [
         NodeLost(30.0, 0),
-        Paused(30.0, 0, 80.0),
+        Preempted(30.0, 0, 80.0),
         NodeJoined(30.0, 0),
         Started(30.0, 0, 1.0, (0,)),
         Finished(120.0, 0),

@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.timeline import Arrived, Finished, Moved, NodeJoined, NodeLost, Paused, Started
+from rota.core.timeline import Arrived, Finished, Migrated, NodeJoined, NodeLost, Preempted, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.srtf import Srtf
 from rota.simulator.jobs import simulate
@@ -35,7 +35,7 @@ def test_srtf_pauses_the_long_job_which_pays_its_start_up_again():
         Arrived(0.0, 0),
         Started(0.0, 0, 1.0, (0,)),
         Arrived(30.0, 1),
-        Paused(30.0, 0, 80.0),  # 30 s, 10 of them start-up
+        Preempted(30.0, 0, 80.0),  # 30 s, 10 of them start-up
         Started(30.0, 1, 1.0, (0,)),
         Finished(45.0, 1),  # 10 s start-up + 5 s work
         Started(45.0, 0, 1.0, (0,)),
@@ -64,10 +64,10 @@ def test_the_interval_model_charges_everybody_at_every_event_but_the_last():
         # The first job has 80 s left: it lost 10 s in the interval that ends here. The second, being
         # shorter, is placed first on the empty cluster, so the first has to move.
         Started(30.0, 1, 1.0, (0,)),
-        Moved(30.0, 0, 1.0, (1,)),
+        Migrated(30.0, 0, 1.0, (1,)),
         Finished(35.0, 1),  # the interval in which a job ends is free
         # 5 s are less than its start-up: the first job made no progress at all.
-        Moved(35.0, 0, 1.0, (0,)),
+        Migrated(35.0, 0, 1.0, (0,)),
         Finished(115.0, 0),
     ]
 
@@ -77,7 +77,7 @@ def test_what_was_not_checkpointed_is_done_again():
     cost = replace(RESTART, checkpoint_every_s=15.0)
     events = timeline(jobs((0, 1, 100), (30, 1, 5)), one_gpu, Srtf(), cost)
     # 20 productive seconds by 30 s; the checkpoint after 15 counts, the other 5 are lost.
-    assert Paused(30.0, 0, 85.0) in events
+    assert Preempted(30.0, 0, 85.0) in events
     assert events[-1] == Finished(45.0 + 10.0 + 85.0, 0)
 
 
@@ -92,7 +92,7 @@ def test_a_job_on_a_lost_node_waits_for_another():
         Started(0.0, 0, 1.0, (0,)),
         Started(0.0, 1, 1.0, (1,)),
         NodeLost(50.0, 0),
-        Paused(50.0, 0, 60.0),
+        Preempted(50.0, 0, 60.0),
         NodeJoined(60.0, 0),
         Started(60.0, 0, 1.0, (0,)),
         Finished(130.0, 0),

@@ -15,8 +15,8 @@ from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.registry import SCHEDULERS
 from rota.policies.cluster.srtf import Srtf
 from rota.simulator.jobs_config import (
-    ChangeConfig,
     ClusterConfig,
+    NodeChangeConfig,
     NodeGroup,
     PlacementConfig,
     SimulateConfig,
@@ -85,7 +85,7 @@ def test_speeds_crossings_and_changes_reach_the_cluster():
         cross_node=1.5,
         cross_switch=3.0,
         speeds={"gpu": {"bert": 0.5}},
-        changes=(ChangeConfig(5.0, 1, "join"), ChangeConfig(9.0, 0, "leave")),
+        changes=(NodeChangeConfig(5.0, 1, "join"), NodeChangeConfig(9.0, 0, "leave")),
     ).build()
     assert (cluster.cross_node, cluster.cross_switch, cluster.speed("bert", "gpu")) == (1.5, 3.0, 0.5)
     assert cluster.changes == (NodeChange(5.0, 1, joins=True), NodeChange(9.0, 0, joins=False))
@@ -136,12 +136,12 @@ def test_machines_that_cannot_be_are_refused(settings, message):
 
 def test_a_change_that_names_no_node_is_refused():
     with pytest.raises(InputError, match="names node 8; there are nodes 0 to 7"):
-        ClusterConfig(changes=(ChangeConfig(1.0, 8, "leave"),)).build()
+        ClusterConfig(changes=(NodeChangeConfig(1.0, 8, "leave"),)).build()
 
 
 def test_changes_and_split_gpus_exclude_each_other():
     with pytest.raises(ConfigError, match="slots_per_gpu cannot be combined with changes"):
-        ClusterConfig(slots_per_gpu=2, changes=(ChangeConfig(1.0, 0, "leave"),)).build()
+        ClusterConfig(slots_per_gpu=2, changes=(NodeChangeConfig(1.0, 0, "leave"),)).build()
 
 
 # the experiment
@@ -188,7 +188,7 @@ def test_an_experiment_is_what_its_file_says_when_it_is_written_down():
         ClusterConfig(
             groups=(NodeGroup(1, 8, "v100"),),
             speeds={"v100": {"default": 1.0}},
-            changes=(ChangeConfig(1.0, 0, "leave"),),
+            changes=(NodeChangeConfig(1.0, 0, "leave"),),
         ),
         schedulers=("fifo",),
         placement=PlacementConfig("anywhere", "blind"),

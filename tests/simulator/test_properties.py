@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import COSTS, RESTART
-from rota.core.timeline import Moved, Started
+from rota.core.timeline import Migrated, Started
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.simulator.jobs import simulate
 from rota.workload.jobs import Workload, workload
@@ -121,7 +121,7 @@ def test_jobs_run_only_on_devices_that_they_may_use(name, cost, jobs, data):
     node_of = cluster.slot_nodes()
     done = simulate(replace(jobs, kinds=kinds), cluster, scheduler_class(name)(), COSTS[cost])
     for event in done.timeline:
-        if isinstance(event, Started | Moved) and kinds[event.job]:
+        if isinstance(event, Started | Migrated) and kinds[event.job]:
             assert {cluster.nodes[node_of[slot]].kind for slot in event.slots} <= set(kinds[event.job])
 
 

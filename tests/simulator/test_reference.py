@@ -9,7 +9,7 @@ import pytest
 
 from rota.core.cluster import Cluster
 from rota.core.costs import INTERVAL
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 from rota.policies.cluster.registry import scheduler_class
 from rota.results.metrics import measure
 from rota.simulator.jobs import simulate
@@ -69,8 +69,8 @@ def test_every_job_starts_and_ends_when_it_did_in_the_reference(reference, trace
         rows = list(csv.DictReader(file))
     jobs = load(reference, trace)
     events = simulate(jobs, Cluster.uniform(8, 8), scheduler_class(name)(), INTERVAL).timeline.events
-    ended = events[events["kind"] == Kind.FINISHED]
-    started = events[events["kind"] == Kind.STARTED][::-1]
+    ended = events[events["kind"] == EventKind.FINISHED]
+    started = events[events["kind"] == EventKind.STARTED][::-1]
     ends, starts = np.zeros(len(jobs)), np.zeros(len(jobs))
     ends[ended["job"]] = ended["at_s"]
     starts[started["job"]] = started["at_s"]  # backwards, so that the first start is the one that stays

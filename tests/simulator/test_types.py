@@ -11,8 +11,8 @@ from rota.core.cluster import Cluster, Node, NodeChange, as_listed, fastest_firs
 from rota.core.columns import ROW
 from rota.core.costs import COSTS, INTERVAL, RESTART
 from rota.core.placement import STYLES, first_fit
-from rota.core.state import Instant, State
-from rota.core.timeline import Moved, Started
+from rota.core.state import Instant, JobsState
+from rota.core.timeline import Migrated, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.muri import MuriL
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
@@ -51,14 +51,14 @@ def jct_s(work, cluster, policy, cost=RESTART, types="fastest"):
 def starts(work, cluster, policy, types="fastest"):
     """When each job starts or moves, and to which slots."""
     events = simulate(work, cluster, policy, types=types).timeline
-    return [(e.at_s, e.job, e.slots) for e in events if isinstance(e, Started | Moved)]
+    return [(e.at_s, e.job, e.slots) for e in events if isinstance(e, Started | Migrated)]
 
 
 def fit(cluster, gangs, style="consolidated", cost=RESTART, types="fastest", **more):
     """The slots that each gang gets on empty machines, the first gang first; None if it has to wait."""
     work = jobs(*((0, gpus, 100) for gpus in gangs), **more)
     preferences = Speed.of(cluster, work).preferences(cluster) if types == "fastest" else None
-    state = State(work.table(cluster), cluster, cost, preferences=preferences)
+    state = JobsState(work.table(cluster), cluster, cost, preferences=preferences)
     state.apply(Instant(0.0, np.zeros(0, np.int32), arrivals=len(gangs)))
     plan = first_fit(state.view, state.view.order, style=style)
     state.request(plan)
@@ -201,7 +201,7 @@ def test_all_are_placed_anew_where_the_cost_says_so():
     # Afresh, the first in rank has the fastest GPU at each event: after 5 s the newcomer, then j0 again.
     work = jobs((0, 1, 100), (5, 1, 10))
     done = simulate(work, machines("k80", "a100"), Srtf(), INTERVAL).timeline
-    moves = [(e.at_s, e.job, e.slots) for e in done if isinstance(e, Started | Moved)]
+    moves = [(e.at_s, e.job, e.slots) for e in done if isinstance(e, Started | Migrated)]
     assert moves == [(0.0, 0, (1,)), (5.0, 1, (1,)), (5.0, 0, (0,)), (10.0, 0, (1,))]
 
 

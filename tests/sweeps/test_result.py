@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 import rota.sweeps as ss
-from rota.sweeps.trial import Status, Trial
+from rota.sweeps.trial import SweepStatus, Trial
 
 
 def train(cfg):
@@ -87,7 +87,7 @@ def test_the_id_of_a_trial_is_that_of_its_configuration_in_whatever_order():
     assert Trial({"a": 1}).trial_id != Trial({"a": "1"}).trial_id
 
 
-@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("status", list(SweepStatus))
 def test_the_terminated_are_completed_pruned_or_failed(status):
     assert Trial({}, status=str(status)).is_terminated() == (status in ("completed", "pruned", "failed"))
 

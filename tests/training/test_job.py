@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from rota.core.errors import ConfigError, InputError
-from rota.execution.jobs.worker import Site
-from rota.training.job import Kind, Networks, bound, networks
+from rota.execution.jobs.worker import JobFactory
+from rota.training.job import JobKind, Networks, bound, networks
 from rota.training.recorder.gang import digest
 
 KINDS = {
@@ -38,7 +38,7 @@ def iterate(work, count):
 
 
 def test_it_is_a_site(site):
-    assert isinstance(site, Site)
+    assert isinstance(site, JobFactory)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,7 +111,7 @@ def test_members_of_a_gang_may_be_on_several_machines(monkeypatch):
 
 def test_a_batch_that_cannot_be_shared_is_refused():
     with pytest.raises(ConfigError, match=r"kinds\.vision: a batch of 64 cannot be shared equally by 3"):
-        Kind().member("vision", 3)
+        JobKind().member("vision", 3)
 
 
 def test_so_is_one_that_leaves_a_member_of_a2c_too_little():

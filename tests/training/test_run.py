@@ -13,10 +13,10 @@ import torch
 from rota.core.errors import ConfigError, InputError
 from rota.training import run as run_module
 from rota.training.clock import Length, ProfiledClock, StoppedClock, WallClock
-from rota.training.config import Allocation, TrainConfig
+from rota.training.config import AllocationChange, TrainConfig
 from rota.training.exchange import FromStorage
 from rota.training.hyper import Hyperparameters
-from rota.training.run import Run
+from rota.training.run import TrainingRun
 from rota.training.setup import Setup
 
 SETUP = Setup(model="convnet2", data="digits", threads=1, hyper=Hyperparameters(lr=0.003))
@@ -27,7 +27,7 @@ def config(**values) -> TrainConfig:
 
 
 def test_a_run_leaves_its_epochs_and_its_result(tmp_path):
-    epochs = list(Run(config(epochs=3), tmp_path, "rota train x").epochs())
+    epochs = list(TrainingRun(config(epochs=3), tmp_path, "rota train x").epochs())
     assert [epoch.steps for epoch in epochs] == [5, 10, 15]
     with (tmp_path / "epochs.csv").open() as stream:
         rows = list(csv.DictReader(stream))
@@ -39,19 +39,19 @@ def test_a_run_leaves_its_epochs_and_its_result(tmp_path):
 
 
 def test_what_is_done_is_not_done_again(tmp_path):
-    first = list(Run(config(epochs=2), tmp_path, "").epochs())
+    first = list(TrainingRun(config(epochs=2), tmp_path, "").epochs())
     result = (tmp_path / "result.json").stat().st_mtime_ns
-    assert list(Run(config(epochs=2), tmp_path, "").epochs()) == first
+    assert list(TrainingRun(config(epochs=2), tmp_path, "").epochs()) == first
     assert (tmp_path / "result.json").stat().st_mtime_ns == result
 
 
 def test_a_run_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(tmp_path):
-    whole = list(Run(config(budget_steps=22, checkpoint_every_s=0.0), tmp_path / "a", "").epochs())
+    whole = list(TrainingRun(config(budget_steps=22, checkpoint_every_s=0.0), tmp_path / "a", "").epochs())
 
-    for epoch in Run(config(budget_steps=22, checkpoint_every_s=0.0), tmp_path / "b", "").epochs():
+    for epoch in TrainingRun(config(budget_steps=22, checkpoint_every_s=0.0), tmp_path / "b", "").epochs():
         if epoch.number == 2:
             break  # stopped: the checkpoint of the epoch before is the last
-    again = list(Run(config(budget_steps=22, checkpoint_every_s=0.0), tmp_path / "b", "").epochs())
+    again = list(TrainingRun(config(budget_steps=22, checkpoint_every_s=0.0), tmp_path / "b", "").epochs())
 
     assert [(e.steps, e.loss, e.metrics) for e in again] == [(e.steps, e.loss, e.metrics) for e in whole]
     results = [json.loads((tmp_path / name / "result.json").read_text()) for name in "ab"]
@@ -63,7 +63,7 @@ def test_a_run_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(tmp_path)
 def test_a_run_that_is_stopped_after_any_step_ends_as_if_it_had_not_been(tmp_path, budget):
     """Also after the last one: of an epoch that the budget cuts short, or of a whole one."""
     asked = config(setup=replace(SETUP, model="feedforward1"), budget_steps=budget)
-    whole = list(Run(asked, tmp_path / "whole", "").epochs())
+    whole = list(TrainingRun(asked, tmp_path / "whole", "").epochs())
     for stopped_after in range(1, budget + 1):
         steps = count(1)
 
@@ -73,8 +73,8 @@ def test_a_run_that_is_stopped_after_any_step_ends_as_if_it_had_not_been(tmp_pat
 
         folder = tmp_path / str(stopped_after)
         with pytest.raises(KeyboardInterrupt):
-            list(Run(asked, folder, "").epochs(stop))
-        assert list(Run(asked, folder, "").epochs()) == whole
+            list(TrainingRun(asked, folder, "").epochs(stop))
+        assert list(TrainingRun(asked, folder, "").epochs()) == whole
         results = [json.loads((each / "result.json").read_text()) for each in (folder, tmp_path / "whole")]
         assert [{**each, "provenance": None} for each in results[:1]] == [{**results[1], "provenance": None}]
 
@@ -92,9 +92,9 @@ def test_what_is_checked_beforehand_is_not_paid_from_the_budget(tmp_path, monkey
             happened.append("a question")
             return [1.0, *[0.0] * (len(sight.actions) - 1)]
 
-    monkeypatch.setattr(Run, "_clock", lambda self: Watched(torch.device("cpu")))
-    asked = config(epochs=1, budget_s=1e6, allocation=(Allocation(0.0, "up"),), decisions=1)
-    list(Run(asked, tmp_path, "", Asked()).epochs())
+    monkeypatch.setattr(TrainingRun, "_clock", lambda self: Watched(torch.device("cpu")))
+    asked = config(epochs=1, budget_s=1e6, allocation=(AllocationChange(0.0, "up"),), decisions=1)
+    list(TrainingRun(asked, tmp_path, "", Asked()).epochs())
     assert happened[:2] == ["a question", "a look at the clock"]
 
 
@@ -108,9 +108,9 @@ def test_a_network_that_there_was_no_time_to_train_is_not_a_result(tmp_path, mon
             self.looks += 1
             return 0.0 if self.looks == 1 else 2.0
 
-    monkeypatch.setattr(Run, "_clock", lambda self: Jumps(torch.device("cpu")))
+    monkeypatch.setattr(TrainingRun, "_clock", lambda self: Jumps(torch.device("cpu")))
     with pytest.raises(InputError, match="shorter than the first batch"):
-        list(Run(config(budget_s=1.0), tmp_path, "").epochs())
+        list(TrainingRun(config(budget_s=1.0), tmp_path, "").epochs())
     assert not (tmp_path / "result.json").exists()
 
 
@@ -120,7 +120,7 @@ def test_a_profile_is_of_the_same_data_whether_they_were_named_or_not(tmp_path, 
     tree = SimpleNamespace(details={"asked": {"setup": asked}, "seconds_per_step": {}})
     monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
     runs = [
-        Run(config(setup=replace(SETUP, data=data), epochs=1, profile=tmp_path), tmp_path, "")
+        TrainingRun(config(setup=replace(SETUP, data=data), epochs=1, profile=tmp_path), tmp_path, "")
         for data in ("digits", None)
     ]
     for run in runs:
@@ -137,7 +137,7 @@ def test_a_profile_is_of_the_same_storage(tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
     slow = replace(SETUP, data="digits", storage_mb_s=2.0)
     with pytest.raises(InputError, match=r"recorded with storage_mb_s None, this is 2\.0"):
-        Run(config(setup=slow, epochs=1, profile=tmp_path), tmp_path, "")._clock()
+        TrainingRun(config(setup=slow, epochs=1, profile=tmp_path), tmp_path, "")._clock()
 
 
 def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(tmp_path, monkeypatch):
@@ -150,21 +150,21 @@ def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(
     monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
     slow = replace(SETUP, storage_mb_s=1e-6)
     monkeypatch.setattr(FromStorage, "batch", lambda *_: pytest.fail("waited for storage"))
-    run = Run(config(setup=slow, epochs=1, budget_s=2.0, profile=tmp_path), tmp_path / "out", "")
+    run = TrainingRun(config(setup=slow, epochs=1, budget_s=2.0, profile=tmp_path), tmp_path / "out", "")
     assert [epoch.steps for epoch in run.epochs()] == [4]  # of 0.5 s each
 
 
 def test_room_that_somebody_would_have_to_tell_of_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="told: nobody tells this run of room"):
-        Run(config(epochs=1, told=True), tmp_path, "")
+        TrainingRun(config(epochs=1, told=True), tmp_path, "")
 
 
 def test_room_lets_the_network_grow_and_less_room_makes_it_shrink(tmp_path):
-    run = Run(
+    run = TrainingRun(
         config(
             epochs=7,
             changes=("deepen 1", "nothing", "deepen 0"),
-            allocation=(Allocation(0.0, "up"), Allocation(1e9, "down")),
+            allocation=(AllocationChange(0.0, "up"), AllocationChange(1e9, "down")),
         ),
         tmp_path,
         "",
@@ -183,20 +183,22 @@ def on_profile(monkeypatch):
         def __getitem__(self, pace):
             return 0.1
 
-    monkeypatch.setattr(Run, "_clock", lambda self: ProfiledClock(Equal()))
+    monkeypatch.setattr(TrainingRun, "_clock", lambda self: ProfiledClock(Equal()))
 
 
 UP_AND_DOWN = (
-    Allocation(0.95, "up"),
-    Allocation(2.0, "down"),
-    Allocation(2.45, "up"),
-    Allocation(3.0, "down"),
+    AllocationChange(0.95, "up"),
+    AllocationChange(2.0, "down"),
+    AllocationChange(2.45, "up"),
+    AllocationChange(3.0, "down"),
 )
 
 
 @pytest.mark.usefixtures("on_profile")
 def test_when_room_is_taken_back_all_growth_is_and_the_small_network_learns_from_the_large_one(tmp_path):
-    run = Run(config(budget_s=4.0, changes=("deepen 1", "deepen 0"), allocation=UP_AND_DOWN), tmp_path, "")
+    run = TrainingRun(
+        config(budget_s=4.0, changes=("deepen 1", "deepen 0"), allocation=UP_AND_DOWN), tmp_path, ""
+    )
     seen = [
         (e.steps, len(run.trainer.structure.layers), run.trainer.teacher is not None) for e in run.epochs()
     ]
@@ -225,18 +227,18 @@ def test_a_run_that_is_stopped_anywhere_on_the_way_up_and_down_ends_the_same(tmp
     asked = config(
         budget_s=3.0, changes=("deepen 1", "shrink"), allocation=UP_AND_DOWN, checkpoint_every_s=0.0
     )
-    whole = list(Run(asked, tmp_path / "a", "").epochs())
+    whole = list(TrainingRun(asked, tmp_path / "a", "").epochs())
     steps = 0
 
     def count():
         nonlocal steps
         steps += 1
 
-    for number, _ in enumerate(Run(asked, tmp_path / "b", "").epochs(count), 1):
+    for number, _ in enumerate(TrainingRun(asked, tmp_path / "b", "").epochs(count), 1):
         if number == stopped_after + 1:
             break
     first, steps = steps, 0
-    again = list(Run(asked, tmp_path / "b", "").epochs(count))
+    again = list(TrainingRun(asked, tmp_path / "b", "").epochs(count))
     assert again == whole
     assert 0 < steps < 30  # what was saved is not trained again
     assert first + steps <= 30 + 5  # of what was stopped, at most the last epoch is
@@ -247,14 +249,14 @@ def test_a_run_that_is_stopped_anywhere_on_the_way_up_and_down_ends_the_same(tmp
 
 def test_a_budget_shorter_than_one_batch_is_an_error(tmp_path):
     with pytest.raises(InputError, match="shorter than"):
-        list(Run(config(budget_s=1e-9), tmp_path, "").epochs())
+        list(TrainingRun(config(budget_s=1e-9), tmp_path, "").epochs())
 
 
 def test_another_run_in_the_folder_is_not_overwritten(tmp_path):
-    list(Run(config(epochs=1), tmp_path, "").epochs())
+    list(TrainingRun(config(epochs=1), tmp_path, "").epochs())
     before = (tmp_path / "result.json").read_bytes()
     with pytest.raises(InputError, match="another run is there"):
-        list(Run(config(epochs=2), tmp_path, "").epochs())
+        list(TrainingRun(config(epochs=2), tmp_path, "").epochs())
     assert (tmp_path / "result.json").read_bytes() == before
 
 
@@ -262,7 +264,7 @@ def test_a_failed_epoch_ends_the_run_and_is_told(tmp_path):
     setup = Setup(
         model="feedforward1", data="digits", threads=1, optimizer="sgd", hyper=Hyperparameters(lr=1e30)
     )
-    epochs = list(Run(config(setup=setup, epochs=5), tmp_path, "").epochs())
+    epochs = list(TrainingRun(config(setup=setup, epochs=5), tmp_path, "").epochs())
     assert epochs[-1].ended == "failed"
     assert len(epochs) == 1
     assert "try a smaller lr" in json.loads((tmp_path / "result.json").read_text())["failure"]
@@ -276,7 +278,10 @@ def test_a_failed_epoch_ends_the_run_and_is_told(tmp_path):
         ({"epochs": 1, "seed": -1}, "seed -1: give a whole number, 0 or more"),
         ({"epochs": 1, "changes": ("deepen 0",)}, "allocation goes up"),
         ({"epochs": 1, "changes": ("deepn 0",)}, "Did you mean 'deepen'"),
-        ({"epochs": 1, "allocation": (Allocation(2.0, "up"), Allocation(1.0, "down"))}, "order of time"),
+        (
+            {"epochs": 1, "allocation": (AllocationChange(2.0, "up"), AllocationChange(1.0, "down"))},
+            "order of time",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(values, message):

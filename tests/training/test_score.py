@@ -14,7 +14,7 @@ from rota.core.processes import WorkerLost
 from rota.training import score
 from rota.training.clock import ProfiledClock, StoppedClock
 from rota.training.hyper import Hyperparameters
-from rota.training.score import RUNS, Benchmark, Bundle, Measured, check_fits, measure, measure_apart
+from rota.training.score import RUNS, Benchmark, Bundle, MeasuredBundle, check_fits, measure, measure_apart
 from rota.training.setup import Setup, cores
 
 ONE = Bundle("CPU", 1)
@@ -23,7 +23,7 @@ SMALL = Setup(model="feedforward1", hyper=Hyperparameters(batch_size=16), device
 
 
 def test_the_score_is_the_median_and_the_spread_lies_between_the_quartiles():
-    measured = Measured((10.0, 50.0, 20.0, 40.0, 30.0), 0.0, "a machine")
+    measured = MeasuredBundle((10.0, 50.0, 20.0, 40.0, 30.0), 0.0, "a machine")
     assert (measured.score, measured.spread) == (30.0, 20.0)  # quartiles 20 and 40
 
 

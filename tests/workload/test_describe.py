@@ -3,7 +3,7 @@
 import pytest
 
 from rota.core.errors import ConfigError
-from rota.workload.describe import Share, describe, readable, text
+from rota.workload.describe import WorkloadShare, describe, readable, text
 from rota.workload.jobs import Workload, workload
 
 
@@ -27,8 +27,12 @@ def test_numbers_worked_out_by_hand(four):
     assert described.span_s == 7200.0
     assert described.jobs_per_hour == 1.5  # 3 gaps in 2 h
     assert described.load == 13.5 / 8
-    assert described.gang_sizes == (Share("1", 2, 1.5), Share("2", 1, 4.0), Share("8", 1, 8.0))
-    assert described.models == (Share("bert", 3, 9.5), Share("dqn", 1, 4.0))
+    assert described.gang_sizes == (
+        WorkloadShare("1", 2, 1.5),
+        WorkloadShare("2", 1, 4.0),
+        WorkloadShare("8", 1, 8.0),
+    )
+    assert described.models == (WorkloadShare("bert", 3, 9.5), WorkloadShare("dqn", 1, 4.0))
     assert described.duration_s["mean"] == 4050.0
     assert described.duration_s["min"] == 1800.0
     assert described.duration_s["p50"] == 3600.0

@@ -7,7 +7,7 @@ import pytest
 
 from rota.figures.page import save
 from rota.figures.trace import arrivals, durations, gangs, models, trace_figure
-from rota.workload.describe import Share, describe
+from rota.workload.describe import WorkloadShare, describe
 from rota.workload.jobs import workload
 from rota.workload.synthetic import SyntheticConfig, generate
 
@@ -53,7 +53,7 @@ def test_fractions_of_a_gpu_share_a_bar():
     jobs = workload(
         "a", ["a", "b", "c"], [0] * 3, gpus, ["bert"] * 3, duration_s=[3600] * 3, iteration_s=[1] * 3
     )
-    assert gangs(describe(jobs)) == [Share("below 1", 2, 0.75), Share("1", 1, 1.0)]
+    assert gangs(describe(jobs)) == [WorkloadShare("below 1", 2, 0.75), WorkloadShare("1", 1, 1.0)]
 
 
 def test_models_beyond_the_tenth_share_a_bar():
@@ -61,7 +61,7 @@ def test_models_beyond_the_tenth_share_a_bar():
     own = {"duration_s": [3600] * 12, "iteration_s": [1] * 12, "stages_s": np.zeros((3, 12))}
     shown = models(describe(workload("a", names, range(12), [1] * 12, names, **own)))
     assert len(shown) == 10
-    assert shown[-1] == Share("3 others", 3, 3.0)
+    assert shown[-1] == WorkloadShare("3 others", 3, 3.0)
 
 
 def test_the_figure_has_four_labelled_panels_and_is_a_png():

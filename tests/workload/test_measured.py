@@ -10,7 +10,7 @@ from rota.recordings.folder import provenance
 from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.simulator.jobs_config import WorkloadConfig
 from rota.workload.plain import read
-from rota.workload.profiles import Measured, read_measured
+from rota.workload.profiles import MeasuredTimes, read_measured
 
 HEAD = "id,submit_s,gpus,model,iterations,duration_s,priority\n"
 
@@ -51,7 +51,7 @@ def test_columns_are_iteration_stages_and_start(measured):
 
 
 def test_what_was_never_measured_takes_what_is_expected():
-    found = Measured("x", expected_s=0.25).columns(["c"], np.array([1.0]))
+    found = MeasuredTimes("x", expected_s=0.25).columns(["c"], np.array([1.0]))
     assert found[:, 0].tolist() == [0.25, 0.0, 0.25, 0.0, 0.0]
 
 

@@ -6,7 +6,14 @@ import pytest
 from rota.core.errors import TraceError
 from rota.recordings.curve import write_curves
 from rota.recordings.folder import provenance
-from rota.recordings.pollux import Application, Curve, as_curves, as_profiles, packed, read_application
+from rota.recordings.pollux import (
+    Application,
+    StepTimeCurve,
+    as_curves,
+    as_profiles,
+    packed,
+    read_application,
+)
 from rota.recordings.profile import write_profiles
 from rota.workload import pollux
 
@@ -69,20 +76,20 @@ def test_only_packed_placements_are_kept(sample):
 
 
 def test_a_batch_beyond_the_largest_is_accumulated_and_synchronised_once():
-    curve = Curve(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([0.25, 0.5]))
+    curve = StepTimeCurve(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([0.25, 0.5]))
     assert curve.at(20.0) == (2.0, 0.5)
     assert curve.at(30.0) == (pytest.approx(2 * (1.5 - 0.375) + 0.375), 0.375)  # two parts of 15
     assert curve.at(60.0) == (pytest.approx(3 * (2.0 - 0.5) + 0.5), 0.5)  # three parts of 20
 
 
 def test_a_batch_below_the_smallest_takes_as_long_as_the_smallest():
-    curve = Curve(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([0.25, 0.5]))
+    curve = StepTimeCurve(np.array([10.0, 20.0]), np.array([1.0, 2.0]), np.array([0.25, 0.5]))
     assert curve.at(1.0) == (1.0, 0.25)
 
 
 @pytest.mark.parametrize(("gpus", "gang"), [(1, 1), (2, 6), (6, 6), (7, 24), (48, 24)])
 def test_a_gang_size_not_measured_is_the_next_larger_or_the_largest(gpus, gang):
-    curve = Curve(np.array([1.0]), np.array([1.0]), np.array([0.0]))
+    curve = StepTimeCurve(np.array([1.0]), np.array([1.0]), np.array([0.0]))
     assert Application({1: curve, 6: curve, 24: curve}, {128: 1}).measured_gang(gpus) == gang
 
 

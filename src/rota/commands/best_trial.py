@@ -11,7 +11,7 @@ from typing import Any
 
 from rota.commands.common import say, typed
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.execution.folder import RealFolder
 from rota.execution.lineage import Lineage, best_lineage, retrain
 from rota.execution.orders import Done
@@ -48,7 +48,7 @@ def export(folder: RealFolder, file: Path) -> Exported | None:
         return None
     _, trial, seed = max(found, key=lambda each: each[0])
     content = read_best(folder.books(seed)).content
-    with written(file) as stream:
+    with atomic_write(file) as stream:
         stream.write(content)
     return Exported(file, trial, seed)
 

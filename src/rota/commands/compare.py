@@ -13,10 +13,10 @@ from rota.commands.common import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rota.results.fidelity.compare import Comparison, RunPair
+    from rota.results.fidelity.compare import RunPair, TimelineComparison
     from rota.results.fidelity.text import Limits
 
-    Found = Sequence[tuple[RunPair, Comparison]]
+    Found = Sequence[tuple[RunPair, TimelineComparison]]
 
 FORMATS = (".png", ".svg")
 FILE = "fidelity"
@@ -109,10 +109,10 @@ def _record(args: argparse.Namespace, found: "Found", exceeded: list[str]) -> di
 
 def _write(texts: dict[Path, str]) -> None:
     """Files; says on stderr which."""
-    from rota.core.files import written
+    from rota.core.files import atomic_write
 
     for file, text in texts.items():
-        with written(file) as stream:
+        with atomic_write(file) as stream:
             stream.write(f"{text}\n".encode())
         say(file, file=sys.stderr)
 
@@ -121,7 +121,7 @@ def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
     """A sheet per pair; the name of the pair is in that of its file if there are several."""
     if not files:
         return
-    from rota.core.files import written
+    from rota.core.files import atomic_write
     from rota.figures.fidelity import fidelity_figure
     from rota.figures.page import save_as
 
@@ -129,7 +129,7 @@ def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
         figure = fidelity_figure(pair, comparison, command_of(args))
         for file in files:
             named = file.with_stem(f"{file.stem}-{_slug(pair)}") if len(found) > 1 else file
-            with written(named) as stream:
+            with atomic_write(named) as stream:
                 save_as(figure, stream, named)
             say(named, file=sys.stderr)
 

@@ -15,7 +15,7 @@ from rota.core.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from rota.learning.agent import Agent
     from rota.learning.outcome import Evaluation, EvaluationRow
-    from rota.learning.placement.outcome import Comparison
+    from rota.learning.placement.outcome import PlacementComparison
     from rota.learning.problem import Problem
     from rota.learning.runs import Fold
 
@@ -54,7 +54,7 @@ def _refuse_others(args: argparse.Namespace) -> None:
             raise ConfigError(f"{name}: is for learning; leave it out with --agent")
 
 
-def _keep_placement(found: "Comparison", args: argparse.Namespace) -> None:
+def _keep_placement(found: "PlacementComparison", args: argparse.Namespace) -> None:
     """Write what was tried, and draw it, as far as that is asked for."""
     from rota.learning.placement.outcome import write_comparison
 

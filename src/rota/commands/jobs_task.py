@@ -24,7 +24,7 @@ from rota.simulator.jobs_config import SimulateConfig
 from rota.workload.jobs import Workload
 
 
-class Simulated(NamedTuple):
+class SimulatedRun(NamedTuple):
     """What came of a simulation, and how long it took."""
 
     metrics: Metrics
@@ -32,7 +32,7 @@ class Simulated(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class SimulationTask:
     """One simulation, ready to run."""
 
     point: str
@@ -54,14 +54,14 @@ class Task:
         config = self.config
         return digest(self.jobs, self.cluster, self.policy, config.cost_model, config.placement.types)
 
-    def found(self) -> Simulated | None:
+    def found(self) -> SimulatedRun | None:
         """Return the run in the folder, if it was made from the same inputs."""
         if self.folder is None or not RunFolder(self.folder).complete(self.inputs):
             return None
         found = read_head(self.folder)
-        return Simulated(found.metrics, found.wall_s)
+        return SimulatedRun(found.metrics, found.wall_s)
 
-    def head(self, made: Simulated) -> RunHead:
+    def head(self, made: SimulatedRun) -> RunHead:
         """Return the run as figures of a grid see it."""
         folder = RunFolder(self.folder or Path(self.point) / self.scheduler)
         return RunHead(folder, self.scheduler, self.command, made.wall_s, made.metrics, self.parameters)
@@ -84,7 +84,7 @@ class Task:
         return f"{text}\n[options.{self.scheduler}]\n{options}" if options else text
 
 
-def simulate_task(task: Task, bar: bool) -> Simulated:
+def simulate_task(task: SimulationTask, bar: bool) -> SimulatedRun:
     """Simulate, and write the run to its folder; with a bar if that is asked for."""
     folder, cost, types = task.folder, task.config.cost_model, task.config.placement.types
     if folder and RunFolder(folder).begun:
@@ -97,7 +97,7 @@ def simulate_task(task: Task, bar: bool) -> Simulated:
         run.described(
             config=task.resolved(folder), inputs=task.inputs, command=task.command, parameters=task.parameters
         ).write(folder)
-    return Simulated(run.metrics, run.wall_s)
+    return SimulatedRun(run.metrics, run.wall_s)
 
 
 class _progress:  # noqa: N801 (a context manager that reads like a function)

@@ -16,7 +16,7 @@ from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rota.learning.config import LearnConfig
-    from rota.learning.runs import Run
+    from rota.learning.runs import AgentRun
     from rota.recordings.tree import Tree
 
 OUT = Path("results/learn")
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def learn_all(runs: Sequence["Run"], out: Path, args: argparse.Namespace, *, over: bool = False) -> None:
+def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *, over: bool = False) -> None:
     """Learn what is not there yet, with a bar; says which agents are there when there are several.
 
     Agents that were learned in another way are an error, unless they may be written over.
@@ -116,11 +116,11 @@ def command_of(args: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _runs(args: argparse.Namespace, out: Path) -> list["Run"]:
+def _runs(args: argparse.Namespace, out: Path) -> list["AgentRun"]:
     from rota.learning.problem import names, read_trees
     from rota.learning.runs import plan, wanted
 
-    found: list[Run] = []
+    found: list[AgentRun] = []
     known: dict[tuple[Path, ...], list[Tree]] = {}
     for name, config in configured(args):
         if config.recordings not in known:
@@ -181,7 +181,7 @@ def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
     return table
 
 
-def _print(runs: Sequence["Run"], args: argparse.Namespace) -> None:
+def _print(runs: Sequence["AgentRun"], args: argparse.Namespace) -> None:
     from rota.learning.agent import read_agent
     from rota.learning.evaluate import rows
     from rota.learning.outcome import brief, table

@@ -12,7 +12,7 @@ from rota.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from rota.learning.config import LiveConfig
-    from rota.learning.online import Episode, Online
+    from rota.learning.online import LiveEpisode, Online
     from rota.training.recorder.trees import TreesRecorder
 
 OUT = Path("results/learn/live")
@@ -69,7 +69,7 @@ def _config(args: argparse.Namespace) -> "LiveConfig":
     return bind(LiveConfig, override({}, [*args.set, *([f"seeds={args.seed}"] if args.seed else [])]))
 
 
-def _tell(number: int, episode: "Episode", args: argparse.Namespace) -> None:
+def _tell(number: int, episode: "LiveEpisode", args: argparse.Namespace) -> None:
     done = "-".join(map(str, episode.sequence))
     drawn = f"episode {number:4}  {episode.scenario:<13} {done}  p {episode.probability:.3f}"
     line = f"{drawn}  accuracy {episode.accuracy:.2%}"

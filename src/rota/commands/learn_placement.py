@@ -12,9 +12,9 @@ from rota.commands.common import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rota.learning.placement.config import PlacementConfig
+    from rota.learning.placement.config import PlacementAgentConfig
     from rota.learning.placement.learner import PlacementHistoryRow
-    from rota.learning.placement.outcome import Comparison
+    from rota.learning.placement.outcome import PlacementComparison
     from rota.learning.placement.run import PlacementRun
     from rota.policies.allocation.learned import Weights
 
@@ -31,13 +31,13 @@ def asks_to_place(config: Path | None) -> bool:
 
 def run_placement(args: argparse.Namespace) -> int:
     """Learn, and try the agent where nobody has learned; prints how good it is."""
-    from rota.core.files import alone_in
+    from rota.core.files import folder_lock
     from rota.learning.placement.run import PlacementRun
 
     _refuse_others(args)
     workers = workers_of(args)
     run = PlacementRun(_config(args), args.out or OUT / args.config.stem)
-    with alone_in(run.folder):
+    with folder_lock(run.folder):
         if not args.again:
             run.refuse_another()
         if args.again or not run.learned:
@@ -79,7 +79,7 @@ def _refuse_others(args: argparse.Namespace) -> None:
         raise ConfigError(f"--seed: {args.config} learns one agent; give one seed")
 
 
-def _config(args: argparse.Namespace) -> "PlacementConfig":
+def _config(args: argparse.Namespace) -> "PlacementAgentConfig":
     from rota.config.bind import bind
     from rota.config.load import override, read
     from rota.learning.placement.config import PlacementFile
@@ -116,8 +116,8 @@ def _try_again(run: "PlacementRun", workers: int, args: argparse.Namespace) -> N
 
 
 def tried(
-    weights: "Weights", config: "PlacementConfig", workers: int, args: argparse.Namespace
-) -> "Comparison":
+    weights: "Weights", config: "PlacementAgentConfig", workers: int, args: argparse.Namespace
+) -> "PlacementComparison":
     """An agent beside the rules, with a bar."""
     from rota.learning.placement.compare import DISPATCHES, compare
 

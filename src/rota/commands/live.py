@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rota.core.files import printable, printable_lines
-from rota.core.population.events import Event, Failed, Joined, Lost, Reported
+from rota.core.population.events import Event, Joined, NodeFailed, Reported, TrialFailed
 from rota.execution.folder import last_line
-from rota.execution.jobs.board import Board, JobLine
-from rota.execution.picture import Picture, Trial
+from rota.execution.jobs.board import JobLine, JobsStatus
+from rota.execution.picture import PopulationStatus, ShownTrial
 
 if TYPE_CHECKING:
     from rota.execution.controller import Watch
@@ -39,7 +39,7 @@ def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
         def watch(seed: int) -> "Watch":
             paced = Pace(every_s)
 
-            def tell(picture: Picture, events: Sequence[Event]) -> None:
+            def tell(picture: PopulationStatus, events: Sequence[Event]) -> None:
                 if paced.due():
                     shown.update(_rich_table(picture), refresh=True)
 
@@ -69,7 +69,7 @@ class Lines:
     def __init__(self, stream: TextIO, every_s: float) -> None:
         self._stream, self._pace = stream, Pace(every_s)
 
-    def __call__(self, picture: Picture, events: Sequence[Event]) -> None:
+    def __call__(self, picture: PopulationStatus, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, Reported) and not self._pace.due():
                 continue  # before any text is made: there may be many reports, and many trials to count
@@ -78,7 +78,7 @@ class Lines:
                 self._stream.flush()
 
 
-def summed_up(picture: Picture) -> str:
+def summed_up(picture: PopulationStatus) -> str:
     """A run in a line: `80 reports in 4.1 s, 9 clones, …; best 0.9812 (trial 3)`."""
     done = sum(trial.over for trial in picture.trials)
     best = picture.best
@@ -93,20 +93,20 @@ def summed_up(picture: Picture) -> str:
     )
 
 
-def failures_text(picture: Picture, logs: Path) -> str:
+def failures_text(picture: PopulationStatus, logs: Path) -> str:
     """The last lines of the last traceback of each error, and where all of it is."""
     errors = {last_line(failed.why): failed for failed in picture.failures}  # the last of each
     return "\n".join(_failure(failed, logs) for failed in sorted(errors.values())[-ERRORS:])
 
 
-def _failure(failed: Failed, logs: Path) -> str:
+def _failure(failed: TrialFailed, logs: Path) -> str:
     log = logs / f"slot{failed.slot}.log"
     where = f"all of it is in {log}" if log.exists() else "--json has all of it"
     lines = printable_lines(failed.why).strip().splitlines()[-LINES:]
     return "\n    ".join([f"trial {failed.trial} failed at {failed.at_s:.2f} s; {where}:", *lines])
 
 
-def table_text(picture: Picture) -> str:
+def table_text(picture: PopulationStatus) -> str:
     """The trials, a line each."""
     return columns_text([HEADER, *(_row(picture, number) for number in range(len(picture.trials)))])
 
@@ -119,7 +119,7 @@ def columns_text(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(lines)
 
 
-def _row(picture: Picture, number: int) -> tuple[str, ...]:
+def _row(picture: PopulationStatus, number: int) -> tuple[str, ...]:
     trial, sign = picture.trials[number], picture.frame.sign
     hyper = " ".join(f"{name}={_number(value)}" for name, value in trial.hyper.items())
     changed = " ".join([hyper, *trial.changes])
@@ -137,7 +137,7 @@ def _number(value: Any) -> str:
     return str(value)
 
 
-def _line(picture: Picture, event: Event) -> str:
+def _line(picture: PopulationStatus, event: Event) -> str:
     at = f"{event.at_s:9.2f} s"
     match event:
         case Reported(trial=trial, metric=metric):
@@ -147,16 +147,16 @@ def _line(picture: Picture, event: Event) -> str:
                 f"{at}  trial {trial} on {node}: step {steps}, metric {worth}  "
                 f"({picture.reports} reports, {picture.clones} clones, {picture.unused} slots unused)"
             )
-        case Failed(trial=trial, why=why):
+        case TrialFailed(trial=trial, why=why):
             return f"{at}  trial {trial} failed: {last_line(why)}"
-        case Lost(node=node):
+        case NodeFailed(node=node):
             return f"{at}  node {picture.frame.nodes[node]} has left: its slots are not used"
         case Joined(node=node):
             return f"{at}  node {picture.frame.nodes[node]} has joined: its slots can be used"
     return ""
 
 
-def _rich_table(picture: Picture) -> Any:
+def _rich_table(picture: PopulationStatus) -> Any:
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
@@ -170,7 +170,7 @@ def _rich_table(picture: Picture) -> Any:
     return table
 
 
-def _rank(trial: Trial) -> tuple[bool, float]:
+def _rank(trial: ShownTrial) -> tuple[bool, float]:
     return trial.status != "running", -trial.best if not math.isnan(trial.best) else math.inf
 
 
@@ -191,7 +191,7 @@ def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
     with Live(console=Console(file=stream), auto_refresh=False, transient=True) as shown:
         pace = Pace(every_s)
 
-        def tell(board: Board) -> None:
+        def tell(board: JobsStatus) -> None:
             if pace.due():
                 shown.update(_rich_jobs_table(board), refresh=True)
 
@@ -207,7 +207,7 @@ class JobLines:
         """Of jobs, as they were said."""
         self._over: set[int] = set()
 
-    def __call__(self, board: Board) -> None:
+    def __call__(self, board: JobsStatus) -> None:
         for number, line in enumerate(board.jobs):
             if line.status in ("finished", "failed") and number not in self._over:
                 self._over.add(number)
@@ -217,18 +217,18 @@ class JobLines:
         if self._pace.due():
             self._say(board, jobs_summed_up(board))
 
-    def _look(self, board: Board, number: int, line: JobLine, name: str) -> None:
+    def _look(self, board: JobsStatus, number: int, line: JobLine, name: str) -> None:
         """Say what failed since."""
         if line.failures > self._failures.get(number, 0):
             self._failures[number] = line.failures
             self._say(board, f"a slice of {name} failed: {last_line(line.why)}")
 
-    def _say(self, board: Board, text: str) -> None:
+    def _say(self, board: JobsStatus, text: str) -> None:
         self._stream.write(f"{board.at_s:9.2f} s  {printable(text)}\n")
         self._stream.flush()
 
 
-def jobs_summed_up(board: Board) -> str:
+def jobs_summed_up(board: JobsStatus) -> str:
     """A run in a line."""
     count = {status: sum(line.status == status for line in board.jobs) for status in ORDER}
     return (
@@ -238,7 +238,7 @@ def jobs_summed_up(board: Board) -> str:
     )
 
 
-def _beside(board: Board) -> str:
+def _beside(board: JobsStatus) -> str:
     """How the opportunistic job stands, if there is one."""
     line, kind = board.resident, board.frame.resident
     failures = f", {line.failures} failures" if line.failures else ""
@@ -246,14 +246,14 @@ def _beside(board: Board) -> str:
     return text if kind else ""
 
 
-def jobs_text(board: Board) -> str:
+def jobs_text(board: JobsStatus) -> str:
     """The jobs, a line each, and the resident."""
     return columns_text(
         [JOBS_HEADER, *(_job_row(board, number) for number in range(len(board.jobs))), *_resident(board)]
     )
 
 
-def _job_row(board: Board, number: int) -> tuple[str, ...]:
+def _job_row(board: JobsStatus, number: int) -> tuple[str, ...]:
     line, frame = board.jobs[number], board.frame
     where = " ".join(f"{slot}:{frame.slots[slot]}" for slot in line.slots)
     since_s = (board.at_s if math.isnan(line.ended_s) else line.ended_s) - frame.submit_s[number]
@@ -268,7 +268,7 @@ def _job_row(board: Board, number: int) -> tuple[str, ...]:
     )
 
 
-def _resident(board: Board) -> list[tuple[str, ...]]:
+def _resident(board: JobsStatus) -> list[tuple[str, ...]]:
     """The line of whoever trains beside the jobs, if there is one."""
     line, kind = board.resident, board.frame.resident
     return (
@@ -280,7 +280,7 @@ def _metric(line: JobLine) -> str:
     return "-" if math.isnan(line.metric) else f"{line.metric:.4g}"
 
 
-def _rich_jobs_table(board: Board) -> Any:
+def _rich_jobs_table(board: JobsStatus) -> Any:
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text

@@ -16,11 +16,11 @@ from rota.core.errors import ConfigError, InputError
 from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, grid_figure, population_figure
 
 if TYPE_CHECKING:
-    from rota.figures.groups import Group, Options
+    from rota.figures.groups import Options, RunGroup
     from rota.figures.page import Pen
     from rota.results.folder import RunFolder
     from rota.results.population.folder import PopulationFolder
-    from rota.results.run import Run
+    from rota.results.run import RunRecord
 
 
 def draw_populations(
@@ -269,20 +269,20 @@ def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFol
     return of_traces, populations
 
 
-def _read(folders: list["RunFolder"]) -> list["Run"]:
+def _read(folders: list["RunFolder"]) -> list["RunRecord"]:
     from rota.results.run import read_run
 
     return [read_run(folder.path) for folder in folders]
 
 
-def _draw(group: "Group", out: Path, names: list[str], options: "Options") -> Iterator[Path]:
+def _draw(group: "RunGroup", out: Path, names: list[str], options: "Options") -> Iterator[Path]:
     for name in names:
         if name in FIGURES:
             for sheet in figure(name)(group, options):
                 yield from options.pen.draw(sheet.figure, out / f"{sheet.name}.png")
 
 
-def _export(group: "Group", out: Path, options: "Options") -> Iterator[Path]:
+def _export(group: "RunGroup", out: Path, options: "Options") -> Iterator[Path]:
     from rota.results.chrome import write_chrome_trace
 
     for contender in group.contenders:

@@ -17,35 +17,35 @@ from rota.commands.common import say
 from rota.config.load import dump
 from rota.core.registry import placed_name
 from rota.library.inputs import files_behind
-from rota.library.populations import Contender, measured, simulate_seed, summarised, warm_up
+from rota.library.populations import Variant, measured, simulate_seed, summarised, warm_up
 from rota.results.parameters import Parameters
 from rota.results.population.folder import PopulationFolder, Repetition
-from rota.results.population.run import PopulationRun, read_population, write_population
-from rota.results.population.summary import Summary
+from rota.results.population.run import PopulationRecord, read_population, write_population
+from rota.results.population.summary import PopulationSummary
 from rota.results.run import check_replaceable
-from rota.simulator.population import Rehearsed
+from rota.simulator.population import SimulatedPopulation
 from rota.simulator.population_config import PopulationsConfig
 
 SOURCES = ("core", "policies", "replay", "results", "agents")
 """Parts of the package that a run follows from."""
 
 
-class Repeated(NamedTuple):
+class SeedResult(NamedTuple):
     """What came of a population with one seed: everything that happened, and that in numbers."""
 
-    done: Rehearsed
+    done: SimulatedPopulation
     repetition: Repetition
 
 
 @dataclass(frozen=True)
-class Contest:
+class PopulationTask:
     """One allocation at one point of a grid, ready to run."""
 
     point: str
     """The name of the point; empty if there is no grid."""
     parameters: Parameters
     config: PopulationsConfig
-    contender: Contender
+    contender: Variant
     folder: Path | None
     """Where the run goes, if it is kept."""
     command: str
@@ -60,13 +60,13 @@ class Contest:
         if self.folder is not None:
             check_replaceable(self.folder, self._inputs, self.command)
 
-    def found(self) -> Summary | None:
+    def found(self) -> PopulationSummary | None:
         """Return what the run in the folder came to, if it was made from the same inputs."""
         if self.folder is None or not PopulationFolder(self.folder).complete(self._inputs):
             return None
         return read_population(self.folder).summary
 
-    def finish(self, seeds: Sequence[Repeated]) -> Summary:
+    def finish(self, seeds: Sequence[SeedResult]) -> PopulationSummary:
         """Sum up what came of each seed, and write it to the folder."""
         summary = summarised(self.config, self.contender, [each.repetition for each in seeds])
         if self.folder is not None:
@@ -79,16 +79,16 @@ class Contest:
             )  # fmt: skip
         return summary
 
-    def run(self, summary: Summary) -> PopulationRun:
+    def run(self, summary: PopulationSummary) -> PopulationRecord:
         """Return the run as figures of a grid see it."""
         folder = PopulationFolder(self.folder or Path(self.point) / self.allocation)
-        return PopulationRun(folder, summary, self.command, parameters=self.parameters)
+        return PopulationRecord(folder, summary, self.command, parameters=self.parameters)
 
-    def repeat(self, seed: int) -> Repeated:
+    def repeat(self, seed: int) -> SeedResult:
         """Simulate with a seed, after a short simulation so that compiling does not count."""
         self.warm_up()
         done = simulate_seed(self.config, self.contender, seed)
-        return Repeated(done, measured(self.config, self.contender, seed, done))
+        return SeedResult(done, measured(self.config, self.contender, seed, done))
 
     def warm_up(self) -> None:
         """Have all that it calls compiled, by a short simulation, once in a process."""
@@ -136,7 +136,7 @@ _warm: set[tuple[str, str]] = set()
 """What was simulated in this process: point and allocation."""
 
 
-def repeat(contest: Contest, seed: int) -> Repeated:
+def repeat(contest: PopulationTask, seed: int) -> SeedResult:
     """Simulate a contest with a seed, in whichever process."""
     return contest.repeat(seed)
 

@@ -9,7 +9,7 @@ import numpy as np
 from rota.core.errors import InputError
 from rota.execution.folder import RealFolder
 from rota.execution.jobs.board import is_of_jobs, parse_frame
-from rota.execution.jobs.slices import SLICE, Landed, Part, parse_landed
+from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobProgress, parse_landed
 from rota.execution.journal import read_journal
 from rota.execution.picture import taken_in
 from rota.recordings.profile import Profile
@@ -26,8 +26,8 @@ def profiles_of_run(folder: Path, device: str) -> list[Profile]:
         raise InputError(f"{folder}: not a run of jobs; name the folder that was given with rota run … --out")
     entries = list(read_journal(journal))
     kinds = parse_frame(entries[0].body).kinds
-    steady: defaultdict[Cell, list[tuple[Landed, Part]]] = defaultdict(list)
-    fresh: defaultdict[Cell, list[tuple[Landed, Part]]] = defaultdict(list)
+    steady: defaultdict[Cell, list[tuple[CompletedAssignment, JobProgress]]] = defaultdict(list)
+    fresh: defaultdict[Cell, list[tuple[CompletedAssignment, JobProgress]]] = defaultdict(list)
     for entry in entries:
         if entry.kind != SLICE:
             continue
@@ -41,14 +41,17 @@ def profiles_of_run(folder: Path, device: str) -> list[Profile]:
     return [_profile(cell, found, fresh.get(cell, []), device) for cell, found in sorted(steady.items())]
 
 
-def _cell(part: Part, landed: Landed, kinds: Iterable[str]) -> Cell:
+def _cell(part: JobProgress, landed: CompletedAssignment, kinds: Iterable[str]) -> Cell:
     names = list(kinds)
     others = sorted(names[each.job] for each in landed.parts if each.job != part.job)
     return names[part.job], len(landed.slots), "+".join(others)
 
 
 def _profile(
-    cell: Cell, steady: list[tuple[Landed, Part]], fresh: list[tuple[Landed, Part]], device: str
+    cell: Cell,
+    steady: list[tuple[CompletedAssignment, JobProgress]],
+    fresh: list[tuple[CompletedAssignment, JobProgress]],
+    device: str,
 ) -> Profile:
     kind, gang, beside = cell
     iterations = np.array([part.iterations for _, part in steady])

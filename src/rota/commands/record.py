@@ -52,13 +52,13 @@ def run(args: argparse.Namespace) -> int:
     if not args.config:
         raise ConfigError("which configuration? Give a file, for example config/record/quick.toml")
 
-    from rota.training.recorder.partial import Progress
+    from rota.training.recorder.partial import RecordingProgress
     from rota.training.recorder.record import record
     from rota.training.setup import cores
 
     configs = [bind(RecordConfig, override(read(path), args.set), path) for path in args.config]
     try:
-        with Progress(quiet=args.quiet) as progress:
+        with RecordingProgress(quiet=args.quiet) as progress:
             for config in configs:
                 for folder in record(config, args.out, args.workers or cores(), command_of(args), progress):
                     say(folder, flush=True)

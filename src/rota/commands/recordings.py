@@ -110,10 +110,10 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _draw(args: argparse.Namespace, figure: "Figure") -> None:
-    from rota.core.files import written
+    from rota.core.files import atomic_write
     from rota.figures.page import save_as
 
-    with written(args.figure) as stream:
+    with atomic_write(args.figure) as stream:
         save_as(figure, stream, args.figure)
     say(f"note: drawn into {args.figure}", file=sys.stderr)
 

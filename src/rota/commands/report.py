@@ -30,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; prints where it is."""
-    from rota.core.files import written
+    from rota.core.files import atomic_write
     from rota.report.assemble import find, page, sections
 
     found = find(args.results)
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     with _progress() as tick:
         made = list(sections(found, tick))
     text = page(args.title or _title(made), command_of(args), made)
-    with written(args.out) as stream:
+    with atomic_write(args.out) as stream:
         stream.write(text.encode())
     say(f"{args.out} ({len(text.encode()) / MB:.1f} MB)")
     return 0

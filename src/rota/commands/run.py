@@ -12,7 +12,7 @@ from rota.core.files import printable
 
 if TYPE_CHECKING:
     from rota.commands.run_jobs import JobsRun
-    from rota.execution.controller import Outcome
+    from rota.execution.controller import PopulationOutcome
     from rota.library.real_run import RealRun
 
 STOPPED = 130
@@ -204,7 +204,7 @@ def _address(args: argparse.Namespace) -> list[str]:
     return [f"ray.address={json.dumps(args.address)}"] if args.address is not None else []
 
 
-def _code(real: "RealRun", outcomes: "list[Outcome]") -> int:
+def _code(real: "RealRun", outcomes: "list[PopulationOutcome]") -> int:
     last = outcomes[-1]
     if not last.complete:
         return _stopped(real.folder.path)
@@ -216,7 +216,7 @@ def _code(real: "RealRun", outcomes: "list[Outcome]") -> int:
     return 1 if fruitless else 0
 
 
-def _said(real: "RealRun", outcomes: "list[Outcome]") -> str:
+def _said(real: "RealRun", outcomes: "list[PopulationOutcome]") -> str:
     """For people."""
     from rota.commands.live import summed_up
 
@@ -236,11 +236,11 @@ def _print_keys() -> int:
             say(f"\n[options.{name}]\n{text}")
     say(f"\nWith a [workload], jobs are run:\n{help_text(JobsConfig)}")
     try:
-        from rota.training.job import Kind
+        from rota.training.job import JobKind
         from rota.training.setup import Setup
     except ModuleNotFoundError as error:
         say(f"note: keys of what is trained are left out, they need {error.name}", file=sys.stderr)
         return 0
     say(f"\n[training], for rota.training.trial:network\n{help_text(Setup)}")
-    say(f"\n[kinds.NAME], for rota.training.job:networks\n{help_text(Kind)}")
+    say(f"\n[kinds.NAME], for rota.training.job:networks\n{help_text(JobKind)}")
     return 0

@@ -17,16 +17,16 @@ from rota.config.bind import bind, facts, own_growth
 from rota.config.load import dump, override, placed, read
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.core.loop import Policy
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.core.registry import is_outside
-from rota.execution.engine import Assignment, Engine
+from rota.execution.engine import Engine, WorkerSetup
 from rota.execution.folder import RealFolder
 from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
-from rota.execution.jobs.spec import Resident, Venture
+from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
 from rota.execution.local import LocalConfig
 from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
@@ -34,7 +34,7 @@ from rota.execution.trainable import check_name
 from rota.library.inputs import NAMES, check_code, code_of, schedulers
 from rota.library.real_run import check_address, in_a_file
 from rota.policies.cluster.registry import canonical
-from rota.results.metrics import Line, Metrics, measure
+from rota.results.metrics import Metrics, MetricsRow, measure
 from rota.results.run import write_run
 from rota.simulator.jobs import warm_up
 from rota.simulator.jobs_config import PlacementConfig, WorkloadConfig
@@ -51,7 +51,7 @@ RAW = ("options", "kinds")
 
 
 @dataclass(frozen=True, slots=True)
-class ResidentConfig:
+class OpportunisticConfig:
     """A training that goes on beside the jobs, for as long as its budget says."""
 
     kind: str
@@ -103,7 +103,7 @@ class JobsConfig:
     backend: Literal["local", "ray", "slurm"] = "local"
     """Which machines."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
-    resident: ResidentConfig | None = None
+    resident: OpportunisticConfig | None = None
     """A training that makes use of what is idle."""
     local: LocalConfig = field(default_factory=LocalConfig)
     ray: RayConfig = field(default_factory=RayConfig)
@@ -127,7 +127,7 @@ class JobsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class JobsOrdered:
+class JobsRunSpec:
     """A run as it was asked for: checked, and complete."""
 
     config: JobsConfig
@@ -135,7 +135,7 @@ class JobsOrdered:
     options: Mapping[str, Any]
     kinds: Mapping[str, Any]
     jobs: Workload
-    fleet: Fleet
+    fleet: PopulationCluster
     cluster: Cluster
     digest: str = ""
     """Of the configuration that a run in a folder began with."""
@@ -144,9 +144,9 @@ class JobsOrdered:
     def scheduler(self) -> str:
         return canonical(self.config.scheduler)
 
-    def venture(self) -> Venture:
+    def venture(self) -> JobsSpec:
         jobs, config = self.jobs, self.config
-        return Venture(
+        return JobsSpec(
             ids=jobs.ids,
             kinds=[jobs.models[number] for number in jobs.model.tolist()],
             iterations=[int(count) for count in jobs.iterations.tolist()],
@@ -175,13 +175,13 @@ class JobsOrdered:
         """Slots that are a resident's own: the first ones."""
         return self.config.resident.slots if self.config.resident else 0
 
-    def _resident(self) -> Resident | None:
+    def _resident(self) -> OpportunisticJob | None:
         found = self.config.resident
         if found is None:
             return None
         adaptive, where = self.kinds[found.kind].get("adaptive", {}), f"kinds.{found.kind}.adaptive"
         budget_s = facts(_Budget, adaptive, where, "say for how long", others=True).budget_s
-        return Resident(found.kind, tuple(range(found.slots)), budget_s, found.most)
+        return OpportunisticJob(found.kind, tuple(range(found.slots)), budget_s, found.most)
 
     def text(self) -> str:
         """The configuration in full, from which it can be resumed."""
@@ -194,7 +194,7 @@ def is_about_jobs(table: Mapping[str, Any]) -> bool:
     return "workload" in table
 
 
-def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsOrdered:
+def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsRunSpec:
     """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
     folder = where.parent.absolute()
     table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "site", AGENT))
@@ -216,7 +216,7 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
         raise ConfigError(f"{where}: there are jobs of {missing[0]!r}; add [kinds.{missing[0]}]")
     whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
     home = config.resident.slots if config.resident else 0
-    order = JobsOrdered(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
+    order = JobsRunSpec(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
     _check_resident(order)
     together = config.resident is not None or max(whole.gpus) > 1
     if config.backend == "ray" and not config.ray.shared and together:
@@ -234,7 +234,7 @@ def _growth(kinds: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _check_resident(order: JobsOrdered) -> None:
+def _check_resident(order: JobsRunSpec) -> None:
     """Its batch can be shared by as many slots as it may be given."""
     resident = order.venture().resident  # which also says whether all jobs fit
     if resident is None or order.config.site not in NETWORKS:
@@ -248,7 +248,7 @@ def _check_resident(order: JobsOrdered) -> None:
         kind.member(resident.kind, size)
 
 
-def _places(fleet: Fleet, home: int, types: Types) -> list[int]:
+def _places(fleet: PopulationCluster, home: int, types: Types) -> list[int]:
     """Slots of the cluster, node by node → slots of the fleet; the first are a resident's, and not of it.
 
     Slots of a node are given out in this order, so the fastest come first if they are preferred.
@@ -257,7 +257,7 @@ def _places(fleet: Fleet, home: int, types: Types) -> list[int]:
     return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
 
 
-def _cluster(fleet: Fleet, home: int, where: Path) -> Cluster:
+def _cluster(fleet: PopulationCluster, home: int, where: Path) -> Cluster:
     """Nodes with as many slots as they have; all of one kind, for what a job takes is measured as it runs."""
     counts = [sum(slot.node == node for slot in fleet.slots[home:]) for node in range(len(fleet.nodes))]
     if 0 in counts:
@@ -275,14 +275,14 @@ class JobsRun:
     """A run in its folder."""
 
     folder: RealFolder
-    order: JobsOrdered
+    order: JobsRunSpec
     anew: bool = False
     """Whether checkpoints are made again if none is left."""
 
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
         order, books = self.order, self.folder.books(ONLY)
         warm_up(order.policy)  # compiling is not the run's business
-        assignment = Assignment(order.config.site, order.kinds, order.config.seed, books)
+        assignment = WorkerSetup(order.config.site, order.kinds, order.config.seed, books)
         outcome = control_jobs(
             order.venture(),
             order.scheduler,
@@ -301,9 +301,9 @@ class JobsRun:
         """As of a rehearsal."""
         return measure(outcome.timeline, self.order.jobs, self.order.cluster).metrics
 
-    def line(self, outcome: JobsOutcome) -> Line:
+    def line(self, outcome: JobsOutcome) -> MetricsRow:
         """What the table says of it."""
-        return Line(self.order.scheduler, self.metrics(outcome), outcome.wall_s)
+        return MetricsRow(self.order.scheduler, self.metrics(outcome), outcome.wall_s)
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
         """Plain values."""
@@ -324,7 +324,7 @@ class JobsRun:
             wall_s=outcome.wall_s,
             command=typed(),
         )
-        with written(self.folder.result) as stream:
+        with atomic_write(self.folder.result) as stream:
             stream.write(json.dumps(self.record(outcome), indent=2, allow_nan=False).encode() + b"\n")
 
 

@@ -14,10 +14,10 @@ from rota.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rota.core.population.scores import Place, Resources, Score, Scores
-    from rota.training.score import Benchmark, Bundle, Measured
+    from rota.core.population.scores import Resources, Score, ScoredDevice, Scores
+    from rota.training.score import Benchmark, Bundle, MeasuredBundle
 
-    Found = dict[Place, Measured]
+    Found = dict[ScoredDevice, MeasuredBundle]
 
 RES, OUT = Path("res.json"), Path("score.json")
 BUSY = 0.05
@@ -50,7 +50,7 @@ def add_parser(subparsers: Any) -> None:
     add("--json", action="store_true", help="print JSON instead of text")
 
 
-class Outcome(NamedTuple):
+class ScoreOutcome(NamedTuple):
     """What was asked, what was known, what has been found."""
 
     resources: "Resources"
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
         asked = {place: self._score(place) for place in self.resources if place in self.found | self.before}
         return asked | {place: score for place, score in self.before.items() if place not in asked}
 
-    def _score(self, place: "Place") -> "Score":
+    def _score(self, place: "ScoredDevice") -> "Score":
         from rota.core.population.scores import Score
 
         if place not in self.found:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     benchmark = Benchmark(**{name: value for name, value in vars(args).items() if name in names})
     before = _before(args.out)
     resources, found = _asked_and_found(args, benchmark)
-    outcome = Outcome(resources, before, found, str(benchmark))
+    outcome = ScoreOutcome(resources, before, found, str(benchmark))
     write_scores(args.out, outcome.scores)
     for note in _notes(outcome):
         say(f"note: {note}", file=sys.stderr)
@@ -103,7 +103,7 @@ def _asked_and_found(args: argparse.Namespace, benchmark: "Benchmark") -> "tuple
 
 def _resources(path: Path | None) -> "Resources":
     """What a file says; without one, all cores of this machine are a bundle, and one GPU, if there is any."""
-    from rota.core.population.scores import Place, read_resources
+    from rota.core.population.scores import ScoredDevice, read_resources
 
     if path is not None or RES.exists():
         return read_resources(path or RES)
@@ -112,8 +112,8 @@ def _resources(path: Path | None) -> "Resources":
 
     from rota.training.setup import cores
 
-    found = {Place("127.0.0.1", "CPU"): cores()}
-    return found | ({Place("127.0.0.1", "GPU"): 1} if torch.cuda.is_available() else {})
+    found = {ScoredDevice("127.0.0.1", "CPU"): cores()}
+    return found | ({ScoredDevice("127.0.0.1", "GPU"): 1} if torch.cuda.is_available() else {})
 
 
 def _before(path: Path) -> "Scores":
@@ -142,7 +142,7 @@ def _measured(benchmark: "Benchmark", resources: "Resources") -> "Found":
     return {place: found[bundle] for place, bundle in here.items()}
 
 
-def _notes(outcome: Outcome) -> Iterator[str]:
+def _notes(outcome: ScoreOutcome) -> Iterator[str]:
     """What to know before the scores are used."""
     resources, before, found, work = outcome
     for place, measured in found.items():
@@ -160,7 +160,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
             yield f"{place}: its score is kept; it is of {of}, not of {work}: they cannot be compared"
 
 
-def _doubts(measured: "Measured") -> Iterator[str]:
+def _doubts(measured: "MeasuredBundle") -> Iterator[str]:
     if measured.waited > BUSY:
         yield (
             f"waited {measured.waited:.0%} of the time for a processor, because others work on this machine; "
@@ -173,7 +173,7 @@ def _doubts(measured: "Measured") -> Iterator[str]:
         )
 
 
-def _text(out: Path, outcome: Outcome) -> str:
+def _text(out: Path, outcome: ScoreOutcome) -> str:
     lines = [
         f"{place}  {_rounded(measured.score):g} images/s, spread {measured.spread / measured.score:.1%}  "
         f"({measured.device})"
@@ -182,7 +182,7 @@ def _text(out: Path, outcome: Outcome) -> str:
     return "\n".join([*lines, str(out)])
 
 
-def _json(out: Path, outcome: Outcome) -> str:
+def _json(out: Path, outcome: ScoreOutcome) -> str:
     """All that was found, and which entries are old or missing."""
     resources, _, found, work = outcome
     scores = outcome.scores
@@ -202,7 +202,7 @@ def _json(out: Path, outcome: Outcome) -> str:
     return json.dumps(answer, indent=2, allow_nan=False)
 
 
-def _entry(place: "Place", core: int, **more: Any) -> dict[str, Any]:
+def _entry(place: "ScoredDevice", core: int, **more: Any) -> dict[str, Any]:
     return {"ip": place.ip, "device": place.device, "core": core, **more}
 
 

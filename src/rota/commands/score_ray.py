@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from rota.core.errors import InputError, RotaError
-from rota.core.population.scores import Place, Resources
+from rota.core.population.scores import Resources, ScoredDevice
 from rota.execution.ray_cluster import RayCluster, RayNode
 
 if TYPE_CHECKING:
-    from rota.training.score import Benchmark, Measured
+    from rota.training.score import Benchmark, MeasuredBundle
 
-    Found = dict[Place, Measured]
+    Found = dict[ScoredDevice, MeasuredBundle]
 
 
 def measured_on_ray(
@@ -35,19 +35,21 @@ def measured_on_ray(
 
 
 def _all(nodes: dict[str, RayNode]) -> Resources:
-    cpus = {Place(name, "CPU"): int(node.resources.get("CPU", 0)) for name, node in nodes.items()}
-    gpus = {Place(name, "GPU"): 1 for name, node in nodes.items() if node.resources.get("GPU", 0) >= 1}
+    cpus = {ScoredDevice(name, "CPU"): int(node.resources.get("CPU", 0)) for name, node in nodes.items()}
+    gpus = {ScoredDevice(name, "GPU"): 1 for name, node in nodes.items() if node.resources.get("GPU", 0) >= 1}
     return {place: core for place, core in {**cpus, **gpus}.items() if core}
 
 
-def _measured(ray: Any, node: RayNode, benchmark: "Benchmark", place: Place, core: int) -> "Measured":
+def _measured(
+    ray: Any, node: RayNode, benchmark: "Benchmark", place: ScoredDevice, core: int
+) -> "MeasuredBundle":
     """By a process of its own on that node, which has nothing else to do then."""
     takes = {"num_cpus": core} if place.device == "CPU" else {"num_cpus": 1, "num_gpus": core}
     if any(amount > node.resources.get(name, 0) for name, amount in _named(takes).items()):
         raise InputError(f"{place}: a bundle of {core}, but the node has fewer; give fewer")
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
     task = ray.remote(max_calls=1, max_retries=0, scheduling_strategy=strategy, **takes)(_measure)
-    found: Measured | str = ray.get(task.remote(benchmark, place.device, core))
+    found: MeasuredBundle | str = ray.get(task.remote(benchmark, place.device, core))
     if isinstance(found, str):
         raise InputError(f"{place}: {found}")
     return found
@@ -57,7 +59,7 @@ def _named(takes: dict[str, int]) -> dict[str, int]:
     return {name.removeprefix("num_").removesuffix("s").upper(): amount for name, amount in takes.items()}
 
 
-def _measure(benchmark: "Benchmark", device: str, core: int) -> "Measured | str":
+def _measure(benchmark: "Benchmark", device: str, core: int) -> "MeasuredBundle | str":
     """There. Why not, if it cannot."""
     from rota.training.score import Bundle, measure
 

@@ -14,8 +14,8 @@ from rota.core.errors import ConfigError
 from rota.core.files import root
 
 if TYPE_CHECKING:
-    from rota.commands.jobs_task import Simulated, Task
-    from rota.config.grid import Point
+    from rota.commands.jobs_task import SimulatedRun, SimulationTask
+    from rota.config.grid import GridPoint
     from rota.core.loop import Policy
     from rota.simulator.jobs_config import SimulateConfig
     from rota.workload.jobs import Workload
@@ -105,15 +105,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GridCase:
     """One point of the grid, bound and checked but for its jobs."""
 
-    point: "Point"
+    point: "GridPoint"
     config: "SimulateConfig"
     policies: dict[str, "Policy"]
 
 
-def _cases(args: argparse.Namespace) -> list[Case]:
+def _cases(args: argparse.Namespace) -> list[GridCase]:
     """Read the configuration, put the flags over it, and check all of it but the jobs."""
     from rota.config.bind import bind
     from rota.config.grid import count, expand
@@ -138,13 +138,13 @@ def _cases(args: argparse.Namespace) -> list[Case]:
             raise ConfigError(
                 "--nodes, --gpus-per-node: the configuration lists its machines; leave them out"
             )
-        cases.append(Case(point, config, policies))
+        cases.append(GridCase(point, config, policies))
     return cases
 
 
-def _tasks(args: argparse.Namespace) -> "list[Task]":
+def _tasks(args: argparse.Namespace) -> "list[SimulationTask]":
     """Every simulation, in the order of the table; what does not fit is said before anything runs."""
-    from rota.commands.jobs_task import Task
+    from rota.commands.jobs_task import SimulationTask
     from rota.simulator.jobs import odd_speeds
 
     cases = _cases(args)
@@ -162,7 +162,9 @@ def _tasks(args: argparse.Namespace) -> "list[Task]":
         for name, policy in policies.items():
             folder = args.out / point.name / name if args.out else None
             tasks.append(
-                Task(point.name, point.parameters, name, policy, config, jobs, cluster, folder, typed())
+                SimulationTask(
+                    point.name, point.parameters, name, policy, config, jobs, cluster, folder, typed()
+                )
             )
     for note in notes:
         say(f"note: {note}", file=sys.stderr)
@@ -209,7 +211,7 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
         yield f"schedulers={json.dumps(names)}"
 
 
-def _check_free(tasks: "list[Task]") -> None:
+def _check_free(tasks: "list[SimulationTask]") -> None:
     """Whether there is no other run where those go that are asked for."""
     from rota.results.run import check_replaceable
 
@@ -222,7 +224,7 @@ def _flags(args: argparse.Namespace, *keys: str) -> bool:
     return any(vars(args)[key] is not None for key in keys)
 
 
-def _carried_out(tasks: "Sequence[Task]", args: argparse.Namespace) -> "list[Simulated]":
+def _carried_out(tasks: "Sequence[SimulationTask]", args: argparse.Namespace) -> "list[SimulatedRun]":
     """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
     from rota.commands.common import compiling
     from rota.commands.jobs_task import simulate_task
@@ -243,16 +245,16 @@ def _carried_out(tasks: "Sequence[Task]", args: argparse.Namespace) -> "list[Sim
     return [done[number] for number in range(len(tasks))]
 
 
-def _print_table(tasks: "Sequence[Task]", done: "Sequence[Simulated]") -> None:
-    from rota.results.metrics import Line, table
+def _print_table(tasks: "Sequence[SimulationTask]", done: "Sequence[SimulatedRun]") -> None:
+    from rota.results.metrics import MetricsRow, table
     from rota.results.parameters import Labels
 
     labels = Labels(task.parameters for task in tasks)
     names = [f"{labels.text(task.parameters)} {task.scheduler}".strip() for task in tasks]
-    say(table([Line(name, *made) for name, made in zip(names, done, strict=True)]))
+    say(table([MetricsRow(name, *made) for name, made in zip(names, done, strict=True)]))
 
 
-def _json_row(task: "Task", made: "Simulated") -> dict[str, Any]:
+def _json_row(task: "SimulationTask", made: "SimulatedRun") -> dict[str, Any]:
     point = {"point": task.point, **task.parameters} if task.point else {}
     return {**point, "scheduler": task.scheduler, **asdict(made.metrics), "wall_s": made.wall_s}
 

@@ -12,8 +12,8 @@ from rota.commands.common import say, typed
 from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from rota.commands.population_task import Contest
-    from rota.results.population.summary import Summary
+    from rota.commands.population_task import PopulationTask
+    from rota.results.population.summary import PopulationSummary
     from rota.simulator.population_config import PopulationsConfig
 
 QUICK_STEPS, QUICK_SEEDS = 4, 1
@@ -98,10 +98,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _carried_out(contests: "list[Contest]", args: argparse.Namespace) -> "list[Summary]":
+def _carried_out(contests: "list[PopulationTask]", args: argparse.Namespace) -> "list[PopulationSummary]":
     """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
     from rota.commands.common import compiling
-    from rota.commands.population_task import Repeated, repeat
+    from rota.commands.population_task import SeedResult, repeat
 
     done = {number: found for number, contest in enumerate(contests) if (found := contest.found())}
     simulations.tell_reused([folder for number in done if (folder := contests[number].folder)], args.out)
@@ -114,7 +114,7 @@ def _carried_out(contests: "list[Contest]", args: argparse.Namespace) -> "list[S
     policies = [contest.contender.policy for _, contest in left]
     classes = {type(part) for policy in policies for part in (policy.allocation, policy.evolution)}
     calls = [(contests[number], seed) for number, seed in plan]
-    seeds: dict[int, dict[int, Repeated]] = {number: {} for number, _ in left}
+    seeds: dict[int, dict[int, SeedResult]] = {number: {} for number, _ in left}
     for place, repeated in simulations.side_by_side(repeat, calls, args.workers, classes):
         number, seed = plan[place]
         seeds[number][seed] = repeated
@@ -141,9 +141,9 @@ def _read(file: Path) -> dict[str, object]:
     return read(file)
 
 
-def _contests(args: argparse.Namespace) -> "list[Contest]":
+def _contests(args: argparse.Namespace) -> "list[PopulationTask]":
     """Read the configuration, put the flags over it, and check all of it before anything runs."""
-    from rota.commands.population_task import Contest
+    from rota.commands.population_task import PopulationTask
     from rota.config.bind import bind
     from rota.config.grid import count, expand
     from rota.config.load import override, placed
@@ -168,7 +168,7 @@ def _contests(args: argparse.Namespace) -> "list[Contest]":
         config.scene(0)  # what cannot be read is said before anything runs
         for each in contenders(config, options, where):
             out = args.out / point.name / each.name if args.out else None
-            contests.append(Contest(point.name, point.parameters, config, each, out, typed()))
+            contests.append(PopulationTask(point.name, point.parameters, config, each, out, typed()))
     number = sum(contest.config.seeds for contest in contests)
     simulations.announce(number, len(points), args.max_simulations)
     return contests
@@ -231,7 +231,7 @@ def _shortened(config: "PopulationsConfig") -> "PopulationsConfig":
     return replace(config, population=replace(population, steps=steps), seeds=seeds)
 
 
-def _json_rows(contests: "list[Contest]", done: "list[Summary]") -> list[dict[str, Any]]:
+def _json_rows(contests: "list[PopulationTask]", done: "list[PopulationSummary]") -> list[dict[str, Any]]:
     """The columns of the table and more; bounds are those of the table, too."""
     from rota.results.population.summary import at_points
 

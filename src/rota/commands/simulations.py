@@ -103,11 +103,11 @@ def side_by_side(
 
 def draw(grid: "ParameterGrid", file: Path, command: str) -> None:
     """Write the figure of a grid."""
-    from rota.core.files import written
+    from rota.core.files import atomic_write
     from rota.figures.grid import draw_grid
     from rota.figures.page import save_as
 
-    with written(file) as stream:
+    with atomic_write(file) as stream:
         save_as(draw_grid(grid, (f"figure: {command}",)), stream, file)
     say(f"note: drawn into {file}", file=sys.stderr)
 

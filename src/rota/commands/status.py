@@ -10,7 +10,7 @@ from rota.commands.common import say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rota.execution.folder import Books
+    from rota.execution.folder import RunPaths
 
 
 def add_parser(subparsers: Any) -> None:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _note_missing(books: "Books", phase: str, *, made: bool) -> None:
+def _note_missing(books: "RunPaths", phase: str, *, made: bool) -> None:
     """Say what --resume would say: that there should be checkpoints, and are none."""
     from rota.execution.checkpoints import MissingStorage
 

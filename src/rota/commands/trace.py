@@ -167,10 +167,10 @@ def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
 
 
 def _draw(path: Path, jobs: "Workload") -> None:
-    from rota.core.files import written
+    from rota.core.files import atomic_write
     from rota.figures.page import save_as
     from rota.figures.trace import trace_figure
 
-    with written(path) as stream:
+    with atomic_write(path) as stream:
         save_as(trace_figure(jobs), stream, path)
     say(f"note: drawn into {path}", file=sys.stderr)

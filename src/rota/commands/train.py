@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rota.training.clock import Epoch
     from rota.training.config import TrainConfig
     from rota.training.decisions import Decision
-    from rota.training.run import Run
+    from rota.training.run import TrainingRun
 
 OUT = Path("results/train")
 
@@ -76,9 +76,9 @@ def _train(
 
         load(config.setup.data, download=True)
 
-    from rota.training.run import Run
+    from rota.training.run import TrainingRun
 
-    training = Run(config, folder, command_of(args), **deciding)
+    training = TrainingRun(config, folder, command_of(args), **deciding)
     if args.again and folder.exists():
         _clear(folder)
     if name:
@@ -107,7 +107,7 @@ def _deciding(agent: str | None, config: "TrainConfig") -> dict[str, Any]:
     return {"adaptation": read_agent(Path(agent)), "decided_by": f"agent {weights_sha256(Path(agent))}"}
 
 
-def _tell(training: "Run") -> None:
+def _tell(training: "TrainingRun") -> None:
     """Train; says each epoch when it is over, after what was changed before it."""
     told = 0
     with _bar(training.config) as on_step:
@@ -120,7 +120,7 @@ def _tell(training: "Run") -> None:
         _say(line)
 
 
-def _changes(training: "Run", until: float) -> list[str]:
+def _changes(training: "TrainingRun", until: float) -> list[str]:
     """A line for each decision, and each change that was not decided on, before so many steps."""
     lines = [(each.steps, _decision(each)) for each in training.decisions]
     decided = {(each.steps, each.chosen) for each in training.decisions}
@@ -189,7 +189,7 @@ def _line(epoch: "Epoch") -> str:
     )
 
 
-def _report(training: "Run") -> int:
+def _report(training: "TrainingRun") -> int:
     from rota.training.run import read_result
 
     result = read_result(training.result)

@@ -71,7 +71,7 @@ EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "a
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyPath:
     """Where in which file a value is."""
 
     file: str
@@ -81,10 +81,10 @@ class Place:
     nan: bool = False
     """Whether it may be NaN."""
 
-    def inside(self, name: str) -> "Place":
+    def inside(self, name: str) -> "KeyPath":
         return replace(self, key=f"{self.key}.{name}" if self.key else name)
 
-    def item(self, index: int) -> "Place":
+    def item(self, index: int) -> "KeyPath":
         return replace(self, key=f"{self.key}[{index}]")
 
     def error(self, message: str) -> ConfigError:
@@ -93,7 +93,7 @@ class Place:
 
 def bind(kind: type[T], table: Table, file: str | Path = "") -> T:
     """The dataclass `kind` with the values of a table; `file` is for error messages."""
-    bound: T = _section(kind, table, Place(str(file)))
+    bound: T = _section(kind, table, KeyPath(str(file)))
     return bound
 
 
@@ -115,7 +115,7 @@ def facts(
     if others and isinstance(found, Mapping):
         found = {name: found[name] for name in keys(kind) if name in found}
     try:
-        bound: T = _value(kind, found, Place(str(file), "", math.inf if any_number else most, any_number))
+        bound: T = _value(kind, found, KeyPath(str(file), "", math.inf if any_number else most, any_number))
     except ConfigError as error:
         raise InputError(f"{error}; {fix}") from None
     return bound
@@ -145,7 +145,7 @@ def without_none(kind: Any) -> Any:
     return kinds[0]
 
 
-def _value(kind: Any, value: object, place: Place) -> Any:
+def _value(kind: Any, value: object, place: KeyPath) -> Any:
     if value is None and NoneType in get_args(kind):  # of JSON: TOML has no null
         return None
     if get_origin(kind) in (Union, UnionType) and len(get_args(kind)) > 2:
@@ -162,7 +162,7 @@ def _value(kind: Any, value: object, place: Place) -> Any:
     return _structure(kind, value, place)
 
 
-def _structure(kind: Any, value: object, place: Place) -> Any:
+def _structure(kind: Any, value: object, place: KeyPath) -> Any:
     """A table or list of others, or one of some values."""
     origin = get_origin(kind)
     if origin is Literal:
@@ -175,7 +175,7 @@ def _structure(kind: Any, value: object, place: Place) -> Any:
     raise TypeError(f"a setting cannot have the type {kind}")
 
 
-def _one_of(kinds: Sequence[Any], value: Any, place: Place) -> Any:
+def _one_of(kinds: Sequence[Any], value: Any, place: KeyPath) -> Any:
     """Of several simple types."""
     for kind in kinds:
         if kind in ACCEPTED and _fits(kind, value, place):
@@ -183,7 +183,7 @@ def _one_of(kinds: Sequence[Any], value: Any, place: Place) -> Any:
     raise place.error(f"{_short(value)} is not {' or '.join(map(_expected, kinds))}")
 
 
-def _named(kind: Any, value: object, place: Place) -> Any:
+def _named(kind: Any, value: object, place: KeyPath) -> Any:
     """A named tuple, from a list or a table."""
     names, kinds = kind._fields, _hints(kind)
     if isinstance(value, list):
@@ -194,7 +194,7 @@ def _named(kind: Any, value: object, place: Place) -> Any:
     return kind(**{name: _value(kinds[name], item, place.inside(name)) for name, item in table.items()})
 
 
-def _section(kind: Any, value: object, place: Place) -> Any:
+def _section(kind: Any, value: object, place: KeyPath) -> Any:
     short = getattr(kind, "SHORT", None)
     if short is not None and not isinstance(value, Mapping):
         return kind(**{short: _value(_hints(kind)[short], value, place)})
@@ -212,13 +212,13 @@ def _section(kind: Any, value: object, place: Place) -> Any:
         raise place.error(str(error)) from error
 
 
-def _table(value: object, place: Place) -> Table:
+def _table(value: object, place: KeyPath) -> Table:
     if not isinstance(value, Mapping):
         raise place.error(f"{_short(value)} is not a table")
     return value
 
 
-def _items(kind: Any, value: object, place: Place) -> list[Any]:
+def _items(kind: Any, value: object, place: KeyPath) -> list[Any]:
     """The bound items of a list, a tuple of any length or a tuple of a fixed one."""
     if not isinstance(value, list | tuple):
         raise place.error(f"{_short(value)} is not a list")
@@ -231,7 +231,7 @@ def _items(kind: Any, value: object, place: Place) -> list[Any]:
     return [_value(inner, item, place.item(k)) for k, (inner, item) in pairs]
 
 
-def _choice(choices: tuple[Any, ...], value: object, place: Place) -> Any:
+def _choice(choices: tuple[Any, ...], value: object, place: KeyPath) -> Any:
     for choice in choices:
         if type(choice) is type(value) and choice == value:
             return choice
@@ -240,7 +240,7 @@ def _choice(choices: tuple[Any, ...], value: object, place: Place) -> Any:
     raise place.error(f"{_short(value)} is not one of {', '.join(map(str, choices))}")
 
 
-def _simple(kind: Any, value: Any, place: Place) -> Any:
+def _simple(kind: Any, value: Any, place: KeyPath) -> Any:
     if _fits(kind, value, place):
         return kind(value)
     meant = _meant(kind, value)
@@ -249,7 +249,7 @@ def _simple(kind: Any, value: Any, place: Place) -> Any:
     raise place.error(f"{_short(value)} is not {EXPECTED[kind]}{size}{guess}")
 
 
-def _fits(kind: Any, value: Any, place: Place) -> bool:
+def _fits(kind: Any, value: Any, place: KeyPath) -> bool:
     if isinstance(value, bool) or kind is bool:
         return kind is bool and isinstance(value, bool)
     if kind is float and isinstance(value, int | float):
@@ -261,7 +261,7 @@ def _fits(kind: Any, value: Any, place: Place) -> bool:
     return isinstance(value, ACCEPTED[kind])
 
 
-def _is_number(value: int | float, place: Place) -> bool:
+def _is_number(value: int | float, place: KeyPath) -> bool:
     """Whether a float can hold it and comparisons work on it: no range check would catch a nan."""
     try:
         return place.nan if math.isnan(value) else abs(value) <= place.most

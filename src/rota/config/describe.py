@@ -13,7 +13,7 @@ from rota.config.bind import is_required, keys, show, without_none
 DEFAULT_WIDTH = 24
 
 
-class Setting(NamedTuple):
+class KeyDescription(NamedTuple):
     """One line of the list."""
 
     key: str
@@ -21,7 +21,7 @@ class Setting(NamedTuple):
     meaning: str
 
 
-def describe(kind: type) -> list[Setting]:
+def describe(kind: type) -> list[KeyDescription]:
     """Every setting of a configuration, sections before what is in them."""
     return list(_settings(kind, ""))
 
@@ -40,13 +40,15 @@ def shorten(text: str) -> str:
     return text if len(text) <= DEFAULT_WIDTH else text[: DEFAULT_WIDTH - 1] + "…"
 
 
-def _settings(kind: Any, prefix: str) -> Iterator[Setting]:
+def _settings(kind: Any, prefix: str) -> Iterator[KeyDescription]:
     kinds, meanings = get_type_hints(kind), _meanings(kind)
     for name, field in keys(kind).items():
         section, suffix = _section_in(kinds[name])
         meaning = meanings.get(name, "") + _choices(kinds[name])
         key = f"{prefix}{name}{suffix}"
-        yield Setting(key, _default(field, section), meaning or (section and _first_line(section)) or "")
+        yield KeyDescription(
+            key, _default(field, section), meaning or (section and _first_line(section)) or ""
+        )
         if section:
             yield from _settings(section, f"{key}.")
 

@@ -23,7 +23,7 @@ Key = tuple[str, ...]
 Axes = dict[Key, list[object]]
 
 
-class Point(NamedTuple):
+class GridPoint(NamedTuple):
     """One point of a grid: a readable name that no other point has, and a table without `[grid]`."""
 
     name: str
@@ -32,7 +32,7 @@ class Point(NamedTuple):
     """What the grid says here, by dotted key."""
 
 
-def expand(table: Table, file: str | Path = "") -> list[Point]:
+def expand(table: Table, file: str | Path = "") -> list[GridPoint]:
     """Every point of the grid, the last axis varying fastest; without a grid, one point with no name."""
     with _placed(file):
         return _expand(table)
@@ -69,7 +69,7 @@ def fix(table: Table, path: Key) -> dict[str, object]:
     return {name: value for name, value in table.items() if name != "grid"} | ({"grid": left} if left else {})
 
 
-def _expand(table: Table) -> list[Point]:
+def _expand(table: Table) -> list[GridPoint]:
     rest = {name: value for name, value in table.items() if name != "grid"}
     axes = _axes_of(table)
     keys = [".".join(path) for path in axes]
@@ -78,7 +78,7 @@ def _expand(table: Table) -> list[Point]:
         point = rest
         for path, value in zip(axes, values, strict=True):
             point = put(point, path, value)
-        points.append(Point(name, point, dict(zip(keys, values, strict=True))))
+        points.append(GridPoint(name, point, dict(zip(keys, values, strict=True))))
     return points
 
 

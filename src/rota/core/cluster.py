@@ -37,7 +37,7 @@ class NodeChange:
     joins: bool
 
 
-def spelled_out(groups: Iterable[tuple[int, Node]]) -> tuple[Node, ...]:
+def expand_kinds(groups: Iterable[tuple[int, Node]]) -> tuple[Node, ...]:
     """Every node of groups of equal ones; an error as soon as there are more slots than can be simulated."""
     nodes: list[Node] = []
     slots = 0
@@ -122,7 +122,7 @@ class Cluster:
     @classmethod
     def uniform(cls, nodes: int, gpus: int, switches: int = 1) -> "Cluster":
         """Return equal nodes, so many per switch, with so many GPUs each."""
-        return cls(spelled_out((nodes, Node(gpus, switch)) for switch in range(switches)))
+        return cls(expand_kinds((nodes, Node(gpus, switch)) for switch in range(switches)))
 
     @classmethod
     def of(
@@ -149,7 +149,7 @@ class Cluster:
                 raise InputError(f"cluster: {gpus} GPUs of kind {kind}; give at least 1")
             full, rest = divmod(gpus, per_node)
             groups += [(full, Node(per_node, kind=kind)), (int(rest > 0), Node(rest, kind=kind))]
-        return cls(spelled_out(groups), speeds=speeds or {})
+        return cls(expand_kinds(groups), speeds=speeds or {})
 
     @classmethod
     def local(cls, slots: int | None = None, *, gpus: int = 0) -> "Cluster":

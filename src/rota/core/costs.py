@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CostModel:
     """How starts are charged."""
 
     each_instant: bool = False
@@ -28,8 +28,8 @@ class Cost:
 SCHEDULED = 1.015
 """An iteration under a scheduler takes this much longer than was measured without one."""
 
-RESTART = Cost()
-INTERVAL = Cost(each_instant=True)
+RESTART = CostModel()
+INTERVAL = CostModel(each_instant=True)
 COSTS = {"restart": RESTART, "interval": INTERVAL}
 
 

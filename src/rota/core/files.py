@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def written(file: Path) -> Iterator[IO[bytes]]:
+def atomic_write(file: Path) -> Iterator[IO[bytes]]:
     """A stream into a file beside it, which becomes the file at the end, or vanishes if that fails."""
     if not file.name:
         raise InputError(f"{str(file)!r} is not the name of a file to write")
@@ -82,7 +82,7 @@ def written(file: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def written_once(file: Path) -> Iterator[IO[bytes]]:
+def write_once(file: Path) -> Iterator[IO[bytes]]:
     """A stream into a file beside it, which becomes the file at the end; FileExistsError if there is one."""
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}.partial")
     try:
@@ -100,7 +100,7 @@ def written_once(file: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def folder_lock(folder: Path) -> Iterator[None]:
     """Keep others who ask from writing to a folder at the same time: they wait."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

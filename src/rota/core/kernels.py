@@ -30,14 +30,14 @@ from rota.core.columns import (
     WANTED,
 )
 from rota.core.compiled import kernel
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 
-ARRIVED = int(Kind.ARRIVED)
-FINISHED = int(Kind.FINISHED)
-MOVED = int(Kind.MOVED)
-PACED = int(Kind.PACED)
-PAUSED = int(Kind.PAUSED)
-STARTED = int(Kind.STARTED)
+ARRIVED = int(EventKind.ARRIVED)
+FINISHED = int(EventKind.FINISHED)
+MOVED = int(EventKind.MOVED)
+PACED = int(EventKind.PACED)
+PAUSED = int(EventKind.PAUSED)
+STARTED = int(EventKind.STARTED)
 
 KEEP, START, MOVE = 0, 1, 2
 NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED, WRONG_KIND = -1, -2, -3, -4, -5, -6

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rota.core.costs import EXACT, Ties
 from rota.core.errors import IllegalPlan
 from rota.core.plan import Plan
-from rota.core.state import View
+from rota.core.state import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Policy(Protocol):
     @property
     def needs(self) -> Needs: ...
 
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         """What should be so now. Asked once per instant; reads the view and changes nothing else."""
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, get_args
 
 from rota.core.errors import ConfigError, InputError, unknown
-from rota.core.registry import Seam
+from rota.core.registry import ClassContract
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ BUDGET_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     """A training run at a decision, as an adaptation policy sees it."""
 
     structure: Structure
@@ -150,10 +150,10 @@ class Sight:
         return self.left_s / self.budget_s
 
 
-class Adaptation(Protocol):
+class GrowthPolicy(Protocol):
     """How should this network change now? Reads the sight, changes nothing."""
 
-    def probabilities(self, sight: Sight) -> Sequence[float]:
+    def probabilities(self, sight: Observation) -> Sequence[float]:
         """How likely each of the sight's actions is to be the right one; they add up to 1.
 
         Whoever has to act takes the likeliest; whoever learns draws one.
@@ -188,7 +188,7 @@ class Growth(ABC):
     """
 
     @abstractmethod
-    def choose(self, observation: Sight) -> Change | str:
+    def choose(self, observation: Observation) -> Change | str:
         """Return what is done now: one of `observation.actions`, or how it is written, as `deepen 1`.
 
         `observation.left` is the time that is left as a share of the budget, `observation.left_s` and
@@ -198,7 +198,7 @@ class Growth(ABC):
         be changed so, nothing is.
         """
 
-    def probabilities(self, observation: Sight) -> list[float]:
+    def probabilities(self, observation: Observation) -> list[float]:
         """Return 1 for what `choose` returns, and 0 for all else."""
         chosen = self.choose(observation)
         change = Change.parse(chosen) if isinstance(chosen, str) else chosen
@@ -208,5 +208,5 @@ class Growth(ABC):
         return [float(action == change) for action in observation.actions]
 
 
-SEAM = Seam("growth policy", "rota.Growth", {"choose": ("observation",)}, ("probabilities",))
+SEAM = ClassContract("growth policy", "rota.Growth", {"choose": ("observation",)}, ("probabilities",))
 """What a class must have to be a growth policy."""

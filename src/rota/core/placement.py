@@ -33,7 +33,7 @@ from rota.core.plan import Plan
 from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_displacing
 
 if TYPE_CHECKING:
-    from rota.core.state import View
+    from rota.core.state import ClusterView
 
 Style = Literal["consolidated", "spread", "anywhere"]
 STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
@@ -51,7 +51,7 @@ def scratch_rows(orders: int) -> int:
 
 
 def first_fit(
-    view: "View",
+    view: "ClusterView",
     order: NDArray[np.int32],
     *,
     anchors: NDArray[np.int32] | None = None,

@@ -22,7 +22,7 @@ class WorkerLost(RotaError):
     """A process that did some of the work has died."""
 
 
-def carry_out(
+def run_dag(
     work: Callable[[Piece], None],
     ready: Iterable[Piece],
     then: Callable[[Piece], Iterable[Piece]],
@@ -57,7 +57,7 @@ def carry_out(
 
 
 @contextmanager
-def side_by_side(workers: int) -> Iterator[Callable[[Callable[[Piece], Made], Iterable[Piece]], list[Made]]]:
+def process_map(workers: int) -> Iterator[Callable[[Callable[[Piece], Made], Iterable[Piece]], list[Made]]]:
     """A `map` over processes that stay; in this one if it is to be one. Results are in order."""
     if workers == 1:
         yield lambda work, pieces: [work(piece) for piece in pieces]
@@ -90,7 +90,7 @@ PRINTED = (1, 2)
 """The descriptors that people read."""
 
 
-class Stop:
+class StopRequest:
     """Whether somebody wants training to stop."""
 
     def __init__(self) -> None:
@@ -114,12 +114,12 @@ class Stop:
 
 
 @contextmanager
-def stopping() -> Iterator[Stop]:
+def stopping() -> Iterator[StopRequest]:
     """Ctrl-C, SIGTERM and SIGHUP are noted meanwhile. In a thread they are somebody else's business.
 
     What was begun with nohup goes on when its terminal is closed.
     """
-    stop = Stop()
+    stop = StopRequest()
     if current_thread() is not main_thread():
         yield stop
         return

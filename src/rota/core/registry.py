@@ -24,7 +24,7 @@ INSTALLED = "site-packages"
 
 
 @dataclass(frozen=True, slots=True)
-class Seam:
+class ClassContract:
     """What a class must have to fit in one place of rota."""
 
     what: str
@@ -41,7 +41,7 @@ def is_outside(name: str) -> bool:
     return ":" in name
 
 
-def find_class(name: str, seam: Seam) -> Any:
+def find_class(name: str, seam: ClassContract) -> Any:
     """Return the class behind `module:Class` or `file.py:Class`; an error says what it lacks to fit."""
     found = _find(name, "class", inspect.isclass)
     check_class(found, seam, name)
@@ -53,7 +53,7 @@ def find_function(name: str) -> Any:
     return _find(name, "function", inspect.isfunction)
 
 
-def check_class(found: Any, seam: Seam, name: str) -> None:
+def check_class(found: Any, seam: ClassContract, name: str) -> None:
     """Raise an error that says what is missing if a class does not fit."""
     if not inspect.isclass(found):
         raise ConfigError(f"{name}: is not a class, but {type(found).__name__}; name a class")
@@ -216,7 +216,7 @@ def _takes(function: Any, arguments: int) -> bool:
 class Registry:
     """What can be named in one place of rota."""
 
-    seam: Seam
+    seam: ClassContract
     known: Mapping[str, str]
     """Name → `module:Class`."""
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from rota.core.loop import Needs
 from rota.core.plan import Plan
-from rota.core.state import View
+from rota.core.state import ClusterView
 
 
 class Scheduler(ABC):
@@ -32,7 +32,7 @@ class Scheduler(ABC):
         return Needs()
 
     @abstractmethod
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         """Return what should run now.
 
         It is asked once per instant, and changes nothing. `view` has a column per property of the active

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core import kernels
 from rota.core.cluster import Cluster, Preferences, as_listed
-from rota.core.costs import Cost
+from rota.core.costs import CostModel
 from rota.core.errors import IllegalPlan
 from rota.core.placement import Style, first_fit, scratch_rows
 from rota.core.plan import Plan
-from rota.core.timeline import Journal, Kind, Timeline
+from rota.core.timeline import EventKind, Timeline, TimelineWriter
 
 
 class Instant:
@@ -59,7 +59,7 @@ class Decisions:
         self.pauses = pauses
 
 
-class View:
+class ClusterView:
     """What a policy may read: the columns of the active jobs, and the machines.
 
     A column has one value per *row*; `order` lists the rows of the active jobs, in list order (new
@@ -67,7 +67,7 @@ class View:
     """
 
     cluster: Cluster
-    cost: Cost
+    cost: CostModel
     now_s: float
     slots: int
     capacity: int
@@ -140,14 +140,14 @@ class View:
         return first_fit(self, order, style=style, strict=strict, keep=keep)
 
 
-class State:
+class JobsState:
     """The active jobs, where they run, and the timeline so far; `apply`, `request`, `confirm` change it."""
 
     def __init__(
         self,
         table: NDArray[np.float64],
         cluster: Cluster,
-        cost: Cost,
+        cost: CostModel,
         sharing: int = 1,
         own: Sequence[str] = (),
         own_slots: Sequence[str] = (),
@@ -161,7 +161,7 @@ class State:
         self._own = len(own)
         self.now_s = 0.0
         self.active = 0
-        self.journal = Journal()
+        self.journal = TimelineWriter()
         self.nodes = np.vstack([cluster.table(), preferences.rows])
         self.slot_node = cluster.slot_nodes()
         slots = cluster.slots
@@ -171,7 +171,7 @@ class State:
         self._paused = np.zeros(jobs, np.int32)
         self.plan = Plan(jobs, slots * sharing)
         self._bound = slots * sharing
-        self.view = View()
+        self.view = ClusterView()
         self.view.cluster = cluster
         self.view.cost = cost
         self.view.nodes = _frozen(self.nodes)
@@ -269,23 +269,25 @@ class State:
         events, left = self.journal.events, instant.measured or {}
         for number, row in enumerate(instant.finished[: instant.ends].tolist()):
             if left.get(row, 0.0) > 0.0:
-                events["kind"][self.journal.count + number] = Kind.FAILED
+                events["kind"][self.journal.count + number] = EventKind.FAILED
                 events["value"][self.journal.count + number] = left[row]
 
     def _change_nodes(self, instant: Instant) -> None:
         for node in instant.lost:
             self.nodes[c.UP, node] = 0
-            self._write(Kind.NODE_LOST, node)
+            self._write(EventKind.NODE_LOST, node)
             for k in range(self.plan.jobs):
                 row = self.plan.index[c.ROW, k]
                 if self.columns[c.PLACE, row] == k and node in self.slot_node[self.plan.slots_of(k)]:
                     kernels.stop(self.columns, row)
-                    self._write(Kind.PAUSED, int(self.columns[c.JOB, row]), self.columns[c.REMAINING, row])
+                    self._write(
+                        EventKind.PAUSED, int(self.columns[c.JOB, row]), self.columns[c.REMAINING, row]
+                    )
         for node in instant.joined:
             self.nodes[c.UP, node] = 1
-            self._write(Kind.NODE_JOINED, node)
+            self._write(EventKind.NODE_JOINED, node)
 
-    def _write(self, kind: Kind, job: int, value: float = 0.0) -> None:
+    def _write(self, kind: EventKind, job: int, value: float = 0.0) -> None:
         journal = self.journal
         journal.reserve(1, 0)
         journal.events[journal.count] = (self.now_s, value, 0, job, 0, kind)

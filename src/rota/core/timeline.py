@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """What happened, as a number in the timeline.
 
     Of one instant, ends are written first, then arrivals, then nodes, each that is lost with the jobs that it
@@ -46,7 +46,7 @@ class Started(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved(Event):
+class Migrated(Event):
     """Ran, and runs on, but on other slots."""
 
     job: int
@@ -55,7 +55,7 @@ class Moved(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Paced(Event):
+class Retimed(Event):
     """Runs on where it was, at another pace: its companions changed."""
 
     job: int
@@ -63,7 +63,7 @@ class Paced(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Paused(Event):
+class Preempted(Event):
     """Waits again, with so many iterations left."""
 
     job: int
@@ -93,26 +93,26 @@ class NodeLost(Event):
     node: int
 
 
-def event(kind: Kind, at_s: float, job: int, value: float, slots: tuple[int, ...]) -> Event:
+def event(kind: EventKind, at_s: float, job: int, value: float, slots: tuple[int, ...]) -> Event:
     """The object for one record of a timeline."""
     match kind:
-        case Kind.ARRIVED:
+        case EventKind.ARRIVED:
             return Arrived(at_s, job)
-        case Kind.STARTED:
+        case EventKind.STARTED:
             return Started(at_s, job, value, slots)
-        case Kind.MOVED:
-            return Moved(at_s, job, value, slots)
-        case Kind.PACED:
-            return Paced(at_s, job, value)
-        case Kind.PAUSED:
-            return Paused(at_s, job, value)
-        case Kind.FINISHED:
+        case EventKind.MOVED:
+            return Migrated(at_s, job, value, slots)
+        case EventKind.PACED:
+            return Retimed(at_s, job, value)
+        case EventKind.PAUSED:
+            return Preempted(at_s, job, value)
+        case EventKind.FINISHED:
             return Finished(at_s, job)
-        case Kind.FAILED:
+        case EventKind.FAILED:
             return Failed(at_s, job, value)
-        case Kind.NODE_JOINED:
+        case EventKind.NODE_JOINED:
             return NodeJoined(at_s, job)
-        case Kind.NODE_LOST:
+        case EventKind.NODE_LOST:
             return NodeLost(at_s, job)
 
 
@@ -130,7 +130,7 @@ EVENT = np.dtype(
 """One thing that happened; `value` is the pace of a start and the work left at a pause or a failure."""
 
 
-class Journal:
+class TimelineWriter:
     """A timeline while it is being written: arrays that double when they are full."""
 
     __slots__ = ("count", "events", "slots", "used")
@@ -170,7 +170,11 @@ class Timeline:
         begin, gpus = int(record["begin"]), int(record["gpus"])
         slots = tuple(self.slots[begin : begin + gpus].tolist())
         return event(
-            Kind(record["kind"]), float(record["at_s"]), int(record["job"]), float(record["value"]), slots
+            EventKind(record["kind"]),
+            float(record["at_s"]),
+            int(record["job"]),
+            float(record["value"]),
+            slots,
         )
 
 

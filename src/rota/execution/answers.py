@@ -2,11 +2,11 @@
 
 import json
 
-from rota.execution.jobs.slices import PARTS, Slice, Sliced, sliced
-from rota.execution.orders import Done, Order, Undone, done
+from rota.execution.jobs.slices import PARTS, JobAnswer, JobAssignment, sliced
+from rota.execution.orders import Assignment, Done, FailedAnswer, done
 
-AnyOrder = Order | Slice
-AnyAnswer = Done | Undone | Sliced
+AnyOrder = Assignment | JobAssignment
+AnyAnswer = Done | FailedAnswer | JobAnswer
 
 
 def parse_answer(line: bytes) -> AnyAnswer:
@@ -15,4 +15,4 @@ def parse_answer(line: bytes) -> AnyAnswer:
         return sliced(found[PARTS])
     if "metric" in found:
         return done(found)
-    return Undone(**found)
+    return FailedAnswer(**found)

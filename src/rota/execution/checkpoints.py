@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from rota.core.errors import InputError
 from rota.core.files import flush_to_disk
 from rota.execution.journal import Journal, NotWritten
-from rota.execution.orders import Done, Made, Order, done
+from rota.execution.orders import Assignment, CheckpointInfo, Done, done
 
 MAGIC = b"rota part 1"
 ENDING = ".part"
@@ -32,7 +32,7 @@ Name = tuple[int, int]
 """Of a checkpoint: trial or job, and version."""
 
 
-class Kept(NamedTuple):
+class CheckpointContents(NamedTuple):
     """What a checkpoint holds."""
 
     answer: Done
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
     """What the trial wrote."""
 
 
-class Damaged(Exception):
+class DamagedCheckpoint(Exception):
     """A checkpoint is not there, torn, or not the one that was asked for."""
 
 
@@ -119,7 +119,7 @@ class Checkpoints:
                 if ours and entry.is_file(follow_symlinks=False):
                     yield (int(ours[1]), int(ours[2])), Path(entry.path)
 
-    def write(self, answer: Done, which: Made, content: bytes, over: Name | None = None) -> None:
+    def write(self, answer: Done, which: CheckpointInfo, content: bytes, over: Name | None = None) -> None:
         """By rename, with a checksum. To write over a file that nobody needs is quicker than to make one."""
         body = json.dumps(answer.record()).encode() + b"\n" + content
         file = self.file(which.trial, which.version)
@@ -146,27 +146,27 @@ class Checkpoints:
         finally:
             os.close(stream)
 
-    def read(self, which: Made) -> Kept:
+    def read(self, which: CheckpointInfo) -> CheckpointContents:
         """Exactly this one; Damaged if that is not possible."""
         file = self.file(which.trial, which.version)
         try:
             magic, checksum, body = file.read_bytes().split(b"\n", 2)
         except OSError as error:
-            raise Damaged(f"{file}: {error.strerror}") from None
+            raise DamagedCheckpoint(f"{file}: {error.strerror}") from None
         except ValueError:
-            raise Damaged(f"{file}: torn") from None
+            raise DamagedCheckpoint(f"{file}: torn") from None
         if magic != MAGIC or hashlib.sha256(body).hexdigest().encode() != checksum:
-            raise Damaged(f"{file}: torn, or not a checkpoint")
+            raise DamagedCheckpoint(f"{file}: torn, or not a checkpoint")
         about, _, content = body.partition(b"\n")
         answer = done(json.loads(about))
         if answer.digest != which.digest:
-            raise Damaged(f"{file}: of another run, or made in another way")
-        return Kept(answer, content)
+            raise DamagedCheckpoint(f"{file}: of another run, or made in another way")
+        return CheckpointContents(answer, content)
 
-    def is_intact(self, which: Made) -> bool:
+    def is_intact(self, which: CheckpointInfo) -> bool:
         try:
             self.read(which)
-        except Damaged:
+        except DamagedCheckpoint:
             return False
         return True
 
@@ -189,14 +189,16 @@ log = logging.getLogger(__name__)
 class Store(Protocol):
     """`Checkpoints`, or whatever brings them there and back."""
 
-    def read(self, which: Made) -> Kept:
+    def read(self, which: CheckpointInfo) -> CheckpointContents:
         """Exactly this one; Damaged if that is not possible."""
 
-    def write(self, answer: Done, which: Made, content: bytes, over: tuple[int, int] | None = None) -> None:
+    def write(
+        self, answer: Done, which: CheckpointInfo, content: bytes, over: tuple[int, int] | None = None
+    ) -> None:
         """NotWritten if there is no room."""
 
 
-class Lost(Exception):
+class LostCheckpoint(Exception):
     """Nothing that an order could go on from can be read."""
 
 
@@ -205,37 +207,39 @@ class Start(NamedTuple):
 
     content: bytes | None
     """To be loaded; None: the beginning."""
-    again: tuple[Made, ...]
+    again: tuple[CheckpointInfo, ...]
     """What has to be trained again after that, in this order; the last of them is the source."""
 
 
 def earlier_than(
-    lost: Made, sources: Mapping[str, Made | None], is_intact: Callable[[Made], bool]
-) -> tuple[Made | None, ...]:
+    lost: CheckpointInfo,
+    sources: Mapping[str, CheckpointInfo | None],
+    is_intact: Callable[[CheckpointInfo], bool],
+) -> tuple[CheckpointInfo | None, ...]:
     """What a checkpoint was made from, what that was made from … back to an intact one or the beginning.
 
     `sources` has for the digest of each what it was made from; None: the beginning.
     """
-    found: list[Made | None] = [sources[lost.digest]]
+    found: list[CheckpointInfo | None] = [sources[lost.digest]]
     while (last := found[-1]) is not None and not is_intact(last):
         found.append(sources[last.digest])
     return tuple(found)
 
 
-def start_of(order: Order, store: Store) -> Start:
+def start_of(order: Assignment, store: Store) -> Start:
     """Find the newest checkpoint that can be gone on from; Lost if there is none."""
-    again: list[Made] = []
+    again: list[CheckpointInfo] = []
     damages: list[str] = []
     for which in (order.source, *order.earlier):
         if which is None:
             return Start(None, tuple(again[::-1]))
         try:
             return Start(store.read(which).content, tuple(again[::-1]))
-        except Damaged as damage:
+        except DamagedCheckpoint as damage:
             log.warning("%s; made again from the one before it", damage)
             damages.append(str(damage))
             again.append(which)
-    raise Lost("; ".join(damages))
+    raise LostCheckpoint("; ".join(damages))
 
 
 SYNC_EVERY_S = 2.0
@@ -246,7 +250,7 @@ LEAST = 16
 """Files that are kept at least, to be written over: that costs less than to delete some and make others."""
 
 
-class Spares:
+class CheckpointPruner:
     """Brings a run to the disk every now and then, beside its controller, and then lets checkpoints go."""
 
     def __init__(
@@ -296,7 +300,7 @@ class Spares:
         self._end_sync()
         self._delete(0)
 
-    def __enter__(self) -> "Spares":
+    def __enter__(self) -> "CheckpointPruner":
         return self
 
     def __exit__(self, *error: object) -> None:

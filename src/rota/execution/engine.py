@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.execution.answers import AnyAnswer, AnyOrder
-from rota.execution.folder import Books
-from rota.execution.worker import Hello
+from rota.execution.folder import RunPaths
+from rota.execution.worker import WorkerHello
 
 
 class Answered(NamedTuple):
@@ -65,7 +65,7 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class WorkerSetup:
     """What workers are for."""
 
     trial: str
@@ -73,24 +73,26 @@ class Assignment:
     settings: Mapping[str, Any]
     """That it is given."""
     seed: int
-    books: Books
+    books: RunPaths
     """Where checkpoints and logs are kept."""
     mode: str = "max"
     """Whether more is better, or less: "min"."""
 
-    def hello(self) -> Hello:
+    def hello(self) -> WorkerHello:
         """What workers are told first."""
-        return Hello(str(self.books.checkpoints.folder.absolute()), self.seed, self.settings, mode=self.mode)
+        return WorkerHello(
+            str(self.books.checkpoints.folder.absolute()), self.seed, self.settings, mode=self.mode
+        )
 
 
 class Engine(Protocol):
     """A section of the configuration: `[local]` …"""
 
-    def fleet(self) -> Fleet:
+    def fleet(self) -> PopulationCluster:
         """The slots, which must be the same when a run is resumed."""
 
     def check(self) -> None:
         """Raise ConfigError, before a run begins, if it asks for what is known not to be there."""
 
-    def workers(self, fleet: Fleet, assignment: Assignment) -> Workers:
+    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> Workers:
         """One worker per slot, none of them started yet."""

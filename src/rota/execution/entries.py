@@ -5,20 +5,20 @@ from dataclasses import astuple, is_dataclass
 from typing import Any, get_args
 
 from rota.core.errors import InputError
-from rota.core.population.events import Clone, Decision, Event, Hand, Part
+from rota.core.population.events import Assign, Clone, Decision, Event, Interval, name_in_files
 from rota.results.population.timeline_file import checked
 
 LOST = "the run cannot be resumed"
 INSTANT, DECIDED = "instant", "decided"
 """Kinds of entries: what happened at one instant, and what was decided then."""
-EVENTS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Event)}
-DECISIONS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Decision)}
+EVENTS: dict[str, Any] = {name_in_files(kind): kind for kind in get_args(Event)}
+DECISIONS: dict[str, Any] = {name_in_files(kind): kind for kind in get_args(Decision)}
 
 Record = list[Any]
 """A name, and the fields in their order."""
 
 
-class PopulationWords:
+class PopulationEntries:
     """How a journal speaks of a population."""
 
     def happened(self, instant: list[Event], state: Any) -> tuple[float, dict[str, Any]]:
@@ -32,7 +32,7 @@ class PopulationWords:
 
 
 def event_records(events: Iterable[Event]) -> list[Record]:
-    return [[type(event).__name__, *event] for event in events]
+    return [[name_in_files(type(event)), *event] for event in events]
 
 
 def parse_events(records: Sequence[Record]) -> list[Event]:
@@ -45,7 +45,7 @@ def parse_events(records: Sequence[Record]) -> list[Event]:
 
 def decision_records(decisions: Iterable[Decision]) -> list[Record]:
     """Plain lists, equal to what is read back from JSON."""
-    return [[type(decision).__name__, *_fields(decision)] for decision in decisions]
+    return [[name_in_files(type(decision)), *_fields(decision)] for decision in decisions]
 
 
 def parse_decisions(records: Sequence[Record]) -> list[Decision]:
@@ -66,7 +66,7 @@ def _event(name: str, fields: list[Any]) -> Event:
 
 
 def _fields(decision: Decision) -> Iterable[Any]:
-    if isinstance(decision, Hand):
+    if isinstance(decision, Assign):
         return decision.slot, [list(part) for part in decision.parts]
     if isinstance(decision, Clone):
         return decision.trial, decision.donor, dict(decision.hyper), list(decision.changes)
@@ -75,7 +75,7 @@ def _fields(decision: Decision) -> Iterable[Any]:
 
 def _decision(name: str, fields: list[Any]) -> Decision:
     if name == "Hand":
-        return Hand(fields[0], [Part(*part) for part in fields[1]])
+        return Assign(fields[0], [Interval(*part) for part in fields[1]])
     if name == "Clone":
         trial, donor, hyper, changes = fields
         return Clone(trial, donor, hyper, tuple(changes))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rota.config.load import read
 from rota.core.errors import InputError
-from rota.core.files import flush_to_disk, written, written_once
+from rota.core.files import atomic_write, flush_to_disk, write_once
 from rota.core.population.events import Event
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.entries import event_records, parse_events
@@ -25,7 +25,7 @@ def config_digest(table: Mapping[str, object]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class RunPaths:
     """Of one repetition."""
 
     path: Path
@@ -114,9 +114,9 @@ class RealFolder:
                 self._check_own(self.path)
             self._make_runs()
             for name, content in (files or {}).items():
-                with written(self.path / name) as stream:
+                with atomic_write(self.path / name) as stream:
                     stream.write(content)
-            with written_once(self.config) as stream:
+            with write_once(self.config) as stream:
                 stream.write(config.encode())
         except FileExistsError:
             raise self._has_a_run() from None
@@ -191,13 +191,13 @@ class RealFolder:
                 "or begin anew in another folder"
             )
 
-    def books(self, seed: int) -> Books:
-        return Books(self.runs / str(seed))
+    def books(self, seed: int) -> RunPaths:
+        return RunPaths(self.runs / str(seed))
 
     @property
-    def again(self) -> Books:
+    def again(self) -> RunPaths:
         """Of the best trial, trained again alone."""
-        return Books(self.path / "replay")
+        return RunPaths(self.path / "replay")
 
     def begun(self) -> list[int]:
         """The seeds of which there is a journal."""

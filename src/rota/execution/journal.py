@@ -62,7 +62,7 @@ class DamagedJournal(InputError):
         self.what = what
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """A line of a journal."""
 
     number: int
@@ -134,7 +134,7 @@ class Journal:
             raise _not_written(self.file, error) from None
         self.sync()
 
-    def read(self) -> Iterator[Entry]:
+    def read(self) -> Iterator[JournalEntry]:
         """The entries, one by one; DamagedJournal where they are not what was written."""
         return _entries(self._database, self.file)
 
@@ -153,7 +153,7 @@ class Journal:
         self.close()
 
 
-def read_journal(file: Path) -> Iterator[Entry]:
+def read_journal(file: Path) -> Iterator[JournalEntry]:
     """The entries of a journal, whoever owns it; without owning it, and without writing anything."""
     number, sealed = 0, _sealed(file)  # before it is read: its owner goes on meanwhile
     if (salvaged := _salvaged_file(file)).is_file():
@@ -382,7 +382,7 @@ def _connected_for_reading(file: Path, stack: ExitStack) -> sqlite3.Connection:
     return _connected(f"{copy.as_uri()}?mode=rw", file)
 
 
-def _entries(database: sqlite3.Connection, file: Path) -> Iterator[Entry]:
+def _entries(database: sqlite3.Connection, file: Path) -> Iterator[JournalEntry]:
     """Until one is not what was written: it, or something before it, is damaged, or one is missing."""
     number, checksum = 0, 0
     try:
@@ -392,7 +392,7 @@ def _entries(database: sqlite3.Connection, file: Path) -> Iterator[Entry]:
             if row[0] != number + 1 or (version == FORMAT and found != checksum):
                 raise ValueError("its checksum is another one")
             number, at_s, kind, body = row
-            yield Entry(number, at_s, kind, json.loads(body))
+            yield JournalEntry(number, at_s, kind, json.loads(body))
     except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
         raise DamagedJournal(f"{file}: entry {number + 1} is damaged ({error})") from None
 

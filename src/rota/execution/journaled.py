@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from rota.core.errors import InputError, RotaError
 from rota.execution.entries import DECIDED, INSTANT
-from rota.execution.folder import Books
-from rota.execution.journal import Body, Entry, Journal, Line
+from rota.execution.folder import RunPaths
+from rota.execution.journal import Body, Journal, JournalEntry, Line
 
 
 class RunClock:
@@ -35,7 +35,7 @@ class OtherDecision(RotaError):
     """The policy does not decide again what it decided then."""
 
 
-class Words(Protocol):
+class EntryFormat(Protocol):
     """How instants and decisions are written: of a population, of jobs."""
 
     def happened(self, instant: Any, state: Any) -> tuple[float, Body]:
@@ -48,7 +48,7 @@ class Words(Protocol):
         """Plain lists, equal to what is read back from JSON; empty if nothing was."""
 
 
-class Remembering(Protocol):
+class ResumableBackend(Protocol):
     """A backend that can be told what happened before."""
 
     def instants(self, state: Any) -> Iterator[Any]: ...
@@ -62,7 +62,7 @@ class Remembering(Protocol):
         """This was decided before; whatever of it has not happened yet is still to be done."""
 
 
-class Witness(Protocol):
+class JournalObserver(Protocol):
     """Whoever is told what the journal is told, at each beginning from its first entry."""
 
     def see(self, instant: Any) -> None:
@@ -76,7 +76,11 @@ class Journaled:
     """Gives the instants of the journal first. That policies decide again what they did is checked."""
 
     def __init__(
-        self, inner: Remembering, journal: Journal, words: Words, witness: Witness | None = None
+        self,
+        inner: ResumableBackend,
+        journal: Journal,
+        words: EntryFormat,
+        witness: JournalObserver | None = None,
     ) -> None:
         self._inner, self._journal, self._words, self._witness = inner, journal, words, witness
         self._decided: list[object] | None = None
@@ -138,7 +142,7 @@ class Journaled:
             yield instant
 
 
-def _of_the_run(journal: Journal) -> Iterator[Entry]:
+def _of_the_run(journal: Journal) -> Iterator[JournalEntry]:
     return (entry for entry in journal.read() if entry.kind in (INSTANT, DECIDED))
 
 
@@ -154,7 +158,7 @@ Record = dict[str, Any]
 """What a run is, as plain values; its name is under `run`, the digest of its configuration under `config`."""
 
 
-def begin_or_resume(journal: Journal, books: Books, described: Callable[[str], Record]) -> Record:
+def begin_or_resume(journal: Journal, books: RunPaths, described: Callable[[str], Record]) -> Record:
     """What the journal says the run is; written there if it is new. `described` takes the name of the run."""
     entries = journal.read()
     first = next(entries, None)

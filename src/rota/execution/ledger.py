@@ -5,30 +5,30 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
+    Assign,
     Clone,
     Decision,
-    Emptied,
     Event,
-    Failed,
-    Hand,
     Hyper,
-    Lost,
-    Part,
+    Idled,
+    Interval,
+    NodeFailed,
     Reported,
     Stop,
+    TrialFailed,
 )
 from rota.execution.checkpoints import Name
-from rota.execution.orders import Done, Made, Order, made
+from rota.execution.orders import Assignment, CheckpointInfo, Done, made
 
 
 @dataclass(slots=True)
-class Piece:
+class QueuedInterval:
     """A part on a list."""
 
-    part: Part
-    order: Order | None = None
+    part: Interval
+    order: Assignment | None = None
     """Once it was sent."""
     done: Done | None = None
     """Once it was answered; it is on the list until it is reported."""
@@ -41,15 +41,15 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Running:
+class RunningAssignment:
     """A list on a slot."""
 
-    pieces: list[Piece]
+    pieces: list[QueuedInterval]
     free_s: float = 0.0
     """Since when the slot is at its first piece that was not answered."""
 
     @property
-    def current(self) -> Piece | None:
+    def current(self) -> QueuedInterval | None:
         """What the worker is at."""
         piece = next((piece for piece in self.pieces if piece.done is None), None)
         return piece if piece is not None and piece.order is not None else None
@@ -68,16 +68,16 @@ class Running:
 
 
 @dataclass(slots=True)
-class Line:
+class TrialStanding:
     """Where a trial stands."""
 
     hyper: Hyper
     changes: tuple[str, ...] = ()
     parts: int = 0
     """That it has reported."""
-    newest: Made | None = None
+    newest: CheckpointInfo | None = None
     """What it goes on from; another's after it was cloned."""
-    before: Made | None = None
+    before: CheckpointInfo | None = None
     """What that was made from."""
 
 
@@ -87,23 +87,23 @@ class Ledger:
 
     run: str
     """Whatever tells the checkpoints of this run from those of others."""
-    fleet: Fleet
+    fleet: PopulationCluster
     hypers: Sequence[Hyper]
     target: float
-    lists: dict[int, Running] = field(default_factory=dict)
+    lists: dict[int, RunningAssignment] = field(default_factory=dict)
     """Slot → what it was handed and has not reported."""
     unused: list[Name] = field(default_factory=list)
     """Checkpoints that nobody needs any more."""
-    past: dict[str, Made | None] | None = None
+    past: dict[str, CheckpointInfo | None] | None = None
     """Digest of what was reported → what it was made from; only kept if it is asked for."""
-    lines: list[Line] = field(init=False)
-    best: Made | None = None
+    lines: list[TrialStanding] = field(init=False)
+    best: CheckpointInfo | None = None
     """The checkpoint of the best report, the first of equals; it is kept."""
     best_metric: float = -math.inf
     _uses: Counter[Name] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.lines = [Line(hyper) for hyper in self.hypers]
+        self.lines = [TrialStanding(hyper) for hyper in self.hypers]
 
     def note(self, events: Iterable[Event]) -> None:
         """What happened."""
@@ -111,11 +111,11 @@ class Ledger:
             match event:
                 case Reported():
                     self._report(event)
-                case Failed(slot=slot, trial=trial):
+                case TrialFailed(slot=slot, trial=trial):
                     self.lists[slot].without(trial)
-                case Emptied(slot=slot):
+                case Idled(slot=slot):
                     del self.lists[slot]
-                case Lost(node=node):
+                case NodeFailed(node=node):
                     for slot in [slot for slot in self.lists if self.fleet.slots[slot].node == node]:
                         del self.lists[slot]
 
@@ -123,8 +123,8 @@ class Ledger:
         """What was decided."""
         for decision in decisions:
             match decision:
-                case Hand(slot, parts):
-                    self.lists[slot] = Running([Piece(part) for part in parts])
+                case Assign(slot, parts):
+                    self.lists[slot] = RunningAssignment([QueuedInterval(part) for part in parts])
                 case Clone(trial, donor, hyper, changes):
                     line, giver = self.lines[trial], self.lines[donor]
                     line.hyper, line.changes = hyper, changes
@@ -133,7 +133,7 @@ class Ledger:
                     for running in self.lists.values():
                         running.without(trial)
 
-    def order(self, slot: int, part: Part, over: Name | None = None) -> Order:
+    def order(self, slot: int, part: Interval, over: Name | None = None) -> Assignment:
         """What a worker has to do for the next part of a trial."""
         line, kept = self.lines[part.trial], None
         for piece in self.lists[slot].pieces:
@@ -141,13 +141,15 @@ class Ledger:
                 kept = piece.order
         return self._order(line, part, kept, over)
 
-    def _order(self, line: Line, part: Part, kept: Order | None = None, over: Name | None = None) -> Order:
+    def _order(
+        self, line: TrialStanding, part: Interval, kept: Assignment | None = None, over: Name | None = None
+    ) -> Assignment:
         """From where the trial stands, or from what it has come to since."""
         newest, before, version = line.newest, line.before, line.parts + 1
         if kept is not None:
             newest, before, version = kept.make, kept.source, kept.make.version + 1
         make = made(part.trial, version, part.steps, line.hyper, line.changes, newest, self.run)
-        return Order(make, newest, (before,) if newest else (), over)
+        return Assignment(make, newest, (before,) if newest else (), over)
 
     def finished(self) -> list[int]:
         """Slots that have nothing left on their lists."""
@@ -166,7 +168,7 @@ class Ledger:
         trial, version = name
         return trial < len(self.lines) and version <= self.lines[trial].parts and name not in self._uses
 
-    def sources(self) -> dict[str, Made | None]:
+    def sources(self) -> dict[str, CheckpointInfo | None]:
         """Digest of what was ordered and is not reported yet → what it is made from."""
         pieces = (piece for running in self.lists.values() for piece in running.pieces)
         return {piece.order.make.digest: piece.order.source for piece in pieces if piece.order}
@@ -186,13 +188,15 @@ class Ledger:
         if event.metric >= self.target or event.ended:
             running.without(event.trial)
 
-    def _stand(self, line: Line, newest: Made | None, before: Made | None) -> None:
+    def _stand(
+        self, line: TrialStanding, newest: CheckpointInfo | None, before: CheckpointInfo | None
+    ) -> None:
         """A trial goes on from here: from now on others than before are needed."""
         had = [line.newest, line.before]
         line.newest, line.before = newest, before
         self._need([newest, before], had)
 
-    def _need(self, now: Iterable[Made | None], before: Iterable[Made | None]) -> None:
+    def _need(self, now: Iterable[CheckpointInfo | None], before: Iterable[CheckpointInfo | None]) -> None:
         """Of these, the first ones are needed from now on, and the others no more by what needed them."""
         freed = [(made.trial, made.version) for made in before if made]
         self._uses.update((made.trial, made.version) for made in now if made)

@@ -11,13 +11,13 @@ from rota.core.population.events import Clone, Hyper, Reported
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.engine import Died, NodeWent, Workers
 from rota.execution.entries import DECIDED, INSTANT, parse_decisions, parse_events
-from rota.execution.journal import Entry, read_journal
+from rota.execution.journal import JournalEntry, read_journal
 from rota.execution.journaled import BEGAN
-from rota.execution.orders import Done, Made, Order, Undone, made
-from rota.execution.picture import Frame, parse_frame, taken_in
+from rota.execution.orders import Assignment, CheckpointInfo, Done, FailedAnswer, made
+from rota.execution.picture import PopulationFrame, parse_frame, taken_in
 
 
-class Stage(NamedTuple):
+class LineageStage(NamedTuple):
     """A part, as it was trained."""
 
     steps: int
@@ -37,7 +37,7 @@ class Lineage:
     """Which was best."""
     root: int
     """The trial with whose first weights it began."""
-    stages: tuple[Stage, ...]
+    stages: tuple[LineageStage, ...]
     sign: float = 1.0
     """What their metrics are multiplied by for people."""
 
@@ -45,7 +45,7 @@ class Lineage:
 class _Link(NamedTuple):
     """A stage, and those before it: shared by all who go on from here."""
 
-    stage: Stage
+    stage: LineageStage
     before: Optional["_Link"]
     root: int
 
@@ -54,7 +54,7 @@ class _Link(NamedTuple):
 class _Search:
     """What is known so far."""
 
-    frame: Frame
+    frame: PopulationFrame
     hypers: list[Hyper] = field(init=False)
     changes: list[tuple[str, ...]] = field(init=False)
     links: list[_Link | None] = field(init=False)
@@ -66,7 +66,7 @@ class _Search:
         self.changes = [()] * len(self.hypers)
         self.links = [None] * len(self.hypers)
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: JournalEntry) -> None:
         if entry.kind == INSTANT:
             for event in parse_events(entry.body["events"]):
                 if isinstance(event, Reported):
@@ -80,7 +80,7 @@ class _Search:
 
     def _report(self, event: Reported) -> None:
         trial, before = event.trial, self.links[event.trial]
-        stage = Stage(event.steps, self.hypers[trial], self.changes[trial], event.metric)
+        stage = LineageStage(event.steps, self.hypers[trial], self.changes[trial], event.metric)
         link = _Link(stage, before, before.root if before else trial)
         self.links[trial] = link
         if not math.isnan(event.metric) and (self.best is None or event.metric > self.best.stage.metric):
@@ -102,7 +102,7 @@ def best_lineage(file: Path) -> Lineage:
     return Lineage(search.frame.run, search.trial, search.best.root, stages, search.frame.sign)
 
 
-def _unrolled(link: _Link | None) -> Iterator[Stage]:
+def _unrolled(link: _Link | None) -> Iterator[LineageStage]:
     while link is not None:
         yield link.stage
         link = link.before
@@ -119,13 +119,13 @@ def retrain(
     lineage: Lineage, workers: Workers, checkpoints: Checkpoints, slot: int = 0, node: int = 0
 ) -> Iterator[Done]:
     """One stage after the other, on one slot; goes on where it was if that was done in part before."""
-    path: list[Made] = []
+    path: list[CheckpointInfo] = []
     for version, stage in enumerate(lineage.stages, start=1):
         source = path[-1] if path else None
         make = made(
             lineage.root, version, stage.steps, stage.hyper, stage.changes, source, f"{lineage.run} again"
         )
-        workers.send(slot, Order(make, source, (*path[-2::-1], None)))
+        workers.send(slot, Assignment(make, source, (*path[-2::-1], None)))
         yield _answer(workers, node)
         checkpoints.prune([(path[-2].trial, path[-2].version)] if len(path) > 1 else [])
         path.append(make)
@@ -139,7 +139,7 @@ def _answer(workers: Workers, node: int) -> Done:
             if message == NodeWent(node):
                 raise NotTrained("its node is gone; try again, and it goes on where it was")
             answer = getattr(message, "answer", None)
-            if isinstance(answer, Undone):
+            if isinstance(answer, FailedAnswer):
                 raise NotTrained(answer.why)
             if isinstance(answer, Done):
                 return answer

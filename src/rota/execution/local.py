@@ -15,12 +15,12 @@ from typing import Any
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError, InputError
-from rota.core.population.cluster import Fleet, Slot
+from rota.core.population.cluster import PopulationCluster, Slot
 from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.engine import Answered, Assignment, Died, Message
+from rota.execution.engine import Answered, Died, Message, WorkerSetup
 from rota.execution.folder import last_line, last_of, opened
 from rota.execution.trainable import check_name
-from rota.execution.worker import Hello
+from rota.execution.worker import WorkerHello
 
 LIST = ("nvidia-smi", "-L")
 LISTS_S = 60.0
@@ -70,7 +70,7 @@ class CannotStart(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocalSlot:
     """What of this machine a slot is."""
 
     cores: tuple[int, ...] = ()
@@ -82,7 +82,14 @@ class Place:
 class LocalWorkers:
     """A process per slot. They end with the thread that started them."""
 
-    def __init__(self, fleet: Fleet, places: Sequence[Place], trial: str, hello: Hello, logs: Path) -> None:
+    def __init__(
+        self,
+        fleet: PopulationCluster,
+        places: Sequence[LocalSlot],
+        trial: str,
+        hello: WorkerHello,
+        logs: Path,
+    ) -> None:
         check_name(trial)
         self._fleet, self._places, self._trial, self._hello, self._logs = fleet, places, trial, hello, logs
         self._selector = selectors.DefaultSelector()
@@ -173,7 +180,9 @@ class LocalWorkers:
 class _Process:
     """One worker: orders go in, lines come out."""
 
-    def __init__(self, slot: int, trial: str, hello: Hello, environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, slot: int, trial: str, hello: WorkerHello, environment: dict[str, str], log: Path
+    ) -> None:
         self.slot, self.ready = slot, False
         self._rest = b""
         self.log = log
@@ -233,7 +242,7 @@ class _Process:
         os.close(self.answers)
 
 
-def _environment(place: Place) -> dict[str, str]:
+def _environment(place: LocalSlot) -> dict[str, str]:
     """Of a worker: it sees one GPU, or none, and computes with as many threads as it has cores."""
     environment = {**LOOPBACK, **os.environ, "CUDA_VISIBLE_DEVICES": place.gpu}
     if place.cores:
@@ -286,14 +295,14 @@ class LocalConfig:
                 f"slots: they are {slots:,}, each with a process on this machine; at most {MOST_PROCESSES:,}"
             )
 
-    def fleet(self) -> Fleet:
+    def fleet(self) -> PopulationCluster:
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:
             node = nodes.setdefault(group.node, len(nodes))
             device = f"gpu {group.gpu}" if group.gpu else "cpu"
             slots += [Slot(node, group.speed, device=device)] * group.count
-        return Fleet(tuple(slots), tuple(nodes))
+        return PopulationCluster(tuple(slots), tuple(nodes))
 
     def check(self) -> None:
         """Raise ConfigError if a slot asks for more cores than there are, or for a GPU that is not there.
@@ -314,17 +323,17 @@ class LocalConfig:
                     f"CUDA_VISIBLE_DEVICES); {mend}'[{{count = {group.count}}}]'"
                 )
 
-    def places(self, cores: list[int]) -> list[Place]:
+    def places(self, cores: list[int]) -> list[LocalSlot]:
         """Which of these cores each slot computes on: one after the other, from the start when they end."""
         places, at = [], 0
         for group in self.slots:
             for _ in range(group.count):
                 mine = {cores[(at + more) % len(cores)] for more in range(group.cores)}
-                places.append(Place(tuple(sorted(mine)), group.gpu))
+                places.append(LocalSlot(tuple(sorted(mine)), group.gpu))
                 at += group.cores
         return places
 
-    def workers(self, fleet: Fleet, assignment: Assignment) -> LocalWorkers:
+    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> LocalWorkers:
         hello = assignment.hello()
         logs = assignment.books.logs
         return LocalWorkers(fleet, self.places(own_cores()), assignment.trial, hello, logs)

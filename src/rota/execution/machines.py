@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from rota.core.errors import Stuck
-from rota.core.population.events import Decision, Emptied, Event, Failed, Joined, Lost, Reported
-from rota.core.population.state import State
-from rota.execution.checkpoints import Checkpoints, MissingStorage, Spares, earlier_than
+from rota.core.population.events import Decision, Event, Idled, Joined, NodeFailed, Reported, TrialFailed
+from rota.core.population.state import PopulationState
+from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
-from rota.execution.jobs.slices import Sliced
+from rota.execution.jobs.slices import JobAnswer
 from rota.execution.journal import NotWritten
 from rota.execution.journaled import RunClock
-from rota.execution.ledger import Ledger, Piece, Running
-from rota.execution.orders import Done, Made, Undone
+from rota.execution.ledger import Ledger, QueuedInterval, RunningAssignment
+from rota.execution.orders import CheckpointInfo, Done, FailedAnswer
 
 AHEAD = 2
 """Orders that a worker may have at a time: it goes on with the next one without being told."""
@@ -42,8 +42,8 @@ class Machines:
         ledger: Ledger,
         workers: Workers,
         checkpoints: Checkpoints,
-        spares: Spares,
-        past: Callable[[], dict[str, Made | None]],
+        spares: CheckpointPruner,
+        past: Callable[[], dict[str, CheckpointInfo | None]],
         *,
         anew: bool = False,
         report_each: bool = True,
@@ -60,7 +60,7 @@ class Machines:
         """Slot → seconds that its answers among these took."""
         self._awaited: set[int] | None = None
         """Slots whose present part is waited for before the run stops; None while nobody asked for it."""
-        self._lineages: dict[str, tuple[Made | None, ...]] = {}
+        self._lineages: dict[str, tuple[CheckpointInfo | None, ...]] = {}
         """Digest of a checkpoint that is lost → what it can be made again from, see `Order.earlier`."""
 
     # ── what the journal says ───────────────────────────────────────────────────────────────────────────────
@@ -69,7 +69,7 @@ class Machines:
         """This happened before, or happens now."""
         self._ledger.note(events)
 
-    def remember(self, decisions: list[Decision], state: State) -> None:
+    def remember(self, decisions: list[Decision], state: PopulationState) -> None:
         """This was decided before, or is decided now."""
         self._ledger.take(decisions)
         for decision in decisions:
@@ -77,7 +77,7 @@ class Machines:
 
     # ── what happens now ────────────────────────────────────────────────────────────────────────────────────
 
-    def instants(self, state: State) -> Iterator[list[Event]]:
+    def instants(self, state: PopulationState) -> Iterator[list[Event]]:
         """From where the journal ends."""
         self.clock.go_on_from(state.now_s)
         if state.left:
@@ -100,7 +100,7 @@ class Machines:
         if not state.left and self._checkpoints.is_of(self._ledger.run):
             self._checkpoints.sweep(self._ledger.needed().__contains__)
 
-    def perform(self, decisions: list[Decision], state: State) -> None:
+    def perform(self, decisions: list[Decision], state: PopulationState) -> None:
         self.remember(decisions, state)
         self._spares.add(self._ledger.unused)
         self._ledger.unused.clear()
@@ -110,14 +110,14 @@ class Machines:
 
     def _emptied(self, at_s: float) -> list[Event]:
         """The lists that have come to their end."""
-        events: list[Event] = [Emptied(at_s, slot) for slot in self._ledger.finished()]
+        events: list[Event] = [Idled(at_s, slot) for slot in self._ledger.finished()]
         self.recall(events)
         return events
 
-    def _changes_of_nodes(self, state: State) -> list[Event]:
+    def _changes_of_nodes(self, state: PopulationState) -> list[Event]:
         """Since the journal ends; all of them come if it has just begun."""
         now, before = set(self._workers.nodes()), set(state.node[np.flatnonzero(state.up)].tolist())
-        gone: list[Event] = [Lost(state.now_s, node) for node in sorted(before - now)]
+        gone: list[Event] = [NodeFailed(state.now_s, node) for node in sorted(before - now)]
         return gone + [Joined(state.now_s, node) for node in sorted(now - before)]
 
     def _send_all(self) -> None:
@@ -127,7 +127,7 @@ class Machines:
                 running.free_s = now_s
             self._send(slot, running)
 
-    def _send(self, slot: int, running: Running) -> None:
+    def _send(self, slot: int, running: RunningAssignment) -> None:
         """As many orders as a worker may have. What becomes of a trial is decided before it goes on."""
         waiting: set[int] = set()
         for piece in [piece for piece in running.pieces if piece.done is None][:AHEAD]:
@@ -150,7 +150,7 @@ class Machines:
             self._awaited &= set(self._ledger.lists)  # nothing more is heard of a node that went
         return self._awaited is not None and not self._awaited
 
-    def _heard(self, state: State) -> list[Event]:
+    def _heard(self, state: PopulationState) -> list[Event]:
         """All that workers said until now; waits for something."""
         if not any(running.pieces for running in self._ledger.lists.values()) and state.up.all():
             raise Stuck(
@@ -196,7 +196,7 @@ class Machines:
             case NodeCame(node):
                 return [Joined(at_s, node)]
             case NodeWent(node):
-                return [Lost(at_s, node)]
+                return [NodeFailed(at_s, node)]
             case Died(slot, why):
                 return self._died(slot, why, at_s)
             case Answered(slot):
@@ -213,13 +213,18 @@ class Machines:
         running.forget_orders()
         return self._failed(slot, running, blamed, why, at_s)
 
-    def _answered(self, message: Answered, running: Running | None, at_s: float) -> list[Event]:
+    def _answered(self, message: Answered, running: RunningAssignment | None, at_s: float) -> list[Event]:
         slot, answer = message
         piece = running.current if running else None
-        if running is None or piece is None or isinstance(answer, Sliced) or not piece.awaits(answer.digest):
+        if (
+            running is None
+            or piece is None
+            or isinstance(answer, JobAnswer)
+            or not piece.awaits(answer.digest)
+        ):
             return []  # of an order that is of no interest any more
         self._no_longer_awaited(slot)
-        if isinstance(answer, Undone):
+        if isinstance(answer, FailedAnswer):
             if answer.no_room:
                 raise NotWritten(f"{answer.why}, then go on with --resume")
             if answer.lost:
@@ -238,7 +243,7 @@ class Machines:
             self._send(slot, running)
         return self._whole_list(slot, running, at_s)
 
-    def _find_again(self, slot: int, running: Running, piece: Piece) -> None:
+    def _find_again(self, slot: int, running: RunningAssignment, piece: QueuedInterval) -> None:
         """Have what a part goes on from trained again, along its lineage. It is not the trial's fault."""
         assert piece.order is not None
         assert piece.order.source is not None
@@ -255,19 +260,21 @@ class Machines:
         if self._awaited is None:
             self._send(slot, running)
 
-    def _failed(self, slot: int, running: Running, piece: Piece, why: str, at_s: float) -> list[Event]:
+    def _failed(
+        self, slot: int, running: RunningAssignment, piece: QueuedInterval, why: str, at_s: float
+    ) -> list[Event]:
         """The list goes on without that trial; it may have come to its end with it."""
         running.without(piece.part.trial)
         log.info("trial %d failed on slot %d:\n%s", piece.part.trial, slot, why.rstrip())
-        return [Failed(at_s, slot, piece.part.trial, why), *self._whole_list(slot, running, at_s)]
+        return [TrialFailed(at_s, slot, piece.part.trial, why), *self._whole_list(slot, running, at_s)]
 
-    def _whole_list(self, slot: int, running: Running, at_s: float) -> list[Event]:
+    def _whole_list(self, slot: int, running: RunningAssignment, at_s: float) -> list[Event]:
         """The reports of a list, once all of it has been answered."""
         if any(piece.done is None for piece in running.pieces):
             return []
         return [self._report(slot, piece, at_s) for piece in running.pieces]
 
-    def _report(self, slot: int, piece: Piece, at_s: float) -> Reported:
+    def _report(self, slot: int, piece: QueuedInterval, at_s: float) -> Reported:
         """What was not computing was waiting: for the order, for the checkpoint, for the answer."""
         assert piece.done is not None
         began_s, ended_s = piece.began_s, piece.ended_s

@@ -17,7 +17,7 @@ ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 CANONICAL = json.JSONEncoder(sort_keys=True).encode
 
 
-class Made(NamedTuple):
+class CheckpointInfo(NamedTuple):
     """A checkpoint: which one it is, and how it came about."""
 
     trial: int
@@ -39,23 +39,23 @@ def made(
     steps: int,
     hyper: Hyper,
     changes: tuple[str, ...],
-    source: Made | None,
+    source: CheckpointInfo | None,
     run: str,
-) -> Made:
+) -> CheckpointInfo:
     """What comes of so many steps from a checkpoint; from the beginning if there is none."""
     before = source.digest if source else run
     recipe = CANONICAL([before, trial, version, steps, dict(hyper), list(changes)])
-    return Made(trial, version, steps, hyper, changes, hashlib.sha256(recipe.encode()).hexdigest())
+    return CheckpointInfo(trial, version, steps, hyper, changes, hashlib.sha256(recipe.encode()).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Assignment:
     """Train one part."""
 
-    make: Made
-    source: Made | None = None
+    make: CheckpointInfo
+    source: CheckpointInfo | None = None
     """What it starts from; None: from the beginning."""
-    earlier: tuple[Made | None, ...] = ()
+    earlier: tuple[CheckpointInfo | None, ...] = ()
     """What the source was made from, what that was made from …; None: the beginning. If the source is
     damaged, the newest of these that is intact is gone on from."""
     over: tuple[int, int] | None = None
@@ -69,7 +69,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class IntervalSeconds:
     """Where the seconds of a part went."""
 
     loading_s: float = 0.0
@@ -94,20 +94,20 @@ class Done:
     """Of what was made."""
     metric: float
     """How good it is; NaN if nothing is measured, or it is infinite."""
-    spent: Spent = field(default_factory=Spent)
+    spent: IntervalSeconds = field(default_factory=IntervalSeconds)
     again: bool = False
     """It was there already: the controller that had ordered it died before it could hear of it."""
     ended: int | None = None
     """Steps that were trained when the trial had nothing more to train; None if it goes on."""
 
     def record(self) -> dict[str, Any]:
-        times = [getattr(self.spent, name) for name in Spent.__slots__]
+        times = [getattr(self.spent, name) for name in IntervalSeconds.__slots__]
         more = {} if self.ended is None else {"ended": self.ended}
         return {"digest": self.digest, "metric": self.metric, "spent": times, "again": self.again, **more}
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class FailedAnswer:
     """It was tried, and something was raised."""
 
     digest: str
@@ -119,40 +119,42 @@ class Undone:
     """Neither its source nor any of the earlier ones can be read, which has nothing to do with it either."""
 
 
-Answer = Done | Undone
+Answer = Done | FailedAnswer
 
 
 def answer_line(answer: Answer) -> bytes:
     if isinstance(answer, Done):
         return _line(answer.record())
-    return _line({name: getattr(answer, name) for name in Undone.__slots__})
+    return _line({name: getattr(answer, name) for name in FailedAnswer.__slots__})
 
 
-def parse_order(line: bytes) -> Order:
+def parse_order(line: bytes) -> Assignment:
     return order_of(json.loads(line))
 
 
-def order_of(found: Mapping[str, Any]) -> Order:
+def order_of(found: Mapping[str, Any]) -> Assignment:
     """From its fields."""
     make = _made(found["make"])
     if make is None:
         raise ValueError("an order without what is to be made")
     over = found["over"] and (found["over"][0], found["over"][1])
-    return Order(make, _made(found["source"]), tuple(map(_made, found["earlier"])), over)
+    return Assignment(make, _made(found["source"]), tuple(map(_made, found["earlier"])), over)
 
 
 def done(found: Mapping[str, Any]) -> Done:
     """From its record. What is infinite says no more than what is not a number."""
     metric = float(found["metric"])
     metric = metric if math.isfinite(metric) else math.nan
-    return Done(found["digest"], metric, Spent(*found["spent"]), bool(found["again"]), found.get("ended"))
+    return Done(
+        found["digest"], metric, IntervalSeconds(*found["spent"]), bool(found["again"]), found.get("ended")
+    )
 
 
-def _made(found: Any) -> Made | None:
+def _made(found: Any) -> CheckpointInfo | None:
     if found is None:
         return None
     trial, version, steps, hyper, changes, digest = found
-    return Made(trial, version, steps, hyper, tuple(changes), digest)
+    return CheckpointInfo(trial, version, steps, hyper, tuple(changes), digest)
 
 
 def _line(value: Any) -> bytes:

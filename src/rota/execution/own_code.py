@@ -37,7 +37,7 @@ Choices = Mapping[str, Mapping[str, Any]]
 """Hyper-parameter → word that stands for a value → the value, where that is neither a number nor a word."""
 
 
-class Trial(Protocol):
+class OwnTrial(Protocol):
     """One of the user's trials, as a worker trains it."""
 
     def begin(self, trial: int) -> None: ...
@@ -206,7 +206,7 @@ class ClassTrial:
         return self._object
 
 
-def own_code(settings: Mapping[str, Any], seed: int) -> Trial:
+def own_code(settings: Mapping[str, Any], seed: int) -> OwnTrial:
     """Return what trains the code in the file of a run; Ray may have to be sent what is in it."""
     return trial_of(*read_code(settings), seed)
 
@@ -232,7 +232,7 @@ def read_code(settings: Mapping[str, Any]) -> tuple[Any, str, Choices]:
     return train, settings.get("metric", ""), choices
 
 
-def trial_of(train: Any, metric: str, choices: Choices, seed: int) -> Trial:
+def trial_of(train: Any, metric: str, choices: Choices, seed: int) -> OwnTrial:
     """Return what trains a function or a class."""
     code = Code(train, metric, seed, choices)
     return ClassTrial(code) if inspect.isclass(train) else FunctionTrial(code)

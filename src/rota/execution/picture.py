@@ -9,32 +9,32 @@ from typing import Any
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.population.cluster import Fleet, Slot
+from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import (
+    Assign,
     Clone,
     Decision,
     Event,
-    Failed,
-    Hand,
     Hyper,
     Joined,
-    Lost,
+    NodeFailed,
     Reported,
     Retire,
     Stop,
+    TrialFailed,
 )
 from rota.core.population.view import Terms
-from rota.execution.checkpoints import Damaged, Kept
+from rota.execution.checkpoints import CheckpointContents, DamagedCheckpoint
 from rota.execution.entries import DECIDED, INSTANT, LOST, parse_decisions, parse_events
-from rota.execution.folder import Books, last_line
-from rota.execution.journal import Entry, has_owner, read_journal
+from rota.execution.folder import RunPaths, last_line
+from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
 from rota.execution.ledger import Ledger
-from rota.execution.orders import Made
+from rota.execution.orders import CheckpointInfo
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PopulationFrame:
     """What does not change during a run; plain values in the journal."""
 
     run: str
@@ -64,12 +64,12 @@ class Frame:
         return {"run": self.run, "seed": self.seed, **rest, "terms": terms, **more}
 
 
-def parse_frame(found: Mapping[str, Any]) -> Frame:
-    return facts(Frame, found, "the journal has what is no beginning", LOST, any_number=True)
+def parse_frame(found: Mapping[str, Any]) -> PopulationFrame:
+    return facts(PopulationFrame, found, "the journal has what is no beginning", LOST, any_number=True)
 
 
 @dataclass(slots=True)
-class Trial:
+class ShownTrial:
     """One trial as people see it."""
 
     hyper: Hyper
@@ -94,15 +94,15 @@ class Trial:
 
 
 @dataclass(slots=True)
-class Picture:
+class PopulationStatus:
     """A run so far."""
 
-    frame: Frame
-    trials: list[Trial] = field(init=False)
+    frame: PopulationFrame
+    trials: list[ShownTrial] = field(init=False)
     at_s: float = 0.0
     reports: int = 0
     clones: int = 0
-    failures: list[Failed] = field(default_factory=list)
+    failures: list[TrialFailed] = field(default_factory=list)
     first_s: float = math.inf
     """When training first began."""
     last_s: float = 0.0
@@ -113,7 +113,7 @@ class Picture:
     retired: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.trials = [Trial(hyper) for hyper in self.frame.hypers]
+        self.trials = [ShownTrial(hyper) for hyper in self.frame.hypers]
 
     def see(self, events: Iterable[Event]) -> None:
         """What happened."""
@@ -122,9 +122,9 @@ class Picture:
             match event:
                 case Reported():
                     self._report(event)
-                case Failed():
+                case TrialFailed():
                     self._fail(event)
-                case Lost(node=node):
+                case NodeFailed(node=node):
                     self._lose(node)
                 case Joined(node=node):
                     self.up.add(node)
@@ -133,7 +133,7 @@ class Picture:
         """What was decided."""
         for decision in decisions:
             match decision:
-                case Hand(slot, parts):
+                case Assign(slot, parts):
                     for part in parts:
                         trial = self.trials[part.trial]
                         trial.status, trial.slot, trial.node = "running", slot, self._node(slot)
@@ -230,7 +230,7 @@ class Picture:
         elif trial.parts < 1:
             self._end(trial, "waiting")
 
-    def _fail(self, event: Failed) -> None:
+    def _fail(self, event: TrialFailed) -> None:
         trial = self.trials[event.trial]
         trial.failures += 1
         self.failures.append(event)
@@ -242,12 +242,12 @@ class Picture:
             if trial.status == "running" and self.frame.slots[trial.slot] == node:
                 self._end(trial, "waiting")
 
-    def _end(self, trial: Trial, status: str) -> None:
+    def _end(self, trial: ShownTrial, status: str) -> None:
         trial.status, trial.slot, trial.parts = status, -1, 0
 
 
 @contextmanager
-def taken_in(file: Path, entry: Entry) -> Iterator[None]:
+def taken_in(file: Path, entry: JournalEntry) -> Iterator[None]:
     """While an entry is understood: one that names what the run does not have is an error that says so."""
     try:
         yield
@@ -256,19 +256,19 @@ def taken_in(file: Path, entry: Entry) -> Iterator[None]:
         raise InputError(f"{file}: {what} ({error!r}); {LOST}") from None
 
 
-def _see(picture: Picture, entry: Entry) -> None:
+def _see(picture: PopulationStatus, entry: JournalEntry) -> None:
     if entry.kind == INSTANT:
         picture.see(parse_events(entry.body["events"]))
     elif entry.kind == DECIDED:
         picture.decide(parse_decisions(entry.body["decisions"]))
 
 
-def read_picture(file: Path) -> tuple[Picture, str]:
+def read_picture(file: Path) -> tuple[PopulationStatus, str]:
     """The run so far, and whether it is `running`, `complete` or `stopped`."""
     picture, phase = None, "stopped"
     for entry in read_journal(file):
         if entry.kind == BEGAN:
-            picture = Picture(parse_frame(entry.body))
+            picture = PopulationStatus(parse_frame(entry.body))
         elif picture is None:
             break
         elif entry.kind == ENDED:
@@ -281,7 +281,7 @@ def read_picture(file: Path) -> tuple[Picture, str]:
     return picture, "running" if phase == "stopped" and has_owner(file) else phase
 
 
-def best_checkpoint(journal: Path) -> Made:
+def best_checkpoint(journal: Path) -> CheckpointInfo:
     """Return the checkpoint of the best report, the first of equals.
 
     Raises InputError if no trial has reported a number.
@@ -290,7 +290,7 @@ def best_checkpoint(journal: Path) -> Made:
     for entry in read_journal(journal):
         if entry.kind == BEGAN:
             frame = parse_frame(entry.body)
-            fleet = Fleet(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
+            fleet = PopulationCluster(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
             ledger = Ledger(frame.run, fleet, frame.hypers, frame.terms.target)
         elif ledger is not None:
             with taken_in(journal, entry):
@@ -303,9 +303,9 @@ def best_checkpoint(journal: Path) -> Made:
     return ledger.best
 
 
-def read_best(books: Books) -> Kept:
+def read_best(books: RunPaths) -> CheckpointContents:
     """Return what is in the best checkpoint of a run; an error if it cannot be read."""
     try:
         return books.checkpoints.read(best_checkpoint(books.journal))
-    except Damaged as error:
+    except DamagedCheckpoint as error:
         raise InputError(f"{error}; bring it back, or train it again: rota run --replay DIR") from None

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import InputError, RotaError
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.checkpoints import Checkpoints, Damaged, Kept
+from rota.execution.checkpoints import CheckpointContents, Checkpoints, DamagedCheckpoint
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
 from rota.execution.folder import TAIL, last_of
 from rota.execution.journal import NotWritten
 from rota.execution.local import STARTS, CannotStart
-from rota.execution.orders import Done, Made, done
+from rota.execution.orders import CheckpointInfo, Done, done
 from rota.execution.ray_cluster import RayCluster, RayNode
 from rota.execution.trainable import check_name
-from rota.execution.worker import Hand, Hello, hand, parse_hello
+from rota.execution.worker import AssignmentHandler, WorkerHello, hand, parse_hello
 
 
 class StoreActor:
@@ -33,8 +33,8 @@ class StoreActor:
     def read(self, which: tuple[Any, ...]) -> tuple[dict[str, Any], bytes] | str:
         """What was answered and the content; or why there is none."""
         try:
-            kept = self._checkpoints.read(Made(*which))
-        except Damaged as damage:
+            kept = self._checkpoints.read(CheckpointInfo(*which))
+        except DamagedCheckpoint as damage:
             return str(damage)
         return kept.answer.record(), kept.content
 
@@ -43,7 +43,7 @@ class StoreActor:
     ) -> str:
         """Nothing, or why it could not."""
         try:
-            self._checkpoints.write(done(answer), Made(*which), content, over)
+            self._checkpoints.write(done(answer), CheckpointInfo(*which), content, over)
         except NotWritten as error:
             return str(error)
         return ""
@@ -57,14 +57,16 @@ class FarCheckpoints:
 
         self._store, self._ray = store, ray
 
-    def read(self, which: Made) -> Kept:
+    def read(self, which: CheckpointInfo) -> CheckpointContents:
         found = self._asked(self._store.read, tuple(which))
         if isinstance(found, str):
-            raise Damaged(found)
+            raise DamagedCheckpoint(found)
         answer, content = found
-        return Kept(done(answer), content)
+        return CheckpointContents(done(answer), content)
 
-    def write(self, answer: Done, which: Made, content: bytes, over: tuple[int, int] | None = None) -> None:
+    def write(
+        self, answer: Done, which: CheckpointInfo, content: bytes, over: tuple[int, int] | None = None
+    ) -> None:
         why = self._asked(self._store.write, answer.record(), tuple(which), content, over)
         if why:
             raise NotWritten(why)
@@ -105,7 +107,7 @@ class SlotActor:
         return os.getpid()
 
 
-def _worker(trial: str, hello: Hello, log: str, store: Any) -> Hand:
+def _worker(trial: str, hello: WorkerHello, log: str, store: Any) -> AssignmentHandler:
     """What it needs is in the folder of the run, or with whoever keeps it."""
     if store is None:
         _check_shared(hello.checkpoints)
@@ -139,7 +141,7 @@ PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class SlotResources:
     """What of its node a slot is given."""
 
     cpus: float = 1.0
@@ -148,7 +150,7 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NodeSelector:
     """Which node of the cluster a node of the fleet is: one with these labels, or else of this name."""
 
     name: str = ""
@@ -162,11 +164,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class ActorSetup:
     """What is the same for all slots."""
 
     trial: str
-    hello: Hello
+    hello: WorkerHello
     logs: Path
     shared: bool = True
     """Whether all nodes see the folder of the run."""
@@ -177,11 +179,11 @@ class RayWorkers:
 
     def __init__(
         self,
-        fleet: Fleet,
-        wanted: Sequence[Wanted],
-        bundles: Sequence[Bundle],
+        fleet: PopulationCluster,
+        wanted: Sequence[NodeSelector],
+        bundles: Sequence[SlotResources],
         cluster: RayCluster,
-        crew: Crew,
+        crew: ActorSetup,
         *,
         wait_s: float,
     ) -> None:

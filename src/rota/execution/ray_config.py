@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Fleet, Slot
-from rota.core.population.scores import Place, Scores, read_scores
-from rota.execution.engine import Assignment
+from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.population.scores import ScoredDevice, Scores, read_scores
+from rota.execution.engine import WorkerSetup
 from rota.execution.local import NODE
-from rota.execution.ray import Bundle, Crew, RayWorkers, Wanted
+from rota.execution.ray import ActorSetup, NodeSelector, RayWorkers, SlotResources
 from rota.execution.ray_cluster import RayCluster
 
 
@@ -43,8 +43,8 @@ class RaySlotConfig:
             if not 0.0 <= amount < math.inf or (amount > 1.0 and amount % 1.0):
                 raise ConfigError(f"{name} is {amount:g}; it must be a part of 1, or a whole number")
 
-    def bundle(self) -> Bundle:
-        return Bundle(self.cpus, self.gpus, self.resources)
+    def bundle(self) -> SlotResources:
+        return SlotResources(self.cpus, self.gpus, self.resources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +81,14 @@ class RayConfig:
                 if other != value:
                     raise ConfigError(f"slots: node {group.node}: {label} is both {other!r} and {value!r}")
 
-    def fleet(self) -> Fleet:
+    def fleet(self) -> PopulationCluster:
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:
             node = nodes.setdefault(group.node, len(nodes))
             device = "gpu" if group.gpus else "cpu"
             slots += [Slot(node, group.speed, device=device)] * group.count
-        return Fleet(tuple(slots), tuple(nodes))
+        return PopulationCluster(tuple(slots), tuple(nodes))
 
     def scored(self) -> "RayConfig":
         """With the speeds that the file says. The slowest slot has speed 1."""
@@ -101,19 +101,19 @@ class RayConfig:
         )
         return replace(self, scores=None, slots=tuple(slots))
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[NodeSelector]:
         """Which node of the cluster each node of the fleet is."""
         if not self.address:
-            return [Wanted()]
+            return [NodeSelector()]
         found: dict[str, dict[str, str]] = {}
         for group in self.slots:
             found.setdefault(group.node, {}).update(group.labels)
-        return [Wanted(name, labels) for name, labels in found.items()]
+        return [NodeSelector(name, labels) for name, labels in found.items()]
 
     def check(self) -> None:
         """Do nothing: what there is, is known once a cluster is joined."""
 
-    def workers(self, fleet: Fleet, assignment: Assignment) -> RayWorkers:
+    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> RayWorkers:
         books = assignment.books
         hello = assignment.hello()
         bundles = [group.bundle() for group in self.slots for _ in range(group.count)]
@@ -123,12 +123,12 @@ class RayConfig:
             self.wanted(),
             bundles,
             RayCluster(self.address, cpus, _sum(bundles), books.ray.absolute()),
-            Crew(assignment.trial, hello, books.logs, self.shared),
+            ActorSetup(assignment.trial, hello, books.logs, self.shared),
             wait_s=self.wait_s,
         )
 
 
-def _sum(bundles: Sequence[Bundle]) -> dict[str, float]:
+def _sum(bundles: Sequence[SlotResources]) -> dict[str, float]:
     """What all of them take, besides CPUs and GPUs."""
     names = {name for bundle in bundles for name in bundle.resources}
     return {name: sum(bundle.resources.get(name, 0.0) for bundle in bundles) for name in sorted(names)}
@@ -136,7 +136,7 @@ def _sum(bundles: Sequence[Bundle]) -> dict[str, float]:
 
 def _speed(scores: Scores, group: RaySlotConfig, file: Path) -> float:
     """Of the bundle that one of these slots is, or of its part of one."""
-    place, core = Place(group.node, "GPU" if group.gpus else "CPU"), group.gpus or group.cpus
+    place, core = ScoredDevice(group.node, "GPU" if group.gpus else "CPU"), group.gpus or group.cpus
     score = scores.get(place)
     if score is None or not score.score > 0.0:
         raise ConfigError(f"{file}: no score of {place}; measure it with rota score --address")

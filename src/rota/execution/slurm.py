@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.execution.answers import AnyOrder, parse_answer
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
 from rota.execution.folder import last_line, last_of, opened
 from rota.execution.local import STARTS, CannotStart
 from rota.execution.slurm_commands import (
-    Lot,
-    Place,
+    NodeRequest,
     Queue,
+    StepTarget,
     check_commands,
     end_jobs,
     is_there,
@@ -31,7 +31,7 @@ from rota.execution.slurm_commands import (
     step_command,
 )
 from rota.execution.trainable import check_name
-from rota.execution.worker import Hello
+from rota.execution.worker import WorkerHello
 
 CHUNK = 1 << 16
 PATIENCE_S = {signal.SIGTERM: 1.0, signal.SIGKILL: 10.0}
@@ -106,7 +106,7 @@ class Pipe:
 
 
 @dataclass(eq=False, slots=True)
-class Step:
+class SlurmStep:
     """The worker of a slot."""
 
     slot: int
@@ -140,12 +140,12 @@ class SlurmWorkers:
 
     def __init__(
         self,
-        fleet: Fleet,
-        lots: Sequence[Lot],
-        given: Mapping[int, Place] | None,
+        fleet: PopulationCluster,
+        lots: Sequence[NodeRequest],
+        given: Mapping[int, StepTarget] | None,
         queue: Queue,
         trial: str,
-        hello: Hello,
+        hello: WorkerHello,
         logs: Path,
     ) -> None:
         check_name(trial)
@@ -155,9 +155,9 @@ class SlurmWorkers:
         """Of jobs: no other run has the same."""
         self._selector = selectors.DefaultSelector()
         self._holds: dict[int, Hold] = {}
-        self._places: dict[int, Place] = {}
-        self._steps: dict[int, Step] = {}
-        self._doubtful: dict[int, Step] = {}
+        self._places: dict[int, StepTarget] = {}
+        self._steps: dict[int, SlurmStep] = {}
+        self._doubtful: dict[int, SlurmStep] = {}
         """Slot → a step that has ended, and it is not clear yet why."""
         self._there: set[int] = set()
         """Nodes that the controller knows to be there."""
@@ -230,7 +230,7 @@ class SlurmWorkers:
         """Of the commands here: those of steps, then those that hold jobs."""
         return [each.pipe.pid for held in (self._steps, self._holds) for each in held.values()]
 
-    def places(self) -> dict[int, Place]:
+    def places(self) -> dict[int, StepTarget]:
         """Node → the job and the host that it is at present."""
         return dict(self._places)
 
@@ -242,7 +242,7 @@ class SlurmWorkers:
         self._holds[node] = Hold(node, pipe)
         self._selector.register(pipe.file, selectors.EVENT_READ, self._holds[node])
 
-    def _begin(self, node: int, place: Place) -> None:
+    def _begin(self, node: int, place: StepTarget) -> None:
         log.info("%s is %s of job %s", self._fleet.nodes[node], place.host, place.job)
         self._places[node] = place
         for slot in self._slots(node):
@@ -268,7 +268,7 @@ class SlurmWorkers:
 
     # ── steps ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, slot: int) -> Step:
+    def _start(self, slot: int) -> SlurmStep:
         node = self._fleet.slots[slot].node
         lot = self._lots[node]
         printed = self._logs / f"slot{slot}.log"
@@ -276,26 +276,26 @@ class SlurmWorkers:
         environment = {**outside(os.environ), "OMP_NUM_THREADS": str(lot.cpus)}
         if not lot.gres:
             environment["CUDA_VISIBLE_DEVICES"] = ""
-        step = Step(slot, node, Pipe(command, environment, printed))
+        step = SlurmStep(slot, node, Pipe(command, environment, printed))
         self._steps[slot] = step
         self._selector.register(step.pipe.file, selectors.EVENT_READ, step)
         step.pipe.say(self._hello.line())
         return step
 
-    def _is_open(self, source: Step | Hold) -> bool:
+    def _is_open(self, source: SlurmStep | Hold) -> bool:
         """Whether it has not been closed since something was heard of it."""
         if isinstance(source, Hold):
             return self._holds.get(source.node) is source
         return self._steps.get(source.slot) is source
 
-    def _close(self, source: Step | Hold) -> Pipe:
+    def _close(self, source: SlurmStep | Hold) -> Pipe:
         """Nothing more is heard of it."""
         self._selector.unregister(source.pipe.file)
         return source.pipe
 
     # ── what is heard ───────────────────────────────────────────────────────────────────────────────────────
 
-    def _hear(self, source: Step | Hold) -> list[Message]:
+    def _hear(self, source: SlurmStep | Hold) -> list[Message]:
         lines = source.pipe.heard()
         if isinstance(source, Hold):
             return self._hold_ended(source) if lines is None else self._granted(source, lines)
@@ -312,7 +312,7 @@ class SlurmWorkers:
 
     def _granted(self, hold: Hold, lines: list[bytes]) -> list[Message]:
         for line in lines:
-            self._begin(hold.node, Place(**json.loads(line)))
+            self._begin(hold.node, StepTarget(**json.loads(line)))
         return []
 
     def _hold_ended(self, hold: Hold) -> list[Message]:
@@ -326,7 +326,7 @@ class SlurmWorkers:
         log.warning("%s; the others go on without it", why)
         return []
 
-    def _take_ready(self, step: Step, found: Mapping[str, Any]) -> list[Message]:
+    def _take_ready(self, step: SlurmStep, found: Mapping[str, Any]) -> list[Message]:
         if not found["ready"]:
             raise CannotStart(found["why"])
         step.ready = True
@@ -336,7 +336,7 @@ class SlurmWorkers:
         self._there.add(step.node)
         return [NodeCame(step.node)]
 
-    def _step_ended(self, step: Step) -> list[Message]:
+    def _step_ended(self, step: SlurmStep) -> list[Message]:
         """If it had something to do, somebody is to blame. That is found out in a moment: a job that is over
         ends its steps first."""
         self._close(self._steps.pop(step.slot)).end()
@@ -355,7 +355,7 @@ class SlurmWorkers:
                 messages += self._verdict(step)
         return messages
 
-    def _verdict(self, step: Step) -> list[Message]:
+    def _verdict(self, step: SlurmStep) -> list[Message]:
         """The worker has died, or its node has: Slurm is asked, for srun does not say."""
         if not is_there(self._places[step.node]):
             return self._lose(step.node)

@@ -23,7 +23,7 @@ PYTHON = [sys.executable, "-P", "-m"]
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class NodeRequest:
     """What a node of the run is, wherever Slurm puts it."""
 
     slots: int = 1
@@ -47,7 +47,7 @@ class Queue:
     """For how long others are waited for once the first node is there."""
 
 
-class Place(NamedTuple):
+class StepTarget(NamedTuple):
     """Where steps can be started."""
 
     job: str
@@ -63,7 +63,7 @@ class Host(NamedTuple):
     features: frozenset[str]
 
 
-def step_command(place: Place, lot: Lot, slot: int, trial: str, printed: Path) -> list[str]:
+def step_command(place: StepTarget, lot: NodeRequest, slot: int, trial: str, printed: Path) -> list[str]:
     """A worker as a job step with cores, and perhaps a GPU, of its own."""
     return [
         "srun",
@@ -81,7 +81,7 @@ def step_command(place: Place, lot: Lot, slot: int, trial: str, printed: Path) -
     ]  # fmt: skip
 
 
-def job_command(lot: Lot, name: str, arguments: Sequence[str]) -> list[str]:
+def job_command(lot: NodeRequest, name: str, arguments: Sequence[str]) -> list[str]:
     """A job of one node, which lasts until the pipe to it is closed or its controller dies."""
     optional = {"constraint": lot.feature, "gres": _gres(lot, lot.slots), "nodelist": lot.host}
     return [
@@ -98,7 +98,7 @@ def job_command(lot: Lot, name: str, arguments: Sequence[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def _gres(lot: Lot, times: int) -> str:
+def _gres(lot: NodeRequest, times: int) -> str:
     return f"{lot.gres}:{lot.gres_count * times}" if lot.gres else ""
 
 
@@ -121,7 +121,7 @@ def check_commands() -> None:
         )
 
 
-def is_there(place: Place) -> bool:
+def is_there(place: StepTarget) -> bool:
     """Whether the job has the node, and the node answers. If Slurm does not say, it is taken to be there."""
     node = _asked("sinfo", "--noheader", "--Node", f"--nodes={place.host}", "--format=%T")
     if node is None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Fleet, Slot
-from rota.execution.engine import Assignment
+from rota.core.population.cluster import PopulationCluster, Slot
+from rota.execution.engine import WorkerSetup
 from rota.execution.slurm import SlurmWorkers
-from rota.execution.slurm_commands import Host, Lot, Place, Queue, hosts_inside
+from rota.execution.slurm_commands import Host, NodeRequest, Queue, StepTarget, hosts_inside
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|", re.ASCII)
 GRES = re.compile(r"(?P<name>[A-Za-z]\w*(:[A-Za-z]\w*)?)(:(?P<count>[1-9][0-9]{0,3}))?|", re.ASCII)
@@ -54,11 +54,11 @@ class SlurmNodeConfig:
             raise ConfigError(f"host is {self.host!r}, count {self.count}; a host is one node")
 
     @property
-    def lot(self) -> Lot:
+    def lot(self) -> NodeRequest:
         found = GRES.fullmatch(self.gres)
         assert found is not None
         count = int(found["count"] or 1) if self.gres else 0
-        return Lot(self.slots, self.cpus, self.feature, found["name"] or "", count, self.host)
+        return NodeRequest(self.slots, self.cpus, self.feature, found["name"] or "", count, self.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SlurmConfig:
             raise ConfigError(f"patience_s is {self.patience_s:g}; it must be 0 or more")
         self.fleet()
 
-    def fleet(self) -> Fleet:
+    def fleet(self) -> PopulationCluster:
         """Nodes have names of their own: which ones Slurm gives is another matter each time."""
         names: list[str] = []
         slots: list[Slot] = []
@@ -89,21 +89,21 @@ class SlurmConfig:
                 device = "gpu" if group.gres.startswith(GPUS) else "cpu"
                 slots += [Slot(len(names), group.speed, device=device)] * group.slots
                 names.append(_free_name(group, names))
-        return Fleet(tuple(slots), tuple(names))
+        return PopulationCluster(tuple(slots), tuple(names))
 
-    def lots(self) -> list[Lot]:
+    def lots(self) -> list[NodeRequest]:
         return [group.lot for group in self.nodes for _ in range(group.count)]
 
     def check(self) -> None:
         """Do nothing: what there is, is known once Slurm is asked."""
 
-    def workers(self, fleet: Fleet, assignment: Assignment) -> SlurmWorkers:
+    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> SlurmWorkers:
         hello = assignment.hello()
         queue = Queue(self.arguments, self.patience_s)
         given = self._given(os.environ)
         return SlurmWorkers(fleet, self.lots(), given, queue, assignment.trial, hello, assignment.books.logs)
 
-    def _given(self, environment: Mapping[str, str]) -> dict[int, Place] | None:
+    def _given(self, environment: Mapping[str, str]) -> dict[int, StepTarget] | None:
         """What the allocation has for each node; None where there is none."""
         job = environment.get("SLURM_JOB_ID")
         if job is None:
@@ -115,10 +115,10 @@ class SlurmConfig:
                 f"none of the nodes in [slurm] fits those of job {job} ({have}); ask for nodes with their "
                 f"features, and for slots × cpus on each: sbatch --ntasks-per-node=… --cpus-per-task=…"
             )
-        return {node: Place(job, host) for node, host in found.items()}
+        return {node: StepTarget(job, host) for node, host in found.items()}
 
 
-def assigned(lots: Sequence[Lot], hosts: Sequence[Host]) -> dict[int, str]:
+def assigned(lots: Sequence[NodeRequest], hosts: Sequence[Host]) -> dict[int, str]:
     """Node → host. Who is choosy chooses first; nodes for which nothing is left are not there."""
     free, found = list(hosts), dict[int, str]()
     for node in sorted(range(len(lots)), key=lambda node: (not lots[node].host, not lots[node].feature)):
@@ -129,7 +129,7 @@ def assigned(lots: Sequence[Lot], hosts: Sequence[Host]) -> dict[int, str]:
     return found
 
 
-def _fits(lot: Lot, host: Host) -> bool:
+def _fits(lot: NodeRequest, host: Host) -> bool:
     return (
         lot.host in ("", host.name)
         and (not lot.feature or lot.feature in host.features)

@@ -16,7 +16,7 @@ from typing import Any, Protocol, get_type_hints
 from rota.core.errors import InputError, RotaError
 from rota.core.population.events import Hyper
 from rota.core.registry import SUFFIX, load_file, told
-from rota.execution.jobs.worker import Site
+from rota.execution.jobs.worker import JobFactory
 from rota.execution.own_code import is_trained_by_steps, trial_of
 
 NAME = re.compile(
@@ -47,12 +47,12 @@ class Trainable(Protocol):
         """How good it is: a number. NaN if nothing is measured. More is better, unless `mode` is "min"."""
 
 
-Factory = Callable[[Mapping[str, Any], int], Trainable | Site]
+Factory = Callable[[Mapping[str, Any], int], Trainable | JobFactory]
 """Settings and the seed of the run → what trains."""
 
 METHODS = ("begin", "load", "save", "train", "evaluate")
 """Of a trainable."""
-OPEN = ("self", *list(inspect.signature(Site.open).parameters)[1:])
+OPEN = ("self", *list(inspect.signature(JobFactory.open).parameters)[1:])
 """What the one method of a site takes: by its name alone many other things would be taken for one."""
 
 
@@ -75,7 +75,7 @@ def factory(name: str) -> Factory:
     return checked
 
 
-def make(name: str, settings: Mapping[str, Any], seed: int) -> Trainable | Site:
+def make(name: str, settings: Mapping[str, Any], seed: int) -> Trainable | JobFactory:
     """Return what a name stands for, called with the settings and the seed; an error if it cannot train."""
     found = factory(name)
     try:
@@ -89,7 +89,7 @@ def make(name: str, settings: Mapping[str, Any], seed: int) -> Trainable | Site:
     except ValueError:  # built in: it does not say
         pass
     made = found(settings, seed)
-    if isinstance(made, Site):
+    if isinstance(made, JobFactory):
         return made
     lacks = [method for method in METHODS if not callable(getattr(made, method, None))]
     if lacks:

@@ -19,11 +19,26 @@ from time import perf_counter
 from typing import IO, Any, Protocol
 
 from rota.core.errors import RotaError
-from rota.execution.checkpoints import Checkpoints, Damaged, Kept, Lost, Store, start_of
-from rota.execution.jobs.worker import Hand as JobHand
-from rota.execution.jobs.worker import Site
+from rota.execution.checkpoints import (
+    CheckpointContents,
+    Checkpoints,
+    DamagedCheckpoint,
+    LostCheckpoint,
+    Store,
+    start_of,
+)
+from rota.execution.jobs.worker import JobFactory, JobWorker
 from rota.execution.journal import NotWritten
-from rota.execution.orders import Answer, Done, Made, Order, Spent, Undone, answer_line, parse_order
+from rota.execution.orders import (
+    Answer,
+    Assignment,
+    CheckpointInfo,
+    Done,
+    FailedAnswer,
+    IntervalSeconds,
+    answer_line,
+    parse_order,
+)
 from rota.execution.own_code import as_number
 from rota.execution.trainable import Trainable, make
 
@@ -32,7 +47,7 @@ DIE_WITH_PARENT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class WorkerHello:
     """What a worker is told before its first order."""
 
     checkpoints: str
@@ -46,16 +61,16 @@ class Hello:
     """Whether more of what is evaluated is better, or less: "min". Here and in the journal more is better."""
 
     def line(self) -> bytes:
-        fields = {name: getattr(self, name) for name in Hello.__slots__}
+        fields = {name: getattr(self, name) for name in WorkerHello.__slots__}
         return json.dumps(fields).encode() + b"\n"
 
 
-def parse_hello(line: bytes) -> Hello:
+def parse_hello(line: bytes) -> WorkerHello:
     found = json.loads(line)
-    return Hello(**{**found, "cores": tuple(found["cores"])})
+    return WorkerHello(**{**found, "cores": tuple(found["cores"])})
 
 
-class Hand(Protocol):
+class AssignmentHandler(Protocol):
     """Whoever carries out orders: a line for a line."""
 
     def answer(self, line: bytes) -> bytes:
@@ -75,7 +90,7 @@ class Worker:
     def answer(self, line: bytes) -> bytes:
         return answer_line(self.carry_out(parse_order(line)))
 
-    def carry_out(self, order: Order) -> Answer:
+    def carry_out(self, order: Assignment) -> Answer:
         """Whatever goes wrong is an answer, too."""
         try:
             kept = self._there(order.make)
@@ -84,25 +99,25 @@ class Worker:
             return self._make(order)
         except NotWritten as error:
             self._holds = ""
-            return Undone(order.make.digest, str(error), no_room=True)
-        except Lost as error:
+            return FailedAnswer(order.make.digest, str(error), no_room=True)
+        except LostCheckpoint as error:
             self._holds = ""
-            return Undone(order.make.digest, str(error), lost=True)
+            return FailedAnswer(order.make.digest, str(error), lost=True)
         except Exception:
             self._holds = ""
             why = traceback.format_exc()
             sys.stderr.write(f"trial {order.make.trial} failed:\n{why}")  # the log
             sys.stderr.flush()
-            return Undone(order.make.digest, why)
+            return FailedAnswer(order.make.digest, why)
 
-    def _there(self, which: Made) -> Kept | None:
+    def _there(self, which: CheckpointInfo) -> CheckpointContents | None:
         """What an earlier order left. A damaged one is as good as none."""
         try:
             return self._checkpoints.read(which)
-        except Damaged:
+        except DamagedCheckpoint:
             return None
 
-    def _make(self, order: Order) -> Done:
+    def _make(self, order: Assignment) -> Done:
         began = perf_counter()
         self._be_source(order)
         loaded = perf_counter()
@@ -111,17 +126,17 @@ class Worker:
         metric = self._sign * as_number(self._trainable.evaluate(), f"{self._name}.evaluate returned")
         evaluated = perf_counter()
         content = self._trainable.save()
-        spent = Spent(loaded - began, trained - loaded, evaluated - trained)
+        spent = IntervalSeconds(loaded - began, trained - loaded, evaluated - trained)
         answer = Done(order.make.digest, metric, spent, ended=getattr(self._trainable, "ended", None))
         self._checkpoints.write(answer, order.make, content, order.over)
         self._holds = order.make.digest
         return replace(answer, spent=replace(spent, saving_s=perf_counter() - evaluated))
 
-    def _train(self, part: Made) -> None:
+    def _train(self, part: CheckpointInfo) -> None:
         self._holds = ""
         self._trainable.train(part.steps, part.hyper, part.changes)
 
-    def _be_source(self, order: Order) -> None:
+    def _be_source(self, order: Assignment) -> None:
         """From memory, from its checkpoint, or made again from one before that."""
         if order.source is None:
             self._trainable.begin(order.make.trial)
@@ -135,13 +150,13 @@ class Worker:
                 self._train(made)
 
 
-def hand(name: str, hello: Hello, store: Store) -> Hand:
+def hand(name: str, hello: WorkerHello, store: Store) -> AssignmentHandler:
     """Whoever carries out orders about what that function makes: trials, or jobs in slices."""
     made = make(name, hello.settings, hello.seed)
-    return JobHand(made, store) if isinstance(made, Site) else Worker(made, store, hello.mode)
+    return JobWorker(made, store) if isinstance(made, JobFactory) else Worker(made, store, hello.mode)
 
 
-def serve(hand: Hand, orders: Iterable[bytes], answers: IO[bytes]) -> None:
+def serve(hand: AssignmentHandler, orders: Iterable[bytes], answers: IO[bytes]) -> None:
     """Until there are no more."""
     for line in orders:
         answers.write(hand.answer(line))

@@ -8,7 +8,7 @@ from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from rota.figures.grid_runs import ParameterGrid
-    from rota.figures.groups import Group, Options, Sheet
+    from rota.figures.groups import DrawnFigure, Options, RunGroup
     from rota.figures.population import PopulationGroup
 
 FIGURES = {
@@ -32,18 +32,18 @@ GRIDS = {"grid": "rota.figures.grid:sheets"}
 """The same of all runs of a grid."""
 
 
-def figure(name: str) -> "Callable[[Group, Options], Iterator[Sheet]]":
-    draw: Callable[[Group, Options], Iterator[Sheet]] = _function(name, FIGURES)
+def figure(name: str) -> "Callable[[RunGroup, Options], Iterator[DrawnFigure]]":
+    draw: Callable[[RunGroup, Options], Iterator[DrawnFigure]] = _function(name, FIGURES)
     return draw
 
 
-def population_figure(name: str) -> "Callable[[Sequence[PopulationGroup], Options], Iterator[Sheet]]":
-    draw: Callable[[Sequence[PopulationGroup], Options], Iterator[Sheet]] = _function(name, POPULATIONS)
+def population_figure(name: str) -> "Callable[[Sequence[PopulationGroup], Options], Iterator[DrawnFigure]]":
+    draw: Callable[[Sequence[PopulationGroup], Options], Iterator[DrawnFigure]] = _function(name, POPULATIONS)
     return draw
 
 
-def grid_figure(name: str) -> "Callable[[ParameterGrid, Options], Iterator[Sheet]]":
-    draw: Callable[[ParameterGrid, Options], Iterator[Sheet]] = _function(name, GRIDS)
+def grid_figure(name: str) -> "Callable[[ParameterGrid, Options], Iterator[DrawnFigure]]":
+    draw: Callable[[ParameterGrid, Options], Iterator[DrawnFigure]] = _function(name, GRIDS)
     return draw
 
 

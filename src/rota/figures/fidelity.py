@@ -20,17 +20,17 @@ from rota.figures.page import (
     MODELS,
     REAL,
     SIMULATED,
-    Unit,
+    AxisUnit,
     footer,
     log_ticks,
     new_page,
     plain,
     unit_for,
 )
-from rota.results.fidelity.aligned import Told
-from rota.results.fidelity.compare import AnyRun, Comparison, RunPair, Versus
-from rota.results.population.run import PopulationRun
-from rota.results.run import Run
+from rota.results.fidelity.aligned import AlignedTimeline
+from rota.results.fidelity.compare import AnyRun, RunPair, TimelineComparison, Versus
+from rota.results.population.run import PopulationRecord
+from rota.results.run import RunRecord
 
 LOG_FROM = 20.0
 """Completion times that are further apart than this factor are shown on logarithmic axes."""
@@ -38,7 +38,7 @@ MARGIN = 1.1
 """Of axes of completion times: so that it can be seen what a few per cent are."""
 
 
-class Bar(NamedTuple):
+class FidelityBar(NamedTuple):
     """A trial or a job on neighbouring slots, or on its share of one."""
 
     began_s: float
@@ -49,11 +49,11 @@ class Bar(NamedTuple):
     """In slots, from the first one down."""
 
 
-class Chart(NamedTuple):
+class FidelityChart(NamedTuple):
     """One timeline, slot by slot."""
 
     slots: list[str]
-    bars: list[Bar]
+    bars: list[FidelityBar]
 
 
 class Extent(NamedTuple):
@@ -64,18 +64,18 @@ class Extent(NamedTuple):
     log: bool
 
 
-def charts(pair: RunPair) -> tuple[Chart, Chart]:
+def charts(pair: RunPair) -> tuple[FidelityChart, FidelityChart]:
     """The real timeline and the simulated one."""
     return _chart(pair.real, pair.seed), _chart(pair.simulated, pair.seed)
 
 
-def done(told: Told) -> tuple[list[float], list[float]]:
+def done(told: AlignedTimeline) -> tuple[list[float], list[float]]:
     """When, and which share of all was done then; begins with nothing at 0."""
     ends_s = sorted(life.end_s for life in told.lives.values())
     return [0.0, *ends_s], [place / len(ends_s) for place in range(len(ends_s) + 1)]
 
 
-def completion_times(real: Told, simulated: Told) -> tuple[list[float], list[float]]:
+def completion_times(real: AlignedTimeline, simulated: AlignedTimeline) -> tuple[list[float], list[float]]:
     """Of each trial or job, in the same order."""
     return (
         [life.jct_s for life in real.lives.values()],
@@ -90,16 +90,16 @@ def extent(times_s: list[float]) -> Extent:
     return Extent(low_s / MARGIN, high_s * MARGIN or 1.0, log)
 
 
-def _chart(run: AnyRun, seed: int | None) -> Chart:
-    if isinstance(run, PopulationRun):
+def _chart(run: AnyRun, seed: int | None) -> FidelityChart:
+    if isinstance(run, PopulationRecord):
         assert seed is not None
         return _of_population(run, seed)
     return _of_jobs(run)
 
 
-def _of_population(run: PopulationRun, seed: int) -> Chart:
+def _of_population(run: PopulationRecord, seed: int) -> FidelityChart:
     bars = [
-        Bar(event.began_s, event.ended_s, str(event.trial), event.slot, event.slot + 1.0)
+        FidelityBar(event.began_s, event.ended_s, str(event.trial), event.slot, event.slot + 1.0)
         for event in run.events(seed)
         if isinstance(event, Reported)
     ]
@@ -108,15 +108,15 @@ def _of_population(run: PopulationRun, seed: int) -> Chart:
         f"slot {number}{f' ({slot.node})' if several else ''}"
         for number, slot in enumerate(run.summary.slots)
     ]
-    return Chart(names, bars)
+    return FidelityChart(names, bars)
 
 
-def _of_jobs(run: Run) -> Chart:
+def _of_jobs(run: RunRecord) -> FidelityChart:
     """On a clock that starts with the first submit."""
     origin_s, cluster = float(run.jobs.submit_s.min()), run.cluster
     window_s = (origin_s, float(run.times.end_s.max()))
     bars = [
-        Bar(
+        FidelityBar(
             block.start_s - origin_s,
             block.end_s - origin_s,
             run.jobs.ids[block.job],
@@ -126,7 +126,7 @@ def _of_jobs(run: Run) -> Chart:
         for block in blocks(run.timeline(), cluster, window_s)
     ]
     names = [f"node {node}" for node in cluster.slot_nodes().tolist()]
-    return Chart(names, bars)
+    return FidelityChart(names, bars)
 
 
 WIDTH_IN = 11.0
@@ -142,7 +142,7 @@ LABEL_IN = 0.15
 PARTED = "#a5006a"
 
 
-def fidelity_figure(pair: RunPair, comparison: Comparison, command: str) -> Figure:
+def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str) -> Figure:
     """The sheet of two runs that were compared."""
     real, simulated = pair.told()
     both = charts(pair)
@@ -174,7 +174,7 @@ def fidelity_figure(pair: RunPair, comparison: Comparison, command: str) -> Figu
     return figure
 
 
-def _said(comparison: Comparison) -> str:
+def _said(comparison: TimelineComparison) -> str:
     """The two numbers that everybody asks for."""
     count = f"{comparison.count:,} {comparison.what}"
     return f"{count}: {_off('makespan', comparison.makespan)}, {_off('mean JCT', comparison.jct.mean)}"
@@ -208,7 +208,7 @@ def draw_completion(axes: Axes, real_s: list[float], simulated_s: list[float], w
     plain(axes)
 
 
-def _scale(axes: Axes, found: Extent, unit: Unit) -> None:
+def _scale(axes: Axes, found: Extent, unit: AxisUnit) -> None:
     """Logarithmic axes have marks that people know."""
     if not found.log:
         return
@@ -220,7 +220,7 @@ def _scale(axes: Axes, found: Extent, unit: Unit) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def draw_done(axes: Axes, real: Told, simulated: Told) -> None:
+def draw_done(axes: Axes, real: AlignedTimeline, simulated: AlignedTimeline) -> None:
     """Which share was done when."""
     unit = unit_for(max(real.makespan_s, simulated.makespan_s))
     end_s = 1.01 * max(real.makespan_s, simulated.makespan_s)
@@ -236,17 +236,17 @@ def draw_done(axes: Axes, real: Told, simulated: Told) -> None:
     plain(axes, grid="y")
 
 
-def who_colours(told: Told) -> dict[str, str]:
+def who_colours(told: AlignedTimeline) -> dict[str, str]:
     """A colour for each trial or job, the same in both timelines; they repeat if there are many."""
     return {name: MODELS[number % len(MODELS)] for number, name in enumerate(told.lives)}
 
 
 def draw_timeline(
     axes: Axes,
-    chart: Chart,
+    chart: FidelityChart,
     name: str,
     colours: Mapping[str, str],
-    unit: Unit,
+    unit: AxisUnit,
     *,
     end: float,
     height_in: float,
@@ -278,7 +278,7 @@ def _box(left: float, right: float, top: float, bottom: float) -> list[tuple[flo
     return [(left, upper), (right, upper), (right, lower), (left, lower)]
 
 
-def _write_names(axes: Axes, chart: Chart, unit: Unit, end: float, height_in: float) -> None:
+def _write_names(axes: Axes, chart: FidelityChart, unit: AxisUnit, end: float, height_in: float) -> None:
     """In each block that has room for it."""
     per_in = end / (0.88 * WIDTH_IN)
     slot_in = height_in / len(chart.slots)
@@ -303,7 +303,7 @@ def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _mark_parting(both: tuple[Axes, Axes], parted: Versus | None, unit: Unit) -> None:
+def _mark_parting(both: tuple[Axes, Axes], parted: Versus | None, unit: AxisUnit) -> None:
     """Where a decision is another one for the first time."""
     if parted is None:
         return

@@ -18,7 +18,7 @@ from rota.figures.recordings import figures
 from rota.figures.tune import sides_figure
 from rota.learning.outcome import FILE, Evaluation, read_evaluations
 from rota.learning.placement.outcome import FILE as COMPARISON
-from rota.learning.placement.outcome import Comparison, is_comparison, read_comparison
+from rota.learning.placement.outcome import PlacementComparison, is_comparison, read_comparison
 from rota.learning.placement.run import placement_agents
 from rota.recordings.library import read_library
 from rota.results.population.metrics import FILE as SIDES
@@ -97,7 +97,7 @@ def draw_evaluations(
     yield from _pages(probabilities_figures(evaluations, footer), out / "probabilities.png", pen)
 
 
-def draw_comparison(found: Comparison, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
+def draw_comparison(found: PlacementComparison, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
     """How good an agent is that places trials; `command` is the one that tried it."""
     foot = (f"figure: {command} --figures {out}",)
     yield from pen.draw(placement_comparison_figure(found, foot), out / "comparison.png")

@@ -13,8 +13,8 @@ from matplotlib.patches import Patch, Rectangle
 
 from rota.core.cluster import Cluster
 from rota.core.columns import UP
-from rota.core.timeline import Kind, Timeline
-from rota.figures.groups import Contender, Group, Options, Sheet
+from rota.core.timeline import EventKind, Timeline
+from rota.figures.groups import DrawnFigure, DrawnRun, Options, RunGroup
 from rota.figures.page import (
     DAY_S,
     FAINT,
@@ -25,7 +25,7 @@ from rota.figures.page import (
     MINUTE_S,
     MODELS,
     OTHER_MODELS,
-    Unit,
+    AxisUnit,
     model_colours,
     new_page,
     plain,
@@ -41,7 +41,7 @@ WINDOWS_S = (
 JOBS_IN_WINDOW = 40
 
 
-class Block(NamedTuple):
+class GanttBlock(NamedTuple):
     """A job on neighbouring slots of a node, or on its share of one slot."""
 
     start_s: float
@@ -82,7 +82,7 @@ def default_window(jobs: JobColumns, end_s: float) -> tuple[float, float]:
     return start_s, min(start_s + length_s, end_s)
 
 
-def blocks(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) -> list[Block]:
+def blocks(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) -> list[GanttBlock]:
     """Everything that runs in the window, by slot and time."""
     spans = _spans(segments(timeline).between(*window_s), timeline, cluster.slots)
     pieces = [piece for slot in range(cluster.slots) for piece in _split(spans[slot], slot)]
@@ -93,11 +93,11 @@ def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]
     """When nodes are not there, within the window."""
     away_since_s = {int(node): window_s[0] for node in np.flatnonzero(cluster.table()[UP] == 0)}
     found = []
-    changes = timeline.events[np.isin(timeline.events["kind"], (Kind.NODE_LOST, Kind.NODE_JOINED))]
+    changes = timeline.events[np.isin(timeline.events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))]
     for at_s, node, kind in zip(
         changes["at_s"].tolist(), changes["job"].tolist(), changes["kind"].tolist(), strict=True
     ):
-        if kind == Kind.NODE_LOST:
+        if kind == EventKind.NODE_LOST:
             away_since_s.setdefault(node, at_s)
         elif node in away_since_s:
             found.append(Absence(away_since_s.pop(node), at_s, node))
@@ -116,12 +116,12 @@ def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
     return spans
 
 
-def _split(spans: list[Span], slot: int) -> list[Block]:
+def _split(spans: list[Span], slot: int) -> list[GanttBlock]:
     """Cut the spans of a slot where its company changes, and share its height among those who are there.
 
     They are in the order of their numbers, so that a group looks the same on all of its slots.
     """
-    pieces: list[Block] = []
+    pieces: list[GanttBlock] = []
     here: list[Span] = []
     coming = sorted(spans)
     for start_s, end_s in pairwise(sorted({edge_s for span in spans for edge_s in span[:2]})):
@@ -130,13 +130,13 @@ def _split(spans: list[Span], slot: int) -> list[Block]:
             here.append(coming.pop(0))
         for place, span in enumerate(sorted(here, key=lambda span: span.job)):
             low, high = place / len(here), (place + 1) / len(here)
-            pieces.append(Block(start_s, end_s, span.job, slot, 1, low, high))
+            pieces.append(GanttBlock(start_s, end_s, span.job, slot, 1, low, high))
     return _prolonged(pieces)
 
 
-def _prolonged(pieces: list[Block]) -> list[Block]:
+def _prolonged(pieces: list[GanttBlock]) -> list[GanttBlock]:
     """Put pieces of a slot together again that follow each other at the same height."""
-    whole: dict[tuple[int, float, float, float], Block] = {}
+    whole: dict[tuple[int, float, float, float], GanttBlock] = {}
     for piece in pieces:
         before = whole.pop((piece.job, piece.low, piece.high, piece.start_s), None)
         start_s = before.start_s if before else piece.start_s
@@ -144,10 +144,10 @@ def _prolonged(pieces: list[Block]) -> list[Block]:
     return list(whole.values())
 
 
-def _joined(pieces: list[Block], cluster: Cluster) -> list[Block]:
+def _joined(pieces: list[GanttBlock], cluster: Cluster) -> list[GanttBlock]:
     """Put the pieces of a gang together that lie side by side on a node."""
     nodes = cluster.slot_nodes().tolist()
-    open_blocks: dict[tuple[float, float, int], Block] = {}
+    open_blocks: dict[tuple[float, float, int], GanttBlock] = {}
     done = []
     for piece in pieces:
         if piece.high - piece.low < 1.0:
@@ -177,14 +177,14 @@ HOURS_UP_TO_S = 14 * DAY_S
 LEGEND = {"fontsize": 8.5, "frameon": False, "borderpad": 0.2, "handlelength": 1.4}
 
 
-class Chart(NamedTuple):
+class GanttChart(NamedTuple):
     """Everything to be drawn."""
 
     label: str
     window_s: tuple[float, float]
     origin_s: float
     """What the time axis counts from: the first submit."""
-    blocks: list[Block]
+    blocks: list[GanttBlock]
     absences: list[Absence]
     models: list[str]
     """Those with most GPU time first."""
@@ -192,13 +192,13 @@ class Chart(NamedTuple):
     cluster: Cluster
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> AxisUnit:
         """Hours, as a window is asked for, unless it is very short or very long."""
         span_s = self.window_s[1] - self.window_s[0]
         return HOURS if 2 * HOUR_S < span_s <= HOURS_UP_TO_S else unit_for(span_s)
 
 
-def window_of(group: Group, window_s: tuple[float, float] | None) -> tuple[float, float]:
+def window_of(group: RunGroup, window_s: tuple[float, float] | None) -> tuple[float, float]:
     """The window on the clock of the trace, the same for all runs; it is given from the first submit on."""
     run = group.contenders[0].run
     if window_s is None:
@@ -208,10 +208,10 @@ def window_of(group: Group, window_s: tuple[float, float] | None) -> tuple[float
     return origin_s + window_s[0], origin_s + window_s[1]
 
 
-def chart(contender: Contender, window_s: tuple[float, float]) -> Chart:
+def chart(contender: DrawnRun, window_s: tuple[float, float]) -> GanttChart:
     """What happened on the slots in a window."""
     run, timeline = contender.run, contender.run.timeline()
-    return Chart(
+    return GanttChart(
         label=contender.label,
         window_s=window_s,
         origin_s=float(run.jobs.submit_s[0]),
@@ -229,14 +229,14 @@ def models_by_use(jobs: JobColumns) -> list[str]:
     return [jobs.models[number] for number in np.argsort(-gpu_s, kind="stable")]
 
 
-def sheets(group: Group, options: Options) -> Iterator[Sheet]:
+def sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
     window_s = window_of(group, options.window_s)
     for contender in group.contenders[: 1 if options.quick else None]:
         drawn = draw_gantt(chart(contender, window_s), group.title, options.footer(group))
-        yield Sheet(f"gantt-{contender.file_name}", drawn)
+        yield DrawnFigure(f"gantt-{contender.file_name}", drawn)
 
 
-def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
+def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure:
     rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
     slot_in = min(max(_slot_in(chart), LOWEST_IN / rows), HIGHEST_IN / rows)
     title = f"Who runs where: {chart.label}"
@@ -252,7 +252,7 @@ def draw_gantt(chart: Chart, subject: str, footer: Sequence[str]) -> Figure:
     return figure
 
 
-def _at(chart: Chart, at_s: float) -> float:
+def _at(chart: GanttChart, at_s: float) -> float:
     """Seconds on the clock of the trace → position on the time axis."""
     return (at_s - chart.origin_s) / chart.unit.seconds
 
@@ -263,30 +263,30 @@ def _tops(cluster: Cluster) -> list[float]:
     return tops
 
 
-def _extent(tops: list[float], block: Block) -> tuple[float, float]:
+def _extent(tops: list[float], block: GanttBlock) -> tuple[float, float]:
     """Where a block begins and ends on the vertical axis."""
     first, last = tops[block.slot], tops[block.slot + block.slots - 1]
     return first + SEAM + (1 - 2 * SEAM) * block.low, last + SEAM + (1 - 2 * SEAM) * block.high
 
 
-def _slot_in(chart: Chart) -> float:
+def _slot_in(chart: GanttChart) -> float:
     """Slots are drawn higher if they are shared by many."""
     most = max((round(1 / (block.high - block.low)) for block in chart.blocks), default=1)
     return SLOT_IN + SHARED_IN * (most - 1)
 
 
-def _seconds_per_in(chart: Chart) -> float:
+def _seconds_per_in(chart: GanttChart) -> float:
     return (chart.window_s[1] - chart.window_s[0]) / (WIDTH_IN - 1.0)
 
 
-def _draw_nodes(axes: Axes, chart: Chart) -> None:
+def _draw_nodes(axes: Axes, chart: GanttChart) -> None:
     """What is idle shows as a pale lane per slot."""
     left, right = (_at(chart, at_s) for at_s in chart.window_s)
     for top in _tops(chart.cluster):
         axes.add_patch(Rectangle((left, top + SEAM), right - left, 1 - 2 * SEAM, facecolor=IDLE, linewidth=0))
 
 
-def _draw_blocks(axes: Axes, chart: Chart, slot_in: float) -> None:
+def _draw_blocks(axes: Axes, chart: GanttChart, slot_in: float) -> None:
     """Blocks have a fine white edge, except those that would be little but edge."""
     tops, colours = _tops(chart.cluster), model_colours(chart.models)
     narrow_s = NARROW_IN * _seconds_per_in(chart)
@@ -301,7 +301,7 @@ def _draw_blocks(axes: Axes, chart: Chart, slot_in: float) -> None:
     axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=edges))
 
 
-def _draw_absences(axes: Axes, chart: Chart) -> None:
+def _draw_absences(axes: Axes, chart: GanttChart) -> None:
     tops, first = _tops(chart.cluster), chart.cluster.first_slots().tolist()
     for start_s, end_s, node in chart.absences:
         left, right = _at(chart, start_s), _at(chart, end_s)
@@ -314,7 +314,7 @@ def _draw_absences(axes: Axes, chart: Chart) -> None:
         )
 
 
-def _write_ids(axes: Axes, chart: Chart, slot_in: float) -> None:
+def _write_ids(axes: Axes, chart: GanttChart, slot_in: float) -> None:
     """The id of the job in each block that has room for it."""
     tops, seconds_per_in = _tops(chart.cluster), _seconds_per_in(chart)
     for block in chart.blocks:
@@ -328,7 +328,7 @@ def _write_ids(axes: Axes, chart: Chart, slot_in: float) -> None:
             axes.text(x, y, name, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
 
 
-def _label_axes(axes: Axes, chart: Chart, rows: float, slot_in: float) -> None:
+def _label_axes(axes: Axes, chart: GanttChart, rows: float, slot_in: float) -> None:
     """Not every one of very many nodes has its name written."""
     tops, first = _tops(chart.cluster), chart.cluster.first_slots().tolist()
     nodes = chart.cluster.nodes
@@ -343,7 +343,7 @@ def _label_axes(axes: Axes, chart: Chart, rows: float, slot_in: float) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _legend(chart: Chart) -> list[Patch]:
+def _legend(chart: GanttChart) -> list[Patch]:
     shown = {int(chart.jobs.model[block.job]) for block in chart.blocks}
     names = {chart.jobs.models[number] for number in shown}
     colours = model_colours(chart.models)

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from rota.figures.grid_runs import GridMetric, GridRun, ParameterGrid
-from rota.figures.groups import Options, Sheet
+from rota.figures.groups import DrawnFigure, Options
 from rota.figures.page import INK, footer, log_ticks, new_page, plain, unit_for
 from rota.results.metrics import mean_interval
 from rota.results.parameters import in_order, is_number, value_of
@@ -164,12 +164,12 @@ def caption(grid: ParameterGrid, *, averaged: bool) -> str:
     return f"{grid.points:,} points; {seeds}{others}{lost}"
 
 
-def sheets(grid: ParameterGrid, options: Options) -> Iterator[Sheet]:
+def sheets(grid: ParameterGrid, options: Options) -> Iterator[DrawnFigure]:
     """Metrics against parameters, and the first of them for each combination of the others."""
     foot = footer(options.command, grid.commands)
-    yield Sheet("grid", draw_grid(grid, foot))
+    yield DrawnFigure("grid", draw_grid(grid, foot))
     if found := facets(grid):
-        yield Sheet("grid-facets", draw_facets(grid, found, foot))
+        yield DrawnFigure("grid-facets", draw_facets(grid, found, foot))
 
 
 def draw_grid(grid: ParameterGrid, foot: Sequence[str]) -> Figure:

@@ -11,7 +11,7 @@ from rota.figures.page import ALLOCATIONS, SCHEDULERS, allocation_colour, schedu
 from rota.results.metrics import Metrics
 from rota.results.parameters import Labels, Parameters, in_order, is_seed, shown, value_of
 from rota.results.population.folder import Repetition
-from rota.results.population.run import PopulationRun
+from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import at_points
 from rota.results.run import RunHead
 
@@ -157,7 +157,7 @@ def trace_grid(runs: Sequence[RunHead]) -> ParameterGrid:
     return ParameterGrid(_name(runs), "scheduler", tuple(TRACE_METRICS), tuple(made))
 
 
-def population_grid(runs: Sequence[PopulationRun]) -> ParameterGrid:
+def population_grid(runs: Sequence[PopulationRecord]) -> ParameterGrid:
     """Return the populations of one grid, as figures see them; bounds are those of each point."""
     grounded = at_points([shown(run.parameters) for run in runs], [run.summary for run in runs])
     made = [

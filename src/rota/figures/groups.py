@@ -14,17 +14,17 @@ from rota.core.errors import InputError, unknown
 from rota.figures.page import PEN, SCHEDULERS, Pen, footer
 from rota.results.jobs import JobColumns
 from rota.results.parameters import Labels, constant, varying
-from rota.results.run import Run
+from rota.results.run import RunRecord
 
 
-class Contender(NamedTuple):
+class DrawnRun(NamedTuple):
     """A run, and how figures speak of it."""
 
     label: str
     """Its scheduler, with more if there are several runs of that."""
     twin: int
     """0 for the first run of its scheduler, 1 for the second, …"""
-    run: Run
+    run: RunRecord
 
     @property
     def file_name(self) -> str:
@@ -33,21 +33,21 @@ class Contender(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RunGroup:
     """Runs that can be compared."""
 
     name: str
     """For files."""
     title: str
     """For people."""
-    contenders: tuple[Contender, ...]
+    contenders: tuple[DrawnRun, ...]
 
     @property
     def commands(self) -> tuple[str, ...]:
         """What made the runs."""
         return tuple(dict.fromkeys(contender.run.command for contender in self.contenders))
 
-    def find(self, name: str | None) -> Contender:
+    def find(self, name: str | None) -> DrawnRun:
         """The contender of this label or scheduler; without a name srtf, or whoever is first."""
         named = {c.run.scheduler: c for c in reversed(self.contenders)} | {
             c.label: c for c in self.contenders
@@ -59,12 +59,12 @@ class Group:
         return named[name]
 
 
-def groups(runs: Iterable[Run]) -> list[Group]:
+def groups(runs: Iterable[RunRecord]) -> list[RunGroup]:
     """Sort runs into groups; in a group they are in the order of the colours.
 
     Parameters of a grid that all runs of a group share are in its name, the others in those of its runs.
     """
-    by_digest: dict[str, list[Run]] = {}
+    by_digest: dict[str, list[RunRecord]] = {}
     for run in runs:
         by_digest.setdefault(_digest(run.jobs, run.cluster), []).append(run)
     labels = Labels(run.parameters for members in by_digest.values() for run in members)
@@ -78,11 +78,11 @@ def groups(runs: Iterable[Run]) -> list[Group]:
         if names[name] > 1:
             name += f"-{names[name]}"
         title = ", ".join(filter(None, [_title(first), labels.text(first.parameters, shared)]))
-        found.append(Group(name, title, _contenders(members, labels)))
+        found.append(RunGroup(name, title, _contenders(members, labels)))
     return found
 
 
-def _contenders(runs: list[Run], labels: Labels) -> tuple[Contender, ...]:
+def _contenders(runs: list[RunRecord], labels: Labels) -> tuple[DrawnRun, ...]:
     places = {scheduler: place for place, scheduler in enumerate(SCHEDULERS)}
     ordered = sorted(runs, key=lambda run: (places.get(run.scheduler, len(places)), run.scheduler))
     seen: dict[str, int] = {}
@@ -90,11 +90,11 @@ def _contenders(runs: list[Run], labels: Labels) -> tuple[Contender, ...]:
     for run in ordered:
         twin = seen[run.scheduler] = seen.get(run.scheduler, -1) + 1
         twins = [other for other in runs if other.scheduler == run.scheduler]
-        contenders.append(Contender(_label(run, twins, labels), twin, run))
+        contenders.append(DrawnRun(_label(run, twins, labels), twin, run))
     return tuple(contenders)
 
 
-def _label(run: Run, twins: list[Run], labels: Labels) -> str:
+def _label(run: RunRecord, twins: list[RunRecord], labels: Labels) -> str:
     """The scheduler, with the parameters that set it apart from its twins, or else with its folder."""
     if len(twins) == 1:
         return run.scheduler
@@ -104,7 +104,7 @@ def _label(run: Run, twins: list[Run], labels: Labels) -> str:
     return _long_label(run, twins) if alike else f"{run.scheduler} {labels.text(run.parameters, keys)}"
 
 
-def _long_label(run: Run, twins: list[Run]) -> str:
+def _long_label(run: RunRecord, twins: list[RunRecord]) -> str:
     """The scheduler, and what sets its folder apart from the folders of its twins."""
     others = [other.folder.path.absolute().parts for other in twins]
     parts = run.folder.path.absolute().parts
@@ -119,12 +119,12 @@ def _digest(jobs: JobColumns, cluster: Cluster) -> str:
     return digest.hexdigest()
 
 
-def _slug(run: Run) -> str:
+def _slug(run: RunRecord) -> str:
     words = f"{run.jobs.name} {len(run.jobs)} jobs {_gpus(run.cluster)} gpus"
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
-def _title(run: Run) -> str:
+def _title(run: RunRecord) -> str:
     return f"{run.jobs.name}: {len(run.jobs):,} jobs on {_gpus(run.cluster):,} GPUs"
 
 
@@ -146,11 +146,11 @@ class Options(NamedTuple):
     pen: Pen = PEN
     """What figures are written with."""
 
-    def footer(self, group: Group) -> tuple[str, ...]:
+    def footer(self, group: RunGroup) -> tuple[str, ...]:
         return footer(self.command, group.commands)
 
 
-class Sheet(NamedTuple):
+class DrawnFigure(NamedTuple):
     """A drawn figure and the name of its file."""
 
     name: str

@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from rota.core.arrays import Floats
-from rota.figures.groups import Contender, Group, Options, Sheet
+from rota.figures.groups import DrawnFigure, DrawnRun, Options, RunGroup
 from rota.figures.page import (
     DASHES,
     FAINT,
     HATCHES,
     IDLE,
     INK,
-    Unit,
+    AxisUnit,
     legend,
     log_ticks,
     new_page,
@@ -25,7 +25,7 @@ from rota.figures.page import (
     scheduler_colour,
     unit_for,
 )
-from rota.results.run import Run
+from rota.results.run import RunRecord
 from rota.results.timeline_pass import Series
 
 
@@ -42,7 +42,7 @@ class JctCurve(NamedTuple):
     mean_s: float
 
 
-def jct_curves(group: Group) -> list[JctCurve]:
+def jct_curves(group: RunGroup) -> list[JctCurve]:
     """A curve per run in which a job has finished."""
     curves = []
     for label, twin, run in group.contenders:
@@ -54,9 +54,9 @@ def jct_curves(group: Group) -> list[JctCurve]:
     return curves
 
 
-def jct_sheets(group: Group, options: Options) -> Iterator[Sheet]:
+def jct_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
     if curves := jct_curves(group):
-        yield Sheet("jct", draw_jct(curves, group.title, options.footer(group)))
+        yield DrawnFigure("jct", draw_jct(curves, group.title, options.footer(group)))
 
 
 def draw_jct(curves: Sequence[JctCurve], subject: str, footer: Sequence[str]) -> Figure:
@@ -86,7 +86,7 @@ def _draw_curve(axes: Axes, curve: JctCurve) -> None:
     axes.step(*steps, where="post", color=colour, linestyle=dashes, linewidth=1.8, label=label)
 
 
-METRICS: dict[str, Callable[[Run], float]] = {
+METRICS: dict[str, Callable[[RunRecord], float]] = {
     "average JCT": lambda run: run.metrics.avg_jct_s,
     "99th percentile JCT": lambda run: run.metrics.p99_jct_s,
     "makespan": lambda run: run.metrics.makespan_s,
@@ -102,7 +102,7 @@ class SchedulerComparison(NamedTuple):
     """To the reference."""
 
 
-def compare(contenders: Sequence[Contender], reference: Contender) -> list[SchedulerComparison]:
+def compare(contenders: Sequence[DrawnRun], reference: DrawnRun) -> list[SchedulerComparison]:
     compared = []
     for metric, of in METRICS.items():
         values_s = [of(contender.run) for contender in contenders]
@@ -111,16 +111,16 @@ def compare(contenders: Sequence[Contender], reference: Contender) -> list[Sched
     return compared
 
 
-def comparison_sheets(group: Group, options: Options) -> Iterator[Sheet]:
+def comparison_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
     reference = group.find(options.normalise_to)
     compared = compare(group.contenders, reference)
     figure = draw_comparison(compared, group.contenders, reference.label, group.title, options.footer(group))
-    yield Sheet("comparison", figure)
+    yield DrawnFigure("comparison", figure)
 
 
 def draw_comparison(
     compared: Sequence[SchedulerComparison],
-    contenders: Sequence[Contender],
+    contenders: Sequence[DrawnRun],
     reference: str,
     subject: str,
     footer: Sequence[str],
@@ -135,7 +135,7 @@ def draw_comparison(
     return figure
 
 
-def _draw_bars(axes: Axes, comparison: SchedulerComparison, contenders: Sequence[Contender]) -> None:
+def _draw_bars(axes: Axes, comparison: SchedulerComparison, contenders: Sequence[DrawnRun]) -> None:
     places = np.arange(len(contenders))
     colours = [scheduler_colour(contender.run.scheduler) for contender in contenders]
     hatches = [HATCHES[contender.twin % len(HATCHES)] for contender in contenders]
@@ -175,7 +175,7 @@ class LoadCurve(NamedTuple):
     """Over the whole run."""
 
 
-def load_curves(group: Group, bins: int = BINS) -> list[LoadCurve]:
+def load_curves(group: RunGroup, bins: int = BINS) -> list[LoadCurve]:
     series = [contender.run.series() for contender in group.contenders]
     first_s = min(steps.at_s[0] for steps in series)
     last_s = max(steps.at_s[-1] for steps in series)
@@ -199,8 +199,8 @@ def load_of(steps: Series, edges_s: Floats) -> tuple[Floats, Floats]:
     return waiting, utilisation
 
 
-def load_sheets(group: Group, options: Options) -> Iterator[Sheet]:
-    yield Sheet("load", draw_load(load_curves(group), group.title, options.footer(group)))
+def load_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
+    yield DrawnFigure("load", draw_load(load_curves(group), group.title, options.footer(group)))
 
 
 def draw_load(curves: Sequence[LoadCurve], subject: str, footer: Sequence[str]) -> Figure:
@@ -220,7 +220,7 @@ def draw_load(curves: Sequence[LoadCurve], subject: str, footer: Sequence[str]) 
     return figure
 
 
-def _draw_queues(axes: Axes, curves: Sequence[LoadCurve], unit: Unit) -> None:
+def _draw_queues(axes: Axes, curves: Sequence[LoadCurve], unit: AxisUnit) -> None:
     for curve in curves:
         axes.stairs(
             curve.waiting,
@@ -238,7 +238,7 @@ def _draw_queues(axes: Axes, curves: Sequence[LoadCurve], unit: Unit) -> None:
     legend(axes, title="mean over the run")
 
 
-def _draw_strip(axes: Axes, curve: LoadCurve, unit: Unit) -> None:
+def _draw_strip(axes: Axes, curve: LoadCurve, unit: AxisUnit) -> None:
     edges = curve.edges_s / unit.seconds
     there = np.where(np.isnan(curve.utilisation), np.nan, 1.0)
     axes.stairs(there, edges, fill=True, color=IDLE)

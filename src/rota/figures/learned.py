@@ -29,7 +29,7 @@ SCENARIOS = ("early", "early-middle", "middle", "middle-late", "late")
 AGAIN = "learn it again: rota learn"
 
 
-class Stage(NamedTuple):
+class LearnedStage(NamedTuple):
     """What an agent learned before the next stage."""
 
     trees: tuple[str, ...]
@@ -48,13 +48,13 @@ class Stage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class DrawnAgent:
     """One agent."""
 
     folder: Path
     network: str
     seed: int
-    stages: tuple[Stage, ...]
+    stages: tuple[LearnedStage, ...]
     started_from: str
     """The folder of another agent; empty if it began with fresh weights."""
     command: str
@@ -70,36 +70,36 @@ class Learned:
         return [row for row in self.history if row.stage == stage]
 
 
-def read_learned(folder: Path) -> Learned:
+def read_learned(folder: Path) -> DrawnAgent:
     """An agent, and how it learned."""
     path = folder / FACTS
     try:
         read = parsed(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_Facts, read, path, AGAIN, others=True)
-    about = facts(_About, found.about, path, AGAIN, others=True)
-    stages = [facts(_Stage, stage, path, AGAIN, others=True) for stage in about.stages]
-    return Learned(
+    found = facts(_FigureFacts, read, path, AGAIN, others=True)
+    about = facts(_FigureAbout, found.about, path, AGAIN, others=True)
+    stages = [facts(_FigureStage, stage, path, AGAIN, others=True) for stage in about.stages]
+    return DrawnAgent(
         folder,
         found.network,
         about.seed,
-        tuple(Stage(each.trees, each.episodes, each.temperature) for each in stages),
+        tuple(LearnedStage(each.trees, each.episodes, each.temperature) for each in stages),
         about.started_from,
-        facts(Made, found.provenance, path, AGAIN, others=True).command,
+        facts(AgentSource, found.provenance, path, AGAIN, others=True).command,
         tuple(read_history(folder)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class AgentSource:
     """What the file of an agent says of where it comes from, as far as figures say it."""
 
     command: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _FigureFacts:
     """What the file of an agent says."""
 
     network: str
@@ -108,7 +108,7 @@ class _Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _FigureAbout:
     """What it says of how the agent was learned."""
 
     seed: int
@@ -117,27 +117,27 @@ class _About:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class _FigureStage:
     trees: tuple[str, ...]
     episodes: int
     temperature: float
 
 
-def agents_in(folder: Path) -> list[Learned]:
+def agents_in(folder: Path) -> list[DrawnAgent]:
     """All complete agents that change networks, in a folder and those in it, that say how they learned."""
     folders = [path.parent for path in sorted(folder.rglob(FACTS)) if (path.parent / HISTORY).is_file()]
     return [read_learned(each) for each in folders if not is_placement_agent(each)]
 
 
-def alike(agents: Iterable[Learned]) -> list[list[Learned]]:
+def alike(agents: Iterable[DrawnAgent]) -> list[list[DrawnAgent]]:
     """Agents that differ in their seed only are together, by seed."""
-    groups: dict[str, list[Learned]] = {}
+    groups: dict[str, list[DrawnAgent]] = {}
     for agent in agents:
         groups.setdefault(agent.name, []).append(agent)
     return [sorted(group, key=lambda agent: agent.seed) for group in groups.values()]
 
 
-def several_models(agents: Iterable[Learned]) -> bool:
+def several_models(agents: Iterable[DrawnAgent]) -> bool:
     """Whether scenarios must be named with their model."""
     trees = (tree for agent in agents for stage in agent.stages for tree in stage.trees)
     return len({tree.split("/")[0] for tree in trees}) > 1
@@ -173,7 +173,7 @@ def percent(value: float, position: object = None) -> str:
     return f"{100 * value:.4g}%"
 
 
-class Place(NamedTuple):
+class EvaluatedTree(NamedTuple):
     """A recorded tree, where agents were evaluated."""
 
     model: str
@@ -186,11 +186,11 @@ class Place(NamedTuple):
         return self.scenario + (f"\nseed {self.seed}" if self.seed else "")
 
 
-class Picture(NamedTuple):
+class AgentGroup(NamedTuple):
     """What is drawn together: agents of one configuration, or those without one thing each."""
 
     name: str
-    rows: dict[Place, dict[int, EvaluationRow]]
+    rows: dict[EvaluatedTree, dict[int, EvaluationRow]]
     """By place, in order of time, and the seed of the agent."""
 
     @property
@@ -202,35 +202,39 @@ class Picture(NamedTuple):
     def models(self) -> list[str]:
         return list(dict.fromkeys(place.model for place in self.rows))
 
-    def of_model(self, model: str) -> dict[Place, dict[int, EvaluationRow]]:
+    def of_model(self, model: str) -> dict[EvaluatedTree, dict[int, EvaluationRow]]:
         return {place: rows for place, rows in self.rows.items() if place.model == model}
 
 
-def pictures(evaluations: Iterable[Evaluation]) -> list[Picture]:
+def pictures(evaluations: Iterable[Evaluation]) -> list[AgentGroup]:
     """All that was evaluated; agents of different configurations that share no scenario are one picture."""
-    groups: dict[str, dict[Place, dict[int, EvaluationRow]]] = {}
+    groups: dict[str, dict[EvaluatedTree, dict[int, EvaluationRow]]] = {}
     evaluations = list(evaluations)
     called = iter(models([row.agent for each in evaluations for row in each.rows]))
     for each in evaluations:
         seed = int(each.about.get("seed", 0))
         rows = groups.setdefault(without_seed(each.agent, seed), {})
         for row in each.rows:
-            place = Place(next(called), row.agent.scenario, row.agent.seed)
+            place = EvaluatedTree(next(called), row.agent.scenario, row.agent.seed)
             rows.setdefault(place, {})[seed] = row
     if len(groups) > 1 and _apart(list(groups.values())):
         name = PurePath(next(iter(groups))).parent.name
         return [
-            Picture(name, _ordered({place: row for rows in groups.values() for place, row in rows.items()}))
+            AgentGroup(
+                name, _ordered({place: row for rows in groups.values() for place, row in rows.items()})
+            )
         ]
-    return [Picture(PurePath(name).name, _ordered(rows)) for name, rows in groups.items()]
+    return [AgentGroup(PurePath(name).name, _ordered(rows)) for name, rows in groups.items()]
 
 
-def _apart(groups: Sequence[dict[Place, dict[int, EvaluationRow]]]) -> bool:
+def _apart(groups: Sequence[dict[EvaluatedTree, dict[int, EvaluationRow]]]) -> bool:
     places = [place for rows in groups for place in rows]
     return len(set(places)) == len(places)
 
 
-def _ordered(rows: dict[Place, dict[int, EvaluationRow]]) -> dict[Place, dict[int, EvaluationRow]]:
+def _ordered(
+    rows: dict[EvaluatedTree, dict[int, EvaluationRow]],
+) -> dict[EvaluatedTree, dict[int, EvaluationRow]]:
     models = list(dict.fromkeys(place.model for place in rows))
     times = in_time(place.scenario for place in rows)
     order = sorted(rows, key=lambda each: (models.index(each.model), times.index(each.scenario), each.seed))
@@ -262,10 +266,10 @@ STEP = 0.05
 """Axes begin at a multiple of this."""
 
 
-class Column(NamedTuple):
+class ScenarioColumn(NamedTuple):
     """One scenario: means over the agents."""
 
-    place: Place
+    place: EvaluatedTree
     seen: bool
     accuracies: dict[str, float]
     """By name, as in COLOURS; NaN where there is none."""
@@ -285,30 +289,30 @@ class Column(NamedTuple):
         return f"rank {rank} of {self.of}\nheadroom {self.headroom:.2f}"
 
 
-class Panel(NamedTuple):
+class AccuracyPanel(NamedTuple):
     """One model."""
 
     model: str
     title: str
-    columns: list[Column]
+    columns: list[ScenarioColumn]
 
 
-def panels(evaluations: Sequence[Evaluation]) -> list[Panel]:
+def panels(evaluations: Sequence[Evaluation]) -> list[AccuracyPanel]:
     """What is to be drawn."""
     found = pictures(evaluations)
     return [_panel(picture, model, named=len(found) > 1) for picture in found for model in picture.models]
 
 
-def _panel(picture: Picture, model: str, *, named: bool) -> Panel:
+def _panel(picture: AgentGroup, model: str, *, named: bool) -> AccuracyPanel:
     columns = [_column(place, list(rows.values())) for place, rows in picture.of_model(model).items()]
     headroom = np.mean([column.headroom for column in columns])
     agents = len(picture.seeds)
     means = f" ({agents} agents)" if agents > 1 else ""
     name = f"{picture.name}\n" if named else ""
-    return Panel(model, f"{name}{model}: mean headroom {headroom:.2f}{means}", columns)
+    return AccuracyPanel(model, f"{name}{model}: mean headroom {headroom:.2f}{means}", columns)
 
 
-def _column(place: Place, rows: Sequence[EvaluationRow]) -> Column:
+def _column(place: EvaluatedTree, rows: Sequence[EvaluationRow]) -> ScenarioColumn:
     reached = [row.agent.accuracy for row in rows]
     accuracies = {
         "never": [row.others.never for row in rows],
@@ -317,7 +321,7 @@ def _column(place: Place, rows: Sequence[EvaluationRow]) -> Column:
         "agent": reached,
         "oracle": [row.others.oracle for row in rows],
     }
-    return Column(
+    return ScenarioColumn(
         place,
         all(row.seen for row in rows),
         {name: float(np.mean(values)) for name, values in accuracies.items()},
@@ -329,7 +333,7 @@ def _column(place: Place, rows: Sequence[EvaluationRow]) -> Column:
     )
 
 
-def limits(columns: Sequence[Column]) -> tuple[float, float]:
+def limits(columns: Sequence[ScenarioColumn]) -> tuple[float, float]:
     """From a multiple of 5 % below all bars, so that the shortest can be seen, to above what is written."""
     found = [value for each in columns for value in (each.least, *each.accuracies.values())]
     least, most = np.nanmin(found), np.nanmax(found)
@@ -346,7 +350,7 @@ def accuracy_figures(evaluations: Sequence[Evaluation], footer: Sequence[str]) -
         yield _page(found[at : at + MOST], footer)
 
 
-def _page(found: Sequence[Panel], footer: Sequence[str]) -> Figure:
+def _page(found: Sequence[AccuracyPanel], footer: Sequence[str]) -> Figure:
     across = min(ACROSS, len(found))
     down = -(-len(found) // across)
     width_in = BESIDE_IN + COLUMN_IN * max(len(panel.columns) for panel in found)
@@ -365,7 +369,7 @@ def _page(found: Sequence[Panel], footer: Sequence[str]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, seen: tuple[float, float]) -> None:
+def _draw(axes: Axes, panel: AccuracyPanel, seen: tuple[float, float]) -> None:
     for at, column in enumerate(panel.columns):
         _draw_bars(axes, at, column)
     labels = [column.place.label + ("" if column.seen else "\nunseen") for column in panel.columns]
@@ -380,7 +384,7 @@ def _draw(axes: Axes, panel: Panel, seen: tuple[float, float]) -> None:
     axes.set_title(panel.title, loc="left", size=9.5, color=INK)
 
 
-def _draw_bars(axes: Axes, at: int, column: Column) -> None:
+def _draw_bars(axes: Axes, at: int, column: ScenarioColumn) -> None:
     for number, (name, accuracy) in enumerate(column.accuracies.items()):
         where = at + (number - 2) * BAR
         hatch = UNSEEN if name == "agent" and not column.seen else ""
@@ -393,7 +397,7 @@ def _draw_bars(axes: Axes, at: int, column: Column) -> None:
     axes.annotate(column.said, (at, column.accuracies["oracle"]), **above, size=6.8, color=COLOURS["agent"])
 
 
-def _legend(axes: Axes, columns: Sequence[Column]) -> None:
+def _legend(axes: Axes, columns: Sequence[ScenarioColumn]) -> None:
     patches = []
     for name, colour in COLOURS.items():
         if name != "agent" or any(column.seen for column in columns):

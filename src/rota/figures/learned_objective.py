@@ -14,7 +14,16 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.figures.learned import Learned, Picture, Place, alike, percent, pictures, rolling, several_models
+from rota.figures.learned import (
+    AgentGroup,
+    DrawnAgent,
+    EvaluatedTree,
+    alike,
+    percent,
+    pictures,
+    rolling,
+    several_models,
+)
 from rota.figures.page import FAINT, INK, footer, new_page, plain
 from rota.learning.outcome import Evaluation, EvaluationRow
 
@@ -29,7 +38,7 @@ FAR = (0.005, 0.995)
 SEEDS = ("#0072b2", "#d55500", "#00a66e", "#cc79a7", "#626262")
 
 
-class Line(NamedTuple):
+class ObjectiveLine(NamedTuple):
     """One measure of one agent, all stages behind each other."""
 
     episodes: Floats
@@ -43,8 +52,8 @@ class Track(NamedTuple):
     """One agent."""
 
     seed: int
-    objective: Line
-    accuracy: Line
+    objective: ObjectiveLine
+    accuracy: ObjectiveLine
 
 
 class Begin(NamedTuple):
@@ -54,7 +63,7 @@ class Begin(NamedTuple):
     label: str
 
 
-class Panel(NamedTuple):
+class ObjectivePanel(NamedTuple):
     """Agents that differ in their seed only."""
 
     title: str
@@ -62,14 +71,16 @@ class Panel(NamedTuple):
     tracks: list[Track]
 
 
-def panels(agents: Sequence[Learned]) -> list[Panel]:
+def panels(agents: Sequence[DrawnAgent]) -> list[ObjectivePanel]:
     """What is to be drawn; of an agent without any history, nothing."""
     groups = alike(agent for agent in agents if agent.history)
     found = zip(titles([group[0] for group in groups]), groups, strict=True)
-    return [Panel(title, _begins(group[0]), [_track(agent) for agent in group]) for title, group in found]
+    return [
+        ObjectivePanel(title, _begins(group[0]), [_track(agent) for agent in group]) for title, group in found
+    ]
 
 
-def titles(agents: Sequence[Learned]) -> list[str]:
+def titles(agents: Sequence[DrawnAgent]) -> list[str]:
     """What each learned, `early → late, temperature 10`; the names of their folders if that is not enough."""
     said = [_learned(agent, models=several_models(agents)) for agent in agents]
     if len(set(said)) == len(said):
@@ -77,13 +88,13 @@ def titles(agents: Sequence[Learned]) -> list[str]:
     return [PurePath(agent.name).name.replace(",", "\n") for agent in agents]
 
 
-def _learned(agent: Learned, *, models: bool) -> str:
+def _learned(agent: DrawnAgent, *, models: bool) -> str:
     last = agent.stages[-1].temperature
     said = " → ".join(stage.said(models=models) for stage in agent.stages)
     return said + (f", temperature {last:g}" if last > 1 else "")
 
 
-def _begins(agent: Learned) -> list[Begin]:
+def _begins(agent: DrawnAgent) -> list[Begin]:
     found, at = [], 0
     for stage in agent.stages:
         found.append(Begin(at, stage.said(models=False)))
@@ -91,11 +102,11 @@ def _begins(agent: Learned) -> list[Begin]:
     return found
 
 
-def _track(agent: Learned) -> Track:
+def _track(agent: DrawnAgent) -> Track:
     return Track(agent.seed, _line(agent, "objective"), _line(agent, "accuracy"))
 
 
-def _line(agent: Learned, measure: str) -> Line:
+def _line(agent: DrawnAgent, measure: str) -> ObjectiveLine:
     parts = []
     for number, begin in enumerate(_begins(agent)):
         rows = agent.of_stage(number)
@@ -104,17 +115,17 @@ def _line(agent: Learned, measure: str) -> Line:
         ends, values = [row.episodes for row in rows], [float(getattr(row, measure)) for row in rows]
         where, means = rolling(ends, values, round(WINDOW * ends[-1]))
         parts.append(
-            Line(
+            ObjectiveLine(
                 begin.at + np.array(ends, float),
                 np.array(values),
                 np.append(begin.at + where, np.nan),
                 np.append(means, np.nan),
             )
         )
-    return Line(*map(np.concatenate, zip(*parts, strict=True)))
+    return ObjectiveLine(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def objective_figure(agents: Sequence[Learned], family: str, drawn_by: str) -> Figure:
+def objective_figure(agents: Sequence[DrawnAgent], family: str, drawn_by: str) -> Figure:
     """Small panels, the agents of one folder; `drawn_by` is the command that draws it."""
     found = panels(agents)
     if not found:
@@ -137,12 +148,12 @@ def objective_figure(agents: Sequence[Learned], family: str, drawn_by: str) -> F
     return figure
 
 
-def _subject(agents: Sequence[Learned], family: str) -> str:
+def _subject(agents: Sequence[DrawnAgent], family: str) -> str:
     count = f"{len(agents)} agents, a colour per seed" if len(agents) > 1 else "one agent"
     return f"{family}: {count}; strong lines: rolling mean over {WINDOW:.0%} of a stage"
 
 
-def _draw(upper: Axes, lower: Axes, panel: Panel, *, first: bool) -> None:
+def _draw(upper: Axes, lower: Axes, panel: ObjectivePanel, *, first: bool) -> None:
     _draw_lines(upper, [track.objective for track in panel.tracks])
     _draw_lines(lower, [track.accuracy for track in panel.tracks])
     upper.set_title(panel.title, size=8.5, color=INK, loc="left")
@@ -161,7 +172,7 @@ def _draw(upper: Axes, lower: Axes, panel: Panel, *, first: bool) -> None:
         lower.set_ylabel("accuracy drawn", size=8)
 
 
-def _draw_lines(axes: Axes, lines: Sequence[Line]) -> None:
+def _draw_lines(axes: Axes, lines: Sequence[ObjectiveLine]) -> None:
     for at, line in enumerate(lines):
         colour = SEEDS[at % len(SEEDS)]
         axes.plot(line.episodes, line.values, color=colour, alpha=0.18, linewidth=0.6)
@@ -169,7 +180,7 @@ def _draw_lines(axes: Axes, lines: Sequence[Line]) -> None:
     axes.set_ylim(*limits(lines))
 
 
-def limits(lines: Sequence[Line]) -> tuple[float, float]:
+def limits(lines: Sequence[ObjectiveLine]) -> tuple[float, float]:
     """What is to be seen of some lines: not the few episodes far from all others, which would flatten it."""
     found = [
         (*np.quantile(line.values, FAR), np.nanmin(line.smooth), np.nanmax(line.smooth)) for line in lines
@@ -209,7 +220,7 @@ DARK = 0.6
 """Above this, a number is written in white."""
 
 
-class Cell(NamedTuple):
+class ProbabilityCell(NamedTuple):
     """One agent in one scenario."""
 
     label: str
@@ -220,19 +231,19 @@ class Cell(NamedTuple):
     of: int
 
 
-class Strip(NamedTuple):
+class ProbabilityStrip(NamedTuple):
     """One agent and one model."""
 
     title: str
     actions: list[str]
-    cells: list[Cell]
+    cells: list[ProbabilityCell]
 
     @property
     def height_in(self) -> float:
         return PROBABILITIES_HEIGHT_IN + LINE_IN * len(self.actions)
 
 
-def strips(evaluations: Sequence[Evaluation]) -> list[Strip]:
+def strips(evaluations: Sequence[Evaluation]) -> list[ProbabilityStrip]:
     """What is to be drawn."""
     found = pictures(evaluations)
     return [
@@ -244,18 +255,18 @@ def strips(evaluations: Sequence[Evaluation]) -> list[Strip]:
     ]
 
 
-def _strip(picture: Picture, model: str, seed: int, *, named: bool) -> Strip:
+def _strip(picture: AgentGroup, model: str, seed: int, *, named: bool) -> ProbabilityStrip:
     places = picture.of_model(model)
     cells = [_cell(place, rows[seed]) for place, rows in places.items() if seed in rows]
     parts = [picture.name] * named + [model] + [f"agent with seed {seed}"] * (len(picture.seeds) > 1)
     every = [row for rows in places.values() for row in rows.values()]
-    return Strip(", ".join(parts), action_names(every), cells)
+    return ProbabilityStrip(", ".join(parts), action_names(every), cells)
 
 
-def _cell(place: Place, row: EvaluationRow) -> Cell:
+def _cell(place: EvaluatedTree, row: EvaluationRow) -> ProbabilityCell:
     label = place.label.replace("\n", ", ") + ("" if row.seen else ", unseen")
     found = row.agent
-    return Cell(label, np.array(found.probabilities), found.sequence, found.rank, found.of)
+    return ProbabilityCell(label, np.array(found.probabilities), found.sequence, found.rank, found.of)
 
 
 def action_names(rows: Sequence[EvaluationRow]) -> list[str]:
@@ -273,7 +284,7 @@ def probabilities_figures(evaluations: Sequence[Evaluation], footer: Sequence[st
         yield _page(found[at : at + MOST], footer)
 
 
-def _page(found: Sequence[Strip], footer: Sequence[str]) -> Figure:
+def _page(found: Sequence[ProbabilityStrip], footer: Sequence[str]) -> Figure:
     across = max(len(strip.cells) for strip in found)
     heights_in = [strip.height_in for strip in found]
     figure = new_page(
@@ -289,7 +300,7 @@ def _page(found: Sequence[Strip], footer: Sequence[str]) -> Figure:
     return figure
 
 
-def _draw_strip(figure: Figure, grid: GridSpec, at: int, strip: Strip, *, last: bool) -> None:
+def _draw_strip(figure: Figure, grid: GridSpec, at: int, strip: ProbabilityStrip, *, last: bool) -> None:
     for number, cell in enumerate(strip.cells):
         axes = figure.add_subplot(grid[at, number])
         _draw_probabilities(axes, cell, strip.actions if number == 0 else [""] * len(strip.actions))
@@ -305,7 +316,7 @@ def _head(axes: Axes, text: str) -> None:
     axes.annotate(text, (0.0, 1.0), **where, size=9, weight="bold", color=INK).set_in_layout(False)
 
 
-def _draw_probabilities(axes: Axes, cell: Cell, names: Sequence[str]) -> None:
+def _draw_probabilities(axes: Axes, cell: ProbabilityCell, names: Sequence[str]) -> None:
     chances = cell.probabilities.T
     axes.imshow(chances, cmap=SHADES, vmin=0.0, vmax=1.0, aspect="auto")
     for (action, decision), chance in np.ndenumerate(chances):

@@ -12,7 +12,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.figures.learned import Learned, in_time, percent, rolling, several_models
+from rota.figures.learned import DrawnAgent, in_time, percent, rolling, several_models
 from rota.figures.page import INK, footer, new_page, plain
 
 ACROSS = 3
@@ -26,7 +26,7 @@ JUMP = "#d1495b"
 ARROW = {"arrowstyle": "->", "color": JUMP, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
 
 
-class Curve(NamedTuple):
+class TransferCurve(NamedTuple):
     """The accuracy that agents draw on the target: a rolling mean, and the mean over their seeds."""
 
     episodes: Floats
@@ -37,14 +37,14 @@ class Curve(NamedTuple):
     """By how much its first point is above that of learning from scratch, in accuracy."""
 
 
-class Panel(NamedTuple):
+class TransferPanel(NamedTuple):
     """One source and one target."""
 
     title: str
     window: int
     """Episodes."""
-    scratch: Curve
-    transfers: list[Curve]
+    scratch: TransferCurve
+    transfers: list[TransferCurve]
     """By temperature; the jump-start of the first is marked."""
 
 
@@ -52,13 +52,13 @@ Target = tuple[str, tuple[str, ...]]
 """The network, and the trees of the last stage."""
 
 
-def panels(scratch: Sequence[Learned], transfers: Sequence[Learned]) -> list[Panel]:
+def panels(scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent]) -> list[TransferPanel]:
     """Every source with a target that was also learned from scratch."""
-    alone: dict[Target, list[Learned]] = {}
+    alone: dict[Target, list[DrawnAgent]] = {}
     for agent in scratch:
         if len(agent.stages) == 1 and not agent.started_from:
             alone.setdefault(_target(agent), []).append(agent)
-    ways: dict[tuple[Target, str], list[Learned]] = {}
+    ways: dict[tuple[Target, str], list[DrawnAgent]] = {}
     models = several_models([*scratch, *transfers])
     for agent in transfers:
         before = source(agent, models=models)
@@ -69,7 +69,7 @@ def panels(scratch: Sequence[Learned], transfers: Sequence[Learned]) -> list[Pan
     return [_panel(f"{key[1]} → {_stage(alone[key[0]], models)}", alone[key[0]], ways[key]) for key in keys]
 
 
-def _target(agent: Learned) -> Target:
+def _target(agent: DrawnAgent) -> Target:
     return agent.network, agent.stages[-1].trees
 
 
@@ -77,41 +77,41 @@ def _name(target: Target) -> str:
     return target[1][0].split("/")[-1]
 
 
-def _stage(agents: Sequence[Learned], models: bool) -> str:
+def _stage(agents: Sequence[DrawnAgent], models: bool) -> str:
     return agents[0].stages[-1].said(models=models)
 
 
-def source(agent: Learned, *, models: bool = False) -> str:
+def source(agent: DrawnAgent, *, models: bool = False) -> str:
     """What an agent learned before its last stage, `early → late`; nothing if it began with that."""
     before = [PurePath(agent.started_from).name] if agent.started_from else []
     return " → ".join([*before, *(stage.said(models=models) for stage in agent.stages[:-1])])
 
 
-def _panel(title: str, scratch: Sequence[Learned], transfers: Sequence[Learned]) -> Panel:
+def _panel(title: str, scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent]) -> TransferPanel:
     window = max(1, round(WINDOW * min(agent.stages[-1].episodes for agent in (*scratch, *transfers))))
     base = _curve(scratch, window, np.nan, 0.0)
-    by_temperature: dict[float, list[Learned]] = {}
+    by_temperature: dict[float, list[DrawnAgent]] = {}
     for agent in sorted(transfers, key=lambda agent: agent.stages[-1].temperature):
         by_temperature.setdefault(agent.stages[-1].temperature, []).append(agent)
     start = float(base.accuracy[0])
     curves = [_curve(group, window, each, start) for each, group in by_temperature.items()]
-    return Panel(title, window, base._replace(jump=0.0), curves)
+    return TransferPanel(title, window, base._replace(jump=0.0), curves)
 
 
-def _curve(agents: Sequence[Learned], window: int, temperature: float, start: float) -> Curve:
+def _curve(agents: Sequence[DrawnAgent], window: int, temperature: float, start: float) -> TransferCurve:
     """The mean over agents, at the episodes of the first."""
     lines = [_line(agent, window) for agent in agents]
     where = lines[0][0]
     mean = np.mean([np.interp(where, *line) for line in lines], axis=0)
-    return Curve(where, mean, temperature, float(mean[0]) - start)
+    return TransferCurve(where, mean, temperature, float(mean[0]) - start)
 
 
-def _line(agent: Learned, window: int) -> tuple[Floats, Floats]:
+def _line(agent: DrawnAgent, window: int) -> tuple[Floats, Floats]:
     rows = agent.of_stage(len(agent.stages) - 1)
     return rolling([row.episodes for row in rows], [row.accuracy for row in rows], window)
 
 
-def transfer_figure(scratch: Sequence[Learned], transfers: Sequence[Learned], drawn_by: str) -> Figure:
+def transfer_figure(scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent], drawn_by: str) -> Figure:
     """A panel per source and target; `drawn_by` is the command that draws it."""
     found = panels(scratch, transfers)
     if not found:
@@ -131,13 +131,13 @@ def transfer_figure(scratch: Sequence[Learned], transfers: Sequence[Learned], dr
     return figure
 
 
-def _subject(scratch: Sequence[Learned], transfers: Sequence[Learned]) -> str:
+def _subject(scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent]) -> str:
     seeds = len({agent.seed for agent in (*scratch, *transfers)})
     means = f"means of {seeds} agents" if seeds > 1 else "one agent each"
     return f"accuracy of the episodes drawn on the target, by the temperature of the first draws; {means}"
 
 
-def _draw(axes: Axes, panel: Panel, *, first: bool, last: bool) -> None:
+def _draw(axes: Axes, panel: TransferPanel, *, first: bool, last: bool) -> None:
     end = max(float(curve.episodes[-1]) for curve in panel.transfers)
     shades = colormaps["plasma"](np.linspace(0.05, 0.8, len(panel.transfers)))
     axes.plot(panel.scratch.episodes, panel.scratch.accuracy, color=INK, linewidth=2.2, label="from scratch")
@@ -155,7 +155,7 @@ def _draw(axes: Axes, panel: Panel, *, first: bool, last: bool) -> None:
     _legend(axes)
 
 
-def _see(axes: Axes, panel: Panel, end: float) -> None:
+def _see(axes: Axes, panel: TransferPanel, end: float) -> None:
     """As far as the transfers go, with room on the left for the jump-start."""
     values = [curve.accuracy[curve.episodes <= end] for curve in (panel.scratch, *panel.transfers)]
     low, high = float(np.concatenate(values).min()), float(np.concatenate(values).max())
@@ -169,7 +169,7 @@ def _see(axes: Axes, panel: Panel, end: float) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
-def _mark(axes: Axes, panel: Panel, end: float) -> None:
+def _mark(axes: Axes, panel: TransferPanel, end: float) -> None:
     """An arrow from the first point of learning from scratch to that of the transfer, with its length."""
     start, jump = float(panel.scratch.accuracy[0]), panel.transfers[0].jump
     at = -0.02 * end

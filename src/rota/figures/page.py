@@ -19,7 +19,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from rota.core.errors import ConfigError
-from rota.core.files import printable_lines, written
+from rota.core.files import atomic_write, printable_lines
 from rota.recordings.folder import Provenance
 
 SCHEDULERS = {
@@ -99,12 +99,12 @@ class Pen(NamedTuple):
     def draw(self, figure: Figure, file: Path) -> Iterator[Path]:
         """`file` is that of the PNG; gives each that is written."""
         if self._is_free(file):
-            with written(file) as stream:
+            with atomic_write(file) as stream:
                 save(figure, stream, dots_per_in=self.dots_per_in)
             yield file
         vectors = file.with_suffix(".svg")
         if self.svg and self._is_free(vectors):
-            with written(vectors) as stream:
+            with atomic_write(vectors) as stream:
                 save_svg(figure, stream)
             yield vectors
 
@@ -122,15 +122,15 @@ PEN = Pen()
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 
 
-class Unit(NamedTuple):
+class AxisUnit(NamedTuple):
     """What the numbers along an axis are."""
 
     name: str
     seconds: float
 
 
-SECONDS, MINUTES = Unit("seconds", 1.0), Unit("minutes", MINUTE_S)
-HOURS, DAYS = Unit("hours", HOUR_S), Unit("days", DAY_S)
+SECONDS, MINUTES = AxisUnit("seconds", 1.0), AxisUnit("minutes", MINUTE_S)
+HOURS, DAYS = AxisUnit("hours", HOUR_S), AxisUnit("days", DAY_S)
 UNITS = (SECONDS, MINUTES, HOURS, DAYS)
 SHORT = {"seconds": "s", "minutes": "min", "hours": "h", "days": "days"}
 
@@ -141,7 +141,7 @@ LOG_TICKS = {
 FEWEST_TICKS = 3
 
 
-def unit_for(span_s: float) -> Unit:
+def unit_for(span_s: float) -> AxisUnit:
     """The largest unit of which an axis over this span has more than two."""
     return next((unit for unit in reversed(UNITS) if span_s > 2 * unit.seconds), UNITS[0])
 

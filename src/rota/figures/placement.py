@@ -15,8 +15,8 @@ from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.files import parsed
-from rota.figures.learned import FACTS, Made, percent, rolling
-from rota.figures.learned_objective import WINDOW, Line, limits
+from rota.figures.learned import FACTS, AgentSource, percent, rolling
+from rota.figures.learned_objective import WINDOW, ObjectiveLine, limits
 from rota.figures.page import (
     ALLOCATIONS,
     FAINT,
@@ -30,7 +30,7 @@ from rota.figures.page import (
 )
 from rota.learning.placement.cases import Goal, time_to
 from rota.learning.placement.learner import HISTORY, PlacementHistoryRow, read_history
-from rota.learning.placement.outcome import AGENT, BEHIND, SHUFFLED, Comparison, Tried
+from rota.learning.placement.outcome import AGENT, BEHIND, SHUFFLED, ComparedRow, PlacementComparison
 
 HEIGHT_IN = 4.4
 AGAIN = "learn it again: rota learn config/learn/place.toml"
@@ -49,8 +49,8 @@ class PlacementLearned(NamedTuple):
 class Learning(NamedTuple):
     """What is to be drawn, with updates in place of episodes."""
 
-    ratio: Line
-    entropy: Line
+    ratio: ObjectiveLine
+    entropy: ObjectiveLine
     window: int
     """Of the rolling means, in updates."""
 
@@ -64,15 +64,15 @@ def read_placement_learned(folder: Path) -> PlacementLearned | None:
         read = parsed(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_Facts, read, path, AGAIN, others=True)
+    found = facts(_PlacementFacts, read, path, AGAIN, others=True)
     cases = facts(_Cases, found.config.get("cases", {}), path, AGAIN, others=True)
     rows = read_history(folder)
-    made = facts(Made, found.provenance, path, AGAIN, others=True)
+    made = facts(AgentSource, found.provenance, path, AGAIN, others=True)
     return PlacementLearned(folder, made.command, rows, cases.goal) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _PlacementFacts:
     """What the file of an agent says."""
 
     provenance: dict[str, object]
@@ -92,9 +92,9 @@ def learning(rows: Sequence[PlacementHistoryRow]) -> Learning:
     return Learning(_line(rows, "ratio", window), _line(rows, "entropy", window), window)
 
 
-def _line(rows: Sequence[PlacementHistoryRow], measure: str, window: int) -> Line:
+def _line(rows: Sequence[PlacementHistoryRow], measure: str, window: int) -> ObjectiveLine:
     updates, values = [row.update for row in rows], [float(getattr(row, measure)) for row in rows]
-    return Line(np.array(updates, float), np.array(values), *rolling(updates, values, window))
+    return ObjectiveLine(np.array(updates, float), np.array(values), *rolling(updates, values, window))
 
 
 def placement_learning_figure(agent: PlacementLearned, drawn_by: str) -> Figure:
@@ -133,7 +133,7 @@ def _say(axes: Axes, text: str) -> None:
     axes.set_title(text, size=8.5, color=FAINT, loc="left")
 
 
-def _draw(axes: Axes, line: Line) -> None:
+def _draw(axes: Axes, line: ObjectiveLine) -> None:
     colour = allocation_colour(AGENT)
     axes.plot(line.episodes, line.values, color=colour, alpha=0.3, linewidth=0.8)
     axes.plot(line.smooth_episodes, line.smooth, color=colour, linewidth=1.8)
@@ -154,7 +154,7 @@ LEAST_VIEW = 1.2
 """The axis of ratios reaches at least so far."""
 
 
-class Taken(NamedTuple):
+class AllocationTimes(NamedTuple):
     """How long one allocation takes, by lower bound."""
 
     name: str
@@ -178,11 +178,11 @@ class Duel(NamedTuple):
         return AGENT if self.behind < -LEVEL else self.rule if self.behind > LEVEL else ""
 
 
-class Panel(NamedTuple):
+class PlacementPanel(NamedTuple):
     """One dispatch cost."""
 
     dispatch: float
-    taken: list[Taken]
+    taken: list[AllocationTimes]
     """In the order of the colours; the agent with shuffled weights last."""
     duels: list[Duel]
     """From the case where the agent is furthest ahead to where it is furthest behind."""
@@ -206,29 +206,29 @@ class Panel(NamedTuple):
         return f"{', '.join(filter(None, parts))}\n{extremes}"
 
 
-def panels(found: Comparison) -> list[Panel]:
+def panels(found: PlacementComparison) -> list[PlacementPanel]:
     """What is to be drawn, by dispatch cost."""
     return [_panel(cost, found.at(cost)) for cost in found.dispatches]
 
 
-def _panel(dispatch: float, found: Comparison) -> Panel:
+def _panel(dispatch: float, found: PlacementComparison) -> PlacementPanel:
     known = [name for name in ALLOCATIONS if name in found.names]
     names = known + [name for name in found.names if name not in ALLOCATIONS]
     taken = [_taken(name, found.ratios(name)) for name in names]
     duels = sorted(map(_duel, found.tried))
-    return Panel(dispatch, [*taken, _taken(SHUFFLED, found.shuffled)], duels)
+    return PlacementPanel(dispatch, [*taken, _taken(SHUFFLED, found.shuffled)], duels)
 
 
-def _taken(name: str, ratios: Floats) -> Taken:
-    return Taken(name, float(ratios.mean()), float(ratios.min()), float(ratios.max()))
+def _taken(name: str, ratios: Floats) -> AllocationTimes:
+    return AllocationTimes(name, float(ratios.mean()), float(ratios.min()), float(ratios.max()))
 
 
-def _duel(tried: Tried) -> Duel:
+def _duel(tried: ComparedRow) -> Duel:
     rules = {name: ratio for name, ratio in tried.ratios.items() if name != AGENT}
     return Duel(tried.behind, min(rules, key=rules.__getitem__))
 
 
-def placement_comparison_figure(found: Comparison, foot: Sequence[str]) -> Figure:
+def placement_comparison_figure(found: PlacementComparison, foot: Sequence[str]) -> Figure:
     """A column per dispatch cost: bars of all allocations above, the agent's cases below."""
     drawn = panels(found)
     above_in = 0.8 + BAR_IN * len(drawn[0].taken)
@@ -253,7 +253,7 @@ def placement_comparison_figure(found: Comparison, foot: Sequence[str]) -> Figur
     return figure
 
 
-def title(found: Comparison) -> str:
+def title(found: PlacementComparison) -> str:
     """Who takes longer, and how much."""
     behind = float(found.behind.mean())
     if abs(behind) < LEVEL:
@@ -263,7 +263,7 @@ def title(found: Comparison) -> str:
     return f"Placing trials: the agent takes {said} the best rule of each case, on average"
 
 
-def comparison_subject(found: Comparison) -> str:
+def comparison_subject(found: PlacementComparison) -> str:
     """What was tried."""
     slots, trials = ([getattr(each, name) for each in found.tried] for name in ("slots", "trials"))
     spread = max(each.spread for each in found.tried)
@@ -278,7 +278,7 @@ def _span(values: Sequence[int]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _draw_taken(axes: Axes, panel: Panel, furthest: float, *, first: bool) -> None:
+def _draw_taken(axes: Axes, panel: PlacementPanel, furthest: float, *, first: bool) -> None:
     """From the lower bound on: the logarithm of a ratio has a length."""
     for place, each in enumerate(panel.taken):
         shuffled = each.name == SHUFFLED
@@ -314,7 +314,7 @@ def ratio_ticks(high: float) -> list[float]:
     return found if len(found) <= MOST_TICKS else [tick for tick in COARSE if tick <= high]
 
 
-def _draw_duels(axes: Axes, panel: Panel, *, first: bool) -> None:
+def _draw_duels(axes: Axes, panel: PlacementPanel, *, first: bool) -> None:
     """A bar per case, of the colour of who is ahead."""
     places = np.arange(len(panel.duels))
     colours = [allocation_colour(duel.winner) if duel.winner else FAINT for duel in panel.duels]
@@ -336,7 +336,7 @@ def _draw_duels(axes: Axes, panel: Panel, *, first: bool) -> None:
         axes.yaxis.label.set(size=8.5)
 
 
-def _legend(axes: Axes, drawn: Sequence[Panel]) -> None:
+def _legend(axes: Axes, drawn: Sequence[PlacementPanel]) -> None:
     """What is to be known to read it."""
     winners = {duel.winner for panel in drawn for duel in panel.duels}
     names = [each.name for each in drawn[0].taken if each.name in winners]

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from rota.core.arrays import Floats
 from rota.core.population.events import Event, Reported
 from rota.figures.best import MOMENTS, bands, best_so_far
-from rota.figures.groups import Options, Sheet
+from rota.figures.groups import DrawnFigure, Options
 from rota.figures.page import (
     ALLOCATIONS,
     FAINT,
@@ -30,7 +30,7 @@ from rota.figures.page import (
 )
 from rota.results.parameters import Labels
 from rota.results.population.metrics import SlotUse
-from rota.results.population.run import PopulationRun
+from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import SlotInfo, on_common_ground
 
 UNNAMED = "slots "
@@ -49,7 +49,7 @@ class PopulationGroup:
     evolution: str
     cluster: str
     slots: tuple[SlotInfo, ...]
-    runs: tuple[PopulationRun, ...]
+    runs: tuple[PopulationRecord, ...]
     label: str = ""
     """Its point of a grid: `noise=0.1`, without what the title says anyway."""
 
@@ -75,9 +75,9 @@ class PopulationGroup:
         return footer(command, tuple(dict.fromkeys(run.command for run in self.runs)))
 
 
-def population_groups(runs: Iterable[PopulationRun]) -> list[PopulationGroup]:
+def population_groups(runs: Iterable[PopulationRecord]) -> list[PopulationGroup]:
     """In the order in which they come."""
-    found: dict[tuple[object, ...], list[PopulationRun]] = {}
+    found: dict[tuple[object, ...], list[PopulationRecord]] = {}
     for run in runs:
         of = run.summary
         found.setdefault(
@@ -104,7 +104,7 @@ def slot_names(slots: Iterable[SlotInfo]) -> list[str]:
     return [f"{slot.node} {slot.device}, {slot.speed:g}×" for slot in slots]
 
 
-def _ordered(runs: list[PopulationRun]) -> tuple[PopulationRun, ...]:
+def _ordered(runs: list[PopulationRecord]) -> tuple[PopulationRecord, ...]:
     places = {name: place for place, name in enumerate(ALLOCATIONS)}
     return tuple(
         sorted(
@@ -140,10 +140,10 @@ def ratios(group: PopulationGroup) -> list[Ratio]:
     return found
 
 
-def ratio_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+def ratio_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
     """One sheet for all clusters and populations."""
     commands = tuple(dict.fromkeys(run.command for group in groups for run in group.runs))
-    yield Sheet("populations-ratio", draw_ratios(groups, footer(options.command, commands)))
+    yield DrawnFigure("populations-ratio", draw_ratios(groups, footer(options.command, commands)))
 
 
 def draw_ratios(groups: Sequence[PopulationGroup], foot: Sequence[str]) -> Figure:
@@ -244,9 +244,9 @@ def shares(use: SlotUse) -> Shares:
     )
 
 
-def idle_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+def idle_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
     for group in groups:
-        yield Sheet(f"{group.name}/idle", draw_idle(group, group.footer(options.command)))
+        yield DrawnFigure(f"{group.name}/idle", draw_idle(group, group.footer(options.command)))
 
 
 def draw_idle(group: PopulationGroup, foot: Sequence[str]) -> Figure:
@@ -329,7 +329,7 @@ class AccuracyCurve(NamedTuple):
     """`final` for people."""
 
 
-def accuracy_curve(run: PopulationRun, end_s: float) -> AccuracyCurve | None:
+def accuracy_curve(run: PopulationRecord, end_s: float) -> AccuracyCurve | None:
     """None if nothing was measured."""
     at_s = np.linspace(0.0, end_s, MOMENTS)
     risen = [best_so_far(reports(run.events(each.seed))) for each in run.summary.repetitions]
@@ -346,17 +346,17 @@ def reports(events: Iterable[Event]) -> Iterator[tuple[float, float]]:
     return ((event.at_s, event.metric) for event in events if isinstance(event, Reported))
 
 
-def done_s(run: PopulationRun) -> float:
+def done_s(run: PopulationRecord) -> float:
     """When the last repetition was done."""
     return max(repetition.makespan_s for repetition in run.summary.repetitions)
 
 
-def accuracy_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+def accuracy_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
     for group in groups:
         end_s = BEYOND * max(map(done_s, group.runs))
         curves = [curve for run in group.runs if (curve := accuracy_curve(run, end_s))]
         if curves:
-            yield Sheet(f"{group.name}/accuracy", draw_accuracy(curves, group, options))
+            yield DrawnFigure(f"{group.name}/accuracy", draw_accuracy(curves, group, options))
 
 
 def draw_accuracy(curves: Sequence[AccuracyCurve], group: PopulationGroup, options: Options) -> Figure:

@@ -15,21 +15,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from rota.core.population.events import (
+    Assigned,
     Cloned,
-    Emptied,
     Event,
-    Failed,
-    Handed,
+    Idled,
     Joined,
-    Lost,
+    NodeFailed,
     Reported,
     Retired,
+    TrialFailed,
 )
-from rota.figures.groups import Options, Sheet
-from rota.figures.page import FAINT, IDLE, INK, SHORT, Unit, new_page, plain, unit_for
+from rota.figures.groups import DrawnFigure, Options
+from rota.figures.page import FAINT, IDLE, INK, SHORT, AxisUnit, new_page, plain, unit_for
 from rota.figures.population import PopulationGroup, slot_names
-from rota.results.population.run import PopulationRun
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.run import PopulationRecord
+from rota.results.population.summary import PopulationSummary, SlotInfo
 
 MIDDLE = (0.5, 0.75)
 """Where the median may be between the worst and the best: what is beyond is taken for it."""
@@ -48,7 +48,7 @@ class Trained(NamedTuple):
     metric: float
 
 
-class Undone(NamedTuple):
+class LostWork(NamedTuple):
     """What a slot was at when its node or its trial failed."""
 
     slot: int
@@ -94,13 +94,13 @@ class PopulationChart(NamedTuple):
     until_s: list[float]
     """Slot → when it was last in use."""
     blocks: list[Trained]
-    undone: list[Undone]
+    undone: list[LostWork]
     away: list[Away]
     copied: list[Copied]
-    summary: Summary
+    summary: PopulationSummary
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> AxisUnit:
         return unit_for(self.end_s)
 
     @property
@@ -108,7 +108,7 @@ class PopulationChart(NamedTuple):
         return list(dict.fromkeys(slot.node for slot in self.slots))
 
 
-def population_chart(run: PopulationRun, end_s: float | None = None) -> PopulationChart:
+def population_chart(run: PopulationRecord, end_s: float | None = None) -> PopulationChart:
     """What happened with the first seed."""
     summary, events = run.summary, run.events()
     done_s = summary.repetitions[0].makespan_s
@@ -140,21 +140,21 @@ def trained(events: Sequence[Event]) -> list[Trained]:
     ]
 
 
-def undone(events: Sequence[Event], slots: Sequence[int]) -> list[Undone]:
+def undone(events: Sequence[Event], slots: Sequence[int]) -> list[LostWork]:
     """Work that was lost; `slots` gives the node of each."""
     busy: dict[int, float] = {}
     found = []
     for event in events:
-        if isinstance(event, Handed | Reported):
+        if isinstance(event, Assigned | Reported):
             busy[event.slot] = event.at_s
-        elif isinstance(event, Emptied):
+        elif isinstance(event, Idled):
             busy.pop(event.slot, None)
-        elif isinstance(event, Failed) and event.slot in busy:
-            found.append(Undone(event.slot, busy[event.slot], event.at_s))
+        elif isinstance(event, TrialFailed) and event.slot in busy:
+            found.append(LostWork(event.slot, busy[event.slot], event.at_s))
             busy[event.slot] = event.at_s
-        elif isinstance(event, Lost):
+        elif isinstance(event, NodeFailed):
             at = [slot for slot in busy if slots[slot] == event.node]
-            found += [Undone(slot, busy.pop(slot), event.at_s) for slot in at]
+            found += [LostWork(slot, busy.pop(slot), event.at_s) for slot in at]
     return found
 
 
@@ -163,7 +163,7 @@ def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Away]:
     since: dict[int, float] = dict.fromkeys(range(nodes), 0.0)
     found = []
     for event in events:
-        if isinstance(event, Lost):
+        if isinstance(event, NodeFailed):
             since.setdefault(event.node, event.at_s)
         elif isinstance(event, Joined) and event.node in since:
             found.append(Away(event.node, since.pop(event.node), event.at_s))
@@ -177,7 +177,7 @@ def given_up(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
     for event in events:
         if isinstance(event, Retired):
             until_s[event.slot] = event.at_s
-        elif isinstance(event, Emptied):  # a busy slot is given up when its list is done
+        elif isinstance(event, Idled):  # a busy slot is given up when its list is done
             until_s[event.slot] = max(until_s[event.slot], event.at_s)
     return until_s
 
@@ -234,14 +234,14 @@ LEGEND: dict[str, Any] = {
 }
 
 
-def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Sheet]:
+def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
     for group in groups:
         end_s = max(run.summary.repetitions[0].makespan_s for run in group.runs)
         charts = [population_chart(run, end_s) for run in group.runs[: 1 if options.quick else None]]
         scale = scale_of(charts)
         for chart in charts:
             figure = draw_population_gantt(chart, scale, group.title, group.footer(options.command))
-            yield Sheet(f"{group.name}/gantt-{chart.allocation}", figure)
+            yield DrawnFigure(f"{group.name}/gantt-{chart.allocation}", figure)
 
 
 def scale_of(charts: Sequence[PopulationChart]) -> PowerNorm | None:
@@ -278,7 +278,7 @@ def _done(chart: PopulationChart) -> str:
     return f"{chart.done_s / chart.unit.seconds:.3g} {SHORT[chart.unit.name]}"
 
 
-def _draw_scale(figure: Figure, axes: Axes, scale: PowerNorm, summary: Summary) -> None:
+def _draw_scale(figure: Figure, axes: Axes, scale: PowerNorm, summary: PopulationSummary) -> None:
     """Which shade is which metric, in even steps of the shades."""
     bar = figure.colorbar(ScalarMappable(scale, SHADES), ax=axes, pad=0.01, aspect=18, shrink=0.9)
     bar.set_label(f"{summary.metric_name} after the block", size=9, color=INK)

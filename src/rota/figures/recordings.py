@@ -16,7 +16,7 @@ from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.figures.page import FAINT, INK, legend, new_page, origins, plain, spread
 from rota.figures.trees import adaptation_figure, draw_trees, tree_blocks
-from rota.recordings.curve import Curves, Plain, Setting
+from rota.recordings.curve import Curves, CurveSetting, Plain
 from rota.recordings.describe import contents
 from rota.recordings.library import Library
 from rota.recordings.profile import PACKED, Profile, Profiles
@@ -31,7 +31,7 @@ Data = TypeVar("Data")
 Draw = Callable[[Figure, SubplotSpec], Axes]
 
 
-class Part(NamedTuple):
+class AxesRow(NamedTuple):
     """Axes side by side on the page."""
 
     height_in: float
@@ -57,14 +57,14 @@ def figures(library: Library) -> list[Drawing]:
     return found
 
 
-def parts(library: Library) -> list[Part]:
+def parts(library: Library) -> list[AxesRow]:
     """What is to be drawn, from the top."""
     blocks = tree_blocks([held.what for held in library.trees])
-    found = [Part(block.height_in, [_drawer(draw_trees, block)]) for block in blocks]
+    found = [AxesRow(block.height_in, [_drawer(draw_trees, block)]) for block in blocks]
     lines = [_drawer(draw_curves, bundle(held.what)) for held in library.curves]
-    found += [Part(HEIGHT_IN, lines[at : at + ABREAST]) for at in range(0, len(lines), ABREAST)]
+    found += [AxesRow(HEIGHT_IN, lines[at : at + ABREAST]) for at in range(0, len(lines), ABREAST)]
     profiles = {held.name: held.what for held in library.profiles}
-    found += [Part(panel.height_in, [_drawer(draw_profiles, panel)]) for panel in panels(profiles)]
+    found += [AxesRow(panel.height_in, [_drawer(draw_profiles, panel)]) for panel in panels(profiles)]
     return found
 
 
@@ -102,7 +102,7 @@ HEIGHT_IN = 3.0
 MOST_IN_LEGEND = 7
 
 
-class Line(NamedTuple):
+class CurveLine(NamedTuple):
     """One setting."""
 
     value: Plain
@@ -111,31 +111,31 @@ class Line(NamedTuple):
     metric: Floats
 
 
-class Bundle(NamedTuple):
+class CurveBundle(NamedTuple):
     """All settings of one recording."""
 
     title: str
     coloured_by: str
     metric: str
-    lines: list[Line]
+    lines: list[CurveLine]
     values: list[Plain]
     """Of the hyper-parameter, in order."""
 
 
-def bundle(curves: Curves) -> Bundle:
+def bundle(curves: Curves) -> CurveBundle:
     metric = curves.main_metric
     settings = [setting for setting in curves.settings.values() if metric in setting.metrics]
     by = max(curves.hyper, key=lambda name: _explained(settings, name, metric), default="")
-    lines = [Line(s.hyper.get(by, ""), s.steps.astype(float), s.metrics[metric]) for s in settings]
+    lines = [CurveLine(s.hyper.get(by, ""), s.steps.astype(float), s.metrics[metric]) for s in settings]
     values = sorted({line.value for line in lines}, key=lambda value: (isinstance(value, str), value))
     missing = len(curves.missing())
     there = f"{len(curves.settings)} settings" + (f", {missing} missing or cut short" if missing else "")
     there += f", {len(curves.failed)} failed" if curves.failed else ""
     data = f" on {curves.data}" if curves.data else ""
-    return Bundle(f"{curves.model}{data}: {there}", by, metric, lines, values)
+    return CurveBundle(f"{curves.model}{data}: {there}", by, metric, lines, values)
 
 
-def draw_curves(figure: Figure, place: SubplotSpec, data: Bundle) -> Axes:
+def draw_curves(figure: Figure, place: SubplotSpec, data: CurveBundle) -> Axes:
     axes = figure.add_subplot(place)
     colours = colormaps["viridis"](np.linspace(0.0, 0.92, max(len(data.values), 1)))
     shown = set(spread(data.values, MOST_IN_LEGEND))
@@ -164,7 +164,7 @@ def draw_curves(figure: Figure, place: SubplotSpec, data: Bundle) -> Axes:
     return axes
 
 
-def _legend(axes: Axes, data: Bundle) -> None:
+def _legend(axes: Axes, data: CurveBundle) -> None:
     handles, labels = axes.get_legend_handles_labels()
     names = [_said(value) for value in data.values]
     order = sorted(range(len(labels)), key=lambda place: names.index(labels[place]))
@@ -185,7 +185,7 @@ def _said(value: Plain) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _explained(settings: Sequence[Setting], name: str, metric: str) -> float:
+def _explained(settings: Sequence[CurveSetting], name: str, metric: str) -> float:
     """The share of the spread at the end that goes with one hyper-parameter."""
     groups: dict[Plain, list[float]] = {}
     for setting in settings:
@@ -199,7 +199,7 @@ def _explained(settings: Sequence[Setting], name: str, metric: str) -> float:
     return float(np.var(means) / np.var(every))
 
 
-def _spans_decades(lines: Sequence[Line]) -> bool:
+def _spans_decades(lines: Sequence[CurveLine]) -> bool:
     """Whether some settings end after many times more steps than others."""
     ends = [line.steps[-1] for line in lines if len(line.steps) and line.steps[-1] > 0]
     return bool(ends) and max(ends) / min(ends) > 8.0
@@ -214,7 +214,7 @@ DEVICES = ("#0072b2", "#d55500", "#00a66e", "#cc79a7", "#626262", "#c7c110")
 MARKERS = ("o", "s", "D", "^", "v", "P")
 
 
-class Bar(NamedTuple):
+class StageBar(NamedTuple):
     """One measurement, as shares of its stages."""
 
     label: str
@@ -229,11 +229,11 @@ class Dots(NamedTuple):
     iteration_s: dict[str, float]
 
 
-class Panel(NamedTuple):
+class RecordingPanel(NamedTuple):
     """What is drawn of one recording: either bars or dots."""
 
     title: str
-    bars: list[Bar]
+    bars: list[StageBar]
     dots: list[Dots]
 
     @property
@@ -241,7 +241,7 @@ class Panel(NamedTuple):
         return AROUND_IN + ROW_IN * max(len(self.bars) + len(self.dots), 4)
 
 
-def panels(recordings: Mapping[str, Profiles]) -> list[Panel]:
+def panels(recordings: Mapping[str, Profiles]) -> list[RecordingPanel]:
     """Bars per device for all recordings with stages together; dots for each without."""
     staged: dict[str, list[Profile]] = {}
     dotted = []
@@ -254,11 +254,11 @@ def panels(recordings: Mapping[str, Profiles]) -> list[Panel]:
             pairs = sum(bool(row.beside) for row in profiles.rows)
             more = f", {pairs:,} in pairs" if pairs else ""
             title = f"Profiles {name}: {len(alone):,} alone, packed{more}; drawn: one device, alone"
-            dotted.append(Panel(title, [], _dots([row for row in alone if row.gang == 1])))
-    return [Panel(_title(rows, device), _bars(rows), []) for device, rows in staged.items()] + dotted
+            dotted.append(RecordingPanel(title, [], _dots([row for row in alone if row.gang == 1])))
+    return [RecordingPanel(_title(rows, device), _bars(rows), []) for device, rows in staged.items()] + dotted
 
 
-def draw_profiles(figure: Figure, place: SubplotSpec, panel: Panel) -> Axes:
+def draw_profiles(figure: Figure, place: SubplotSpec, panel: RecordingPanel) -> Axes:
     axes = figure.add_subplot(place)
     (_draw_bars if panel.bars else _draw_dots)(axes, panel)
     axes.set_title(panel.title, size=10, color=INK, loc="left")
@@ -287,7 +287,7 @@ def _title(rows: Sequence[Profile], device: str) -> str:
     return f"Profiles on {device}: {models} model{'s' if models != 1 else ''}, {len(rows):,} measured"
 
 
-def _bars(rows: Sequence[Profile]) -> list[Bar]:
+def _bars(rows: Sequence[Profile]) -> list[StageBar]:
     """Some gang sizes and batch sizes of each model, from the smallest to the largest."""
     bars = []
     for model in dict.fromkeys(row.model for row in rows):
@@ -296,7 +296,7 @@ def _bars(rows: Sequence[Profile]) -> list[Bar]:
         for gang in _some_gangs(gangs):
             same = sorted((row for row in own if row.gang == gang), key=lambda row: row.batch_size)
             some = [same[len(same) // 2]] if len(gangs) > 1 else spread(same, MOST_BATCHES)
-            bars += [Bar(_label(row, len(gangs) > 1), shares(row), row.iteration_s) for row in some]
+            bars += [StageBar(_label(row, len(gangs) > 1), shares(row), row.iteration_s) for row in some]
     return bars
 
 
@@ -319,7 +319,7 @@ def _dots(rows: Sequence[Profile]) -> list[Dots]:
     return list(found.values())
 
 
-def _draw_bars(axes: Axes, panel: Panel) -> None:
+def _draw_bars(axes: Axes, panel: RecordingPanel) -> None:
     places = np.arange(len(panel.bars))
     left = np.zeros(len(panel.bars))
     for name, colour in {**STAGES, REST: REST_COLOUR}.items():
@@ -335,7 +335,7 @@ def _draw_bars(axes: Axes, panel: Panel) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.08, 1.02), fontsize=9, frameon=False)
 
 
-def _draw_dots(axes: Axes, panel: Panel) -> None:
+def _draw_dots(axes: Axes, panel: RecordingPanel) -> None:
     devices = list(dict.fromkeys(device for dots in panel.dots for device in dots.iteration_s))
     for number, device in enumerate(devices):
         points = [(d.iteration_s[device], row) for row, d in enumerate(panel.dots) if device in d.iteration_s]

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.core.arrays import Floats
 from rota.figures.page import DAY_S, HOUR_S, MINUTE_S, log_ticks
-from rota.workload.describe import Description, Share, describe
+from rota.workload.describe import Description, WorkloadShare, describe
 from rota.workload.jobs import Workload
 
 JOBS, GPU_TIME = "#0072b2", "#e69f00"
@@ -64,14 +64,14 @@ def durations(jobs: Workload) -> Durations:
     return Durations(np.maximum(jobs.duration_s[order], 1e-3), of_jobs, gpu_time / gpu_time[-1])
 
 
-def gangs(described: Description) -> list[Share]:
+def gangs(described: Description) -> list[WorkloadShare]:
     """By size; all fractions of a GPU together."""
     whole = [share for share in described.gang_sizes if float(share.name) >= 1.0]
     parts = [share for share in described.gang_sizes if float(share.name) < 1.0]
     return [_together("below 1", parts), *whole] if parts else whole
 
 
-def models(described: Description) -> list[Share]:
+def models(described: Description) -> list[WorkloadShare]:
     """Those with the most GPU time; the rest together."""
     if len(described.models) <= MOST_MODELS:
         return list(described.models)
@@ -118,7 +118,7 @@ def _draw_durations(axes: Axes, data: Durations) -> None:
     axes.legend(loc="upper left", frameon=False)
 
 
-def _draw_gangs(axes: Axes, shares: Sequence[Share], described: Description) -> None:
+def _draw_gangs(axes: Axes, shares: Sequence[WorkloadShare], described: Description) -> None:
     places = np.arange(len(shares))
     of_jobs = [share.jobs / described.jobs for share in shares]
     of_gpu_time = [share.gpu_hours / described.gpu_hours for share in shares]
@@ -130,7 +130,7 @@ def _draw_gangs(axes: Axes, shares: Sequence[Share], described: Description) -> 
     axes.legend(frameon=False)
 
 
-def _draw_models(axes: Axes, shares: Sequence[Share]) -> None:
+def _draw_models(axes: Axes, shares: Sequence[WorkloadShare]) -> None:
     bars = axes.barh([share.name for share in shares], [share.gpu_hours for share in shares], color=GPU_TIME)
     axes.bar_label(bars, [f"{share.gpu_hours:,.0f}" for share in shares], padding=3)
     axes.invert_yaxis()
@@ -140,5 +140,5 @@ def _draw_models(axes: Axes, shares: Sequence[Share]) -> None:
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def _together(name: str, shares: Sequence[Share]) -> Share:
-    return Share(name, sum(share.jobs for share in shares), sum(share.gpu_hours for share in shares))
+def _together(name: str, shares: Sequence[WorkloadShare]) -> WorkloadShare:
+    return WorkloadShare(name, sum(share.jobs for share in shares), sum(share.gpu_hours for share in shares))

@@ -22,7 +22,7 @@ ROW_IN, AROUND_IN = 0.3, 1.5
 ABSENT = "not recorded"
 
 
-class Strip(NamedTuple):
+class ScenarioStrip(NamedTuple):
     """One scenario and seed: a cell per sequence."""
 
     label: str
@@ -34,7 +34,7 @@ class Strip(NamedTuple):
     """The place of the best; -1 if there is none."""
 
 
-class Block(NamedTuple):
+class TreeBlock(NamedTuple):
     """All trees of one model with the same actions."""
 
     model: str
@@ -43,14 +43,14 @@ class Block(NamedTuple):
     decisions: int
     never: int
     """The place of the sequence that changes nothing."""
-    strips: list[Strip]
+    strips: list[ScenarioStrip]
 
     @property
     def height_in(self) -> float:
         return AROUND_IN + ROW_IN * len(self.strips)
 
 
-def tree_blocks(trees: Sequence[Tree]) -> list[Block]:
+def tree_blocks(trees: Sequence[Tree]) -> list[TreeBlock]:
     """A block per model, data set and choice of actions; a scenario that only others have is a row too."""
     groups: dict[tuple[str, str, tuple[str, ...], int], list[Tree]] = {}
     for tree in trees:
@@ -59,7 +59,7 @@ def tree_blocks(trees: Sequence[Tree]) -> list[Block]:
     return [_block(group, list(scenarios)) for group in groups.values()]
 
 
-def draw_trees(figure: Figure, place: SubplotSpec, block: Block) -> Axes:
+def draw_trees(figure: Figure, place: SubplotSpec, block: TreeBlock) -> Axes:
     axes = figure.add_subplot(place)
     values = np.array([strip.accuracies for strip in block.strips])
     scale = Normalize(*_limits(values))
@@ -78,7 +78,7 @@ def draw_trees(figure: Figure, place: SubplotSpec, block: Block) -> Axes:
     return axes
 
 
-def _block(trees: Sequence[Tree], scenarios: Sequence[str]) -> Block:
+def _block(trees: Sequence[Tree], scenarios: Sequence[str]) -> TreeBlock:
     first = trees[0]
     strips = []
     for scenario in scenarios:
@@ -86,12 +86,12 @@ def _block(trees: Sequence[Tree], scenarios: Sequence[str]) -> Block:
         strips += [_strip(tree) for tree in found]
         if not found:
             nothing = np.full(len(first.all_sequences), math.nan)
-            strips.append(Strip(scenario, ABSENT, nothing, -1))
+            strips.append(ScenarioStrip(scenario, ABSENT, nothing, -1))
     never = first.all_sequences.index(first.never)
-    return Block(first.model, first.data, first.actions, first.decisions, never, strips)
+    return TreeBlock(first.model, first.data, first.actions, first.decisions, never, strips)
 
 
-def _strip(tree: Tree) -> Strip:
+def _strip(tree: Tree) -> ScenarioStrip:
     found = tree.accuracies()
     accuracies = np.array([found.get(sequence, math.nan) for sequence in tree.all_sequences])
     known = np.flatnonzero(~np.isnan(accuracies))
@@ -102,7 +102,7 @@ def _strip(tree: Tree) -> Strip:
         parts.append(f"never {found[tree.never]:.1%} (rank {tree.ranks[tree.never]})")
     parts += [f"{missing} missing"] if missing else []
     label = f"{tree.scenario} ({tree.start_s:.3g} s), seed {tree.seed}"
-    return Strip(label, " · ".join(parts), accuracies, best)
+    return ScenarioStrip(label, " · ".join(parts), accuracies, best)
 
 
 def _limits(values: Floats) -> tuple[float, float]:
@@ -121,7 +121,7 @@ def _mark_missing(axes: Axes, values: Floats) -> None:
         axes.add_patch(cell)
 
 
-def _draw_borders(axes: Axes, block: Block) -> None:
+def _draw_borders(axes: Axes, block: TreeBlock) -> None:
     """Between rows, and thicker ones between sequences that begin differently."""
     count = len(block.actions) ** block.decisions
     for row in range(1, len(block.strips)):
@@ -137,7 +137,7 @@ def _draw_borders(axes: Axes, block: Block) -> None:
     axes.add_patch(frame)
 
 
-def _label(axes: Axes, block: Block) -> None:
+def _label(axes: Axes, block: TreeBlock) -> None:
     rows = range(len(block.strips))
     axes.set_yticks(rows, [strip.label for strip in block.strips], size=9, color=INK)
     right = axes.secondary_yaxis("right")
@@ -159,7 +159,7 @@ NEVER, ADAPTING = "#d1495b", "#0072b2"
 PANEL_IN, HEIGHT_IN = 5.2, 4.0
 
 
-class Column(NamedTuple):
+class TreeColumn(NamedTuple):
     """One tree."""
 
     label: str
@@ -170,28 +170,28 @@ class Column(NamedTuple):
     """Of this scenario; None if it was recorded from one seed only."""
 
 
-class Panel(NamedTuple):
+class TreePanel(NamedTuple):
     """One model."""
 
     model: str
-    columns: list[Column]
+    columns: list[TreeColumn]
 
 
-def panels(trees: Sequence[Tree]) -> list[Panel]:
+def panels(trees: Sequence[Tree]) -> list[TreePanel]:
     """What is to be drawn."""
     found = []
     for model, group in by_model(trees).items():
         noises = {scenario: noise(trees) for scenario, trees in by_scenario(group).items()}
         columns = [_column(gain(tree), noises[tree.scenario]) for tree in group]
-        found.append(Panel(model, columns))
+        found.append(TreePanel(model, columns))
     return found
 
 
-def _column(found: Gain, noise: Noise | None) -> Column:
+def _column(found: Gain, noise: Noise | None) -> TreeColumn:
     percent = found.start_s / found.budget_s
     seed = f"\nseed {found.seed}" if found.seed else ""
     spread = np.random.default_rng(0).uniform(-0.22, 0.22, len(found.adapting))
-    return Column(f"{found.scenario}\nfrom {percent:.0%} on{seed}", found, spread, noise)
+    return TreeColumn(f"{found.scenario}\nfrom {percent:.0%} on{seed}", found, spread, noise)
 
 
 def adaptation_figure(trees: Sequence[Tree], drawn_by: str) -> Figure:
@@ -213,7 +213,7 @@ def adaptation_figure(trees: Sequence[Tree], drawn_by: str) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, *, first: bool) -> None:
+def _draw(axes: Axes, panel: TreePanel, *, first: bool) -> None:
     for at, column in enumerate(panel.columns):
         found = column.gain
         axes.plot(at + column.spread, found.adapting, ".", color=ADAPTING, alpha=0.45, markersize=5)
@@ -236,6 +236,6 @@ def _draw(axes: Axes, panel: Panel, *, first: bool) -> None:
     axes.legend(fontsize=8, frameon=False, labelcolor=FAINT)
 
 
-def _title(panel: Panel) -> str:
+def _title(panel: TreePanel) -> str:
     better = sum(column.gain.mean > column.gain.never for column in panel.columns)
     return f"{panel.model}: adapting is better on average in {better} of {len(panel.columns)} trees"

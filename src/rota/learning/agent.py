@@ -19,8 +19,8 @@ from torch import nn
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import located, parsed, written
-from rota.core.network import Sight
+from rota.core.files import atomic_write, located, parsed
+from rota.core.network import Observation
 from rota.learning.networks.registry import build
 from rota.recordings.folder import Provenance
 
@@ -147,10 +147,10 @@ class Agent:
         found: Mapping[str, Sequence[int]] = self.about.get("fixed", {})
         return found
 
-    def probabilities(self, sight: Sight) -> list[float]:
+    def probabilities(self, sight: Observation) -> list[float]:
         return self.all_probabilities([sight])[0]
 
-    def all_probabilities(self, sights: Sequence[Sight]) -> list[list[float]]:
+    def all_probabilities(self, sights: Sequence[Observation]) -> list[list[float]]:
         """How likely each action of each sight is."""
         with torch.no_grad():
             chances = self.network(self.network.encode(sights)).softmax(-1)  # type: ignore[operator]
@@ -171,9 +171,9 @@ def write_agent(folder: Path, agent: Agent, provenance: Provenance) -> None:
         "provenance": provenance.to_json(),
         "sha256": hashlib.sha256(weights).hexdigest(),
     }
-    with written(folder / WEIGHTS) as stream:
+    with atomic_write(folder / WEIGHTS) as stream:
         stream.write(weights)
-    with written(folder / FACTS) as stream:
+    with atomic_write(folder / FACTS) as stream:
         stream.write((json.dumps(said, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
 
 
@@ -240,14 +240,14 @@ def _facts(path: Path) -> dict[str, Any]:
     missing = {"network", "options", "about", "sha256"} - set(found)
     if missing:
         raise InputError(f"{path}: does not say {', '.join(sorted(missing))}; {AGAIN}")
-    bound = facts(_Facts, found, path, AGAIN, others=True)
-    for stage in facts(_About, bound.about, path, AGAIN, others=True).stages:
-        facts(_Stage, stage, path, AGAIN, others=True)
+    bound = facts(_AgentJson, found, path, AGAIN, others=True)
+    for stage in facts(_AgentAbout, bound.about, path, AGAIN, others=True).stages:
+        facts(_AgentStage, stage, path, AGAIN, others=True)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _AgentJson:
     """What `agent.json` says."""
 
     network: str
@@ -257,7 +257,7 @@ class _Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _AgentAbout:
     """What it says of how the agent was learned, as far as somebody reads it."""
 
     seed: int = 0
@@ -268,5 +268,5 @@ class _About:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class _AgentStage:
     digests: tuple[str, ...]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rota.core.arrays import Floats
 from rota.core.errors import InputError, unknown
 from rota.core.files import located
-from rota.core.network import Sight
+from rota.core.network import Observation
 from rota.learning import features
 from rota.learning.evaluate import outcome
 from rota.learning.problem import Problem, names, problem_of, read_trees
@@ -24,24 +24,24 @@ from rota.recordings.tree import Prefix
 LIMIT = 100.0
 """Larger numbers are cut off; those of a network with a thousand layers would be."""
 
-Observation = NDArray[np.float32]
+ObservationArray = NDArray[np.float32]
 Reward = Literal["accuracy", "standard"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class TreeTables:
     """What an episode in a tree can come to, worked out once."""
 
     problem: Problem
     name: str
     """Beside the others: `convnet2-digits/early` if some are of other data."""
-    seen: Mapping[Prefix, Observation]
+    seen: Mapping[Prefix, ObservationArray]
     """By what was done before."""
     rewards: Mapping[Prefix, float]
     """Of whole sequences."""
 
     @classmethod
-    def of(cls, problem: Problem, name: str, width: int, reward: Reward) -> "Ground":
+    def of(cls, problem: Problem, name: str, width: int, reward: Reward) -> "TreeTables":
         """In an environment with so many actions."""
         values = deviations(problem.accuracies) if reward == "standard" else problem.accuracies
         return cls(
@@ -77,7 +77,7 @@ class Ground:
         return {name: getattr(found, name) for name in ("sequence", "accuracy", "rank", "headroom")}
 
 
-def observed(sight: Sight, width: int) -> Observation:
+def observed(sight: Observation, width: int) -> ObservationArray:
     """A sight as one row of numbers, with room for so many actions."""
     actions = np.zeros((width, features.ACTION))
     actions[: len(sight.actions)] = features.actions(sight)
@@ -95,7 +95,7 @@ ID = "rota/Adapt-v0"
 Masked = Literal["refuse", "nothing"]
 
 
-class AdaptationEnv(gymnasium.Env[Observation, np.int64]):
+class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
     """Walks through recorded trees. An observation is one row of numbers, with n actions at most:
 
         [0 : 8]                    the time that is left (`features.time`)
@@ -135,7 +135,7 @@ class AdaptationEnv(gymnasium.Env[Observation, np.int64]):
         self._width = max(len(problem.tree.actions) for problem in problems)
         called = names([problem.tree for problem in problems])
         self._grounds = [
-            Ground.of(problem, name, self._width, reward)
+            TreeTables.of(problem, name, self._width, reward)
             for problem, name in zip(problems, called, strict=True)
         ]
         self._ground = self._grounds[0]
@@ -146,7 +146,7 @@ class AdaptationEnv(gymnasium.Env[Observation, np.int64]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    ) -> tuple[ObservationArray, dict[str, Any]]:
         """Begin an episode in a tree drawn at random, or in one of those that the option `tree` names.
 
         Several seeds of a tree have the same name (`convnet2/early`); `convnet2/early seed 1` is one of them.
@@ -158,7 +158,7 @@ class AdaptationEnv(gymnasium.Env[Observation, np.int64]):
         self._made = ()
         return self._observation(), self._info()
 
-    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64 | int) -> tuple[ObservationArray, float, bool, bool, dict[str, Any]]:
         """Make a decision."""
         if self._over or self._made is None:
             raise ResetNeeded("no decision is due: begin an episode with reset() first")
@@ -176,7 +176,7 @@ class AdaptationEnv(gymnasium.Env[Observation, np.int64]):
     def _over(self) -> bool:
         return self._made in self._ground.rewards
 
-    def _observation(self) -> Observation:
+    def _observation(self) -> ObservationArray:
         if self._over or self._made is None:
             return np.zeros(size(self._width), np.float32)
         return self._ground.seen[self._made].copy()
@@ -201,7 +201,7 @@ class AdaptationEnv(gymnasium.Env[Observation, np.int64]):
             'choose one that info["action_mask"] allows, or make the environment with masked="nothing"'
         )
 
-    def _named(self, options: Mapping[str, Any]) -> list[Ground]:
+    def _named(self, options: Mapping[str, Any]) -> list[TreeTables]:
         for option in options:
             _check("option", option, ["tree"])
         if "tree" not in options:

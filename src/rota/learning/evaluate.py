@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from rota.core.arrays import Floats
-from rota.core.network import Adaptation, likeliest
-from rota.learning.outcome import Evaluation, EvaluationRow, Others, Outcome, share
+from rota.core.network import GrowthPolicy, likeliest
+from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, EvaluationRow, share
 from rota.learning.problem import Problem, is_among, names, problem_of
 from rota.policies.growth import Fixed, Never
 from rota.recordings.describe import Noise, but_for_seed, by_model, noise
@@ -27,7 +27,7 @@ def headroom(accuracy: float, accuracies: Floats) -> float:
     return share(accuracy, float(accuracies.mean()), float(accuracies.max()))
 
 
-def evaluate(policy: Adaptation, problem: Problem) -> Outcome:
+def evaluate(policy: GrowthPolicy, problem: Problem) -> EvaluationOutcome:
     """The policy does what it thinks likeliest at each decision."""
     at = {sight.made: sight for sight in problem.sights}
     made: Prefix = ()
@@ -39,11 +39,13 @@ def evaluate(policy: Adaptation, problem: Problem) -> Outcome:
     return outcome(problem, made, tuple(probabilities))
 
 
-def outcome(problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float, ...], ...] = ()) -> Outcome:
+def outcome(
+    problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float, ...], ...] = ()
+) -> EvaluationOutcome:
     """What a sequence comes to."""
     tree = problem.tree
     accuracy = float(problem.accuracies[problem.sequences.index(sequence)])
-    return Outcome(
+    return EvaluationOutcome(
         scenario=tree.scenario,
         model=tree.model,
         seed=tree.seed,
@@ -59,7 +61,7 @@ def outcome(problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float
     )
 
 
-def others(problem: Problem, learned_from: Sequence[Problem], fixed: Prefix | None = None) -> Others:
+def others(problem: Problem, learned_from: Sequence[Problem], fixed: Prefix | None = None) -> Baselines:
     """The baselines of a scenario.
 
     The fixed sequence is the one that is given, or else chosen by what the agent has learned from. The random
@@ -68,7 +70,7 @@ def others(problem: Problem, learned_from: Sequence[Problem], fixed: Prefix | No
     seed = int(problem.digest, 16)
     drawn = np.random.default_rng(seed).integers(len(problem.sequences), size=DRAWS)
     fixed = fixed or best_fixed([each for each in learned_from if alike(each, problem)])
-    return Others(
+    return Baselines(
         never=evaluate(Never(), problem).accuracy,
         random=float(problem.accuracies[drawn].mean()),
         fixed=None if fixed is None else evaluate(Fixed(fixed), problem).accuracy,
@@ -110,7 +112,7 @@ def best_fixed_of_each(problems: Sequence[Problem]) -> dict[str, Prefix]:
 
 
 def rows(
-    policy: Adaptation,
+    policy: GrowthPolicy,
     problems: Sequence[Problem],
     learned_from: Set[str],
     fixed: Mapping[str, Sequence[int]] = MappingProxyType({}),
@@ -148,7 +150,7 @@ def _correlation(one: Floats, other: Floats) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class LeftOutSummary:
     """What agents do where they have not learned, by scenario: means over the seeds of the agents."""
 
     rows: tuple[EvaluationRow, ...]
@@ -250,9 +252,9 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def summary(evaluations: Sequence[Evaluation], trees: Sequence[Tree]) -> Summary:
+def summary(evaluations: Sequence[Evaluation], trees: Sequence[Tree]) -> LeftOutSummary:
     """Of all that was left out."""
     rows = tuple(row for each in evaluations for row in each.rows)
     noises = {model: noise(group) for model, group in by_model(trees).items()}
     found = {model: each for model, each in noises.items() if each is not None}
-    return Summary(rows, ceilings([problem_of(tree) for tree in trees]), found)
+    return LeftOutSummary(rows, ceilings([problem_of(tree) for tree in trees]), found)

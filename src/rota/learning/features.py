@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rota.core.arrays import Floats
-from rota.core.network import Change, Layer, Sight, Structure
+from rota.core.network import Change, Layer, Observation, Structure
 
 POSITIONS = 32 * 32
 """In the input."""
@@ -19,7 +19,7 @@ _SHAPES = ("flatten", "reshape", "view")
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class LayerCost:
     """Of a layer."""
 
     area: float
@@ -28,18 +28,18 @@ class Cost:
     weights: float
 
 
-def costs(structure: Structure) -> list[Cost]:
+def costs(structure: Structure) -> list[LayerCost]:
     """Of each layer."""
     sources: list[list[int]] = [[] for _ in structure.layers]
     for tail, head in structure.edges:
         sources[head].append(tail)
     convolved = _before_convolutions(structure)
-    found: list[Cost] = []
+    found: list[LayerCost] = []
     for at, (layer, before) in enumerate(zip(structure.layers, sources, strict=True)):
         area = max((found[each].area for each in before), default=1.0)  # what is smaller is spread over it
         if not (layer.kind in _SHAPES and at in convolved):
             area = _area(layer, area)
-        found.append(Cost(area, *_cost(layer, area)))
+        found.append(LayerCost(area, *_cost(layer, area)))
     return found
 
 
@@ -161,7 +161,7 @@ def layers(structure: Structure) -> Floats:
     return np.array(rows).reshape(-1, LAYER)
 
 
-def actions(sight: Sight) -> Floats:
+def actions(sight: Observation) -> Floats:
     """A row per action: what it is, what it would cost, and what the block is like that it changes."""
     structure = sight.structure
     known = costs(structure)
@@ -190,7 +190,7 @@ def actions(sight: Sight) -> Floats:
     return rows
 
 
-def network(sight: Sight) -> Floats:
+def network(sight: Observation) -> Floats:
     """Of the network as a whole."""
     structure = sight.structure
     depth = sum(is_main(layer) for layer in structure.layers)

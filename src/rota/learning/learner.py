@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from rota.core.errors import InputError
-from rota.core.files import parsed, written
+from rota.core.files import atomic_write, parsed
 from rota.core.processes import stopping
 from rota.core.table import read_table
 from rota.learning.agent import (
@@ -33,7 +33,7 @@ from rota.learning.agent import (
 from rota.learning.config import Method
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import problem_of, tree_digest
-from rota.learning.reinforce import Made, Pressure, Tables, update
+from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update
 from rota.recordings.tree import Tree
 
 ROWS = 1000
@@ -75,7 +75,7 @@ def write_rows(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)
-    with written(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(text.getvalue().encode())
 
 
@@ -107,7 +107,7 @@ RULES = 1
 
 
 @dataclass(frozen=True)
-class Stage:
+class LearningStage:
     """What is learned, from what, for how long."""
 
     method: Method
@@ -118,7 +118,7 @@ class Stage:
     seed: int
     folder: Path
     """Where stages are kept."""
-    before: "Stage | None" = None
+    before: "LearningStage | None" = None
     """The stage whose weights this one starts from."""
     start: Path | None = None
     """Or the agent, which is named by the checksum of its weights,"""
@@ -163,7 +163,7 @@ class Stage:
         return 0 if self.before is None else self.before.number + 1
 
     @property
-    def chain(self) -> "list[Stage]":
+    def chain(self) -> "list[LearningStage]":
         """The stages up to this one, the first one first."""
         return [*(self.before.chain if self.before else []), self]
 
@@ -172,10 +172,10 @@ CHECKPOINT_EVERY_S = 5.0
 WEIGHTS, CHECKPOINT, DONE = "weights.npz", "checkpoint.npz", "done.json"
 
 
-class Learner:
+class StageLearner:
     """A stage that is being learned."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: LearningStage) -> None:
         self.stage = stage
         self.agent = begin(stage)
         self.tables = Tables.of([problem_of(tree) for tree in stage.trees], self.agent.network, stage.method)
@@ -184,7 +184,7 @@ class Learner:
         self.update = 0
         self.seconds = 0.0
         self.rows: list[HistoryRow] = []
-        self.made: list[Made] = []
+        self.made: list[UpdateStatistics] = []
         """Updates that are not in a row yet."""
 
     def learn(self, on_update: Callable[[int], None] | None = None) -> None:
@@ -207,14 +207,14 @@ class Learner:
 
     def _update(self, size: int) -> None:
         stage = self.stage
-        pressure = Pressure.at(stage.method, self.update, stage.updates, stage.temperature)
+        pressure = EntropySchedule.at(stage.method, self.update, stage.updates, stage.temperature)
         self.made.append(
             update(self.agent.network, self.tables, self.optimizer, stage.method, pressure, self.generator)
         )
         self.update += 1
         if len(self.made) == size or self.update == stage.updates:
             episodes = self.update * stage.method.episodes_per_update * len(stage.trees)
-            mean = Made(*np.mean(self.made, axis=0).tolist())
+            mean = UpdateStatistics(*np.mean(self.made, axis=0).tolist())
             self.rows.append(HistoryRow(stage.number, episodes, *mean, pressure.lr, pressure.temperature))
             self.made = []
 
@@ -225,9 +225,9 @@ class Learner:
         state = state_of(self.agent.network, self.optimizer)
         state["random"] = self.generator.get_state().numpy()
         state["progress"] = np.array([self.update, self.seconds])
-        state["made"] = np.array(self.made).reshape(-1, len(Made._fields))
+        state["made"] = np.array(self.made).reshape(-1, len(UpdateStatistics._fields))
         write_history(self.stage.place, self.rows)
-        with written(self.stage.place / CHECKPOINT) as file:
+        with atomic_write(self.stage.place / CHECKPOINT) as file:
             file.write(as_file(state))
 
     def resume(self) -> None:
@@ -247,22 +247,22 @@ class Learner:
     def _restore(self, found: Arrays) -> None:
         update_, seconds = found["progress"].tolist()
         self.generator.set_state(torch.from_numpy(found["random"]))
-        self.made = [Made(*row) for row in found["made"].tolist()]
+        self.made = [UpdateStatistics(*row) for row in found["made"].tolist()]
         restore(self.agent.network, self.optimizer, found)
         self.update, self.seconds = int(update_), seconds
 
     def finish(self) -> None:
         """Keep what was learned; `done.json` comes last."""
         write_history(self.stage.place, self.rows)
-        with written(self.stage.place / WEIGHTS) as stream:
+        with atomic_write(self.stage.place / WEIGHTS) as stream:
             stream.write(arrays(self.agent.network))
-        with written(self.stage.place / DONE) as stream:
+        with atomic_write(self.stage.place / DONE) as stream:
             facts = {"seconds": self.seconds, "episodes": self.stage.drawn}
             stream.write(json.dumps(facts).encode())
         (self.stage.place / CHECKPOINT).unlink(missing_ok=True)
 
 
-def begin(stage: Stage) -> Agent:
+def begin(stage: LearningStage) -> Agent:
     """The agent that a stage begins with."""
     if stage.start is not None:
         return read_agent(stage.start)
@@ -272,7 +272,7 @@ def begin(stage: Stage) -> Agent:
     return Agent.new(name, options_for(name, len(stage.trees[0].actions)), stage.seed)
 
 
-def learned(stage: Stage) -> Agent:
+def learned(stage: LearningStage) -> Agent:
     """The agent at the end of a stage that is done."""
     first = stage.chain[0]
     agent = begin(first)
@@ -285,7 +285,7 @@ def learned(stage: Stage) -> Agent:
     return agent
 
 
-def spent(stage: Stage) -> tuple[float, int]:
+def spent(stage: LearningStage) -> tuple[float, int]:
     """Seconds and episodes of a stage that is done, with all before it."""
     found = [_spent(each.place / DONE) for each in stage.chain]
     return sum(seconds for seconds, _ in found), sum(episodes for _, episodes in found)
@@ -299,10 +299,10 @@ def _spent(path: Path) -> tuple[float, int]:
         raise InputError(f"{path}: cannot be read ({error}); delete it to learn this stage again") from None
 
 
-def carry_through(stage: Stage, on_update: Callable[[int], None] | None = None) -> None:
+def carry_through(stage: LearningStage, on_update: Callable[[int], None] | None = None) -> None:
     """Learn a stage whose beginning is there, on one core; what was stopped goes on."""
     with one_thread():
-        learner = Learner(stage)
+        learner = StageLearner(stage)
         learner.resume()
         learner.learn(on_update)
         learner.finish()

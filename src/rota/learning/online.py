@@ -19,7 +19,7 @@ from rota.learning.config import LiveConfig
 from rota.learning.learner import HistoryRow, one_thread
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import Problem, problem_of
-from rota.learning.reinforce import Made, Pressure, Tables, update
+from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update
 from rota.recordings.tree import Prefix
 from rota.training.recorder.live import LiveTree
 
@@ -28,7 +28,7 @@ FEWEST = 2
 """Episodes of a scenario that can be told apart."""
 
 
-class Episode(NamedTuple):
+class LiveEpisode(NamedTuple):
     """A network that was trained, or that had been before."""
 
     scenario: str
@@ -57,7 +57,7 @@ class Online:
         self.sights = [{sight.made: sight for sight in problem.sights} for problem in self.known()]
         """By scenario and by what was done before: what is seen then, which never changes."""
 
-    def episodes(self) -> Iterator[Episode]:
+    def episodes(self) -> Iterator[LiveEpisode]:
         """Train and learn in turns; in the end each scenario once more, as the agent has learned to."""
         for number in range(self.config.episodes):
             for at in range(len(self.trees)):
@@ -72,7 +72,7 @@ class Online:
         pairs = zip(self.trees, self.reached, strict=True)
         return [problem_of(tree.seen(reached), partial=True) for tree, reached in pairs]
 
-    def _episode(self, at: int, choose: Callable[[Sequence[float]], int]) -> Episode:
+    def _episode(self, at: int, choose: Callable[[Sequence[float]], int]) -> LiveEpisode:
         tree = self.trees[at]
         made: Prefix = ()
         probability = 1.0
@@ -81,7 +81,7 @@ class Online:
             made = (*made, choose(chances))
             probability *= chances[made[-1]]
         self.reached[at][made] = tree.reach(made)
-        return Episode(tree.scenario, made, probability, self.reached[at][made])
+        return LiveEpisode(tree.scenario, made, probability, self.reached[at][made])
 
     def _nothing(self, chances: Sequence[float]) -> int:
         return self.trees[0].recorder.config.actions.index("nothing")
@@ -96,11 +96,11 @@ class Online:
             return
         method, whole = self.config.method, self.config.episodes * UPDATES_PER_ROUND
         tables = Tables.of(problems, self.agent.network, method)
-        made: list[Made] = []
+        made: list[UpdateStatistics] = []
         for count in range(UPDATES_PER_ROUND):
             at = number * UPDATES_PER_ROUND + count
-            pressure = Pressure.at(method, at, whole, 1.0)
+            pressure = EntropySchedule.at(method, at, whole, 1.0)
             made.append(update(self.agent.network, tables, self.optimizer, method, pressure, self.generator))
-        mean = Made(*np.mean(made, axis=0).tolist())
+        mean = UpdateStatistics(*np.mean(made, axis=0).tolist())
         drawn = (number + 1) * len(self.trees)
         self.rows.append(HistoryRow(0, drawn, *mean, pressure.lr, pressure.temperature))

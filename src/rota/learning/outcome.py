@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rota.config.bind import facts, keys
 from rota.core.errors import InputError
-from rota.core.files import parsed, written
+from rota.core.files import atomic_write, parsed
 from rota.recordings.library import models
 
 FILE = "evaluation.json"
@@ -17,7 +17,7 @@ AGAIN = "evaluate again: rota evaluate"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EvaluationOutcome:
     """What a policy does in one scenario, and what it comes to."""
 
     scenario: str
@@ -47,7 +47,7 @@ def share(accuracy: float, mean: float, best: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class Baselines:
     """What an agent is compared with in one scenario: accuracies."""
 
     never: float
@@ -64,8 +64,8 @@ class Others:
 class EvaluationRow(NamedTuple):
     """One scenario."""
 
-    agent: Outcome
-    others: Others
+    agent: EvaluationOutcome
+    others: Baselines
     seen: bool
     """Whether the agent has learned from it."""
 
@@ -91,7 +91,7 @@ def write_evaluations(folder: Path, evaluations: Sequence[Evaluation], command: 
         for each in evaluations
     ]
     text = json.dumps({"command": command, "agents": found}, indent=1, allow_nan=False)
-    with written(folder / FILE) as stream:
+    with atomic_write(folder / FILE) as stream:
         stream.write((text + "\n").encode())
 
 
@@ -104,7 +104,7 @@ def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
         raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
     found = facts(_File, read, path, AGAIN)
     for each in found.agents:
-        facts(_About, each.about, path, AGAIN, others=True)
+        facts(_OutcomeAbout, each.about, path, AGAIN, others=True)
     evaluations = [
         Evaluation(each.agent, dict(each.about), tuple(_row(row) for row in each.scenarios))
         for each in found.agents
@@ -113,16 +113,16 @@ def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
 
 
 def _row(found: "_Scenario") -> EvaluationRow:
-    agent = Outcome(**{name: getattr(found, name) for name in keys(Outcome)})
+    agent = EvaluationOutcome(**{name: getattr(found, name) for name in keys(EvaluationOutcome)})
     return EvaluationRow(agent, found.others, found.seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scenario(Outcome):
+class _Scenario(EvaluationOutcome):
     """What the file says of a scenario."""
 
     seen: bool
-    others: Others
+    others: Baselines
 
     def __post_init__(self) -> None:
         rows = {len(row) for row in self.probabilities}
@@ -140,7 +140,7 @@ class _Agent:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _OutcomeAbout:
     """What it says of how the agent was learned, as far as somebody reads it."""
 
     seed: int = 0
@@ -187,6 +187,6 @@ def _head(width: int) -> str:
     )
 
 
-def _others(others: Others) -> str:
+def _others(others: Baselines) -> str:
     fixed = "–" if others.fixed is None else f"{others.fixed:.2%}"
     return f"{others.never:>7.2%} {others.random:>7.2%} {fixed:>7} {others.oracle:>7.2%}"

@@ -17,7 +17,7 @@ from torch import nn
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.network import SHRINK, Change, Layer, Sight, Structure
+from rota.core.network import SHRINK, Change, Layer, Observation, Structure
 from rota.recordings.library import CONTENTS, entries, models
 from rota.recordings.tree import SHAPE, Prefix, Tree, beginnings, in_order, read_tree, written_as
 from rota.training.data.catalogue import CATALOGUE
@@ -35,7 +35,7 @@ class Problem:
     """One tree: what is seen, what can be done, and how well each sequence ends."""
 
     tree: Tree
-    sights: tuple[Sight, ...]
+    sights: tuple[Observation, ...]
     """One for each beginning of a sequence that a decision follows on."""
     sequences: tuple[Prefix, ...]
     states: Places
@@ -111,7 +111,7 @@ def problem_of(tree: Tree, *, partial: bool = False) -> Problem:
         for made, left in zip(beginnings(sequence), tree.left_s(sequence), strict=False)
     }
     sights = tuple(
-        Sight(structure, blocks, left_s[made], tree.budget_s, actions, made)
+        Observation(structure, blocks, left_s[made], tree.budget_s, actions, made)
         for made, (structure, blocks) in seen.items()
     )
     sequences = tree.all_sequences

@@ -105,7 +105,7 @@ class Tables:
         return (steps * self.counts).sum(-1).masked_fill(~self.there, -torch.inf)
 
 
-class Made(NamedTuple):
+class UpdateStatistics(NamedTuple):
     """What an update came to; means over all episodes."""
 
     objective: float
@@ -115,7 +115,7 @@ class Made(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
+class EntropySchedule:
     """What changes from update to update."""
 
     lr: float
@@ -123,7 +123,7 @@ class Pressure:
     temperature: float
 
     @classmethod
-    def at(cls, method: Method, update: int, updates: int, temperature: float) -> "Pressure":
+    def at(cls, method: Method, update: int, updates: int, temperature: float) -> "EntropySchedule":
         """In an update of a stage of so many, which began with that temperature."""
         share = update / updates
         episodes = update * method.episodes_per_update
@@ -139,9 +139,9 @@ def update(
     tables: Tables,
     optimizer: torch.optim.Optimizer,
     method: Method,
-    pressure: Pressure,
+    pressure: EntropySchedule,
     generator: torch.Generator,
-) -> Made:
+) -> UpdateStatistics:
     """Draw episodes and learn from them."""
     for group in optimizer.param_groups:
         group["lr"] = pressure.lr
@@ -163,7 +163,7 @@ def update(
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     reached = tables.accuracies.gather(1, drawn).mean()
-    return Made(objective.item(), rewards.mean().item(), reached.item(), entropy.item())
+    return UpdateStatistics(objective.item(), rewards.mean().item(), reached.item(), entropy.item())
 
 
 def _advantages(rewards: Tensor, method: Method) -> Tensor:

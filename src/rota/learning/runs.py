@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import alone_in, written
-from rota.core.processes import carry_out
+from rota.core.files import atomic_write, folder_lock
+from rota.core.processes import run_dag
 from rota.learning.agent import Agent, is_agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
 from rota.learning.evaluate import best_fixed_of_each
 from rota.learning.learner import (
-    Stage,
+    LearningStage,
     begin,
     carry_through,
     learned,
@@ -35,13 +35,13 @@ ANEW = "anew"
 
 
 @dataclass(frozen=True)
-class Run:
+class AgentRun:
     """One agent to learn, in a folder of its own."""
 
     config: LearnConfig
     seed: int
     folder: Path
-    last: Stage
+    last: LearningStage
 
     @property
     def done(self) -> bool:
@@ -62,16 +62,18 @@ class Run:
             )
 
 
-def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[Run]:
+def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[AgentRun]:
     """A run for each seed, from the trees that the configuration names; `out` is where stages are kept."""
     return plan_from(config, wanted(trees, config), out, folder)
 
 
-def plan_from(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[Run]:
+def plan_from(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[AgentRun]:
     """The same from all of these trees; in the folder itself if there is only one seed."""
     several = len(config.seeds) > 1
     return [
-        Run(config, seed, folder / f"seed{seed}" if several else folder, _chain(config, trees, seed, out))
+        AgentRun(
+            config, seed, folder / f"seed{seed}" if several else folder, _chain(config, trees, seed, out)
+        )
         for seed in config.seeds
     ]
 
@@ -114,12 +116,12 @@ def matching(trees: Sequence[Tree], stage: str) -> tuple[Tree, ...]:
     return tuple(tree for tree, each in zip(trees, called, strict=True) if {"*", *each} & parts)
 
 
-def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> Stage:
-    before: Stage | None = None
+def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> LearningStage:
+    before: LearningStage | None = None
     checksum = weights_sha256(config.start) if config.start else ""
     for text in config.stages:
         again = before is not None or config.start is not None
-        before = Stage(
+        before = LearningStage(
             method=config.method,
             trees=matching(trees, text),
             episodes=(config.transfer_episodes if again else None) or config.episodes,
@@ -134,7 +136,7 @@ def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> 
     return before
 
 
-def check(runs: Iterable[Run]) -> None:
+def check(runs: Iterable[AgentRun]) -> None:
     """Find out before anything is learned whether all of it can be."""
     for run in runs:
         first = run.last.chain[0]
@@ -159,19 +161,19 @@ def check_trees(agent: Agent, trees: Iterable[Tree]) -> None:
 
 
 def learn(
-    runs: Sequence[Run],
+    runs: Sequence[AgentRun],
     out: Path,
     workers: int,
     command: str,
     on_episodes: Callable[[int], None] | None = None,
     *,
     again: bool = False,
-) -> Iterator[Run]:
+) -> Iterator[AgentRun]:
     """Learn what is not there, or all of it again; gives each run when its agent is.
 
     An agent that is there is replaced only by one that is learned to the end.
     """
-    with alone_in(out):
+    with folder_lock(out):
         waiting = [run for run in runs if again or not run.done]
         yield from (run for run in runs if run not in waiting)
         check(waiting)
@@ -184,7 +186,7 @@ def learn(
         _forget(runs, out)
 
 
-def _begin_again(runs: Iterable[Run]) -> None:
+def _begin_again(runs: Iterable[AgentRun]) -> None:
     """Delete the stages of runs, but for those that have been begun again and were stopped."""
     for stage in (stage for run in runs for stage in run.last.chain):
         if not (stage.place / ANEW).exists():
@@ -193,7 +195,7 @@ def _begin_again(runs: Iterable[Run]) -> None:
             (stage.place / ANEW).touch()
 
 
-def _forget(runs: Iterable[Run], out: Path) -> None:
+def _forget(runs: Iterable[AgentRun], out: Path) -> None:
     """Delete the stages of runs, and the folder of stages if there are no others."""
     for stage in (stage for run in runs for stage in run.last.chain):
         shutil.rmtree(stage.place, ignore_errors=True)
@@ -201,7 +203,9 @@ def _forget(runs: Iterable[Run], out: Path) -> None:
         place_of(out).rmdir()
 
 
-def _carried(stages: list[Stage], workers: int, on_episodes: Callable[[int], None] | None) -> Iterator[Stage]:
+def _carried(
+    stages: list[LearningStage], workers: int, on_episodes: Callable[[int], None] | None
+) -> Iterator[LearningStage]:
     """Learn stages, each after the one before it; a single one in this process, where it can be watched."""
     if len(stages) <= 1 or workers == 1:
         for stage in stages:
@@ -211,16 +215,16 @@ def _carried(stages: list[Stage], workers: int, on_episodes: Callable[[int], Non
     open_ = {stage.digest for stage in stages}
     ready = [stage for stage in stages if stage.before is None or stage.before.digest not in open_]
 
-    def then(done: Stage) -> list[Stage]:
+    def then(done: LearningStage) -> list[LearningStage]:
         return [stage for stage in stages if stage.before and stage.before.digest == done.digest]
 
-    for stage in carry_out(carry_through, ready, then, min(workers, len(stages))):
+    for stage in run_dag(carry_through, ready, then, min(workers, len(stages))):
         if on_episodes is not None:
             on_episodes(stage.drawn)
         yield stage
 
 
-def _finished(waiting: list[Run], command: str) -> Iterator[Run]:
+def _finished(waiting: list[AgentRun], command: str) -> Iterator[AgentRun]:
     """The runs whose last stage is done, each once; their agents are written."""
     for run in [run for run in waiting if run.last.done]:
         waiting.remove(run)
@@ -228,7 +232,7 @@ def _finished(waiting: list[Run], command: str) -> Iterator[Run]:
         yield run
 
 
-def finish(run: Run, command: str) -> None:
+def finish(run: AgentRun, command: str) -> None:
     """Write the agent of a run whose stages are done, `agent.json` last."""
     seconds, episodes = spent(run.last)
     agent = learned(run.last)
@@ -237,13 +241,13 @@ def finish(run: Run, command: str) -> None:
     shutil.rmtree(run.folder / "tensorboard", ignore_errors=True)
     write_history(run.folder, rows)
     write_events(run.folder, rows)
-    with written(run.folder / "learn.toml") as stream:
+    with atomic_write(run.folder / "learn.toml") as stream:
         stream.write(dump(_alone(run)).encode())
     made = provenance(device="cpu, 1 thread", seed=run.seed, command=command, libraries=LIBRARIES)
     write_agent(run.folder, Agent(agent.name, agent.options, agent.network, about), made)
 
 
-def _alone(run: Run) -> LearnConfig:
+def _alone(run: AgentRun) -> LearnConfig:
     """The configuration of this one agent, wherever its file is read from."""
     config = run.config
     paths = tuple(path.absolute() for path in config.recordings)
@@ -251,7 +255,7 @@ def _alone(run: Run) -> LearnConfig:
     return replace(config, seeds=(run.seed,), recordings=paths, start=start)
 
 
-def about_of(run: Run, seconds: float, episodes: int) -> dict[str, Any]:
+def about_of(run: AgentRun, seconds: float, episodes: int) -> dict[str, Any]:
     """What an agent's file says of how it was learned."""
     before = read_agent(run.config.start).about.get("stages", []) if run.config.start else []
     called = dict(zip(map(id, run.trees), names(run.trees), strict=True))
@@ -286,7 +290,7 @@ class Fold:
 
     name: str
     left_out: tuple[Tree, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[AgentRun, ...]
     """One for each seed of the agent."""
 
 

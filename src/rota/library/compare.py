@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.core.cluster import Cluster
-from rota.core.costs import Cost
+from rota.core.costs import CostModel
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.placement import Types
 from rota.library.inputs import NamedPolicy, named_policy, seeds_of, table_of, whole
 from rota.library.processes import call_all, progress_bar
 from rota.library.run import Run, html_of
 from rota.library.simulate import CostName, as_run, check_inputs, check_types, cost_model
-from rota.results.metrics import Line, Metrics, mean_interval
+from rota.results.metrics import Metrics, MetricsRow, mean_interval
 from rota.results.metrics import table as text_table
 from rota.simulator.jobs import Simulation, simulate, warm_up
 from rota.workload.jobs import Workload
@@ -164,7 +164,7 @@ class Comparison:
         return f"{text_table(self._lines)}\n{self.note}"
 
     @property
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[MetricsRow]:
         return [
             run.line._replace(name=" ".join([run.scheduler, *_labels(point, seed)]))
             for run, point, seed in self._rows
@@ -184,7 +184,7 @@ def compare(
     seeds: int | Iterable[int] = 5,
     grid: Mapping[str, Sequence[Any]] | None = None,
     workers: int = 1,
-    cost: CostName | Cost = "restart",
+    cost: CostName | CostModel = "restart",
     checkpoint_every_s: float = 0.0,
     types: Types = "fastest",
     progress: bool | None = None,
@@ -270,7 +270,7 @@ class _Task:
         return plain if self.seed is None else {**plain, "seed": self.seed}
 
 
-def _simulated(jobs: Workload, cluster: Cluster, policy: Any, cost: Cost, types: Types) -> Simulation:
+def _simulated(jobs: Workload, cluster: Cluster, policy: Any, cost: CostModel, types: Types) -> Simulation:
     warm_up(policy, cost)
     return simulate(jobs, cluster, policy, cost, types=types)
 

@@ -9,20 +9,20 @@ import numpy as np
 
 from rota.core.errors import ConfigError, unknown
 from rota.core.population.events import (
+    Assigned,
     Cloned,
-    Emptied,
     Event,
-    Failed,
-    Finished,
-    Handed,
     Hyper,
+    Idled,
     Joined,
-    Lost,
+    NodeFailed,
     Reported,
     Retired,
     Stopped,
+    TrialFailed,
+    TrialFinished,
 )
-from rota.core.timeline import Kind, Timeline
+from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import GIVEN, LIVED, JobColumns, JobTimes
 from rota.results.population.folder import Repetition
 from rota.results.timeline_pass import Series
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 EVENTS = {
-    Kind.FINISHED: "finished",
-    Kind.ARRIVED: "arrived",
-    Kind.NODE_LOST: "node_lost",
-    Kind.NODE_JOINED: "node_joined",
-    Kind.PAUSED: "preempted",
-    Kind.STARTED: "started",
-    Kind.MOVED: "migrated",
-    Kind.PACED: "retimed",
-    Kind.FAILED: "failed",
+    EventKind.FINISHED: "finished",
+    EventKind.ARRIVED: "arrived",
+    EventKind.NODE_LOST: "node_lost",
+    EventKind.NODE_JOINED: "node_joined",
+    EventKind.PAUSED: "preempted",
+    EventKind.STARTED: "started",
+    EventKind.MOVED: "migrated",
+    EventKind.PACED: "retimed",
+    EventKind.FAILED: "failed",
 }
 SERIES = ("utilisation", "waiting", "running", "busy", "available")
 
@@ -69,16 +69,16 @@ def timeline_frame(timeline: Timeline, jobs: JobColumns) -> "pd.DataFrame":
 
     events = timeline.events
     kind, number = events["kind"], events["job"].astype(np.int64)
-    is_node = np.isin(kind, (Kind.NODE_LOST, Kind.NODE_JOINED))
-    has_pace = np.isin(kind, (Kind.STARTED, Kind.MOVED, Kind.PACED))
+    is_node = np.isin(kind, (EventKind.NODE_LOST, EventKind.NODE_JOINED))
+    has_pace = np.isin(kind, (EventKind.STARTED, EventKind.MOVED, EventKind.PACED))
     columns = {
         "at_s": events["at_s"].copy(),
-        "event": pd.Categorical.from_codes(kind, [EVENTS[each] for each in Kind]),
+        "event": pd.Categorical.from_codes(kind, [EVENTS[each] for each in EventKind]),
         "job": pd.Categorical.from_codes(np.where(is_node, -1, number), list(jobs.ids)),
         "node": pd.array(np.where(is_node, number, -1), "Int64"),
         "iteration_s": np.where(has_pace, events["value"], np.nan),
-        "remaining": np.where(np.isin(kind, (Kind.PAUSED, Kind.FAILED)), events["value"], np.nan),
-        "slots": _slots(timeline, np.isin(kind, (Kind.STARTED, Kind.MOVED))),
+        "remaining": np.where(np.isin(kind, (EventKind.PAUSED, EventKind.FAILED)), events["value"], np.nan),
+        "slots": _slots(timeline, np.isin(kind, (EventKind.STARTED, EventKind.MOVED))),
     }
     frame = pd.DataFrame(columns)
     frame.loc[~is_node, "node"] = pd.NA
@@ -111,18 +111,18 @@ def _slots(timeline: Timeline, placed: "np.ndarray[tuple[int], np.dtype[np.bool_
 
 
 POPULATION_EVENTS = {
-    Handed: "assigned",
+    Assigned: "assigned",
     Reported: "reported",
-    Emptied: "idle",
+    Idled: "idle",
     Cloned: "cloned",
     Stopped: "stopped",
-    Finished: "finished",
+    TrialFinished: "finished",
     Retired: "retired",
-    Failed: "failed",
-    Lost: "node_lost",
+    TrialFailed: "failed",
+    NodeFailed: "node_lost",
     Joined: "node_joined",
 }
-OF_TRIALS = (Reported, Cloned, Stopped, Finished, Failed)
+OF_TRIALS = (Reported, Cloned, Stopped, TrialFinished, TrialFailed)
 COLUMNS = ("slot", "trial", "steps", "metric", "donor")
 """Of events, where they have them."""
 
@@ -161,11 +161,11 @@ class _Trial:
             case Cloned(trial=trial, donor=donor, hyper=hyper, changes=changes):
                 self.hyper, self.changes = hyper, changes
                 self.clones += donor != trial
-            case Finished():
+            case TrialFinished():
                 self.status = "finished"
             case Stopped():
                 self.status = "failed" if self.status == "retrying" else "stopped"
-            case Failed(why=why):
+            case TrialFailed(why=why):
                 self.failures += 1
                 self.status, self.error = "retrying", why.strip().splitlines()[-1] if why.strip() else ""
 
@@ -242,7 +242,7 @@ def population_timeline_frame(found: Iterable[SeedEvents]) -> "pd.DataFrame":
 
 
 def _node(event: Event, nodes: Sequence[str]) -> str | None:
-    if isinstance(event, Lost | Joined):
+    if isinstance(event, NodeFailed | Joined):
         return list(dict.fromkeys(nodes))[event.node]
     slot = getattr(event, "slot", None)
     return None if slot is None else nodes[slot]

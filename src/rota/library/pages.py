@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from rota.core.errors import InputError
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.figures.catalogue import figure, population_figure
 from rota.figures.groups import Options, groups
 from rota.figures.page import save_as
@@ -16,8 +16,8 @@ from rota.report.assemble import page
 from rota.report.blocks import Section
 from rota.report.jobs import jobs_section
 from rota.report.populations import population_section
-from rota.results.population.run import PopulationRun as PopulationRecord
-from rota.results.run import Run as Record
+from rota.results.population.run import PopulationRecord as PopulationRecord
+from rota.results.run import RunRecord as Record
 
 
 def draw(
@@ -61,13 +61,13 @@ def write_population_report(runs: Sequence[PopulationRecord], file: Path, title:
 
 def _written(figure: Figure, file: str | os.PathLike[str] | None) -> Figure:
     if file is not None:
-        with written(Path(file)) as stream:
+        with atomic_write(Path(file)) as stream:
             save_as(figure, stream, Path(file))
     return figure
 
 
 def _write_page(sections: Sequence[Section], file: Path, title: str) -> Path:
     text = page(title or sections[0].title, f'report("{file.name}")', list(sections))
-    with written(file) as stream:
+    with atomic_write(file) as stream:
         stream.write(text.encode())
     return file

@@ -11,9 +11,9 @@ from rota.library import frames as frames
 from rota.library.run import html_of
 from rota.results.metrics import mean_interval
 from rota.results.population.folder import PopulationFolder, Repetition
-from rota.results.population.run import PopulationRun as Record
+from rota.results.population.run import PopulationRecord as Record
 from rota.results.population.run import read_population, write_population
-from rota.results.population.summary import Summary, comparison
+from rota.results.population.summary import PopulationSummary, comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ class PopulationRun:
         return self.summary.evolution
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> PopulationSummary:
         """What was trained on what, and means over the seeds."""
         return self.record.summary
 

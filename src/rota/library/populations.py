@@ -23,16 +23,16 @@ from rota.library.population_run import PopulationRun
 from rota.library.spaces import as_starts
 from rota.policies.allocation import registry as allocations
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class, named
-from rota.policies.config import PRESETS, Choice, TrialsConfig
+from rota.policies.config import PRESETS, PolicyChoice, TrialsConfig
 from rota.policies.evolution import registry as evolutions
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
-from rota.policies.population import Policy, RetireSlowest
+from rota.policies.population import PopulationPolicy, RetireSlowest
 from rota.results.population.folder import PopulationFolder, Repetition, measure
-from rota.results.population.run import PopulationRun as Record
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.run import PopulationRecord as Record
+from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import BATCH
-from rota.simulator.population import Rehearsed, Scene, rehearse
+from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 from rota.simulator.population_config import PopulationsConfig
 
 KNOWN = (*ALLOCATIONS, *PRESETS, *EVOLUTIONS)
@@ -49,11 +49,11 @@ class Preset:
     """By the rules of the originals, with their defects."""
 
 
-class Contender(NamedTuple):
+class Variant(NamedTuple):
     """One of those that are compared."""
 
     name: str
-    policy: Policy
+    policy: PopulationPolicy
     options: dict[str, dict[str, Any]]
     """Name → options in full, of its allocation and its evolution."""
     evolution: str
@@ -82,8 +82,8 @@ def option_classes() -> dict[str, Any]:
 
 
 def contenders(
-    config: Choice, options: Any, where: str, objects: Mapping[str, Any] | None = None
-) -> Iterator[Contender]:
+    config: PolicyChoice, options: Any, where: str, objects: Mapping[str, Any] | None = None
+) -> Iterator[Variant]:
     """Each allocation with its options; evolution is the same for all, retirement for all but presets.
 
     `objects` are those of names that stand for objects that are there already.
@@ -99,29 +99,29 @@ def contenders(
         tables = {name: _options_table(given), evolution.name: _options_table(evolution.policy)}
         used = {each: table for each, table in tables.items() if table}
         policy = policy_of(name, given, evolution.policy, config.retirement)
-        yield Contender(name, policy, used, evolution.name, spec)
+        yield Variant(name, policy, used, evolution.name, spec)
 
 
 def chosen_policy(
     allocation: Any, evolution: Any, trials: TrialsConfig, retirement: RetireSlowest | None = None
-) -> Contender:
+) -> Variant:
     """Return the policy of an allocation and an evolution that are given as names, classes or objects."""
     change = _given(evolution, evolutions.REGISTRY, "evolution")
     change = change._replace(policy=_fitted(change, trials, "evolution"))
     place = _given(allocation, allocations.REGISTRY, "allocation")
     _check_names([change.name, place.name], {}, "allocation")
-    return Contender(
+    return Variant(
         place.name, policy_of(place.name, place.policy, change.policy, retirement), {}, change.name
     )
 
 
-def policy_of(name: str, given: Any, evolution: Any, retirement: RetireSlowest | None) -> Policy:
+def policy_of(name: str, given: Any, evolution: Any, retirement: RetireSlowest | None) -> PopulationPolicy:
     """Return an allocation, or what a preset stands for, with an evolution."""
     if name not in PRESETS:
-        return Policy(given, evolution, retirement)
+        return PopulationPolicy(given, evolution, retirement)
     system, mode = name.split("-")
     pieces = named(system, mode, original=given.original)
-    return Policy(pieces.allocation, evolution, pieces.retirement)
+    return PopulationPolicy(pieces.allocation, evolution, pieces.retirement)
 
 
 def _evolution(spec: str, options: Mapping[str, Any], where: str, objects: Mapping[str, Any]) -> _Chosen:
@@ -236,13 +236,13 @@ def simulate_population(
 
 def simulated(
     config: PopulationsConfig,
-    chosen: Contender,
+    chosen: Variant,
     seeds: Sequence[int],
     tick: Callable[[], object] = lambda: None,
 ) -> PopulationRun:
     """Return what comes of a population with each of the seeds; `tick` is called after each."""
     warm_up(config, chosen)
-    done: dict[int, Rehearsed] = {}
+    done: dict[int, SimulatedPopulation] = {}
     for seed in seeds:
         done[seed] = simulate_seed(config, chosen, seed)
         tick()
@@ -256,34 +256,38 @@ def simulated(
     return PopulationRun(record, text, _digest(config, chosen, seeds))
 
 
-def simulate_seed(config: PopulationsConfig, chosen: Contender, seed: int) -> Rehearsed:
+def simulate_seed(config: PopulationsConfig, chosen: Variant, seed: int) -> SimulatedPopulation:
     """Return what comes of a population with one seed."""
     try:
-        return rehearse(scene_of(config, chosen, seed), config.population.landscape(), chosen.policy, seed)
+        return simulate_trials(
+            scene_of(config, chosen, seed), config.population.landscape(), chosen.policy, seed
+        )
     except Stuck as error:
         where = f"{chosen.name} on {config.cluster_name()}, seed {seed}"
         raise Stuck(f"{where}: {error}; leave that allocation out, or look at the cluster") from None
 
 
-def warm_up(config: PopulationsConfig, chosen: Contender) -> None:
+def warm_up(config: PopulationsConfig, chosen: Variant) -> None:
     """Simulate a little, so that compiling does not count."""
     population = config.population
     short = replace(population, steps=min(population.steps, 2 * population.interval))
     scene = replace(config, population=short).scene(0)
-    rehearse(scene, population.landscape(), chosen.policy)
+    simulate_trials(scene, population.landscape(), chosen.policy)
 
 
-def scene_of(config: PopulationsConfig, chosen: Contender, seed: int) -> Scene:
+def scene_of(config: PopulationsConfig, chosen: Variant, seed: int) -> PopulationScenario:
     """Return what is simulated with a seed, with the batch sizes that evolution may lead to."""
     evolution = chosen.policy.evolution
     explored = (evolution.space or {}).get(BATCH) if isinstance(evolution, Pbt) else None
     return config.scene(seed, explored.values if explored else ())
 
 
-def summarised(config: PopulationsConfig, chosen: Contender, repetitions: Iterable[Repetition]) -> Summary:
+def summarised(
+    config: PopulationsConfig, chosen: Variant, repetitions: Iterable[Repetition]
+) -> PopulationSummary:
     """Return what came of it with each seed, in numbers."""
     fleet = config.fleet()
-    return Summary(
+    return PopulationSummary(
         allocation=chosen.name,
         evolution=chosen.evolution,
         population=config.population.said(),
@@ -294,7 +298,7 @@ def summarised(config: PopulationsConfig, chosen: Contender, repetitions: Iterab
     )
 
 
-def measured(config: PopulationsConfig, chosen: Contender, seed: int, done: Rehearsed) -> Repetition:
+def measured(config: PopulationsConfig, chosen: Variant, seed: int, done: SimulatedPopulation) -> Repetition:
     """Return what came of a population with one seed, in numbers."""
     scene = scene_of(config, chosen, seed)
     return measure(
@@ -352,7 +356,7 @@ def _slots(cluster: Any) -> dict[str, Any]:
     return {"cluster": GIVEN, "clusters": {GIVEN: {"slots": slots}}}
 
 
-def _digest(config: PopulationsConfig, chosen: Contender, seeds: Sequence[int]) -> str:
+def _digest(config: PopulationsConfig, chosen: Variant, seeds: Sequence[int]) -> str:
     found = hashlib.sha256(repr((config, chosen.settings(), list(seeds))).encode())
     for file in files_behind([chosen.policy.allocation, chosen.policy.evolution]):
         found.update(file.read_bytes())

@@ -17,27 +17,27 @@ import tomli_w
 from rota.config.bind import bind
 from rota.config.load import dump, override, placed
 from rota.core.errors import ConfigError, InputError, RotaError
-from rota.core.files import written
-from rota.core.population.cluster import Costs
+from rota.core.files import atomic_write
+from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.events import Hyper
 from rota.core.registry import SUFFIX
-from rota.execution.controller import Outcome, Undertaking, Watch, control
-from rota.execution.engine import Assignment, Engine
-from rota.execution.folder import Books, RealFolder
+from rota.execution.controller import PopulationOutcome, PopulationSpec, Watch, control
+from rota.execution.engine import Engine, WorkerSetup
+from rota.execution.folder import RealFolder, RunPaths
 from rota.execution.local import LocalConfig
 from rota.execution.own_code import NAME as OWN_CODE
 from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
 from rota.execution.trainable import check_name, named
 from rota.library.inputs import check_code, code_of
-from rota.library.populations import NAMES, Contender, contenders
+from rota.library.populations import NAMES, Variant, contenders
 from rota.policies.config import MOST, TrialsConfig, check_names
-from rota.policies.population import Policy, RetireSlowest
+from rota.policies.population import PopulationPolicy, RetireSlowest
 from rota.results.population.folder import Repetition, measure
 from rota.results.population.run import Writing, writing
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 PATHS = ("ray.scores", "options.learned.agent")
 """Keys of a configuration that are paths."""
@@ -82,7 +82,7 @@ class RunConfig:
     slurm: SlurmConfig = field(default_factory=SlurmConfig)
     step_s: float = 0.01
     """Seconds that a step is expected to take on a slot of speed 1, before any was measured."""
-    costs: Costs = field(default_factory=Costs)
+    costs: AssignmentCosts = field(default_factory=AssignmentCosts)
     """What policies take for granted."""
 
     def __post_init__(self) -> None:
@@ -112,7 +112,7 @@ class RunConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedCosts:
     """What trials are expected to cost: as much as others with the same network and batch size."""
 
     model: str
@@ -130,33 +130,33 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class RunSpec:
     """A run as it was asked for: checked, and complete."""
 
     config: RunConfig
-    contender: Contender
+    contender: Variant
     training: Mapping[str, Any]
     digest: str = ""
     """Of the configuration that a run in a folder began with."""
 
-    def undertaking(self, seed: int) -> Undertaking:
+    def undertaking(self, seed: int) -> PopulationSpec:
         config = self.config
         terms = config.population.terms(config.attempts)
         if config.mode == "min" and isfinite(terms.target):
             terms = replace(terms, target=-terms.target)
-        return Undertaking(
+        return PopulationSpec(
             hypers=config.population.hypers(seed),
             fleet=config.engine.fleet(),
             terms=terms,
             costs=config.costs,
-            work=Expected(str(self.training.get("model", "trial")), config.step_s),
+            work=ExpectedCosts(str(self.training.get("model", "trial")), config.step_s),
             seed=seed,
             report_each=config.population.report == "each",
             config=self.digest,
             mode=config.mode,
         )
 
-    def assignment(self, seed: int, books: Books, folder: Path) -> Assignment:
+    def assignment(self, seed: int, books: RunPaths, folder: Path) -> WorkerSetup:
         """What workers are for; `folder` is that of the run."""
         config, settings = self.config, dict(self.training)
         if config.metric:
@@ -166,7 +166,7 @@ class Ordered:
             settings["file"] = str(file)
             if config.backend == "ray" and not config.ray.shared:
                 settings["content"] = b64encode(file.read_bytes()).decode()
-        return Assignment(config.trial, settings, seed, books, config.mode)
+        return WorkerSetup(config.trial, settings, seed, books, config.mode)
 
     def text(self) -> str:
         """The configuration in full, from which it can be resumed."""
@@ -181,7 +181,7 @@ def ordered(
     where: Path,
     assignments: Sequence[str] = (),
     objects: Mapping[str, Any] | None = None,
-) -> Ordered:
+) -> RunSpec:
     """What a table says; an error that says so if it is wrong. Assignments are what was put over a file.
 
     `objects` are policies that names stand for; those of a run that was begun with some are read.
@@ -201,7 +201,7 @@ def ordered(
     if not config.code:
         policies = (contender.policy.allocation, contender.policy.evolution)
         config = replace(config, code=code_of([*policies, *in_a_file(config.trial)]))
-    return Ordered(config, contender, training)
+    return RunSpec(config, contender, training)
 
 
 def in_a_file(name: str) -> list[Any]:
@@ -244,15 +244,17 @@ class RealRun:
     """A run in its folder."""
 
     folder: RealFolder
-    order: Ordered
+    order: RunSpec
     command: str
     """What it is made by."""
     anew: bool = False
     """Whether checkpoints are trained again if none is left."""
 
-    def carry_out(self, asked_to_stop: Callable[[], bool], watch: Callable[[int], Watch]) -> list[Outcome]:
+    def carry_out(
+        self, asked_to_stop: Callable[[], bool], watch: Callable[[int], Watch]
+    ) -> list[PopulationOutcome]:
         """One repetition after the other; the last one is not complete if it was stopped."""
-        outcomes: list[Outcome] = []
+        outcomes: list[PopulationOutcome] = []
         self._warm_up()
         try:
             for seed in self.order.config.seeds:
@@ -269,13 +271,15 @@ class RealRun:
         """Have all that allocation needs compiled before slots wait for it, by a short rehearsal."""
         order = self.order.undertaking(self.order.config.seed)
         terms = replace(order.terms, steps=2 * order.terms.interval)
-        scene = Scene(tuple(order.hypers[:WARM_TRIALS]), order.fleet, terms, order.costs)
+        scene = PopulationScenario(tuple(order.hypers[:WARM_TRIALS]), order.fleet, terms, order.costs)
         with suppress(RotaError):  # what is wrong will be said when it matters
-            rehearse(
-                scene, Equal(self.order.config.step_s, 0.0), Policy(self.order.contender.policy.allocation)
+            simulate_trials(
+                scene,
+                Equal(self.order.config.step_s, 0.0),
+                PopulationPolicy(self.order.contender.policy.allocation),
             )
 
-    def _repetition(self, seed: int, asked_to_stop: Callable[[], bool], watch: Watch) -> Outcome:
+    def _repetition(self, seed: int, asked_to_stop: Callable[[], bool], watch: Watch) -> PopulationOutcome:
         undertaking, books = self.order.undertaking(seed), self.folder.books(seed)
         assignment = self.order.assignment(seed, books, self.folder.path)
         engine = self.order.config.engine
@@ -289,20 +293,20 @@ class RealRun:
             anew=self.anew,
         )
 
-    def _write(self, outcomes: list[Outcome]) -> None:
+    def _write(self, outcomes: list[PopulationOutcome]) -> None:
         """What a rehearsal writes, so that whatever is made of a rehearsal can be made of this."""
         text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
         with writing(self.folder.path) as run:
             summary = self._summary([self._measured(outcome, run) for outcome in outcomes])
             inputs = hashlib.sha256(text.encode()).hexdigest()
             run.sum_up(summary, config=text, inputs=inputs, command=self.command)
-        with written(self.folder.result) as stream:
+        with atomic_write(self.folder.result) as stream:
             stream.write(json.dumps(record(outcomes), indent=2).encode() + b"\n")
 
-    def _summary(self, repetitions: list[Repetition]) -> Summary:
+    def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
         config, fleet = self.order.config, self.order.config.engine.fleet()
         target = self.order.undertaking(config.seed).terms.target
-        return Summary(
+        return PopulationSummary(
             allocation=self.order.contender.name,
             evolution=self.order.contender.evolution,
             population=config.population.said(),
@@ -313,7 +317,7 @@ class RealRun:
             mode=config.mode,
         )
 
-    def _measured(self, outcome: Outcome, run: Writing) -> Repetition:
+    def _measured(self, outcome: PopulationOutcome, run: Writing) -> Repetition:
         """The numbers of a timeline, which is written while it is read: it may be long."""
         state, seed = outcome.state, outcome.picture.frame.seed
         return measure(
@@ -327,7 +331,7 @@ class RealRun:
         )
 
 
-def begin(order: Ordered, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> RealRun:
+def begin(order: RunSpec, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> RealRun:
     """A new run in a folder where there is none, for the eyes of its owner only; with files that it needs."""
     order.config.engine.check()
     folder = RealFolder(path)
@@ -342,7 +346,7 @@ def resume(path: Path, command: str, settings: Sequence[str] = (), *, anew: bool
     return RealRun(folder, replace(order, digest=folder.digest()), command, anew)
 
 
-def record(outcomes: list[Outcome]) -> dict[str, Any]:
+def record(outcomes: list[PopulationOutcome]) -> dict[str, Any]:
     """Plain values: of the only run, or of the last one and, in brief, all of them."""
     last = outcomes[-1]
     found = {"complete": last.complete, **last.picture.record()}
@@ -351,7 +355,7 @@ def record(outcomes: list[Outcome]) -> dict[str, Any]:
     return found
 
 
-def _brief(outcome: Outcome) -> dict[str, Any]:
+def _brief(outcome: PopulationOutcome) -> dict[str, Any]:
     whole = outcome.picture.record()
     names = ("best", "reports", "clones", "wall_s", "overhead_s_per_report")
     return {"seed": outcome.picture.frame.seed, **{name: whole[name] for name in names}}

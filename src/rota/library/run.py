@@ -11,10 +11,10 @@ from rota.core.cluster import Cluster
 from rota.core.errors import InputError
 from rota.library import frames
 from rota.results.folder import RunFolder
-from rota.results.metrics import Line, Metrics, table
+from rota.results.metrics import Metrics, MetricsRow, table
 from rota.results.parameters import Parameters
 from rota.results.population.folder import PopulationFolder
-from rota.results.run import Run as Record
+from rota.results.run import RunRecord as Record
 from rota.results.run import read_run, write_run
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ class Run:
         return table([self.line])
 
     @property
-    def line(self) -> Line:
+    def line(self) -> MetricsRow:
         """Its line of a table."""
-        return Line(self.scheduler, self.metrics, self.wall_s)
+        return MetricsRow(self.scheduler, self.metrics, self.wall_s)
 
     def row(self) -> dict[str, Any]:
         """Return its name and metrics, as a row of a table."""

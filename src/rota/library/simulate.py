@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from rota.config.load import dump
 from rota.core.cluster import Cluster
-from rota.core.costs import COSTS, Cost
+from rota.core.costs import COSTS, CostModel
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.loop import Policy
 from rota.core.placement import Types
@@ -21,7 +21,7 @@ from rota.library.run import Run
 from rota.results.folder import RunFolder
 from rota.results.jobs import JobColumns
 from rota.results.metrics import measure
-from rota.results.run import Run as Record
+from rota.results.run import RunRecord as Record
 from rota.simulator.jobs import Simulation, odd_speeds, warm_up
 from rota.simulator.jobs import simulate as replay
 from rota.workload.jobs import Workload
@@ -40,7 +40,7 @@ def simulate(
     scheduler: Any,
     *,
     options: Mapping[str, Any] | None = None,
-    cost: CostName | Cost = "restart",
+    cost: CostName | CostModel = "restart",
     checkpoint_every_s: float = 0.0,
     types: Types = "fastest",
     progress: Callable[[int], None] | None = None,
@@ -81,9 +81,9 @@ def check_inputs(jobs: Any, cluster: Any) -> None:
         warnings.warn(note, stacklevel=3)
 
 
-def cost_model(cost: CostName | Cost, checkpoint_every_s: float = 0.0) -> Cost:
+def cost_model(cost: CostName | CostModel, checkpoint_every_s: float = 0.0) -> CostModel:
     """Return what a start costs, given its name."""
-    if isinstance(cost, Cost):
+    if isinstance(cost, CostModel):
         return cost
     if cost not in COSTS:
         raise ConfigError(unknown("cost", cost, COSTS))
@@ -101,7 +101,7 @@ def check_types(types: str) -> None:
 _warm: set[tuple[type, bool]] = set()
 
 
-def warm_up_once(policy: Policy, cost: Cost) -> None:
+def warm_up_once(policy: Policy, cost: CostModel) -> None:
     """Load or compile what the simulation calls, the first time that a class is simulated.
 
     A class from outside is not asked about jobs that are none of its business: it compiles on the way.
@@ -113,7 +113,7 @@ def warm_up_once(policy: Policy, cost: Cost) -> None:
 
 
 def as_run(
-    named: NamedPolicy, jobs: Workload, cluster: Cluster, cost: Cost, types: Types, done: Simulation
+    named: NamedPolicy, jobs: Workload, cluster: Cluster, cost: CostModel, types: Types, done: Simulation
 ) -> Run:
     """Return what came of a simulation as a run."""
     measured = measure(done.timeline, jobs, cluster)
@@ -132,7 +132,7 @@ def as_run(
     return Run(record, _config(named, jobs, cost, types))
 
 
-def digest(jobs: Workload, cluster: Cluster, policy: Policy, cost: Cost, types: Types) -> str:
+def digest(jobs: Workload, cluster: Cluster, policy: Policy, cost: CostModel, types: Types) -> str:
     """Digest what a run follows from: jobs, cluster, policy, cost, types, and the code that simulates."""
     facts = (jobs.ids, jobs.models, jobs.kinds, jobs.speeds, cluster, settings(policy), cost, types)
     found = hashlib.sha256(repr(facts).encode())
@@ -155,7 +155,7 @@ def _own_sources() -> bytes:
     return found.digest()
 
 
-def _config(named: NamedPolicy, jobs: Workload, cost: Cost, types: Types) -> str:
+def _config(named: NamedPolicy, jobs: Workload, cost: CostModel, types: Types) -> str:
     """What can be said in a configuration of a run that was made from Python."""
     name = next((name for name, known in COSTS.items() if known.each_instant == cost.each_instant), "restart")
     lines = [f"# made from Python, of the workload {jobs.name!r}", f'schedulers = ["{named.name}"]']

@@ -57,7 +57,7 @@ class Choice:
         return f"Choice({self.values})"
 
 
-class Starts(NamedTuple):
+class StartSpace(NamedTuple):
     """What trials may begin with."""
 
     tables: dict[str, dict[str, Any]]
@@ -66,12 +66,12 @@ class Starts(NamedTuple):
     """Hyper-parameter → word in that table → what it stands for, where that is no number and no text."""
 
 
-def starts(space: Mapping[str, Any]) -> Starts:
+def starts(space: Mapping[str, Any]) -> StartSpace:
     """Return what a dictionary of spaces, lists and fixed values says."""
     if not isinstance(space, Mapping):
         what = type(space).__name__
         raise ConfigError(f"space is a {what}; give a dictionary, as in {{'lr': rota.LogUniform(…)}}")
-    found = Starts({}, {})
+    found = StartSpace({}, {})
     for name, given in space.items():
         if not isinstance(name, str):
             raise ConfigError(f"space: {name!r} is no name of a hyper-parameter; give a text")

@@ -18,19 +18,19 @@ import cloudpickle
 from rota.config.load import merged
 from rota.core.cluster import CPU, Cluster
 from rota.core.errors import ConfigError, InputError, RotaError
-from rota.core.population.events import Event, Failed
+from rota.core.population.events import Event, TrialFailed
 from rota.core.processes import stopping
-from rota.execution.controller import Outcome, Watch
-from rota.execution.folder import Books, RealFolder
+from rota.execution.controller import PopulationOutcome, Watch
+from rota.execution.folder import RealFolder, RunPaths
 from rota.execution.local import is_missing, own_cores
 from rota.execution.own_code import NAME as OWN_CODE
 from rota.execution.own_code import check_trained, read_code, trial_of
-from rota.execution.picture import Picture, best_checkpoint, read_best
+from rota.execution.picture import PopulationStatus, best_checkpoint, read_best
 from rota.execution.trainable import named
 from rota.library.inputs import code_of, table_of, whole
 from rota.library.population_run import PopulationRun, load_population
 from rota.library.processes import can_be_imported, progress_bar
-from rota.library.real_run import POLICIES, Ordered, RealRun, begin, ordered
+from rota.library.real_run import POLICIES, RealRun, RunSpec, begin, ordered
 from rota.library.real_run import resume as resume_run
 from rota.library.spaces import starts
 
@@ -72,7 +72,7 @@ class BestTrial:
 class TuneResult:
     """What came of `rota.tune`: the best trial, all trials as a frame, figures and the run folder."""
 
-    def __init__(self, folder: Path, order: Ordered, picture: Picture) -> None:
+    def __init__(self, folder: Path, order: RunSpec, picture: PopulationStatus) -> None:
         self.folder = folder
         """The run folder; `rota status`, `rota plot` and `rota report` read it, too."""
         self._order, self._picture = order, picture
@@ -88,7 +88,7 @@ class TuneResult:
         return BestTrial(number, metric, config, self._load_best)
 
     @property
-    def _books(self) -> Books:
+    def _books(self) -> RunPaths:
         return RealFolder(self.folder).books(self._picture.frame.seed)
 
     @cached_property
@@ -248,7 +248,7 @@ MISUSED = f"{InputError.__module__}.{InputError.__name__}: "
 """How the last line of a traceback begins where rota refuses what the code gave it."""
 
 
-def _differences(now: Ordered, then: Ordered) -> list[str]:
+def _differences(now: RunSpec, then: RunSpec) -> list[str]:
     """Keys that differ between what is asked for and a run that was begun."""
     changed = [name for name in ASKED if getattr(now.config, name) != getattr(then.config, name)]
     if now.training.get("source", "") != then.training.get("source", ""):
@@ -272,9 +272,9 @@ def _carried_out(run: RealRun, progress: bool | None) -> TuneResult:
 
 
 def _shown(bar: Any) -> Watch:
-    def watch(picture: Picture, events: Sequence[Event]) -> None:
+    def watch(picture: PopulationStatus, events: Sequence[Event]) -> None:
         for event in events:
-            if isinstance(event, Failed) and (told := _misused(event.why)):
+            if isinstance(event, TrialFailed) and (told := _misused(event.why)):
                 raise InputError(told)
         if picture.best is not None:
             bar.set_postfix_str(f"best {picture.frame.sign * picture.trials[picture.best].best:.4g}", False)
@@ -289,7 +289,7 @@ def _misused(why: str) -> str:
     return last.removeprefix(MISUSED) if last.startswith(MISUSED) else ""
 
 
-def _result(run: RealRun, outcome: Outcome) -> TuneResult:
+def _result(run: RealRun, outcome: PopulationOutcome) -> TuneResult:
     picture, folder = outcome.picture, run.folder.path
     if not outcome.complete:
         raise KeyboardInterrupt(f"stopped; go on with resume=True and out={str(folder)!r}")

@@ -119,7 +119,7 @@ PRESETS = tuple(f"{name}-{mode.lower()}" for name in NAMED for mode in MODES)
 """`spa-era` …: an allocation and what goes with it."""
 
 
-class Choice(Protocol):
+class PolicyChoice(Protocol):
     """What is said about policies, and the trials that they are for."""
 
     @property

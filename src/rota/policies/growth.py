@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rota.core.network import NOTHING, Sight
+from rota.core.network import NOTHING, Observation
 
 
 class Never:
     """Nothing, always: what any adaptation must beat."""
 
-    def probabilities(self, sight: Sight) -> list[float]:
+    def probabilities(self, sight: Observation) -> list[float]:
         return [float(change == NOTHING) for change in sight.actions]
 
 
@@ -19,6 +19,6 @@ class Fixed:
 
     sequence: Sequence[int]
 
-    def probabilities(self, sight: Sight) -> list[float]:
+    def probabilities(self, sight: Observation) -> list[float]:
         step = self.sequence[min(len(sight.made), len(self.sequence) - 1)]
         return [float(action == step) for action in range(len(sight.actions))]

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from rota.core.errors import ConfigError
-from rota.core.population.events import Clone, Continue, Decision, Hand, Retire, Stop
-from rota.core.population.view import Status, View
+from rota.core.population.events import Assign, Clone, Continue, Decision, Retire, Stop
+from rota.core.population.view import PopulationView, TrialStatus
 from rota.policies.allocation.allotment import original_shares
 from rota.policies.evolution.registry import Unchanged
 
@@ -30,7 +30,7 @@ class RetireSlowest:
         if self.most < 0 or not 0.0 <= self.late <= 1.0:
             raise ConfigError(f"most is {self.most}, late {self.late}; give 0 or more, and 0 to 1")
 
-    def retire(self, view: View) -> list[int]:
+    def retire(self, view: PopulationView) -> list[int]:
         if self.original:
             late = view.leader >= self.late * view.terms.steps
             return [slot for slot in self.original_candidates(view) if late and not view.retired[slot]]
@@ -39,7 +39,7 @@ class RetireSlowest:
             return []
         return self._useless(view, spare)
 
-    def original_candidates(self, view: View) -> list[int]:
+    def original_candidates(self, view: PopulationView) -> list[int]:
         """Known from the beginning."""
         share = original_shares(view, "gpa")
         if not 0 < self.most < len(share):
@@ -47,11 +47,11 @@ class RetireSlowest:
         used = [slot for slot in range(len(share)) if share[slot]]
         return sorted(sorted(used, key=lambda slot: share[slot])[: self.most])
 
-    def _is_late(self, view: View) -> bool:
-        steps = view.steps[view.status < Status.FINISHED]
+    def _is_late(self, view: PopulationView) -> bool:
+        steps = view.steps[view.status < TrialStatus.FINISHED]
         return len(steps) > 0 and bool(steps.mean() >= self.late * view.terms.steps)
 
-    def _useless(self, view: View, spare: int) -> list[int]:
+    def _useless(self, view: PopulationView, spare: int) -> list[int]:
         """Idle ones among the slowest, as long as the others are not done later without them."""
         step_s = view.paces.step_s.mean(1)
         slowest = sorted(np.flatnonzero(view.usable).tolist(), key=lambda slot: -step_s[slot])
@@ -68,7 +68,7 @@ class RetireSlowest:
         return gone
 
 
-def finish_s(view: View, slots: set[int]) -> float:
+def finish_s(view: PopulationView, slots: set[int]) -> float:
     """When these slots would be done with all intervals that nobody has, if whoever is idle takes the next.
 
     Intervals are taken to be alike, handed out one by one, and independent: any number of them could be
@@ -85,41 +85,41 @@ def finish_s(view: View, slots: set[int]) -> float:
     return done_s
 
 
-def _intervals_left(view: View) -> int:
-    waiting = view.steps[view.status < Status.FINISHED] + view.handed[view.status < Status.FINISHED]
+def _intervals_left(view: PopulationView) -> int:
+    waiting = view.steps[view.status < TrialStatus.FINISHED] + view.handed[view.status < TrialStatus.FINISHED]
     return int(-((waiting - view.terms.steps) // view.terms.interval).sum())
 
 
 class AllocationPolicy(Protocol):
     """Answers: which trials on this idle slot, for how many steps?"""
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         """Lists for idle slots, one by one: what was yielded is so in the view when it goes on."""
 
 
 class EvolutionPolicy(Protocol):
     """Answers: what becomes of a trial that reported?"""
 
-    def judge(self, view: View, trial: int) -> Continue | Clone | Stop:
+    def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
         """Asked once about each report, before the trial is queued again."""
 
 
 class Retirement(Protocol):
     """Answers: which slots are given up?"""
 
-    def retire(self, view: View) -> Iterable[int]:
+    def retire(self, view: PopulationView) -> Iterable[int]:
         """Asked before slots are given lists. A busy slot is given up when its list is done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PopulationPolicy:
     """Three answers, asked in this order."""
 
     allocation: AllocationPolicy
     evolution: EvolutionPolicy = field(default_factory=Unchanged)
     retirement: Retirement | None = None
 
-    def plan(self, view: View) -> Iterator[Decision]:
+    def plan(self, view: PopulationView) -> Iterator[Decision]:
         """All that is to be done now."""
         for trial in list(view.judged):
             yield self.evolution.judge(view, trial)

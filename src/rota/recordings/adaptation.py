@@ -15,7 +15,7 @@ from rota.core.arrays import Floats
 from rota.core.errors import TraceError
 from rota.core.table import Table, read_table
 from rota.recordings.folder import Provenance
-from rota.recordings.tree import MOST_ACTIONS, NOTHING, Point, Prefix, Tree, beginnings
+from rota.recordings.tree import MOST_ACTIONS, NOTHING, EpochPoint, Prefix, Tree, beginnings
 
 FIELDS = ("scenario", "action_1", "left_1_s", "total_s", "accuracy")
 
@@ -72,19 +72,19 @@ def _scenarios(table: Table) -> dict[str, list[int]]:
 
 def _curves(
     sequences: list[Prefix], left_s: Floats, accuracies: Floats, budget_s: float
-) -> Mapping[Prefix, tuple[Point, ...]]:
+) -> Mapping[Prefix, tuple[EpochPoint, ...]]:
     """One point at the end of each prefix: when the next decision was due, or the accuracy at the end."""
     left: dict[Prefix, list[float]] = {}
     for sequence, times_s in zip(sequences, left_s.tolist(), strict=True):
         for prefix, time_s in zip(beginnings(sequence), times_s, strict=False):
             left.setdefault(prefix, []).append(time_s)
     inner = {
-        prefix: (Point(len(prefix), max(0.0, budget_s - mean), 0, math.nan, math.nan),)
+        prefix: (EpochPoint(len(prefix), max(0.0, budget_s - mean), 0, math.nan, math.nan),)
         for prefix, times in left.items()
         for mean in [math.fsum(times) / len(times)]  # which rounding may put above each of them
     }
     ends = {
-        sequence: (Point(len(sequence), budget_s, 0, math.nan, accuracy),)
+        sequence: (EpochPoint(len(sequence), budget_s, 0, math.nan, accuracy),)
         for sequence, accuracy in zip(sequences, accuracies.tolist(), strict=True)
     }
     return inner | ends

@@ -13,7 +13,7 @@ from rota.config.bind import keys
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import Provenance, Sheet, read_about, write_recording
+from rota.recordings.folder import CsvSheet, Provenance, read_about, write_recording
 from rota.recordings.profile import unit_of
 
 SHAPE = "curves"
@@ -24,7 +24,7 @@ USUAL = ("loss", "accuracy")
 Plain = int | float | str
 
 
-class Interval(NamedTuple):
+class CurvePoint(NamedTuple):
     """What was measured at the end of an interval."""
 
     number: int
@@ -37,7 +37,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class CurveSetting:
     """One setting of the hyper-parameters, and the run with it; a position per interval."""
 
     name: str
@@ -56,8 +56,8 @@ class Setting:
 
     @classmethod
     def of(
-        cls, name: str, hyper: Mapping[str, Plain], device: str, seed: int, intervals: Sequence[Interval]
-    ) -> "Setting":
+        cls, name: str, hyper: Mapping[str, Plain], device: str, seed: int, intervals: Sequence[CurvePoint]
+    ) -> "CurveSetting":
         """From what was measured; a metric that an interval does not have is NaN."""
         names = dict.fromkeys((*USUAL, *(metric for each in intervals for metric in each.metrics)))
         metrics = {m: np.array([each.metrics.get(m, math.nan) for each in intervals], float) for m in names}
@@ -77,7 +77,7 @@ class Curves:
     """The names of the hyper-parameters."""
     intervals: int
     """That each setting is to have; 0 if that was not said."""
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, CurveSetting]
     provenance: Provenance
     planned: tuple[str, ...] = ()
     """The settings that are to be there; none if that was not said."""
@@ -144,21 +144,21 @@ def write_curves(folder: Path, curves: Curves) -> None:
     if curves.failed:
         what["failed"] = {name: dict(hyper) for name, hyper in curves.failed.items()}
     rows = (row for setting in curves.settings.values() for row in _written(setting, curves.hyper, metrics))
-    write_recording(folder, SHAPE, what, curves.provenance, {ROWS: Sheet(columns, rows)})
+    write_recording(folder, SHAPE, what, curves.provenance, {ROWS: CsvSheet(columns, rows)})
 
 
 def read_curves(folder: Path) -> Curves:
     """What was written."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(ROWS), about.told(_What)
+    table, what = about.table(ROWS), about.told(_CurvesFacts)
     table.require(list(_columns(what.hyper, what.metrics)))
-    told = {name: getattr(what, name) for name in keys(_What)}
+    told = {name: getattr(what, name) for name in keys(_CurvesFacts)}
     settings = _settings(table, what.hyper, what.metrics)
     return Curves(**told, settings=settings, provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)
-class _What:
+class _CurvesFacts:
     """What `recording.json` says of curves."""
 
     model: str
@@ -181,7 +181,9 @@ def _columns(hyper: Sequence[str], metrics: Sequence[str]) -> dict[str, str]:
     return {"setting": "", **middle, **before, **{name: unit_of(name) for name in metrics}}
 
 
-def _written(setting: Setting, hyper: Sequence[str], metrics: Sequence[str]) -> Iterable[tuple[Plain, ...]]:
+def _written(
+    setting: CurveSetting, hyper: Sequence[str], metrics: Sequence[str]
+) -> Iterable[tuple[Plain, ...]]:
     before = (setting.name, *(setting.hyper[name] for name in hyper), setting.device, setting.seed)
     empty = np.full(len(setting), math.nan)
     columns = (setting.interval, setting.steps, setting.seconds)
@@ -189,7 +191,7 @@ def _written(setting: Setting, hyper: Sequence[str], metrics: Sequence[str]) -> 
     return ((*before, *row) for row in zip(*(each.tolist() for each in values), strict=True))
 
 
-def _settings(table: Table, hyper: Sequence[str], metrics: Sequence[str]) -> dict[str, Setting]:
+def _settings(table: Table, hyper: Sequence[str], metrics: Sequence[str]) -> dict[str, CurveSetting]:
     names = table.texts("setting")
     given = {name: table.optional(name) for name in hyper}
     devices, seeds = table.optional("device"), table.wholes("seed").astype(int).tolist()
@@ -199,7 +201,7 @@ def _settings(table: Table, hyper: Sequence[str], metrics: Sequence[str]) -> dic
     for row, name in enumerate(names):
         rows.setdefault(name, []).append(row)
     return {
-        name: Setting(
+        name: CurveSetting(
             name,
             {key: _plain(texts[at[0]]) for key, texts in given.items()},
             devices[at[0]],

@@ -10,7 +10,7 @@ import numpy as np
 from rota.core.arrays import Floats
 from rota.recordings.curve import Curves
 from rota.recordings.folder import Provenance
-from rota.recordings.library import Held, Library, models
+from rota.recordings.library import FoundRecording, Library, models
 from rota.recordings.profile import Profile, Profiles
 from rota.recordings.tree import Tree, written_as
 
@@ -203,7 +203,7 @@ def _which(row: Profile) -> tuple[str, int, int, str]:
     return row.model, row.batch_size, row.gang, row.placement
 
 
-def _trees(held: Sequence[Held[Tree]]) -> str:
+def _trees(held: Sequence[FoundRecording[Tree]]) -> str:
     header = (
         "model",
         "data",
@@ -245,7 +245,7 @@ def _parts(tree: Tree) -> list[str]:
     return [written_as(prefix) or "the start" for prefix in tree.missing()]
 
 
-def _curves(held: Sequence[Held[Curves]]) -> str:
+def _curves(held: Sequence[FoundRecording[Curves]]) -> str:
     header = ("model", "data", "settings", "intervals", "time", "at the end", "hyper-parameters")
     rows = [header, *(_curves_row(each.what) for each in held)]
     lines = ["curves", *_aligned(rows, left=2, last=True)]
@@ -286,7 +286,7 @@ def _span(curves: Curves, name: str) -> str:
     return " ".join(f"{value:g}" if not isinstance(value, str) else value for value in values)
 
 
-def _profiles(held: Sequence[Held[Profiles]]) -> str:
+def _profiles(held: Sequence[FoundRecording[Profiles]]) -> str:
     header = (
         "recording",
         "model",
@@ -306,7 +306,7 @@ def _profiles(held: Sequence[Held[Profiles]]) -> str:
     return "\n".join((*lines, *_origins(each.what.provenance for each in held)))
 
 
-def _profile_rows(held: Held[Profiles]) -> list[Row]:
+def _profile_rows(held: FoundRecording[Profiles]) -> list[Row]:
     groups: dict[tuple[str, str], list[Profile]] = {}
     for row in held.what.rows:
         groups.setdefault((row.model, row.device), []).append(row)

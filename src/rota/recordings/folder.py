@@ -19,7 +19,7 @@ from rota import __file__ as package
 from rota import __version__
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import alone_in, parsed, written
+from rota.core.files import atomic_write, folder_lock, parsed
 from rota.core.table import Table, read_table
 
 CHANGED = "+changes"
@@ -118,7 +118,7 @@ Columns = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class CsvSheet:
     """The contents of one CSV file."""
 
     columns: Columns
@@ -136,7 +136,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _RecordingFacts:
     """What `recording.json` says."""
 
     format: str
@@ -183,7 +183,7 @@ def write_recording(
     shape: str,
     what: Mapping[str, Any],
     provenance: Provenance,
-    sheets: Mapping[str, Sheet],
+    sheets: Mapping[str, CsvSheet],
 ) -> None:
     """Write a recording, or replace the one that is there; `recording.json` comes last."""
     contents = {name: _csv(sheet) for name, sheet in sheets.items()}
@@ -204,17 +204,17 @@ def write_recording(
         "files": files,
     }
     text = (json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
-    with alone_in(folder), written(folder / FACTS) as stream:
+    with folder_lock(folder), atomic_write(folder / FACTS) as stream:
         stream.write(text)
         with ExitStack() as streams:
             for name, (content, _) in contents.items():
-                streams.enter_context(written(folder / name)).write(content)
+                streams.enter_context(atomic_write(folder / name)).write(content)
 
 
 def read_about(folder: Path, shape: str | None = None) -> About:
     """What a complete recording says of itself; an error if it is none, or not of this shape."""
     path = folder / FACTS
-    found = facts(_Facts, _facts(path), path, AGAIN)
+    found = facts(_RecordingFacts, _facts(path), path, AGAIN)
     if shape is not None and found.shape != shape:
         raise InputError(f"{folder}: a recording of shape {found.shape!r}; expected {shape!r}")
     return About(folder, found.shape, found.what, found.provenance, found.files)
@@ -251,7 +251,7 @@ def _facts(path: Path) -> dict[str, Any]:
     return found
 
 
-def _csv(sheet: Sheet) -> tuple[bytes, int]:
+def _csv(sheet: CsvSheet) -> tuple[bytes, int]:
     """A table as text, and its number of rows; numbers read back exactly, NaN is an empty field."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -26,7 +26,7 @@ NO_PIECES = {"asked.json", "seconds-per-step.json", "sittings.json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RecordingEntry:
     """A folder with a recording in it, or with a part of one."""
 
     folder: Path
@@ -52,7 +52,7 @@ def recording_folders(path: Path) -> Iterator[Path]:
         yield from recording_folders(child)
 
 
-def entries(path: Path) -> Iterator[Entry]:
+def entries(path: Path) -> Iterator[RecordingEntry]:
     """What is there, as `recording.json` says; the CSV files are not looked at."""
     try:
         is_folder, what = path.is_dir(), "a file" if path.exists() else "not there"
@@ -73,25 +73,25 @@ def unfinished(path: Path) -> dict[str, int]:
     return pieces
 
 
-def _entry(folder: Path) -> Entry:
+def _entry(folder: Path) -> RecordingEntry:
     if not os.access(folder, os.R_OK | os.X_OK):
-        return Entry(
+        return RecordingEntry(
             folder, "unknown", None, f"{folder}: may not be looked into; permit it, or give another folder"
         )
     guess = next((shape for name, shape in CONTENTS.items() if (folder / name).is_file()), "unknown")
     try:
         about = read_about(folder)
     except InputError as error:
-        return Entry(folder, guess, None, str(error))
+        return RecordingEntry(folder, guess, None, str(error))
     if about.shape not in CONTENTS.values():
         known = ", ".join(CONTENTS.values())
-        return Entry(
+        return RecordingEntry(
             folder, about.shape, None, f"{folder / FACTS}: unknown shape {about.shape!r}; known: {known}"
         )
-    return Entry(folder, about.shape, about)
+    return RecordingEntry(folder, about.shape, about)
 
 
-class Recorded(Protocol):
+class NamedTree(Protocol):
     """A tree, or what was made of one."""
 
     @property
@@ -103,7 +103,7 @@ class Recorded(Protocol):
         ...
 
 
-def models(found: Sequence[Recorded]) -> list[str]:
+def models(found: Sequence[NamedTree]) -> list[str]:
     """The model of each: `ConvNet2`, or `ConvNet2-digits` if some of the others are of other data."""
     data: dict[str, set[str]] = {}
     for each in found:
@@ -125,7 +125,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Generic[Recording]):
+class FoundRecording(Generic[Recording]):
     """A recording, and where it is."""
 
     name: str
@@ -138,9 +138,9 @@ class Library:
     """The recordings below a folder."""
 
     folder: Path
-    trees: Sequence[Held[Tree]]
-    curves: Sequence[Held[Curves]]
-    profiles: Sequence[Held[Profiles]]
+    trees: Sequence[FoundRecording[Tree]]
+    curves: Sequence[FoundRecording[Curves]]
+    profiles: Sequence[FoundRecording[Profiles]]
     problems: Sequence[str] = field(default=())
     """A sentence for each recording that is not complete, or damaged."""
     unfinished: Mapping[str, int] = field(default_factory=dict)
@@ -163,7 +163,7 @@ def read_library(folder: Path) -> Library:
         except InputError as error:
             problems.append(str(error))
         else:
-            held[entry.shape].append(Held(_name(entry.folder, folder), what))
+            held[entry.shape].append(FoundRecording(_name(entry.folder, folder), what))
     trees = sorted(held[TREES], key=lambda tree: in_order(tree.what))
     return Library(folder, trees, held[CURVES], held[PROFILES], problems, unfinished(folder))
 

@@ -20,7 +20,7 @@ import numpy as np
 from rota.core.arrays import Floats
 from rota.core.errors import TraceError
 from rota.core.table import Table, read_table
-from rota.recordings.curve import Curves, Interval, Setting, read_curves
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting, read_curves
 from rota.recordings.folder import Provenance, complete, is_file
 from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, read_profiles
 
@@ -34,7 +34,7 @@ SCALABILITY_FIELDS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sy
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class StepTimeCurve:
     """Seconds per step of one gang, over the batch of each of its GPUs."""
 
     local_batch: Floats
@@ -57,7 +57,7 @@ class Curve:
 class Application:
     """One application's measurements."""
 
-    curves: Mapping[int, Curve]
+    curves: Mapping[int, StepTimeCurve]
     """By gang size, ascending."""
     iterations: Mapping[int, int]
     """Batch size → iterations of a whole training run."""
@@ -75,7 +75,7 @@ class Application:
         return self.curves[self.measured_gang(gpus)].at(batch / gpus)
 
 
-class Step(NamedTuple):
+class MeasuredStep(NamedTuple):
     """One line of placements.csv or scalability.csv."""
 
     placement: str
@@ -139,10 +139,10 @@ def as_curves(folder: Path, device: str, provenance: Provenance) -> Curves:
         rows = (dict(zip(metrics, row, strict=True)) for row in zip(*metrics.values(), strict=True))
         steps = (int(iteration) + 1 for iteration in table.wholes("iteration"))
         intervals = [
-            Interval(number, at, math.nan, row)
+            CurvePoint(number, at, math.nan, row)
             for number, (at, row) in enumerate(zip(steps, rows, strict=True))
         ]
-        setting = Setting.of(f"batch-{batch}", {"batch_size": batch}, device, 0, intervals)
+        setting = CurveSetting.of(f"batch-{batch}", {"batch_size": batch}, device, 0, intervals)
         settings[setting.name] = setting
     return Curves(folder.resolve().name, "", ("batch_size",), 0, settings, provenance, metrics=tuple(names))
 
@@ -152,7 +152,9 @@ def _from_recordings(folder: Path) -> Application:
     profiles, curves = read_profiles(folder / PROFILES), read_curves(folder / CURVES)
     try:
         steps = [
-            Step(row.placement, row.gang, row.extra["local_batch"], row.iteration_s, row.synchronise_s)
+            MeasuredStep(
+                row.placement, row.gang, row.extra["local_batch"], row.iteration_s, row.synchronise_s
+            )
             for row in profiles.rows
         ]
         runs = curves.settings.values()
@@ -171,7 +173,7 @@ def packed(gpus: int) -> str:
     return (str(rest) if rest else "") + str(GPUS_PER_NODE) * (gpus // GPUS_PER_NODE)
 
 
-def _application(folder: Path, steps: Iterable[Step], iterations: Mapping[int, int]) -> Application:
+def _application(folder: Path, steps: Iterable[MeasuredStep], iterations: Mapping[int, int]) -> Application:
     points: dict[int, dict[float, tuple[float, float]]] = {}
     for step in steps:
         if step.placement == PACKED:
@@ -181,13 +183,13 @@ def _application(folder: Path, steps: Iterable[Step], iterations: Mapping[int, i
     return Application({gpus: _curve(points[gpus]) for gpus in sorted(points)}, iterations)
 
 
-def _steps(folder: Path) -> Iterator[Step]:
+def _steps(folder: Path) -> Iterator[MeasuredStep]:
     yield from _placements(folder)
     if (folder / "scalability.csv").exists():
         yield from _scalability(folder)
 
 
-def _placements(folder: Path) -> Iterator[Step]:
+def _placements(folder: Path) -> Iterator[MeasuredStep]:
     table = read_table(folder / "placements.csv", PLACEMENT_FIELDS)
     places = table.texts("placement")
     for row, place in enumerate(places):
@@ -196,10 +198,10 @@ def _placements(folder: Path) -> Iterator[Step]:
     columns = (table.positives("local_bsz"), table.positives("step_time"), table.numbers("sync_time"))
     for place, *numbers in zip(places, *(column.tolist() for column in columns), strict=True):
         gpus = sum(map(int, place))
-        yield Step(PACKED if "".join(sorted(place)) == packed(gpus) else place, gpus, *numbers)
+        yield MeasuredStep(PACKED if "".join(sorted(place)) == packed(gpus) else place, gpus, *numbers)
 
 
-def _scalability(folder: Path) -> Iterator[Step]:
+def _scalability(folder: Path) -> Iterator[MeasuredStep]:
     table = read_table(folder / "scalability.csv", SCALABILITY_FIELDS)
     columns = (
         table.wholes("num_nodes", at_least=1),
@@ -210,7 +212,7 @@ def _scalability(folder: Path) -> Iterator[Step]:
     )
     for nodes, gpus, *numbers in zip(*(column.tolist() for column in columns), strict=True):
         fewest = nodes == math.ceil(gpus / GPUS_PER_NODE)
-        yield Step(PACKED if fewest else f"{nodes:.0f} nodes", int(gpus), *numbers)
+        yield MeasuredStep(PACKED if fewest else f"{nodes:.0f} nodes", int(gpus), *numbers)
 
 
 def _validations(folder: Path) -> list[tuple[int, Table]]:
@@ -230,7 +232,7 @@ def _validations(folder: Path) -> list[tuple[int, Table]]:
     return sorted(found, key=lambda run: run[0])
 
 
-def _curve(points: Mapping[float, tuple[float, float]]) -> Curve:
+def _curve(points: Mapping[float, tuple[float, float]]) -> StepTimeCurve:
     batches = sorted(points)
     step_s, sync_s = (np.array([points[batch][which] for batch in batches]) for which in (0, 1))
-    return Curve(np.array(batches), step_s, np.minimum(sync_s, step_s))
+    return StepTimeCurve(np.array(batches), step_s, np.minimum(sync_s, step_s))

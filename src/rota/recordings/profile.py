@@ -9,7 +9,7 @@ from typing import Any
 
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import Provenance, Sheet, read_about, write_recording
+from rota.recordings.folder import CsvSheet, Provenance, read_about, write_recording
 
 SHAPE = "profile"
 ROWS = "profile.csv"
@@ -127,19 +127,19 @@ def write_profiles(folder: Path, profiles: Profiles) -> None:
         for row in profiles.rows
     )
     columns = COLUMNS | {name: unit_of(name) for name in extra}
-    write_recording(folder, SHAPE, what, profiles.provenance, {ROWS: Sheet(columns, rows)})
+    write_recording(folder, SHAPE, what, profiles.provenance, {ROWS: CsvSheet(columns, rows)})
 
 
 def read_profiles(folder: Path) -> Profiles:
     """What was written."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(ROWS), about.told(_What)
+    table, what = about.table(ROWS), about.told(_ProfilesFacts)
     table.require([*COLUMNS, *what.extra])
     return Profiles(tuple(_rows(table, what.extra)), about.provenance, what.details)
 
 
 @dataclass(frozen=True, slots=True)
-class _What:
+class _ProfilesFacts:
     """What `recording.json` says of profiles."""
 
     models: tuple[str, ...]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rota.config.bind import keys
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import Provenance, Sheet, read_about, write_recording
+from rota.recordings.folder import CsvSheet, Provenance, read_about, write_recording
 
 SHAPE = "tree"
 POINTS = "points.csv"
@@ -37,7 +37,7 @@ COLUMNS = {
 }
 
 
-class Point(NamedTuple):
+class EpochPoint(NamedTuple):
     """What was measured at the end of an epoch."""
 
     epoch: int
@@ -66,7 +66,7 @@ class Tree:
     """In each sequence."""
     actions: tuple[str, ...]
     """What can be done at a decision, among it nothing; sequences hold places in this."""
-    curves: Mapping[Prefix, tuple[Point, ...]]
+    curves: Mapping[Prefix, tuple[EpochPoint, ...]]
     """Prefix → what was measured from its last change until the next decision, or the end of the budget."""
     provenance: Provenance
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Tree:
         first = {accuracy: rank for rank, accuracy in reversed(list(enumerate(best, 1)))}
         return {sequence: first[accuracy] for sequence, accuracy in found.items()}
 
-    def _end(self, prefix: Sequence[int]) -> Point:
+    def _end(self, prefix: Sequence[int]) -> EpochPoint:
         points = self.curves.get(tuple(prefix))
         if points is None:
             which = written_as(prefix) or "the start"
@@ -181,20 +181,20 @@ def write_tree(folder: Path, tree: Tree) -> None:
         "details": dict(tree.details),
     }
     rows = ((written_as(prefix), *point) for prefix, points in tree.curves.items() for point in points)
-    write_recording(folder, SHAPE, what, tree.provenance, {POINTS: Sheet(COLUMNS, rows)})
+    write_recording(folder, SHAPE, what, tree.provenance, {POINTS: CsvSheet(COLUMNS, rows)})
 
 
 def read_tree(folder: Path) -> Tree:
     """What was written."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(POINTS), about.told(_What)
+    table, what = about.table(POINTS), about.told(_TreeFacts)
     table.require(list(COLUMNS))
-    told = {name: getattr(what, name) for name in keys(_What)}
+    told = {name: getattr(what, name) for name in keys(_TreeFacts)}
     return Tree(**told, curves=_curves(table), provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)
-class _What:
+class _TreeFacts:
     """What `recording.json` says of a tree."""
 
     model: str
@@ -208,14 +208,14 @@ class _What:
     details: dict[str, object]
 
 
-def _curves(table: Table) -> dict[Prefix, tuple[Point, ...]]:
+def _curves(table: Table) -> dict[Prefix, tuple[EpochPoint, ...]]:
     prefixes = _prefixes(table)
     whole = [table.wholes(name).astype(int).tolist() for name in ("epoch", "steps")]
     at_s = table.numbers("at_s").tolist()
     others = [table.floats(name).tolist() for name in ("loss", "accuracy", "test_accuracy")]
-    points = map(Point, whole[0], at_s, whole[1], *others)
+    points = map(EpochPoint, whole[0], at_s, whole[1], *others)
     rows = zip(prefixes, points, strict=True)
-    curves: dict[Prefix, tuple[Point, ...]] = {}
+    curves: dict[Prefix, tuple[EpochPoint, ...]] = {}
     for prefix, together in groupby(rows, key=lambda row: row[0]):
         curves[prefix] = curves.get(prefix, ()) + tuple(point for _, point in together)
     return curves

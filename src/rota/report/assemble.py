@@ -15,7 +15,7 @@ from rota import __version__
 from rota.core.errors import InputError
 from rota.figures.grid_runs import by_grid, large
 from rota.figures.groups import groups
-from rota.figures.learned import FACTS, Learned, alike, read_learned
+from rota.figures.learned import FACTS, DrawnAgent, alike, read_learned
 from rota.figures.placement import read_placement_learned
 from rota.figures.population import population_groups
 from rota.learning.learner import FILE as HISTORY
@@ -158,9 +158,9 @@ def _evaluated(found: Found) -> Iterator[Section]:
         yield placement_comparison_section(number, *read_comparison(path), path)
 
 
-def families(agents: Sequence[Learned]) -> list[tuple[str, list[Learned]]]:
+def families(agents: Sequence[DrawnAgent]) -> list[tuple[str, list[DrawnAgent]]]:
     """Agents whose folders lie side by side, with the name of that folder; of one alone, its own."""
-    found: dict[str, list[list[Learned]]] = {}
+    found: dict[str, list[list[DrawnAgent]]] = {}
     for group in alike(agents):
         found.setdefault(str(PurePath(group[0].name).parent), []).append(group)
     return [

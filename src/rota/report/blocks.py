@@ -117,7 +117,7 @@ class Head(NamedTuple):
     best: Best = ""
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """What is sorted by, and what is shown; None if there is nothing to sort by."""
 
     value: float | str | None
@@ -125,7 +125,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """A series of a chart; a gap where `y` is None."""
 
     name: str
@@ -139,7 +139,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ChartAxis:
     """What an axis says, and in what its numbers are."""
 
     label: str
@@ -186,7 +186,7 @@ class Section:
 def table(
     title: str,
     heads: Sequence[Head],
-    rows: Sequence[Sequence[Cell]],
+    rows: Sequence[Sequence[TableCell]],
     colours: Sequence[Colour],
     note: str = "",
     fold: int = 0,
@@ -205,9 +205,9 @@ def table(
 
 def chart(
     title: str,
-    x: Axis,
-    y: Axis,
-    lines: Sequence[Line],
+    x: ChartAxis,
+    y: ChartAxis,
+    lines: Sequence[ChartLine],
     *,
     steps: bool = False,
     dots: bool = False,

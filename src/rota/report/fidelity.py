@@ -5,12 +5,12 @@ from itertools import product
 
 from rota.core.errors import InputError
 from rota.report import blocks, verdict
-from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
+from rota.report.blocks import Block, ChartAxis, ChartLine, Glance, Head, Section, TableCell, chart, table
 from rota.report.timelines import rounded, thinned
 from rota.report.verdict import is_real
-from rota.results.fidelity.aligned import Told
-from rota.results.fidelity.compare import AnyRun, Comparison, RunPair, Versus, compare, policy_of
-from rota.results.population.run import PopulationRun
+from rota.results.fidelity.aligned import AlignedTimeline
+from rota.results.fidelity.compare import AnyRun, RunPair, TimelineComparison, Versus, compare, policy_of
+from rota.results.population.run import PopulationRecord
 
 REAL, SIMULATED = "real", "simulated"
 COLOURS = {REAL: blocks.both("#d55500"), SIMULATED: blocks.both("#0072b2")}
@@ -35,11 +35,11 @@ def fidelity_sections(runs: Sequence[AnyRun]) -> Iterator[Section]:
 def pairs_of(real: AnyRun, simulated: AnyRun) -> list[RunPair]:
     """Of the first seed that both have, if they are of the same work as far as their summaries say."""
     name = policy_of(real)
-    if name != policy_of(simulated) or isinstance(real, PopulationRun) != isinstance(
-        simulated, PopulationRun
+    if name != policy_of(simulated) or isinstance(real, PopulationRecord) != isinstance(
+        simulated, PopulationRecord
     ):
         return []
-    if not (isinstance(real, PopulationRun) and isinstance(simulated, PopulationRun)):
+    if not (isinstance(real, PopulationRecord) and isinstance(simulated, PopulationRecord)):
         return [RunPair(name, None, real, simulated)]
     here, there = real.summary, simulated.summary
     alike = (here.population, here.evolution, len(here.slots)) == (
@@ -51,7 +51,9 @@ def pairs_of(real: AnyRun, simulated: AnyRun) -> list[RunPair]:
     return [RunPair(name, min(both), real, simulated)] if alike and both else []
 
 
-def fidelity_section(number: int, pair: RunPair, told: tuple[Told, Told], found: Comparison) -> Section:
+def fidelity_section(
+    number: int, pair: RunPair, told: tuple[AlignedTimeline, AlignedTimeline], found: TimelineComparison
+) -> Section:
     folders = pair.real.folder.path.name, pair.simulated.folder.path.name
     return Section(
         id=f"fidelity-{number}",
@@ -64,7 +66,7 @@ def fidelity_section(number: int, pair: RunPair, told: tuple[Told, Told], found:
     )
 
 
-def glance(found: Comparison) -> Glance:
+def glance(found: TimelineComparison) -> Glance:
     """How far the makespan is off, and the mean completion time."""
     off = _off(found.makespan)
     says = f"says {verdict.span(found.makespan.simulated)} where it really took "
@@ -82,7 +84,7 @@ def glance(found: Comparison) -> Glance:
     )
 
 
-def errors(found: Comparison) -> Block:
+def errors(found: TimelineComparison) -> Block:
     """A line per quantity."""
     heads = [
         Head("quantity"),
@@ -103,22 +105,22 @@ def errors(found: Comparison) -> Block:
     return table("How far it is off", heads, rows, [], note=_decided(found))
 
 
-def _row(name: str, versus: Versus) -> list[Cell]:
+def _row(name: str, versus: Versus) -> list[TableCell]:
     return [
-        Cell(name, name),
-        *(Cell(value, f"{value:,.2f}" if value >= 1.0 else f"{value:.3g}") for value in versus),
-        Cell(versus.error_percent, _percent(versus)),
+        TableCell(name, name),
+        *(TableCell(value, f"{value:,.2f}" if value >= 1.0 else f"{value:.3g}") for value in versus),
+        TableCell(versus.error_percent, _percent(versus)),
     ]
 
 
-def _decided(found: Comparison) -> str:
+def _decided(found: TimelineComparison) -> str:
     same = found.intervals.same_slot
     slots = "" if same is None else f"{same:.0%} of the intervals ran on the same slot. "
     order = "the same" if found.ends.same else "not the same"
     return f"{slots}The order in which {found.what} ended is {order}."
 
 
-def ended(told: tuple[Told, Told], what: str) -> Block:
+def ended(told: tuple[AlignedTimeline, AlignedTimeline], what: str) -> Block:
     """How many were done by when."""
     lines = []
     for name, each in zip((REAL, SIMULATED), told, strict=True):
@@ -126,9 +128,13 @@ def ended(told: tuple[Told, Told], what: str) -> Block:
         kept = thinned(len(ends_s), POINTS).tolist()
         shares = [(at + 1) / len(ends_s) for at in kept]
         x, y = [0.0, *(ends_s[at] for at in kept)], [0.0, *shares]
-        lines.append(Line(name, COLOURS[name], rounded(x), rounded(y)))
+        lines.append(ChartLine(name, COLOURS[name], rounded(x), rounded(y)))
     return chart(
-        f"How many {what} are done", Axis("time", "time"), Axis(f"{what} done", "share"), lines, steps=True
+        f"How many {what} are done",
+        ChartAxis("time", "time"),
+        ChartAxis(f"{what} done", "share"),
+        lines,
+        steps=True,
     )
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from rota.figures.grid import DODGE, MOST_TICKS, GridPanel, caption, panels
 from rota.figures.grid_runs import MOST_POINTS, OfGrid, ParameterGrid, population_grid, trace_grid
 from rota.report import blocks, verdict
-from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
+from rota.report.blocks import Block, ChartAxis, ChartLine, Glance, Head, Section, TableCell, chart, table
 from rota.report.jobs import metric_cells, metric_heads, unit_of
 from rota.report.populations import summary_columns
 from rota.report.timelines import rounded
 from rota.results.parameters import is_number, shown
-from rota.results.population.run import PopulationRun
+from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import at_points
 from rota.results.run import RunHead
 
@@ -28,7 +28,7 @@ def trace_grid_section(number: int, runs: Sequence[RunHead]) -> Section:
     return _section(f"grid-{number}", "grids of schedulers", trace_grid(runs), runs, metric_heads(unit), rows)
 
 
-def population_grid_section(number: int, runs: Sequence[PopulationRun]) -> Section:
+def population_grid_section(number: int, runs: Sequence[PopulationRecord]) -> Section:
     """Return what came of the populations of a grid."""
     grounded = at_points([shown(run.parameters) for run in runs], [run.summary for run in runs])
     kind = "grids of allocations"
@@ -43,7 +43,7 @@ def _section(
     grid: ParameterGrid,
     runs: Sequence[OfGrid],
     heads: Sequence[Head],
-    rows: Sequence[Sequence[Cell]],
+    rows: Sequence[Sequence[TableCell]],
 ) -> Section:
     words = " × ".join(grid.labels.names[key] for key in grid.labels.keys)
     return Section(
@@ -107,18 +107,18 @@ def _chart(grid: ParameterGrid, panel: GridPanel) -> Block:
         places = rounded([place + beside for place in axis.places])
         mean, low, high = (rounded(part) for part in line[1:])
         gap = [] if axis.numeric else [None]
-        means.append(Line(line.policy, colour, _spread([(x, *gap) for x in places]),
+        means.append(ChartLine(line.policy, colour, _spread([(x, *gap) for x in places]),
                           _spread([(y, *gap) for y in mean])))  # fmt: skip
         upright = [(x, *ends) for x, *ends in zip(places, low, high, strict=True) if None not in ends]
         if upright:
             x, y = [(x, x, None) for x, _, _ in upright], [(*ends, None) for _, *ends in upright]
-            intervals.append(Line(line.policy, colour, _spread(x), _spread(y), faint=True))
+            intervals.append(ChartLine(line.policy, colour, _spread(x), _spread(y), faint=True))
     name, few = panel.metric.name, not axis.numeric or len(axis.places) <= MOST_TICKS
     marks = (axis.places, axis.names) if few else ((), ())
     return chart(
         f"{name[:1].upper()}{name[1:]}" + (f" by {axis.name}" if axis.name else ""),
-        Axis(axis.name, "number" if axis.numeric else "text", axis.log, *marks),
-        Axis(name, panel.metric.kind),
+        ChartAxis(axis.name, "number" if axis.numeric else "text", axis.log, *marks),
+        ChartAxis(name, panel.metric.kind),
         [*intervals, *means],
         dots=True,
     )
@@ -128,12 +128,12 @@ def _spread(parts: Sequence[Sequence[float | None]]) -> list[float | None]:
     return [value for part in parts for value in part]
 
 
-def _table(grid: ParameterGrid, heads: Sequence[Head], rows: Sequence[Sequence[Cell]]) -> Block:
+def _table(grid: ParameterGrid, heads: Sequence[Head], rows: Sequence[Sequence[TableCell]]) -> Block:
     """A row per run: its policy, its parameters, then the metrics."""
     labels = grid.labels
     whole = [
         [
-            Cell(run.policy, run.policy),
+            TableCell(run.policy, run.policy),
             *(_parameter(run.parameters.get(key), labels.value(run.parameters, key)) for key in labels.keys),
             *row,
         ]
@@ -144,5 +144,5 @@ def _table(grid: ParameterGrid, heads: Sequence[Head], rows: Sequence[Sequence[C
     return table("All runs", [*named, *heads], whole, colours, fold=FOLD)
 
 
-def _parameter(value: object, text: str) -> Cell:
-    return Cell(value if isinstance(value, int | float) and is_number(value) else text, text)
+def _parameter(value: object, text: str) -> TableCell:
+    return TableCell(value if isinstance(value, int | float) and is_number(value) else text, text)

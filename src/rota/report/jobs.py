@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from rota.core.cluster import Cluster
-from rota.core.timeline import Kind
-from rota.figures.groups import Group
+from rota.core.timeline import EventKind
+from rota.figures.groups import RunGroup
 from rota.figures.jobs import JctCurve, LoadCurve, jct_curves, load_curves
 from rota.report import blocks, verdict
-from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
-from rota.report.timelines import Column, job_bars, packed, packed_names, rounded, thinned
+from rota.report.blocks import Block, ChartAxis, ChartLine, Glance, Head, Section, TableCell, chart, table
+from rota.report.timelines import PackedColumn, job_bars, packed, packed_names, rounded, thinned
 from rota.report.verdict import is_real
 from rota.results.jobs import JobColumns
 from rota.results.metrics import UNITS, Metrics
@@ -20,7 +20,7 @@ POINTS = 300
 """Of a curve at most."""
 
 
-def jobs_section(number: int, group: Group, tick: Callable[[str], object] = lambda name: None) -> Section:
+def jobs_section(number: int, group: RunGroup, tick: Callable[[str], object] = lambda name: None) -> Section:
     """All that is to be seen of a group; `tick` is told what is being worked on."""
     curves = jct_curves(group)
     return Section(
@@ -39,7 +39,7 @@ def jobs_section(number: int, group: Group, tick: Callable[[str], object] = lamb
     )
 
 
-def _about(group: Group) -> str:
+def _about(group: RunGroup) -> str:
     run = group.contenders[0].run
     nodes, slots = len(run.cluster.nodes), run.cluster.slots
     count = len(group.contenders)
@@ -49,11 +49,11 @@ def _about(group: Group) -> str:
     return f"{how}: {what}; {nodes:,} {'node' if nodes == 1 else 'nodes'} with {slots:,} slots{kinds}"
 
 
-def _is_real(group: Group) -> bool:
+def _is_real(group: RunGroup) -> bool:
     return all(is_real(command) for command in group.commands)
 
 
-def glance(group: Group) -> Glance:
+def glance(group: RunGroup) -> Glance:
     """By the average completion time of the jobs that finished."""
     contenders = [each for each in group.contenders if each.run.metrics.failed < each.run.metrics.jobs]
     if not contenders:
@@ -61,7 +61,7 @@ def glance(group: Group) -> Glance:
         return Glance(first.label, blocks.scheduler(first.run.scheduler), "no job has finished")
     names = [each.label for each in contenders]
     values = [each.run.metrics.avg_jct_s for each in contenders]
-    contest = verdict.Contest(names, values)
+    contest = verdict.Standings(names, values)
     best = contenders[contest.best]
     bars = [
         (names[at], blocks.scheduler(contenders[at].run.scheduler), values[at], verdict.span(values[at]))
@@ -78,13 +78,13 @@ def glance(group: Group) -> Glance:
     )
 
 
-def comparison(group: Group) -> Block:
+def comparison(group: RunGroup) -> Block:
     """The columns of the text table; times are in the unit that suits the longest average."""
     unit, unit_s = unit_of(each.run.metrics for each in group.contenders)
     failed = _has_failed(group)
     rows = [
         [
-            Cell(each.label, each.label),
+            TableCell(each.label, each.label),
             *metric_cells(each.run.metrics, each.run.wall_s, unit_s, failed=failed),
         ]
         for each in group.contenders
@@ -119,20 +119,20 @@ def metric_heads(unit: str, *, real: bool = False, failed: bool = False) -> list
     ]
 
 
-def _has_failed(group: Group) -> bool:
+def _has_failed(group: RunGroup) -> bool:
     return any(each.run.metrics.failed for each in group.contenders)
 
 
-def metric_cells(m: Metrics, wall_s: float, unit_s: float, *, failed: bool = False) -> list[Cell]:
+def metric_cells(m: Metrics, wall_s: float, unit_s: float, *, failed: bool = False) -> list[TableCell]:
     """Return what is in those columns."""
     times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
     return [
-        *(Cell(time_s, f"{time_s / unit_s:,.2f}") for time_s in times_s),
-        Cell(m.utilisation, f"{m.utilisation:.1%}"),
-        Cell(m.fairness_mean, f"{m.fairness_mean:.2f}"),
-        Cell(m.preemptions, f"{m.preemptions:,}"),
-        *([Cell(m.failed, f"{m.failed:,} of {m.jobs:,}")] * failed),
-        Cell(wall_s, f"{wall_s:.3f}"),
+        *(TableCell(time_s, f"{time_s / unit_s:,.2f}") for time_s in times_s),
+        TableCell(m.utilisation, f"{m.utilisation:.1%}"),
+        TableCell(m.fairness_mean, f"{m.fairness_mean:.2f}"),
+        TableCell(m.preemptions, f"{m.preemptions:,}"),
+        *([TableCell(m.failed, f"{m.failed:,} of {m.jobs:,}")] * failed),
+        TableCell(wall_s, f"{wall_s:.3f}"),
     ]
 
 
@@ -143,11 +143,11 @@ def completion(curves: list[JctCurve]) -> Block:
         kept = thinned(len(curve.jct_s), POINTS)
         x, y = rounded(curve.jct_s[kept]), rounded(curve.share[kept])
         colour = blocks.scheduler(curve.scheduler)
-        lines.append(Line(curve.label, colour, [x[0], *x], [0, *y], curve.twin))
+        lines.append(ChartLine(curve.label, colour, [x[0], *x], [0, *y], curve.twin))
     return chart(
         "How long jobs take",
-        Axis("time from submit to end (logarithmic)", "time", log=True),
-        Axis("jobs that are complete by then", "share"),
+        ChartAxis("time from submit to end (logarithmic)", "time", log=True),
+        ChartAxis("jobs that are complete by then", "share"),
         lines,
         steps=True,
         note="Further to the left is better: more jobs are complete sooner.",
@@ -156,13 +156,13 @@ def completion(curves: list[JctCurve]) -> Block:
 
 def load(curves: list[LoadCurve]) -> list[Block]:
     """How long the queue is, and how busy the slots are."""
-    time = Axis("time since the first job", "time")
+    time = ChartAxis("time since the first job", "time")
     return [
-        chart("How many jobs wait", time, Axis("waiting jobs"), _steps(curves, "waiting"), steps=True),
+        chart("How many jobs wait", time, ChartAxis("waiting jobs"), _steps(curves, "waiting"), steps=True),
         chart(
             "How busy the slots are",
             time,
-            Axis("busy slots", "share"),
+            ChartAxis("busy slots", "share"),
             _steps(curves, "utilisation"),
             steps=True,
             note="Means over intervals. A slot that jobs share counts once.",
@@ -170,9 +170,9 @@ def load(curves: list[LoadCurve]) -> list[Block]:
     ]
 
 
-def _steps(curves: list[LoadCurve], name: str) -> list[Line]:
+def _steps(curves: list[LoadCurve], name: str) -> list[ChartLine]:
     return [
-        Line(
+        ChartLine(
             curve.label,
             blocks.scheduler(curve.scheduler),
             rounded(curve.edges_s),
@@ -183,7 +183,7 @@ def _steps(curves: list[LoadCurve], name: str) -> list[Line]:
     ]
 
 
-def timelines(group: Group, tick: Callable[[str], object]) -> Block:
+def timelines(group: RunGroup, tick: Callable[[str], object]) -> Block:
     """A timeline per run."""
     jobs, cluster = group.contenders[0].run.jobs, group.contenders[0].run.cluster
     runs = []
@@ -195,13 +195,13 @@ def timelines(group: Group, tick: Callable[[str], object]) -> Block:
         "type": "timeline",
         "title": "Who was where, and when",
         "of": "jobs",
-        "kinds": {kind.name.lower(): int(kind) for kind in Kind},
+        "kinds": {kind.name.lower(): int(kind) for kind in EventKind},
         "nodes": nodes_of(cluster),
         "items": job_items(jobs),
         "palette": blocks.models(jobs.models),
         "legend": list(jobs.models),
         "runs": runs,
-        "first": verdict.Contest([], [each.run.metrics.avg_jct_s for each in group.contenders]).best,
+        "first": verdict.Standings([], [each.run.metrics.avg_jct_s for each in group.contenders]).best,
     }
 
 
@@ -220,9 +220,9 @@ def job_items(jobs: JobColumns) -> dict[str, Any]:
         "ids": packed_names(jobs.ids),
         **packed(
             {
-                "paint": Column(np.asarray(jobs.model)),
-                "gpus": Column(np.asarray(jobs.gpus, np.float32)),
-                "solo_s": Column((jobs.iterations * jobs.iteration_s).astype(np.float32)),
+                "paint": PackedColumn(np.asarray(jobs.model)),
+                "gpus": PackedColumn(np.asarray(jobs.gpus, np.float32)),
+                "solo_s": PackedColumn((jobs.iterations * jobs.iteration_s).astype(np.float32)),
             }
         ),
     }

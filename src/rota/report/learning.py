@@ -8,16 +8,16 @@ import numpy as np
 
 from rota.core.arrays import Floats
 from rota.figures import learned_objective, placement
-from rota.figures.learned import Learned
-from rota.figures.learned_objective import Panel, Strip, panels, strips
+from rota.figures.learned import DrawnAgent
+from rota.figures.learned_objective import ObjectivePanel, ProbabilityStrip, panels, strips
 from rota.figures.page import said
 from rota.figures.placement import PlacementLearned
 from rota.learning.outcome import Evaluation, EvaluationRow
 from rota.learning.placement.cases import time_to
-from rota.learning.placement.outcome import AGENT, SHUFFLED, Comparison, against_best
+from rota.learning.placement.outcome import AGENT, SHUFFLED, PlacementComparison, against_best
 from rota.recordings.library import models
 from rota.report import blocks, verdict
-from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, table
+from rota.report.blocks import Block, ChartAxis, ChartLine, Glance, Head, Section, TableCell, chart, table
 from rota.report.timelines import number, rounded, thinned
 
 UNSEEN = " (unseen)"
@@ -72,25 +72,25 @@ def scenarios(evaluations: Sequence[Evaluation]) -> Block:
     return table("Scenario by scenario", heads, rows, [])
 
 
-def _scenario(row: EvaluationRow, model: str, by: str) -> list[Cell]:
+def _scenario(row: EvaluationRow, model: str, by: str) -> list[TableCell]:
     agent, others, seen = row
     seed = f", seed {agent.seed}" if agent.seed else ""
     name = f"{model} {agent.scenario}{seed}{'' if seen else UNSEEN}"
     return [
-        Cell(name, name),
-        Cell(by, by),
-        Cell(agent.rank, f"{agent.rank} of {agent.of}"),
-        Cell(agent.headroom, f"{agent.headroom:.2f}"),
+        TableCell(name, name),
+        TableCell(by, by),
+        TableCell(agent.rank, f"{agent.rank} of {agent.of}"),
+        TableCell(agent.headroom, f"{agent.headroom:.2f}"),
         *map(_share, (agent.accuracy, others.never, others.random, others.fixed, others.oracle)),
-        Cell(", ".join(agent.changes), ", ".join(agent.changes)),
+        TableCell(", ".join(agent.changes), ", ".join(agent.changes)),
     ]
 
 
-def _share(value: float | None) -> Cell:
-    return Cell(value, "–" if value is None else f"{value:.2%}")
+def _share(value: float | None) -> TableCell:
+    return TableCell(value, "–" if value is None else f"{value:.2%}")
 
 
-def heat(strip: Strip) -> Block:
+def heat(strip: ProbabilityStrip) -> Block:
     """The probability of each action at each decision."""
     return {
         "type": "heat",
@@ -110,10 +110,10 @@ def heat(strip: Strip) -> Block:
     }
 
 
-def placement_comparison_section(at: int, found: Comparison, command: str, folder: Path) -> Section:
+def placement_comparison_section(at: int, found: PlacementComparison, command: str, folder: Path) -> Section:
     """Of an agent that places trials, beside the rules."""
     ratios = [float(found.ratios(name).mean()) for name in found.names]
-    contest = verdict.Contest(found.names, ratios)
+    contest = verdict.Standings(found.names, ratios)
     best = found.names[contest.best]
     bars = [
         (found.names[i], blocks.allocation(found.names[i]), ratios[i], f"{ratios[i]:.3f}")
@@ -131,7 +131,7 @@ def placement_comparison_section(at: int, found: Comparison, command: str, folde
     )
 
 
-def placements(found: Comparison) -> Block:
+def placements(found: PlacementComparison) -> Block:
     """A line per allocation, a column per dispatch cost."""
     costs, measured = found.dispatches, time_to(found.goal).capitalize()
     heads = [
@@ -157,20 +157,20 @@ def placements(found: Comparison) -> Block:
     return table(f"{measured} ÷ lower bound", heads, rows, colours)
 
 
-def _placement(name: str, ratios: Sequence[Floats], more: float | None) -> list[Cell]:
+def _placement(name: str, ratios: Sequence[Floats], more: float | None) -> list[TableCell]:
     worst = float(ratios[0].max())
     return [
-        Cell(name, name),
-        *(Cell(float(each.mean()), f"{each.mean():.3f}") for each in ratios),
-        Cell(worst, f"{worst:.3f}"),
-        Cell(more, "" if more is None else f"{round(more, 3) + 0.0:+.1%}"),
+        TableCell(name, name),
+        *(TableCell(float(each.mean()), f"{each.mean():.3f}") for each in ratios),
+        TableCell(worst, f"{worst:.3f}"),
+        TableCell(more, "" if more is None else f"{round(more, 3) + 0.0:+.1%}"),
     ]
 
 
 POINTS, FAINT_POINTS = 300, 200
 
 
-def learning_section(at: int, name: str, agents: Sequence[Learned]) -> Section:
+def learning_section(at: int, name: str, agents: Sequence[DrawnAgent]) -> Section:
     """Of agents that change networks."""
     found = panels(agents)
     count = "one agent" if len(agents) == 1 else f"{len(agents)} agents, a colour per seed"
@@ -186,7 +186,7 @@ def learning_section(at: int, name: str, agents: Sequence[Learned]) -> Section:
     )
 
 
-def glance(found: Sequence[Panel], count: int) -> Glance:
+def glance(found: Sequence[ObjectivePanel], count: int) -> Glance:
     """From what to what the accuracy rose, on average over all agents."""
     smooth = [track.accuracy.smooth for panel in found for track in panel.tracks]
     ends = [(each[~np.isnan(each)][0], each[~np.isnan(each)][-1]) for each in smooth]
@@ -196,33 +196,37 @@ def glance(found: Sequence[Panel], count: int) -> Glance:
     return Glance(who, blocks.agent(0), f"learned: the accuracy drawn {rose} from {first:.1%} to {last:.1%}")
 
 
-def curves(panel: Panel) -> list[Block]:
+def curves(panel: ObjectivePanel) -> list[Block]:
     """The accuracy that is drawn, and the objective."""
-    x = Axis("episodes")
+    x = ChartAxis("episodes")
     stages = "; ".join(f"from {stage.at:,} on: {stage.label}" for stage in panel.stages[1:])
     title = panel.title.replace("\n", ", ")
     return [
         chart(
-            f"Accuracy: {title}", x, Axis("accuracy drawn", "share"), _lines(panel, "accuracy"), note=stages
+            f"Accuracy: {title}",
+            x,
+            ChartAxis("accuracy drawn", "share"),
+            _lines(panel, "accuracy"),
+            note=stages,
         ),
-        chart(f"Objective: {title}", x, Axis("objective"), _lines(panel, "objective"), note=stages),
+        chart(f"Objective: {title}", x, ChartAxis("objective"), _lines(panel, "objective"), note=stages),
     ]
 
 
-def _lines(panel: Panel, measure: str) -> list[Line]:
+def _lines(panel: ObjectivePanel, measure: str) -> list[ChartLine]:
     lines = []
     for at, track in enumerate(panel.tracks):
-        found: learned_objective.Line = getattr(track, measure)
+        found: learned_objective.ObjectiveLine = getattr(track, measure)
         lines += line_of(f"seed {track.seed}", blocks.agent(at), found)
     return lines
 
 
-def line_of(name: str, colour: blocks.Colour, line: learned_objective.Line) -> list[Line]:
+def line_of(name: str, colour: blocks.Colour, line: learned_objective.ObjectiveLine) -> list[ChartLine]:
     """All that was measured, faintly, and its rolling mean."""
     kept, smooth = thinned(len(line.values), FAINT_POINTS), thinned(len(line.smooth), POINTS)
     return [
-        Line(name, colour, rounded(line.episodes[kept]), rounded(line.values[kept], 4), faint=True),
-        Line(name, colour, rounded(line.smooth_episodes[smooth]), rounded(line.smooth[smooth])),
+        ChartLine(name, colour, rounded(line.episodes[kept]), rounded(line.values[kept], 4), faint=True),
+        ChartLine(name, colour, rounded(line.smooth_episodes[smooth]), rounded(line.smooth[smooth])),
     ]
 
 
@@ -245,15 +249,15 @@ def placement_section(at: int, agent: PlacementLearned) -> Section:
         blocks=[
             chart(
                 "How long populations take while it learns",
-                Axis("updates"),
-                Axis(f"{time_to(agent.goal)} ÷ lower bound"),
+                ChartAxis("updates"),
+                ChartAxis(f"{time_to(agent.goal)} ÷ lower bound"),
                 line_of(AGENT, colour, drawn.ratio),
                 note="Populations are drawn anew for each update, and differ; 1 is perfect.",
             ),
             chart(
                 "How unsure it is",
-                Axis("updates"),
-                Axis("entropy (nats)"),
+                ChartAxis("updates"),
+                ChartAxis("entropy (nats)"),
                 line_of(AGENT, colour, drawn.entropy),
                 note="0 if it always does the same.",
             ),

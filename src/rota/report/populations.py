@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rota.core.arrays import Array
-from rota.core.population.events import Cloned, Event, Finished, Handed, Reported, Stopped
+from rota.core.population.events import Assigned, Cloned, Event, Reported, Stopped, TrialFinished
 from rota.figures.population import (
     BEYOND,
     UNNAMED,
@@ -16,14 +16,25 @@ from rota.figures.population import (
     done_s,
     slot_names,
 )
-from rota.figures.population_gantt import Away, Undone, away, shading, undone
+from rota.figures.population_gantt import Away, LostWork, away, shading, undone
 from rota.report import blocks, verdict
-from rota.report.blocks import Axis, Block, Cell, Glance, Head, Line, Section, chart, shares, table
-from rota.report.timelines import Clock, Column, packed, packed_names, rounded
+from rota.report.blocks import (
+    Block,
+    ChartAxis,
+    ChartLine,
+    Glance,
+    Head,
+    Section,
+    TableCell,
+    chart,
+    shares,
+    table,
+)
+from rota.report.timelines import PackedColumn, TickClock, packed, packed_names, rounded
 from rota.report.verdict import is_real
 from rota.results.population.metrics import SlotUse
-from rota.results.population.run import PopulationRun
-from rota.results.population.summary import SlotInfo, Summary, on_common_ground
+from rota.results.population.run import PopulationRecord
+from rota.results.population.summary import PopulationSummary, SlotInfo, on_common_ground
 
 GOES_ON, CLONED, STOPPED, DONE = range(4)
 """What became of a trial after a part."""
@@ -44,7 +55,7 @@ def trial_bars(
     """
     nodes = list(dict.fromkeys(slot.node for slot in slots))
     where = [nodes.index(slot.node) for slot in slots]
-    clock = Clock.over(0.0, end_s)
+    clock = TickClock.over(0.0, end_s)
     parts = sorted(trial_parts_of(events), key=lambda part: (part[0].slot, part[0].began_s))
     absent, lost = away(events, len(nodes), end_s), undone(events, where)
     edges = [
@@ -57,12 +68,12 @@ def trial_bars(
     def at(times_s: Sequence[float]) -> Array:
         return np.searchsorted(instants, clock.ticks(times_s))
 
-    columns = {"instants": Column(instants, sorted=True)}
+    columns = {"instants": PackedColumn(instants, sorted=True)}
     columns |= _part_columns([part[0] for part in parts], len(slots), at)
     columns |= _then_columns(parts)
-    columns["metric"] = Column(np.float32(sign) * columns["metric"].values)
+    columns["metric"] = PackedColumn(np.float32(sign) * columns["metric"].values)
     if not measured:
-        columns["paint"] = Column(columns["item"].values % blocks.TRIALS)
+        columns["paint"] = PackedColumn(columns["item"].values % blocks.TRIALS)
     columns |= _other_columns(absent, lost, at)
     return {"tick_s": clock.tick_s, "bars": len(parts), **packed(columns)}
 
@@ -77,39 +88,39 @@ def trial_parts_of(events: Sequence[Event]) -> list[Part]:
     last: dict[int, int] = {}
     lists: dict[int, int] = {}
     for event in events:
-        if isinstance(event, Handed):
+        if isinstance(event, Assigned):
             lists[event.slot] = event.trials
         elif isinstance(event, Reported):
             last[event.trial] = len(found)
             found.append((event, GOES_ON, 0, lists.get(event.slot, 1)))
-        elif isinstance(event, Cloned | Stopped | Finished) and event.trial in last:
+        elif isinstance(event, Cloned | Stopped | TrialFinished) and event.trial in last:
             report, *_, listed = found[last[event.trial]]
             found[last[event.trial]] = (report, *_became(event), listed)
     return found
 
 
-def _became(event: Cloned | Stopped | Finished) -> tuple[int, int]:
+def _became(event: Cloned | Stopped | TrialFinished) -> tuple[int, int]:
     if isinstance(event, Cloned):
         return (GOES_ON, 0) if event.donor == event.trial else (CLONED, event.donor)
     return (STOPPED if isinstance(event, Stopped) else DONE), 0
 
 
-def _part_columns(reports: Sequence[Reported], slots: int, at: Any) -> dict[str, Column]:
+def _part_columns(reports: Sequence[Reported], slots: int, at: Any) -> dict[str, PackedColumn]:
     starts, ends = at([r.began_s for r in reports]), at([r.ended_s for r in reports])
     metric = np.array([r.metric for r in reports], np.float32)
     ones = np.ones(len(reports), np.int64)
     return {
-        "counts": Column(np.bincount(np.array([r.slot for r in reports], np.int64), minlength=slots)),
-        "start": Column(starts, sorted=True),
-        "length": Column(ends - starts),
-        "trains": Column(at([r.began_s + r.moved_s for r in reports]), sorted=True),
-        "item": Column(np.array([r.trial for r in reports], np.int64)),
-        "steps": Column(np.array([r.steps for r in reports], np.int64)),
-        "metric": Column(metric),
-        "paint": Column(shade([float(each) for each in metric])),
-        "height": Column(ones),
-        "place": Column(0 * ones),
-        "of": Column(ones),
+        "counts": PackedColumn(np.bincount(np.array([r.slot for r in reports], np.int64), minlength=slots)),
+        "start": PackedColumn(starts, sorted=True),
+        "length": PackedColumn(ends - starts),
+        "trains": PackedColumn(at([r.began_s + r.moved_s for r in reports]), sorted=True),
+        "item": PackedColumn(np.array([r.trial for r in reports], np.int64)),
+        "steps": PackedColumn(np.array([r.steps for r in reports], np.int64)),
+        "metric": PackedColumn(metric),
+        "paint": PackedColumn(shade([float(each) for each in metric])),
+        "height": PackedColumn(ones),
+        "place": PackedColumn(0 * ones),
+        "of": PackedColumn(ones),
     }
 
 
@@ -125,20 +136,20 @@ def shade(metrics: Sequence[float]) -> Array:
     )
 
 
-def _then_columns(parts: Sequence[Part]) -> dict[str, Column]:
+def _then_columns(parts: Sequence[Part]) -> dict[str, PackedColumn]:
     _, then, donor, listed = zip(*parts, strict=True) if parts else ((), (), (), ())
     named = {"then": then, "donor": donor, "listed": listed}
-    return {name: Column(np.array(values, np.int64)) for name, values in named.items()}
+    return {name: PackedColumn(np.array(values, np.int64)) for name, values in named.items()}
 
 
-def _other_columns(absent: Sequence[Away], lost: Sequence[Undone], at: Any) -> dict[str, Column]:
+def _other_columns(absent: Sequence[Away], lost: Sequence[LostWork], at: Any) -> dict[str, PackedColumn]:
     return {
-        "away_start": Column(at([each.from_s for each in absent])),
-        "away_end": Column(at([each.to_s for each in absent])),
-        "away_node": Column(np.array([each.node for each in absent], np.int64)),
-        "lost_start": Column(at([each.began_s for each in lost])),
-        "lost_end": Column(at([each.lost_s for each in lost])),
-        "lost_row": Column(np.array([each.slot for each in lost], np.int64)),
+        "away_start": PackedColumn(at([each.from_s for each in absent])),
+        "away_end": PackedColumn(at([each.to_s for each in absent])),
+        "away_node": PackedColumn(np.array([each.node for each in absent], np.int64)),
+        "lost_start": PackedColumn(at([each.began_s for each in lost])),
+        "lost_end": PackedColumn(at([each.lost_s for each in lost])),
+        "lost_row": PackedColumn(np.array([each.slot for each in lost], np.int64)),
     }
 
 
@@ -191,7 +202,7 @@ def _about(group: PopulationGroup, *, real: bool) -> str:
     return f"{how}: {what}{slots}; " + ("one repetition" if seeds == 1 else f"means over {seeds} repetitions")
 
 
-def labels(runs: Sequence[PopulationRun]) -> list[str]:
+def labels(runs: Sequence[PopulationRecord]) -> list[str]:
     """The allocation of each, with its folder where others have the same."""
     names = [run.summary.allocation for run in runs]
     return [
@@ -200,10 +211,10 @@ def labels(runs: Sequence[PopulationRun]) -> list[str]:
     ]
 
 
-def glance(names: Sequence[str], runs: Sequence[PopulationRun]) -> Glance:
+def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
     """By the makespan."""
     values = [run.summary.makespan_s for run in runs]
-    contest = verdict.Contest(names, values)
+    contest = verdict.Standings(names, values)
     colours = [blocks.allocation(run.summary.allocation) for run in runs]
     bars = [(names[at], colours[at], values[at], verdict.span(values[at])) for at in contest.by_value]
     more = "" if len(runs) == 1 else ", before all others"
@@ -216,16 +227,16 @@ def glance(names: Sequence[str], runs: Sequence[PopulationRun]) -> Glance:
     return Glance(names[contest.best], colour, says, verdict.others(contest), bars * several, won=several)
 
 
-def comparison(names: Sequence[str], runs: Sequence[PopulationRun]) -> Block:
+def comparison(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
     """The columns of the text table."""
     grounded = on_common_ground([run.summary for run in runs])
     heads, rows = summary_columns(grounded)
-    named = [[Cell(name, name), *row] for name, row in zip(names, rows, strict=True)]
+    named = [[TableCell(name, name), *row] for name, row in zip(names, rows, strict=True)]
     colours = [blocks.allocation(run.summary.allocation) for run in runs]
     return table("Comparison", [Head("allocation"), *heads], named, colours)
 
 
-def summary_columns(grounded: Sequence[Summary]) -> tuple[list[Head], list[list[Cell]]]:
+def summary_columns(grounded: Sequence[PopulationSummary]) -> tuple[list[Head], list[list[TableCell]]]:
     """Return columns of metrics, and what is in them; accuracies only if any were measured."""
     heads = [
         Head("makespan [s]", "When all trials were done: the mean over the repetitions", "least"),
@@ -245,16 +256,16 @@ def summary_columns(grounded: Sequence[Summary]) -> tuple[list[Head], list[list[
     return heads[:columns], [_cells(summary)[:columns] for summary in grounded]
 
 
-def _cells(summary: Summary) -> list[Cell]:
+def _cells(summary: PopulationSummary) -> list[TableCell]:
     best = summary.best_accuracy
     return [
-        Cell(summary.makespan_s, f"{summary.makespan_s:,.2f}"),
-        Cell(summary.lower_bound_s, f"{summary.lower_bound_s:,.2f}"),
-        Cell(summary.ratio, f"{summary.ratio:.3f}"),
-        Cell(summary.idle, f"{summary.idle:.1%}"),
-        Cell(summary.clones, f"{summary.clones:,.1f}"),
-        Cell(summary.decisions_per_s, f"{summary.decisions_per_s:,.0f}"),
-        Cell(None, "–") if best is None else Cell(summary.sign * best, summary.shown(best)),
+        TableCell(summary.makespan_s, f"{summary.makespan_s:,.2f}"),
+        TableCell(summary.lower_bound_s, f"{summary.lower_bound_s:,.2f}"),
+        TableCell(summary.ratio, f"{summary.ratio:.3f}"),
+        TableCell(summary.idle, f"{summary.idle:.1%}"),
+        TableCell(summary.clones, f"{summary.clones:,.1f}"),
+        TableCell(summary.decisions_per_s, f"{summary.decisions_per_s:,.0f}"),
+        TableCell(None, "–") if best is None else TableCell(summary.sign * best, summary.shown(best)),
     ]
 
 
@@ -263,7 +274,9 @@ def _accuracies(group: PopulationGroup) -> list[AccuracyCurve | None]:
     return [accuracy_curve(run, end_s) for run in group.runs]
 
 
-def accuracy(names: Sequence[str], curves: Sequence[AccuracyCurve | None], summary: Summary) -> Block:
+def accuracy(
+    names: Sequence[str], curves: Sequence[AccuracyCurve | None], summary: PopulationSummary
+) -> Block:
     """The best that any trial has reached so far, until all are done."""
     lines = []
     for name, curve in zip(names, curves, strict=True):
@@ -274,19 +287,21 @@ def accuracy(names: Sequence[str], curves: Sequence[AccuracyCurve | None], summa
         kept = np.union1d(rises, known[-1:])
         colour = blocks.allocation(curve.allocation)
         lines.append(
-            Line(name, colour, rounded(np.minimum(curve.at_s[kept], curve.end_s)), rounded(curve.mean[kept]))
+            ChartLine(
+                name, colour, rounded(np.minimum(curve.at_s[kept], curve.end_s)), rounded(curve.mean[kept])
+            )
         )
     return chart(
         "How good the best trial is",
-        Axis("time", "time"),
-        Axis(f"best {summary.metric_name} so far", "share" if summary.in_percent else "number"),
+        ChartAxis("time", "time"),
+        ChartAxis(f"best {summary.metric_name} so far", "share" if summary.in_percent else "number"),
         lines,
         steps=True,
         note="Means over the repetitions; each line ends when all trials are done.",
     )
 
 
-def slot_use(names: Sequence[str], runs: Sequence[PopulationRun]) -> Block:
+def slot_use(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
     """What slots did with their time, all of them together."""
     rows = [
         (name, [round(part, 4) for part in parts_of(run.summary.slot_use())])
@@ -336,7 +351,7 @@ def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str]
         "measured": measured,
         "legend": [],
         "runs": runs,
-        "first": verdict.Contest([], [run.summary.makespan_s for run in group.runs]).best,
+        "first": verdict.Standings([], [run.summary.makespan_s for run in group.runs]).best,
     }
 
 
@@ -346,7 +361,7 @@ def _machines(group: PopulationGroup) -> list[int]:
     return [names.index(slot.node) for slot in group.slots]
 
 
-def _timeline(name: str, run: PopulationRun, turn: int, *, named: bool, measured: bool) -> dict[str, Any]:
+def _timeline(name: str, run: PopulationRecord, turn: int, *, named: bool, measured: bool) -> dict[str, Any]:
     summary = run.summary
     repetition = summary.repetitions[turn]
     events = run.events(repetition.seed)

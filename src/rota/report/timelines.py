@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rota.core.arrays import Array, Floats
-from rota.core.timeline import Kind, Timeline
-from rota.figures.gantt import Absence, Block, absences, blocks
-from rota.results.run import Run
+from rota.core.timeline import EventKind, Timeline
+from rota.figures.gantt import Absence, GanttBlock, absences, blocks
+from rota.results.run import RunRecord
 
 TICKS = 1e8
 """A time axis has at least a tenth as many ticks: nobody zooms in further."""
 
 
-class Column(NamedTuple):
+class PackedColumn(NamedTuple):
     """Whole numbers from 0 on, or floats."""
 
     values: Array
@@ -29,14 +29,14 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class TickClock:
     """Seconds as whole numbers of ticks since the beginning."""
 
     first_s: float
     tick_s: float
 
     @classmethod
-    def over(cls, first_s: float, last_s: float) -> "Clock":
+    def over(cls, first_s: float, last_s: float) -> "TickClock":
         """Ticks of 1, 10, 0.1 … seconds, fine enough for what lies in between."""
         span_s = max(last_s - first_s, 1e-6)
         return cls(first_s, 10.0 ** math.ceil(math.log10(span_s / TICKS)))
@@ -63,7 +63,7 @@ def thinned(count: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(np.int64))
 
 
-def packed(columns: Mapping[str, Column]) -> dict[str, Any]:
+def packed(columns: Mapping[str, PackedColumn]) -> dict[str, Any]:
     """Columns as text: of each its name, type, length and whether it is differences, and all bytes behind."""
     heads, parts = [], []
     for name, (values, in_order) in columns.items():
@@ -113,12 +113,12 @@ def _narrow(values: Array) -> Array:
     return values.astype("u1" if most < 2**8 else "<u2" if most < 2**16 else "<u4")
 
 
-NODES = (Kind.NODE_LOST, Kind.NODE_JOINED)
+NODES = (EventKind.NODE_LOST, EventKind.NODE_JOINED)
 LEFT = 100.0
 """Work that is left is told in percent."""
 
 
-def job_bars(run: Run) -> dict[str, Any]:
+def job_bars(run: RunRecord) -> dict[str, Any]:
     """Columns for the page. All times are positions in `instants`, which are in ticks since the first submit.
 
     A bar is a job on neighbouring slots, or on one of several equal parts of a slot that is shared.
@@ -126,7 +126,7 @@ def job_bars(run: Run) -> dict[str, Any]:
     """
     timeline = run.timeline()
     window_s = float(run.jobs.submit_s[0]), run.end_s
-    clock = Clock.over(*window_s)
+    clock = TickClock.over(*window_s)
     bars = blocks(timeline, run.cluster, window_s)
     away = absences(timeline, run.cluster, window_s)
     events = _events(timeline)
@@ -134,33 +134,33 @@ def job_bars(run: Run) -> dict[str, Any]:
     ticks = [clock.ticks(np.array(each, float).reshape(-1, 2)) for each in edges]
     happened = clock.ticks(events["at_s"])
     instants = np.unique(np.concatenate([*(each.ravel() for each in ticks), happened]))
-    columns = {"instants": Column(instants, sorted=True)}
+    columns = {"instants": PackedColumn(instants, sorted=True)}
     columns |= _bar_columns(bars, np.searchsorted(instants, ticks[0]), run.cluster.slots)
     columns |= _away_columns(away, np.searchsorted(instants, ticks[1]))
     columns |= _event_columns(events, np.searchsorted(instants, happened), run)
     return {"tick_s": clock.tick_s, "bars": len(bars), **packed(columns)}
 
 
-def _bar_columns(bars: list[Block], where: Array, slots: int) -> dict[str, Column]:
+def _bar_columns(bars: list[GanttBlock], where: Array, slots: int) -> dict[str, PackedColumn]:
     """By slot and start."""
     _, _, job, slot, height, low, high = np.array(bars, float).reshape(-1, 7).T
     of = np.rint(1.0 / (high - low))
     return {
-        "counts": Column(np.bincount(slot.astype(np.int64), minlength=slots)),
-        "start": Column(where[:, 0], sorted=True),
-        "length": Column(where[:, 1] - where[:, 0]),
-        "item": Column(job.astype(np.int64)),
-        "height": Column(height.astype(np.int64)),
-        "place": Column(np.rint(low * of).astype(np.int64)),
-        "of": Column(of.astype(np.int64)),
+        "counts": PackedColumn(np.bincount(slot.astype(np.int64), minlength=slots)),
+        "start": PackedColumn(where[:, 0], sorted=True),
+        "length": PackedColumn(where[:, 1] - where[:, 0]),
+        "item": PackedColumn(job.astype(np.int64)),
+        "height": PackedColumn(height.astype(np.int64)),
+        "place": PackedColumn(np.rint(low * of).astype(np.int64)),
+        "of": PackedColumn(of.astype(np.int64)),
     }
 
 
-def _away_columns(away: list[Absence], where: Array) -> dict[str, Column]:
+def _away_columns(away: list[Absence], where: Array) -> dict[str, PackedColumn]:
     return {
-        "away_start": Column(where[:, 0]),
-        "away_end": Column(where[:, 1]),
-        "away_node": Column(np.array([each.node for each in away], np.int64)),
+        "away_start": PackedColumn(where[:, 0]),
+        "away_end": PackedColumn(where[:, 1]),
+        "away_node": PackedColumn(np.array([each.node for each in away], np.int64)),
     }
 
 
@@ -170,17 +170,17 @@ def _events(timeline: Timeline) -> Array:
     return found[np.argsort(found["job"], kind="stable")]
 
 
-def _event_columns(events: Array, where: Array, run: Run) -> dict[str, Column]:
+def _event_columns(events: Array, where: Array, run: RunRecord) -> dict[str, PackedColumn]:
     """The value of an event is the pace at a start, and the work left, in percent, at a pause or failure."""
     left = LEFT * events["value"] / run.jobs.iterations[events["job"]]
-    value = np.where(np.isin(events["kind"], (Kind.PAUSED, Kind.FAILED)), left, events["value"]).astype(
-        np.float32
-    )
+    value = np.where(
+        np.isin(events["kind"], (EventKind.PAUSED, EventKind.FAILED)), left, events["value"]
+    ).astype(np.float32)
     values, which = np.unique(value, return_inverse=True)
     return {
-        "events": Column(np.bincount(events["job"], minlength=len(run.jobs))),
-        "event_at": Column(where, sorted=True),
-        "event_kind": Column(events["kind"].astype(np.int64)),
-        "event_value": Column(which),
-        "values": Column(values),
+        "events": PackedColumn(np.bincount(events["job"], minlength=len(run.jobs))),
+        "event_at": PackedColumn(where, sorted=True),
+        "event_kind": PackedColumn(events["kind"].astype(np.int64)),
+        "event_value": PackedColumn(which),
+        "values": PackedColumn(values),
     }

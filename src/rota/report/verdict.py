@@ -20,7 +20,7 @@ TWICE = 1.995
 """From here on it is said how many times as long."""
 
 
-class Contest(NamedTuple):
+class Standings(NamedTuple):
     """Contenders, and how long each took."""
 
     names: Sequence[str]
@@ -35,7 +35,7 @@ class Contest(NamedTuple):
         return sorted(range(len(self.values)), key=self.values.__getitem__)
 
 
-def others(contest: Contest) -> str:
+def others(contest: Standings) -> str:
     """`srsf takes 1.0% longer, fifo 4.6 times as long`: the next and the last; empty if there is nobody."""
     least = contest.values[contest.best]
     if least <= 0.0:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.cluster import Cluster
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.core.timeline import Timeline
 from rota.results.jobs import Jobs
 from rota.results.metrics import measure
@@ -39,7 +39,7 @@ def write_chrome_trace(
     records = chain(
         _processes(cluster), _counters(series, window_s), _slices(stretches, timeline, jobs, lanes)
     )
-    with written(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(b'{"displayTimeUnit": "ms", "traceEvents": [\n')
         separator = ""
         while block := list(islice(records, BLOCK)):

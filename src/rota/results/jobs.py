@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats, Ints
 from rota.core.errors import InputError
-from rota.core.timeline import EVENT, Kind, Timeline
+from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.results.folder import AGAIN
 from rota.results.timeline_pass import problem
 
@@ -169,7 +169,7 @@ def write_timeline(stream: IO[bytes], timeline: Timeline) -> None:
     """
     columns: dict[str, Any] = {name: timeline.events[name] for name in COLUMNS}
     columns["kind"] = columns["kind"].astype(np.int8)
-    columns["kinds"] = np.array([Kind(number).name for number in range(len(Kind))])
+    columns["kinds"] = np.array([EventKind(number).name for number in range(len(EventKind))])
     np.savez(stream, slots=timeline.slots, **columns)
 
 
@@ -196,4 +196,4 @@ def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
 
 def _numbers(kinds: NDArray[np.str_]) -> NDArray[np.int32]:
     """What we call the kinds that a file has numbered; KeyError for one that we do not know."""
-    return np.array([Kind[name] for name in kinds.tolist()], np.int32)
+    return np.array([EventKind[name] for name in kinds.tolist()], np.int32)

@@ -12,7 +12,7 @@ from rota.core.cluster import Cluster
 from rota.core.columns import SIZE, UP
 from rota.core.errors import InputError
 from rota.core.files import printable
-from rota.core.timeline import Kind, Timeline
+from rota.core.timeline import EventKind, Timeline
 from rota.results import timeline_pass
 from rota.results.jobs import Jobs, JobTimes
 from rota.results.timeline_pass import Series, problem
@@ -76,7 +76,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRun:
     """Everything that one pass over a timeline gives."""
 
     metrics: Metrics
@@ -84,11 +84,11 @@ class Measured:
     series: Series
 
 
-def measure(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> Measured:
+def measure(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> MeasuredRun:
     """All results of a run in which every job has ended."""
     lives, now, series = _walk(timeline, jobs, cluster)
     times = _times(lives, jobs, timeline)
-    return Measured(_metrics(times, series, now), times, series)
+    return MeasuredRun(_metrics(times, series, now), times, series)
 
 
 def at_rank(values: Floats, share: float) -> float:
@@ -107,7 +107,7 @@ def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> timeline_pass.
     now[timeline_pass.AVAILABLE] = nodes[SIZE] @ nodes[UP]
     return timeline_pass.Pass(
         events=timeline.events,
-        code=np.array([timeline_pass.CODES[Kind(number)] for number in range(len(Kind))]),
+        code=np.array([timeline_pass.CODES[EventKind(number)] for number in range(len(EventKind))]),
         arena=timeline.slots,
         gpus=np.array(jobs.gpus, np.float64),
         iteration_s=np.array(jobs.iteration_s, np.float64),
@@ -140,7 +140,7 @@ def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Flo
 
 def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:
     record = timeline.events[number]
-    what = Kind(record["kind"]).name.lower()
+    what = EventKind(record["kind"]).name.lower()
     when = f"event {number}, at {record['at_s']} s"
     return (
         f"timeline: {when}: job {jobs.ids[record['job']]} {what}, which it could not then; make the run again"
@@ -149,7 +149,7 @@ def _impossible(timeline: Timeline, jobs: Jobs, number: int) -> str:
 
 def _times(lives: Floats, jobs: Jobs, timeline: Timeline) -> JobTimes:
     failed = np.zeros(len(jobs.ids), np.int64)
-    failed[timeline.events["job"][timeline.events["kind"] == Kind.FAILED]] = 1
+    failed[timeline.events["job"][timeline.events["kind"] == EventKind.FAILED]] = 1
     jct_s = lives[timeline_pass.END_S] - jobs.submit_s
     solo_s = jobs.iterations * jobs.iteration_s
     crowding = np.maximum(lives[timeline_pass.ASKED_S] / np.maximum(lives[timeline_pass.GPU_S], 1e-300), 1.0)
@@ -203,7 +203,7 @@ FAILED = "failed (not in JCT, fairness)"
 """The heading of a column that is there if a job has failed."""
 
 
-class Line(NamedTuple):
+class MetricsRow(NamedTuple):
     """What the table says of one run."""
 
     name: str
@@ -211,7 +211,7 @@ class Line(NamedTuple):
     wall_s: float
 
 
-def table(lines: Sequence[Line]) -> str:
+def table(lines: Sequence[MetricsRow]) -> str:
     """The table; all times but the last are in one unit, which the header says."""
     longest_s = max(line.metrics.avg_jct_s for line in lines)
     unit, seconds = next((unit for unit in UNITS if longest_s >= unit[1]), UNITS[-1])
@@ -224,7 +224,7 @@ def table(lines: Sequence[Line]) -> str:
     )
 
 
-def _cells(line: Line, unit_s: float, *, failed: bool) -> tuple[str, ...]:
+def _cells(line: MetricsRow, unit_s: float, *, failed: bool) -> tuple[str, ...]:
     m = line.metrics
     times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
     return (

@@ -8,9 +8,9 @@ from typing import Any
 
 from rota import __version__
 from rota.config.bind import facts
-from rota.core.cluster import Cluster, Node, NodeChange, spelled_out
+from rota.core.cluster import Cluster, Node, NodeChange, expand_kinds
 from rota.core.errors import InputError
-from rota.core.files import alone_in, written
+from rota.core.files import atomic_write, folder_lock
 from rota.core.timeline import Timeline
 from rota.results.folder import AGAIN, FORMAT, RunFolder
 from rota.results.jobs import JobColumns, Jobs, JobTimes, read_jobs, read_timeline, write_jobs, write_timeline
@@ -56,7 +56,7 @@ def record_of(cluster: Cluster) -> dict[str, Any]:
 def cluster_of(found: ClusterRecord) -> Cluster:
     """The cluster that was recorded; an InputError if there can be no such."""
     return Cluster(
-        nodes=spelled_out((row.count, Node(row.slots, row.switch, row.kind)) for row in found.nodes),
+        nodes=expand_kinds((row.count, Node(row.slots, row.switch, row.kind)) for row in found.nodes),
         slots_per_gpu=found.slots_per_gpu,
         cross_node=found.cross_node,
         cross_switch=found.cross_switch,
@@ -87,7 +87,7 @@ def _said_of_itself(file: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunRecord:
     """A complete run; its timeline, the one thing that can be large, is read when asked for."""
 
     folder: RunFolder
@@ -154,21 +154,21 @@ def write_run(
         **({"parameters": parameters} if parameters else {}),
     }
     text = (json.dumps(about, indent=2, allow_nan=False) + "\n").encode()
-    with alone_in(folder):
+    with folder_lock(folder):
         run.reopen()
-        with written(run.config) as stream:
+        with atomic_write(run.config) as stream:
             stream.write(config_text.encode())
-        with written(run.timeline) as stream:
+        with atomic_write(run.timeline) as stream:
             write_timeline(stream, timeline)
-        with written(run.jobs) as stream:
+        with atomic_write(run.jobs) as stream:
             write_jobs(stream, workload, measured.times)
-        with written(run.metrics) as stream:
+        with atomic_write(run.metrics) as stream:
             stream.write(text)
     return measured.metrics
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _RunFacts:
     """What `metrics.json` says."""
 
     format: int
@@ -202,11 +202,11 @@ def read_head(folder: Path) -> RunHead:
     return RunHead(run, found.scheduler, found.command, found.wall_s, found.metrics, found.parameters)
 
 
-def _facts(run: RunFolder) -> _Facts:
-    return facts(_Facts, run.read_metrics(), run.metrics, AGAIN)
+def _facts(run: RunFolder) -> _RunFacts:
+    return facts(_RunFacts, run.read_metrics(), run.metrics, AGAIN)
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> RunRecord:
     """Read a complete run back."""
     run = RunFolder(folder)
     found = _facts(run)
@@ -220,7 +220,7 @@ def read_run(folder: Path) -> Run:
     metrics = found.metrics
     if found.format == 1:  # which counted from the beginning of the trace's clock
         metrics = replace(metrics, makespan_s=metrics.makespan_s - float(jobs.submit_s[0]))
-    return Run(
+    return RunRecord(
         folder=run,
         scheduler=found.scheduler,
         command=found.command,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats, Ints
 from rota.core.compiled import kernel
-from rota.core.timeline import Kind, Timeline
+from rota.core.timeline import EventKind, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ def segments(timeline: Timeline, *, by_pace: bool = False) -> Segments:
     A segment ends with the next thing that happens to its job; one that is still open ends with the timeline.
     """
     events = timeline.events
-    kinds = [Kind.STARTED, Kind.MOVED, Kind.PAUSED, Kind.FINISHED, Kind.FAILED]
-    rows = np.flatnonzero(np.isin(events["kind"], [*kinds, Kind.PACED] if by_pace else kinds))
+    kinds = [EventKind.STARTED, EventKind.MOVED, EventKind.PAUSED, EventKind.FINISHED, EventKind.FAILED]
+    rows = np.flatnonzero(np.isin(events["kind"], [*kinds, EventKind.PACED] if by_pace else kinds))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]
     kind, job = events["kind"][rows], events["job"][rows].astype(np.int64)
     end_s = np.append(events["at_s"][rows[1:]], 0.0)
     end_s[np.append(job[1:] != job[:-1], True)] = events["at_s"][-1] if len(events) else 0.0
-    placed = (kind == Kind.STARTED) | (kind == Kind.MOVED)
+    placed = (kind == EventKind.STARTED) | (kind == EventKind.MOVED)
     last_placed = np.maximum.accumulate(np.where(placed, np.arange(len(rows)), 0))
-    runs = (placed | (kind == Kind.PACED)) & (end_s > events["at_s"][rows])
+    runs = (placed | (kind == EventKind.PACED)) & (end_s > events["at_s"][rows])
     chosen = np.flatnonzero(runs)[np.argsort(rows[runs])]
     where = rows[last_placed[chosen]]
     return Segments(
@@ -96,10 +96,10 @@ class Series:
 def problem(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None:
     """The first thing that is wrong with a timeline of so many jobs, nodes and slots, if any."""
     events = timeline.events
-    of_node = np.isin(events["kind"], (Kind.NODE_LOST, Kind.NODE_JOINED))
+    of_node = np.isin(events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))
     end = events["begin"] + events["gpus"]
     checks = {
-        "has events of unknown kinds": not np.all(np.isin(events["kind"], list(Kind))),
+        "has events of unknown kinds": not np.all(np.isin(events["kind"], list(EventKind))),
         "has no events": len(events) == 0,
         "names jobs that the run does not have": np.any(
             (events["job"] < 0) | (~of_node & (events["job"] >= jobs))
@@ -122,15 +122,15 @@ def problem(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None
 # What can happen, in numbers of our own: a compiled kernel is kept as it is when only another file changes.
 NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED = range(8)
 CODES = {
-    Kind.NODE_LOST: NODE_LOST,
-    Kind.NODE_JOINED: NODE_JOINED,
-    Kind.FINISHED: FINISHED,
-    Kind.FAILED: FINISHED,
-    Kind.ARRIVED: ARRIVED,
-    Kind.PAUSED: PAUSED,
-    Kind.STARTED: STARTED,
-    Kind.MOVED: MOVED,
-    Kind.PACED: PACED,
+    EventKind.NODE_LOST: NODE_LOST,
+    EventKind.NODE_JOINED: NODE_JOINED,
+    EventKind.FINISHED: FINISHED,
+    EventKind.FAILED: FINISHED,
+    EventKind.ARRIVED: ARRIVED,
+    EventKind.PAUSED: PAUSED,
+    EventKind.STARTED: STARTED,
+    EventKind.MOVED: MOVED,
+    EventKind.PACED: PACED,
 }
 
 # Rows of `lives`, which has a column per job.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Cloned, Event, Hyper, Reported
 from rota.core.population.view import Work
 
@@ -41,7 +41,7 @@ def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> D
     return done
 
 
-def bound_of_s(done: Done, fleet: Fleet) -> float:
+def bound_of_s(done: Done, fleet: PopulationCluster) -> float:
     """The least time for it, if trials may be moved at any moment for nothing.
 
     Where slots are not equally good at all kinds of trials, work is weighed by how slow slots are with its
@@ -60,7 +60,7 @@ def unequal_bound_s(works_s: Sequence[float], speeds: Sequence[float]) -> float:
     return bound_s(list(accumulate(sorted(works_s, reverse=True))), speeds)
 
 
-def best_speeds(fleet: Fleet, kind: str) -> list[float]:
+def best_speeds(fleet: PopulationCluster, kind: str) -> list[float]:
     """Slot → the most that it does with a kind of trial: its node may be faster than said for a while."""
     factors = [1.0] * len(fleet.nodes)
     for slowdown in fleet.slowdowns:

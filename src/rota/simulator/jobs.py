@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core.cluster import Cluster, Preferences, fastest_first
 from rota.core.columns import KIND
-from rota.core.costs import EXACT, RESTART, Cost, Ties
+from rota.core.costs import EXACT, RESTART, CostModel, Ties
 from rota.core.errors import Stuck, unknown
 from rota.core.loop import Policy, drive
 from rota.core.placement import Types
 from rota.core.plan import Plan
-from rota.core.state import Decisions, Instant, State
+from rota.core.state import Decisions, Instant, JobsState
 from rota.core.timeline import Timeline
 from rota.simulator.kernels import next_ends, stretch
 from rota.workload.jobs import Workload, workload
@@ -55,7 +55,7 @@ class Speed:
         """Return which nodes jobs prefer if they prefer those that are fastest for their model."""
         return fastest_first(cluster, self.by_model, cluster.table()[KIND])
 
-    def apply(self, plan: Plan, state: State) -> None:
+    def apply(self, plan: Plan, state: JobsState) -> None:
         """Turn the paces of a plan, which are those on the reference device, into those on its slots."""
         stretch(
             state.columns, plan.index, plan.slots, plan.pace_s, plan.jobs, self.by_model,
@@ -77,7 +77,7 @@ def odd_speeds(cluster: Cluster, jobs: Workload) -> list[str]:
 PATIENCE = 10_000  # instants without anything happening before a policy is said to change its mind for ever
 
 
-class Replay:
+class JobsSimulator:
     """Arrivals from a table of jobs, ends from their pace, nodes that come and go."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Replay:
         self._wake_s = np.inf
         self._ending = np.zeros(1, np.int32)
 
-    def instants(self, state: State) -> Iterator[Instant]:
+    def instants(self, state: JobsState) -> Iterator[Instant]:
         submit_s, rel = self._submit_s, self._ties.arrivals_rel
         jobs = len(submit_s)
         done = arrived = idle = 0
@@ -137,7 +137,7 @@ class Replay:
                 at_s, ends = arrival_s, self._ends
         return (wake_s, 0) if wake_s < at_s else (at_s, ends)
 
-    def perform(self, decisions: Decisions, state: State) -> None:
+    def perform(self, decisions: Decisions, state: JobsState) -> None:
         """In virtual time everything is done at once; what follows from it is when the next jobs end."""
         plan = decisions.plan
         if self._speed is not None:
@@ -150,7 +150,7 @@ class Replay:
         )  # fmt: skip
 
 
-def _stuck(state: State) -> str:
+def _stuck(state: JobsState) -> str:
     row = state.order[0]
     job, slots = int(state.columns[c.JOB, row]), int(state.columns[c.GPUS, row])
     first = f"the first, number {job} of the trace, needs {slots} slots"
@@ -175,7 +175,7 @@ def simulate(
     jobs: Workload,
     cluster: Cluster,
     policy: Policy,
-    cost: Cost = RESTART,
+    cost: CostModel = RESTART,
     progress: Callable[[int], None] | None = None,
     types: Types = "fastest",
 ) -> Simulation:
@@ -185,9 +185,9 @@ def simulate(
     """
     table, needs, speed = jobs.table(cluster), policy.needs, Speed.of(cluster, jobs)
     preferences = speed.preferences(cluster) if types == "fastest" else None
-    state = State(table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences)
+    state = JobsState(table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences)
     ties = needs.ties if cost.each_instant else EXACT
-    backend = Replay(table[c.SUBMIT_S], cluster, ties, speed)
+    backend = JobsSimulator(table[c.SUBMIT_S], cluster, ties, speed)
     instants = done = 0
     began = time.perf_counter()
     for instant in drive(policy, backend, state):
@@ -201,7 +201,7 @@ def simulate(
     return Simulation(state.timeline(), instants, wall_s)
 
 
-def warm_up(policy: Policy, cost: Cost = RESTART) -> None:
+def warm_up(policy: Policy, cost: CostModel = RESTART) -> None:
     """Load or compile all that a simulation with this policy will call, on a few jobs of no interest."""
     n = 24
     jobs = workload(

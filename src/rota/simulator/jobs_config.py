@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rota.core.cluster import Cluster, Node, NodeChange, spelled_out
-from rota.core.costs import COSTS, Cost
+from rota.core.cluster import Cluster, Node, NodeChange, expand_kinds
+from rota.core.costs import COSTS, CostModel
 from rota.core.errors import ConfigError
 from rota.core.placement import Style, Types
 from rota.core.registry import is_outside
@@ -16,7 +16,7 @@ from rota.core.table import first_line
 from rota.policies.cluster.registry import SCHEDULERS, canonical
 from rota.workload.formats import check_format, read
 from rota.workload.jobs import Workload
-from rota.workload.profiles import Measured, read_measured
+from rota.workload.profiles import MeasuredTimes, read_measured
 from rota.workload.public import read_cluster, read_nodes
 from rota.workload.synthetic import SyntheticConfig, generate
 
@@ -78,7 +78,7 @@ class WorkloadConfig:
         assert self.trace is not None
         measured = None
         if self.profiles is not None or not np.isnan(expected_s):
-            found = read_measured(self.profiles) if self.profiles else Measured("expected")
+            found = read_measured(self.profiles) if self.profiles else MeasuredTimes("expected")
             measured = replace(found, expected_s=expected_s)
         return read(
             self.trace, self.format, self.seed, self.draw_models, options=self.options, measured=measured
@@ -97,7 +97,7 @@ class NodeGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeConfig:
+class NodeChangeConfig:
     """A node that joins or leaves."""
 
     at_s: float
@@ -125,7 +125,7 @@ class ClusterConfig:
     """Factor on the synchronise stage of a gang that spans switches."""
     speeds: dict[str, dict[str, float]] = field(default_factory=dict)
     """Device kind → model → speed relative to the reference; `default` stands for all other models."""
-    changes: tuple[ChangeConfig, ...] = ()
+    changes: tuple[NodeChangeConfig, ...] = ()
     """Nodes that join and leave; one that joins first is not there before."""
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class ClusterConfig:
             read_file = read_nodes if "sn" in first_line(self.file).split(",") else read_cluster
             return read_file(self.file).nodes
         if self.groups:
-            return spelled_out((g.count, Node(g.gpus, g.switch, g.kind)) for g in self.groups)
+            return expand_kinds((g.count, Node(g.gpus, g.switch, g.kind)) for g in self.groups)
         return Cluster.uniform(self.nodes, self.gpus_per_node, self.switches).nodes
 
 
@@ -217,5 +217,5 @@ class SimulateConfig:
             raise ConfigError(f"slots_per_gpu: placement {self.placement.style!r} would tear GPUs apart")
 
     @property
-    def cost_model(self) -> Cost:
+    def cost_model(self) -> CostModel:
         return replace(COSTS[self.cost], checkpoint_every_s=self.checkpoint_every_s)

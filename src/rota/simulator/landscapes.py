@@ -13,7 +13,7 @@ from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.population.events import Hyper
 from rota.core.population.view import Work
-from rota.recordings.curve import Curves, Setting
+from rota.recordings.curve import Curves, CurveSetting
 
 
 class Landscape(Work, Protocol):
@@ -100,7 +100,7 @@ FOURFOLD = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class HyperAxis:
     """The recorded values of a hyper-parameter, and where they lie on its scale."""
 
     name: str
@@ -110,7 +110,7 @@ class Axis:
     marks: Floats
 
     @classmethod
-    def of(cls, name: str, recorded: Sequence[Any]) -> "Axis":
+    def of(cls, name: str, recorded: Sequence[Any]) -> "HyperAxis":
         values = tuple(sorted(set(recorded), key=lambda value: (isinstance(value, str), value)))
         scale = _scale(name, values)
         marks = range(len(values)) if scale == "words" else [_mark(scale, value) for value in values]
@@ -135,12 +135,12 @@ class Axis:
         return _mark(self.scale, min(max(value, self.values[0]), self.values[-1]))
 
 
-class Grid:
+class CurveGrid:
     """Curves at settings of hyper-parameters, found again at any setting."""
 
     def __init__(self, names: Sequence[str], recorded: Mapping[tuple[Any, ...], Floats]) -> None:
         settings = list(recorded)
-        self.axes = [Axis.of(name, [each[k] for each in settings]) for k, name in enumerate(names)]
+        self.axes = [HyperAxis.of(name, [each[k] for each in settings]) for k, name in enumerate(names)]
         self._curves = {self._at(setting): curve for setting, curve in recorded.items()}
         self._places = {at: self._place(at) for at in self._curves}
         full = math.prod(len(axis.values) for axis in self.axes)
@@ -149,8 +149,8 @@ class Grid:
     def curve(self, setting: Sequence[Any]) -> Floats:
         """At the values of the hyper-parameters, in the order of the axes."""
         if self.scattered:
-            return self._curves[self._nearest(np.array([*map(Axis.mark, self.axes, setting)]))]
-        corners = list(product(*map(Axis.around, self.axes, setting)))
+            return self._curves[self._nearest(np.array([*map(HyperAxis.mark, self.axes, setting)]))]
+        corners = list(product(*map(HyperAxis.around, self.axes, setting)))
         if len(corners) == 1:
             return self._node(tuple(at for at, _ in corners[0]))
         weights = [math.prod(weight for _, weight in corner) for corner in corners]
@@ -220,7 +220,7 @@ BATCH = "batch_size"
 
 
 @dataclass(frozen=True, slots=True)
-class Liberties:
+class CurveAssumptions:
     """What recordings do not say."""
 
     metric: str = ""
@@ -242,7 +242,7 @@ class Liberties:
 
 
 @dataclass(slots=True)
-class Progress:
+class CurvePosition:
     """Where a trial is on which curve."""
 
     curve: Floats
@@ -251,7 +251,7 @@ class Progress:
     metric: float = nan
 
 
-class Recorded:
+class RecordedLandscape:
     """Metrics and costs of trials from curves; how they are found between settings is said in `grid.py`.
 
     - Between the ends of recorded intervals a metric is on the straight line; before the first it is not
@@ -264,8 +264,8 @@ class Recorded:
       with that, above the largest in proportion. Hyper-parameters that were not recorded have no effect.
     """
 
-    def __init__(self, curves: Curves, liberties: Liberties | None = None) -> None:
-        self._curves, self._free = curves, liberties or Liberties()
+    def __init__(self, curves: Curves, liberties: CurveAssumptions | None = None) -> None:
+        self._curves, self._free = curves, liberties or CurveAssumptions()
         self._metric = self._free.metric or curves.main_metric
         settings = list(curves.settings.values())
         if not settings:
@@ -275,11 +275,11 @@ class Recorded:
                 unknown(f"metric in the curves of {curves.model}:", self._metric, curves.metrics)
             )
         self._steps = np.unique(np.concatenate([setting.steps for setting in settings])).astype(float)
-        self._grid = Grid(curves.hyper, _means(self._curves_of(settings), curves.hyper))
+        self._grid = CurveGrid(curves.hyper, _means(self._curves_of(settings), curves.hyper))
         self._batches, self._step_s = _paces(curves.model, settings)
         self._kinds: dict[str, tuple[float, int]] = {}
         self._found: dict[tuple[Any, ...], Floats] = {}
-        self._trials: dict[int, Progress] = {}
+        self._trials: dict[int, CurvePosition] = {}
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         batch = float(hyper.get(BATCH, self._batches[0]))
@@ -298,7 +298,7 @@ class Recorded:
         return float(self._free.size_mb * self._free.growth ** self._kinds[kind][1])
 
     def begin(self, trial: int, hyper: Hyper) -> None:
-        self._trials[trial] = Progress(self.curve(hyper))
+        self._trials[trial] = CurvePosition(self.curve(hyper))
 
     def train(self, trial: int, steps: int) -> float:
         progress = self._trials[trial]
@@ -308,7 +308,7 @@ class Recorded:
 
     def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
         giver = self._trials[donor]
-        progress = Progress(self.curve(hyper), len(changes), giver.steps, giver.metric)
+        progress = CurvePosition(self.curve(hyper), len(changes), giver.steps, giver.metric)
         if not isnan(giver.metric):
             reached = np.flatnonzero(progress.curve + self._free.gain * len(changes) >= giver.metric)
             progress.steps = float(self._steps[reached[0] if len(reached) else -1])
@@ -325,20 +325,20 @@ class Recorded:
             self._found[setting] = self._grid.curve(setting)
         return self._found[setting]
 
-    def _curves_of(self, settings: list[Setting]) -> list[tuple[Hyper, Floats]]:
+    def _curves_of(self, settings: list[CurveSetting]) -> list[tuple[Hyper, Floats]]:
         """Hyper-parameters and curve of each setting."""
         found: list[tuple[Hyper, Floats]] = [(each.hyper, self._goodness(each)) for each in settings]
         worst = np.full(len(self._steps), min(np.nanmin(curve, initial=inf) for _, curve in found))
         at_once = self._curves.failed.keys() - self._curves.settings.keys()
         return found + [(self._curves.failed[name], worst) for name in sorted(at_once)]
 
-    def _goodness(self, setting: Setting) -> Floats:
+    def _goodness(self, setting: CurveSetting) -> Floats:
         """The metric of a setting, more being better, at the steps that all settings are put to."""
         values = setting.metrics.get(self._metric, np.full(len(setting), nan))
         sign = -1.0 if self._metric.endswith("loss") else 1.0
         return np.asarray(np.interp(self._steps, setting.steps, sign * values), float)
 
-    def _at(self, progress: Progress) -> float:
+    def _at(self, progress: CurvePosition) -> float:
         if progress.steps < self._steps[0]:
             return nan  # how good it was by then was not recorded
         value = float(np.interp(progress.steps, self._steps, progress.curve))
@@ -353,7 +353,7 @@ def _means(curves: list[tuple[Hyper, Floats]], names: tuple[str, ...]) -> dict[t
     return {hyper: np.mean(curves, axis=0) for hyper, curves in found.items()}
 
 
-def _paces(model: str, settings: list[Setting]) -> tuple[Floats, Floats]:
+def _paces(model: str, settings: list[CurveSetting]) -> tuple[Floats, Floats]:
     """Batch sizes, and seconds per step with each."""
     found: dict[float, list[Floats]] = {}
     for setting in settings:

@@ -17,7 +17,7 @@ AHEAD = 32  # numbers drawn at once for each row
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class TimingNoise:
     """How far times are off."""
 
     noise: float = 0.0
@@ -31,10 +31,10 @@ class Weather:
             raise ConfigError(f"noise is {self.noise}, drift {self.drift}; give 0 to {MOST_NOISE:g}")
 
 
-class Luck:
+class NoiseStream:
     """The factors themselves. Part n of a trial has the same one whatever the allocation: runs compare."""
 
-    def __init__(self, weather: Weather, trials: int, slots: int) -> None:
+    def __init__(self, weather: TimingNoise, trials: int, slots: int) -> None:
         self._noise, self._drift = weather.noise, weather.drift
         self._of_trials = Draws((weather.seed, 0), trials)
         self._of_slots = Draws((weather.seed, 1), slots)
@@ -52,7 +52,7 @@ class Luck:
 
 
 @lru_cache(maxsize=4)
-def normals(weather: Weather, trials: int, parts: int) -> NDArray[np.float64]:
+def normals(weather: TimingNoise, trials: int, parts: int) -> NDArray[np.float64]:
     """Trial, part → the normal number that luck makes its factor of; so many parts or more."""
     draws = Draws((weather.seed, 0), trials)
     return np.hstack([draws.block(number) for number in range(-(-parts // AHEAD))])
@@ -82,7 +82,7 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True)
-class Besides:
+class ReportOverhead:
     """Of each part that a slot trains."""
 
     load_s: float = 0.0
@@ -98,6 +98,6 @@ class Besides:
                 raise ConfigError(f"{field.name} is {getattr(self, field.name)}; it must be 0 or more")
 
     @classmethod
-    def recorded(cls, details: Mapping[str, Any]) -> "Besides":
+    def recorded(cls, details: Mapping[str, Any]) -> "ReportOverhead":
         """As measured with curves; nothing if it was not."""
         return cls(**details.get("besides", {}))

@@ -9,34 +9,34 @@ from math import inf
 from rota.core.cluster import NodeChange
 from rota.core.errors import Stuck
 from rota.core.loop import drive
-from rota.core.population.cluster import Costs, Fleet, Slowdown
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slowdown
 from rota.core.population.events import (
+    Assign,
     Clone,
     Decision,
-    Emptied,
     Event,
-    Hand,
     Hyper,
+    Idled,
+    Interval,
     Joined,
-    Lost,
-    Part,
+    NodeFailed,
     Reported,
 )
-from rota.core.population.state import State
+from rota.core.population.state import PopulationState
 from rota.core.population.view import FINISHED, Terms
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Landscape
-from rota.simulator.noise import Besides, Luck, Weather
+from rota.simulator.noise import NoiseStream, ReportOverhead, TimingNoise
 
 Trained = tuple[int, int, float, float, float]
 """Trial, steps, when they began, when they ended, and what had to be waited for in between."""
 
 
 @dataclass(slots=True)
-class Running:
+class SimulatedAssignment:
     """A list on a slot."""
 
-    parts: list[Part]
+    parts: list[Interval]
     """What is still to be trained, last first."""
     waits_s: float
     """Before the next part can begin: the dispatch of the list."""
@@ -49,26 +49,26 @@ class Running:
     """What has been trained and not reported: the checkpoints of these trials are on the slot."""
 
 
-class Rehearsal:
+class PopulationSimulator:
     """Lists take as long as their steps, their slot, its node and luck say."""
 
     def __init__(
         self,
-        fleet: Fleet,
+        fleet: PopulationCluster,
         landscape: Landscape,
-        luck: Luck,
+        luck: NoiseStream,
         *,
         report_each: bool = True,
-        besides: Besides | None = None,
+        besides: ReportOverhead | None = None,
     ) -> None:
         self._fleet, self._landscape, self._luck = fleet, landscape, luck
-        self._besides = besides or Besides()
+        self._besides = besides or ReportOverhead()
         self._report_each = report_each
         self._heap: list[tuple[float, int, int]] = []
         self._pushed = 0
         self._node = [slot.node for slot in fleet.slots]
         self._slow = [1.0] * len(fleet.nodes)
-        self._on: dict[int, Running] = {}
+        self._on: dict[int, SimulatedAssignment] = {}
         self._due: list[int] = []
         self._has: dict[int, int] = {}
         """Slot → the trial that it has in its memory, as it is now."""
@@ -76,7 +76,7 @@ class Rehearsal:
         changes: tuple[NodeChange | Slowdown, ...] = (*fleet.changes, *fleet.slowdowns)
         self._changes = sorted(changes, key=lambda change: change.at_s)[::-1]
 
-    def instants(self, state: State) -> Iterator[list[Event]]:
+    def instants(self, state: PopulationState) -> Iterator[list[Event]]:
         late = self._fleet.late
         events: list[Event] = [
             Joined(0.0, node) for node in range(len(self._fleet.nodes)) if node not in late
@@ -91,11 +91,11 @@ class Rehearsal:
             if events:
                 yield events
 
-    def perform(self, decisions: list[Decision], state: State) -> None:
+    def perform(self, decisions: list[Decision], state: PopulationState) -> None:
         """In virtual time everything is done at once; then slots go on with their lists."""
         for decision in decisions:
-            if isinstance(decision, Hand):
-                self._on[decision.slot] = Running(decision.parts[::-1], state.costs.dispatch_s)
+            if isinstance(decision, Assign):
+                self._on[decision.slot] = SimulatedAssignment(decision.parts[::-1], state.costs.dispatch_s)
                 self._due.append(decision.slot)
             elif isinstance(decision, Clone):
                 self._landscape.clone(decision.trial, decision.donor, decision.hyper, decision.changes)
@@ -105,7 +105,7 @@ class Rehearsal:
             self._begin(slot, self._on[slot], state.now_s, state)
         self._due.clear()
 
-    def _next_s(self, state: State) -> float:
+    def _next_s(self, state: PopulationState) -> float:
         """When something happens next."""
         while self._heap and not self._meant(self._heap[0]):
             heappop(self._heap)
@@ -121,7 +121,7 @@ class Rehearsal:
         _, number, slot = end
         return slot in self._on and self._on[slot].end == number
 
-    def _begin(self, slot: int, running: Running, at_s: float, state: State) -> None:
+    def _begin(self, slot: int, running: SimulatedAssignment, at_s: float, state: PopulationState) -> None:
         """The next part of a list; or its end, if what was left of it has been let go."""
         parts = running.parts
         while parts and state.status[parts[-1].trial] >= FINISHED:
@@ -153,25 +153,25 @@ class Rehearsal:
         """What slots have of a trial is no longer what it is."""
         self._has = {slot: each for slot, each in self._has.items() if each != trial}
 
-    def _evaluate_s(self, slot: int, trial: int, state: State) -> float:
+    def _evaluate_s(self, slot: int, trial: int, state: PopulationState) -> float:
         if not self._besides.evaluate_s:
             return 0.0
         return self._besides.evaluate_s / self._fleet.slots[slot].speed_of(state.kinds[state.kind[trial]])
 
-    def _push(self, slot: int, running: Running) -> None:
+    def _push(self, slot: int, running: SimulatedAssignment) -> None:
         """The end of what a slot is at, in place of any that was expected before."""
         self._pushed += 1
         running.end = self._pushed
         heappush(self._heap, (running.ends_s, self._pushed, slot))
 
-    def _step_s(self, slot: int, trial: int, state: State) -> float:
+    def _step_s(self, slot: int, trial: int, state: PopulationState) -> float:
         """Seconds per step, as the machine is; policies only know what they were told and have measured."""
         kind = state.kinds[state.kind[trial]]
         if (slot, kind) not in self._paces:
             self._paces[slot, kind] = self._landscape.step_s(kind) / self._fleet.slots[slot].speed_of(kind)
         return self._paces[slot, kind]
 
-    def _ends(self, at_s: float, state: State) -> list[Event]:
+    def _ends(self, at_s: float, state: PopulationState) -> list[Event]:
         """The parts that end now, in the order in which they were begun."""
         events: list[Event] = []
         while self._heap and self._heap[0][0] == at_s:
@@ -180,7 +180,9 @@ class Rehearsal:
                 events += self._end(end[2], self._on[end[2]], at_s, state)
         return events
 
-    def _end(self, slot: int, running: Running, at_s: float, state: State) -> list[Event]:
+    def _end(
+        self, slot: int, running: SimulatedAssignment, at_s: float, state: PopulationState
+    ) -> list[Event]:
         if running.parts:
             trial, steps = running.parts.pop()
             running.kept.append((trial, steps, running.began_s, at_s, running.moved_s))
@@ -192,10 +194,10 @@ class Rehearsal:
             self._due.append(slot)
         else:
             del self._on[slot]
-            events.append(Emptied(at_s, slot))
+            events.append(Idled(at_s, slot))
         return events
 
-    def _reports(self, slot: int, running: Running, at_s: float, target: float) -> list[Event]:
+    def _reports(self, slot: int, running: SimulatedAssignment, at_s: float, target: float) -> list[Event]:
         """Of what was kept; a trial that is as good as asked is not reported, nor trained, any further."""
         events: list[Event] = []
         good: set[int] = set()
@@ -223,7 +225,7 @@ class Rehearsal:
                 for slot in slots:
                     del self._on[slot]
                 self._due = [slot for slot in self._due if slot in self._on]
-                events.append(Lost(at_s, change.node))
+                events.append(NodeFailed(at_s, change.node))
         return events
 
     def _slow_down(self, change: Slowdown, slots: list[int]) -> None:
@@ -238,21 +240,21 @@ class Rehearsal:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PopulationScenario:
     """What is rehearsed, whatever the policy."""
 
     hypers: tuple[Hyper, ...]
-    fleet: Fleet
+    fleet: PopulationCluster
     terms: Terms = field(default_factory=Terms)
-    costs: Costs = field(default_factory=Costs)
-    weather: Weather = field(default_factory=Weather)
+    costs: AssignmentCosts = field(default_factory=AssignmentCosts)
+    weather: TimingNoise = field(default_factory=TimingNoise)
     report_each: bool = True
     """Each part of a list reports when it is done; else all at the end of the list."""
-    besides: Besides = field(default_factory=Besides)
+    besides: ReportOverhead = field(default_factory=ReportOverhead)
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class SimulatedPopulation:
     """What came of it."""
 
     timeline: Sequence[Event]
@@ -261,18 +263,22 @@ class Rehearsed:
     """Parts of lists that were handed out."""
     wall_s: float
     """How long the rehearsal itself took."""
-    state: State
+    state: PopulationState
 
 
-def rehearse(scene: Scene, landscape: Landscape, policy: Policy, seed: int = 0) -> Rehearsed:
+def simulate_trials(
+    scene: PopulationScenario, landscape: Landscape, policy: PopulationPolicy, seed: int = 0
+) -> SimulatedPopulation:
     """Train a population on paper until every trial is done."""
-    state = State(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, seed)
-    luck = Luck(scene.weather, len(scene.hypers), len(scene.fleet.slots))
-    backend = Rehearsal(scene.fleet, landscape, luck, report_each=scene.report_each, besides=scene.besides)
+    state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, seed)
+    luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    backend = PopulationSimulator(
+        scene.fleet, landscape, luck, report_each=scene.report_each, besides=scene.besides
+    )
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
     began = time.perf_counter()
     for _ in drive(policy, backend, state):
         pass
     wall_s = time.perf_counter() - began
-    return Rehearsed(state.timeline, state.now_s, state.decisions, wall_s, state)
+    return SimulatedPopulation(state.timeline, state.now_s, state.decisions, wall_s, state)

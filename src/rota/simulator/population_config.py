@@ -11,7 +11,7 @@ from typing import Literal
 
 from rota.core.cluster import LARGEST, NodeChange
 from rota.core.errors import ConfigError, unknown
-from rota.core.population.cluster import Costs, Fleet, Slot, Slowdown
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.events import Event, Hyper
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.config import MOST, Choices, TrialsConfig, check_names
@@ -19,10 +19,10 @@ from rota.policies.population import RetireSlowest
 from rota.recordings.curve import Curves, read_curves
 from rota.recordings.profile import Profiles, read_profiles
 from rota.simulator.bounds import best_speeds, bound_of_s, lower_bound_s, work_done
-from rota.simulator.landscapes import BATCH, Equal, Landscape, Liberties, Recorded
-from rota.simulator.noise import Besides, Weather
-from rota.simulator.population import Scene
-from rota.simulator.step_times import Foretold, Kind
+from rota.simulator.landscapes import BATCH, CurveAssumptions, Equal, Landscape, RecordedLandscape
+from rota.simulator.noise import ReportOverhead, TimingNoise
+from rota.simulator.population import PopulationScenario
+from rota.simulator.step_times import PredictedStepTimes, TrialKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SlotConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeConfig:
+class SlotNodeChangeConfig:
     """A node that leaves or joins."""
 
     at_s: float
@@ -67,7 +67,7 @@ class SlowdownConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class MachinesConfig:
+class SlotsConfig:
     """Unequal slots on nodes that may slow down, fail and come back."""
 
     slots: tuple[SlotConfig, ...]
@@ -76,7 +76,7 @@ class MachinesConfig:
     """Slots of a node that a trial takes."""
     efficiency: float = 1.0
     """Of a trial that takes several, in each of them."""
-    changes: tuple[ChangeConfig, ...] = ()
+    changes: tuple[SlotNodeChangeConfig, ...] = ()
     """Nodes that leave and join; one that joins first is not there before."""
     slowdowns: tuple[SlowdownConfig, ...] = ()
     """Nodes that become slower, or as fast again as they were (factor 1)."""
@@ -84,11 +84,11 @@ class MachinesConfig:
     def __post_init__(self) -> None:
         self.build()
 
-    def build(self) -> Fleet:
+    def build(self) -> PopulationCluster:
         """The fleet; what is wrong with it is an error."""
         return self.spanned(self.apart())
 
-    def apart(self) -> Fleet:
+    def apart(self) -> PopulationCluster:
         """With each slot by itself, however many a trial takes."""
         named = {group.node for group in self.slots}
         numbers: dict[str, int] = {}
@@ -104,7 +104,7 @@ class MachinesConfig:
                     raise ConfigError(f"slots: {node} is at two switches; give its slots the same")
                 slots.append(Slot(numbers[node], group.speed, group.speeds, group.device))
         nodes = tuple(numbers)
-        return Fleet(
+        return PopulationCluster(
             tuple(slots),
             nodes,
             tuple(switches),
@@ -112,7 +112,7 @@ class MachinesConfig:
             tuple(Slowdown(s.at_s, _number(nodes, s.node), s.factor) for s in self.slowdowns),
         )
 
-    def spanned(self, fleet: Fleet) -> Fleet:
+    def spanned(self, fleet: PopulationCluster) -> PopulationCluster:
         """Slots as trials take them."""
         return fleet.spanned(self.per_trial, self.efficiency)
 
@@ -175,18 +175,20 @@ class PopulationConfig(TrialsConfig):
         """Fresh: a landscape remembers where its trials stand."""
         if self.curves is None:
             return Equal(self.step_s, self.checkpoint_mb)
-        return Recorded(_recording(self.curves), self._liberties())
+        return RecordedLandscape(_recording(self.curves), self._liberties())
 
-    def besides(self) -> Besides:
+    def besides(self) -> ReportOverhead:
         """What a report costs besides its steps, as far as that was recorded."""
-        return Besides.recorded(_recording(self.curves).details if self.curves else {})
+        return ReportOverhead.recorded(_recording(self.curves).details if self.curves else {})
 
     def measured_from(self) -> int:
         """Where the curves begin."""
         settings = _recording(self.curves).settings.values() if self.curves else ()
         return min((int(setting.steps[0]) for setting in settings), default=0)
 
-    def foretold(self, fleet: Fleet, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()) -> Fleet:
+    def foretold(
+        self, fleet: PopulationCluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
+    ) -> PopulationCluster:
         """The slots, with speeds for each kind of trial as far as profiles tell.
 
         Kinds are those that trials begin with, that were recorded, and those of further batch sizes.
@@ -197,8 +199,8 @@ class PopulationConfig(TrialsConfig):
         device = next(iter(curves.settings.values())).device
         all_there_are = (*hypers, *curves.tried, *({BATCH: size} for size in batch_sizes))
         batches = {landscape.kind(hyper, ()): int(hyper.get(BATCH, 0)) for hyper in all_there_are}
-        kinds = {name: Kind(curves.model, batch) for name, batch in batches.items() if batch}
-        return Foretold.of(_profiles(self.profiles), self.parameters, device).fill_in(fleet, kinds)
+        kinds = {name: TrialKind(curves.model, batch) for name, batch in batches.items() if batch}
+        return PredictedStepTimes.of(_profiles(self.profiles), self.parameters, device).fill_in(fleet, kinds)
 
     def choices(self) -> Choices:
         """What is said to begin with; else what was recorded."""
@@ -211,8 +213,8 @@ class PopulationConfig(TrialsConfig):
         recorded = {name: sorted({hyper[name] for hyper in curves.tried}, key=str) for name in curves.hyper}
         return {**recorded, **self.start}
 
-    def _liberties(self) -> Liberties:
-        return Liberties(self.metric, self.checkpoint_mb, self.growth, self.gain)
+    def _liberties(self) -> CurveAssumptions:
+        return CurveAssumptions(self.metric, self.checkpoint_mb, self.growth, self.gain)
 
 
 @cache
@@ -230,7 +232,7 @@ NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
 
 
 @dataclass(frozen=True, slots=True)
-class WeatherConfig:
+class NoiseConfig:
     """What makes an interval take longer or shorter than it should."""
 
     noise: float = 0.0
@@ -241,8 +243,8 @@ class WeatherConfig:
     def __post_init__(self) -> None:
         self.seeded(0)
 
-    def seeded(self, seed: int) -> Weather:
-        return Weather(self.noise, self.drift, seed)
+    def seeded(self, seed: int) -> TimingNoise:
+        return TimingNoise(self.noise, self.drift, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +265,13 @@ class PopulationsConfig:
     systems."""
     cluster: str = ""
     """Which of `clusters` to train on, in place of `slots`."""
-    clusters: dict[str, MachinesConfig] = field(default_factory=dict)
+    clusters: dict[str, SlotsConfig] = field(default_factory=dict)
     """Name → slots and nodes in detail."""
-    costs: Costs = field(default_factory=Costs)
-    besides: Besides | None = None
+    costs: AssignmentCosts = field(default_factory=AssignmentCosts)
+    besides: ReportOverhead | None = None
     """What a report costs besides its steps, which policies find out as they go; if not given, as measured
     with the curves (`beside` of a recording)."""
-    weather: WeatherConfig = field(default_factory=WeatherConfig)
+    weather: NoiseConfig = field(default_factory=NoiseConfig)
 
     def __post_init__(self) -> None:
         if not self.allocations:
@@ -300,13 +302,15 @@ class PopulationsConfig:
             raise ConfigError(f"cluster: {unknown('cluster', self.cluster, self.clusters)}{how}")
         self.fleet()
 
-    def fleet(self) -> Fleet:
-        return self.clusters[self.cluster].build() if self.cluster else Fleet.of(self.slots or NINE)
+    def fleet(self) -> PopulationCluster:
+        return (
+            self.clusters[self.cluster].build() if self.cluster else PopulationCluster.of(self.slots or NINE)
+        )
 
-    def scene(self, seed: int, batch_sizes: Sequence[float] = ()) -> Scene:
+    def scene(self, seed: int, batch_sizes: Sequence[float] = ()) -> PopulationScenario:
         """What is rehearsed with a seed, whatever the allocation. Evolution may lead to these batch sizes."""
         hypers = self.population.hypers(seed)
-        return Scene(
+        return PopulationScenario(
             hypers=hypers,
             fleet=self._foretold(hypers, batch_sizes),
             terms=self.population.terms(),
@@ -316,7 +320,7 @@ class PopulationsConfig:
             besides=self.population.besides() if self.besides is None else self.besides,
         )
 
-    def _foretold(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> Fleet:
+    def _foretold(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:
         """The slots, with speeds from profiles: those of single slots, before trials take several."""
         if not self.cluster:
             return self.population.foretold(self.fleet(), hypers, batch_sizes)
@@ -327,7 +331,7 @@ class PopulationsConfig:
         """Its name, or the speeds of the slots."""
         return self.cluster or f"slots {','.join(f'{speed:g}' for speed in self.slots or NINE)}"
 
-    def lower_bound_s(self, events: Sequence[Event], scene: Scene) -> float:
+    def lower_bound_s(self, events: Sequence[Event], scene: PopulationScenario) -> float:
         """The least time that what was done can take."""
         population, landscape = self.population, self.population.landscape()
         if population.curves is None:

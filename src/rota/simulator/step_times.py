@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Fleet, Slot
-from rota.policies.allocation.predict import Asked, Predictor
+from rota.core.population.cluster import PopulationCluster, Slot
+from rota.policies.allocation.predict import Predictor, StepTimeQuery
 from rota.recordings.profile import Profiles
 
 UNKNOWN = 1
@@ -13,7 +13,7 @@ UNKNOWN = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TrialKind:
     """What the cost of a trial depends on."""
 
     model: str
@@ -21,7 +21,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class PredictedStepTimes:
     """Speeds, relative to the device that speed 1 is about."""
 
     predictor: Predictor
@@ -29,7 +29,7 @@ class Foretold:
     reference: str
 
     @classmethod
-    def of(cls, profiles: Profiles, parameters: Mapping[str, int], reference: str) -> "Foretold":
+    def of(cls, profiles: Profiles, parameters: Mapping[str, int], reference: str) -> "PredictedStepTimes":
         """From what was measured alone, on one device."""
         if reference not in profiles.devices:
             raise ConfigError(
@@ -37,20 +37,24 @@ class Foretold:
                 f"there are {', '.join(profiles.devices)}"
             )
         rows = [row for row in profiles.rows if row.gang == 1 and not row.beside and row.batch_size]
-        asked = (Asked(r.model, parameters.get(r.model, UNKNOWN), r.batch_size, r.device) for r in rows)
+        asked = (
+            StepTimeQuery(r.model, parameters.get(r.model, UNKNOWN), r.batch_size, r.device) for r in rows
+        )
         predictor = Predictor.fit(zip(asked, (row.iteration_s for row in rows), strict=True))
         return cls(predictor, parameters, reference)
 
-    def speed(self, kind: Kind, device: str) -> float:
+    def speed(self, kind: TrialKind, device: str) -> float:
         """Of a device with a kind of trial."""
-        asked = Asked(kind.model, self.parameters.get(kind.model, UNKNOWN), kind.batch_size, self.reference)
+        asked = StepTimeQuery(
+            kind.model, self.parameters.get(kind.model, UNKNOWN), kind.batch_size, self.reference
+        )
         return self.predictor.step_s(asked) / self.predictor.step_s(asked._replace(device=device))
 
-    def fill_in(self, fleet: Fleet, kinds: Mapping[str, Kind]) -> Fleet:
+    def fill_in(self, fleet: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
         """The same slots, with a speed for each kind where nothing is said and the device was profiled."""
         return replace(fleet, slots=tuple(self._filled(slot, kinds) for slot in fleet.slots))
 
-    def _filled(self, slot: Slot, kinds: Mapping[str, Kind]) -> Slot:
+    def _filled(self, slot: Slot, kinds: Mapping[str, TrialKind]) -> Slot:
         if slot.device not in self.predictor.devices:
             return slot
         found = {name: self.speed(kind, slot.device) for name, kind in kinds.items()}

@@ -11,11 +11,11 @@ from typing import Any
 from rota.core.errors import ConfigError
 from rota.execution.checkpoints import SYNC_EVERY_S
 from rota.execution.folder import last_of
-from rota.execution.journal import Entry, Journal, Line
+from rota.execution.journal import Journal, JournalEntry, Line
 from rota.sweeps.asha import ASHA, Rungs
 from rota.sweeps.parcel import from_plain
 from rota.sweeps.processes import Team
-from rota.sweeps.trial import Status, Trial
+from rota.sweeps.trial import SweepStatus, Trial
 
 BEGAN, DRAWN, TRAIN, STARTED, LOGGED, ENDED = "began", "drawn", "train", "started", "logged", "ended"
 JOURNAL = "journal.sqlite"
@@ -42,7 +42,7 @@ class Record:
         self._things = things
         self._copies: Counter[str] = Counter()
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: JournalEntry) -> None:
         """Take in one entry."""
         getattr(self, f"_{entry.kind}")(entry.at_s, entry.body)
 
@@ -50,7 +50,7 @@ class Record:
         self.metric, self.mode = body["metric"], body["mode"]
 
     def _drawn(self, at_s: float, body: dict[str, Any]) -> None:
-        trial = Trial(from_plain(body["cfg"], self._things), status=Status.SCHEDULED)
+        trial = Trial(from_plain(body["cfg"], self._things), status=SweepStatus.SCHEDULED)
         self._copies[trial.trial_id] += 1
         trial.copy = self._copies[trial.trial_id]
         self.trials.append(trial)
@@ -58,7 +58,7 @@ class Record:
     def _started(self, at_s: float, body: dict[str, Any]) -> None:
         """What it had logged when it was started before belongs to a training that is lost."""
         trial = self.trials[body["trial"]]
-        trial.status, trial.start_time = Status.RUNNING, datetime.fromtimestamp(at_s)
+        trial.status, trial.start_time = SweepStatus.RUNNING, datetime.fromtimestamp(at_s)
         trial.metrics.clear()
 
     def _train(self, at_s: float, body: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ class Record:
 
     def _ended(self, at_s: float, body: dict[str, Any]) -> None:
         trial = self.trials[body["trial"]]
-        trial.status, trial.end_time = Status(body["status"]), datetime.fromtimestamp(at_s)
+        trial.status, trial.end_time = SweepStatus(body["status"]), datetime.fromtimestamp(at_s)
         trial.failure = body["failure"]
 
 
@@ -165,7 +165,7 @@ class Controller:
         if "ended" not in message:
             return _line(LOGGED, {"trial": number} | message)
         if number in self._pruned:  # also if it made something else of it, or was ended by it
-            return _line(ENDED, {"trial": number, "status": Status.PRUNED, "failure": None})
+            return _line(ENDED, {"trial": number, "status": SweepStatus.PRUNED, "failure": None})
         return _line(ENDED, {"trial": number, "status": message["ended"], "failure": message["failure"]})
 
     def _is_to_prune(self, number: int, message: dict[str, Any]) -> bool:
@@ -190,7 +190,7 @@ class Controller:
 
     def _give_up(self, number: int) -> None:
         self._selector.unregister(self._teams[number].pipe)
-        ended = {"ended": Status.FAILED, "failure": self._last_words(number)}
+        ended = {"ended": SweepStatus.FAILED, "failure": self._last_words(number)}
         self._keep([self._line_of(number, ended)])
         self._part_with(number)
 
@@ -210,10 +210,10 @@ class Controller:
         for entry in self._append(lines):
             self.record.apply(entry)
 
-    def _append(self, lines: list[Line]) -> list[Entry]:
+    def _append(self, lines: list[Line]) -> list[JournalEntry]:
         if lines:
             self.journal.append_all(lines)
-        return [Entry(0, at_s, kind, dict(body)) for at_s, kind, body in lines]
+        return [JournalEntry(0, at_s, kind, dict(body)) for at_s, kind, body in lines]
 
 
 def _line(kind: str, body: dict[str, Any]) -> Line:

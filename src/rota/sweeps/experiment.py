@@ -15,14 +15,22 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Literal
 
 from rota.core.errors import ConfigError, InputError
-from rota.execution.journal import Entry, Journal, check_not_lost, has_owner, is_begun, read_journal, salvage
+from rota.execution.journal import (
+    Journal,
+    JournalEntry,
+    check_not_lost,
+    has_owner,
+    is_begun,
+    read_journal,
+    salvage,
+)
 from rota.sweeps import parcel, processes, slurm
 from rota.sweeps.asha import ASHA, Rungs
 from rota.sweeps.controller import BEGAN, DRAWN, JOURNAL, TRAIN, Controller, Record, about, folder_of
 from rota.sweeps.parcel import things_of, to_plain
 from rota.sweeps.sampler import Sampler, leaves, possible
 from rota.sweeps.slurm import SlurmCfg
-from rota.sweeps.trial import ExperimentExistsError, ExperimentNotFoundError, Status, Trial
+from rota.sweeps.trial import ExperimentExistsError, ExperimentNotFoundError, SweepStatus, Trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +100,7 @@ class Display:
     def show(self) -> None:
         """Print it: how many trials there are of each status, then the table."""
         counts = Counter(trial.status for trial in self._record.trials)
-        parts = [f"{counts[status]} {status}" for status in Status if counts[status]]
+        parts = [f"{counts[status]} {status}" for status in SweepStatus if counts[status]]
         print(f"\n{len(self._record.trials)} trials: {', '.join(parts)}")
         for trial in [trial for trial in self._record.trials if trial.failure][:1]:
             print(f"the first to fail: {trial.trial_id}: {(trial.failure or '').strip().splitlines()[-1]}")
@@ -226,7 +234,7 @@ class Experiment:
         while bodies := [{"cfg": to_plain(cfg, things)} for cfg in islice(new, DRAW_AT_ONCE)]:
             journal.append_all([(0.0, DRAWN, body) for body in bodies])
             for body in bodies:
-                record.apply(Entry(0, 0.0, DRAWN, body))
+                record.apply(JournalEntry(0, 0.0, DRAWN, body))
 
     def _controller(self, journal: Journal, record: Record, things: list[Any]) -> Controller:
         digest = parcel.write(self._folder / "train.pickle", parcel.Parcel(self._train, things))

@@ -32,7 +32,7 @@ Metrics = dict[str, dict[int, float]]
 """Name → iteration → value."""
 
 
-class Status(StrEnum):
+class SweepStatus(StrEnum):
     """How far a trial has come."""
 
     SCHEDULED = "scheduled"
@@ -42,7 +42,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-TERMINATED = (Status.COMPLETED, Status.PRUNED, Status.FAILED)
+TERMINATED = (SweepStatus.COMPLETED, SweepStatus.PRUNED, SweepStatus.FAILED)
 
 
 class Trial:
@@ -54,7 +54,7 @@ class Trial:
         process: "Popen[bytes] | None" = None,
         start_time: datetime | None = None,
         end_time: datetime | None = None,
-        status: Status | str | None = None,
+        status: SweepStatus | str | None = None,
         metrics: Metrics | None = None,
         *,
         copy: int = 1,
@@ -63,7 +63,7 @@ class Trial:
         self.cfg = cfg
         self.process = process
         self.start_time, self.end_time = start_time, end_time
-        self.status = None if status is None else Status(status)
+        self.status = None if status is None else SweepStatus(status)
         self.metrics: Metrics = {} if metrics is None else metrics
         self.copy = copy
         """1 for the first with this configuration, 2 for the second …"""

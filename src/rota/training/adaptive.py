@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import ConfigError
-from rota.core.network import BUDGET_S, Adaptation
+from rota.core.network import BUDGET_S, GrowthPolicy
 from rota.training.checkpoint import from_bytes, to_bytes
 from rota.training.clock import Length, ToldClock
 from rota.training.config import TrainConfig
-from rota.training.decisions import Course, Decider, Turns
-from rota.training.exchange import Gang
+from rota.training.decisions import AllocationCourse, Decider, DecisionProgress
+from rota.training.exchange import GangMember
 from rota.training.setup import Setup
 
 
@@ -59,10 +59,10 @@ class AdaptiveKind:
 class AdaptiveJob:
     """One member of the gang that trains it; all of them decide alike."""
 
-    def __init__(self, config: TrainConfig, policy: Adaptation | None, gang: Gang | None) -> None:
+    def __init__(self, config: TrainConfig, policy: GrowthPolicy | None, gang: GangMember | None) -> None:
         self._clock = ToldClock()
         self._trainer = config.setup.trainer(self._clock, seed=config.seed, length=config.epoch)
-        self._course = Course(config, Decider(config, policy))
+        self._course = AllocationCourse(config, Decider(config, policy))
         self._trainer.gang = gang
         self._first = gang is None or gang.rank == 0
         self._notes: list[dict[str, Any]] = []
@@ -74,11 +74,11 @@ class AdaptiveJob:
 
     def load(self, content: bytes) -> None:
         extra = from_bytes(content, self._trainer, Path("the checkpoint of a job"))
-        self._course.turns = Turns(**extra["turns"])
+        self._course.turns = DecisionProgress(**extra["turns"])
         self._metric = extra["metric"]
 
     def save(self) -> bytes:
-        turns = {name: getattr(self._course.turns, name) for name in Turns.__slots__}
+        turns = {name: getattr(self._course.turns, name) for name in DecisionProgress.__slots__}
         return to_bytes(self._trainer, turns=turns, metric=self._metric)
 
     def fetch(self) -> None:

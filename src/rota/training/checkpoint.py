@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from rota.core.errors import InputError
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.core.network import Change
-from rota.training.clock import Progress, StoppedClock
+from rota.training.clock import StoppedClock, TrainingProgress
 from rota.training.describe import describe
 from rota.training.task import check_data
 from rota.training.trainer import Trainer
@@ -30,7 +30,7 @@ AGAIN = "delete it, and what it was the checkpoint of begins again"
 def save(path: Path, trainer: Trainer, **extra: Any) -> None:
     """Write all that exact resumption needs; `extra` is for the caller: plain values."""
     content = to_bytes(trainer, **extra)
-    with written(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
@@ -82,7 +82,7 @@ def _state(trainer: Trainer) -> dict[str, Any]:
         "optimizer_class": type(trainer.optimizer).__name__,
         "optimizer": trainer.optimizer.state_dict(),
         "hyper": {name: getattr(trainer.hyper, name) for name in ("lr", "momentum", "batch_size")},
-        "progress": {name: getattr(progress, name) for name in Progress.__slots__},
+        "progress": {name: getattr(progress, name) for name in TrainingProgress.__slots__},
         "clock": trainer.clock.state_dict(),
         "task": trainer.task.state_dict(),
         "data": trainer.task.digest,
@@ -107,7 +107,7 @@ def _restore(path: Path, trainer: Trainer, state: dict[str, Any]) -> None:
         _fill(path, trainer.teacher.network, state["teacher"]["network"])
         trainer.teacher.load_state_dict(state["teacher"])
     trainer.optimizer.load_state_dict(state["optimizer"])
-    trainer.progress = Progress(**state["progress"])
+    trainer.progress = TrainingProgress(**state["progress"])
     trainer.clock.load_state_dict(state["clock"])
     trainer.task.load_state_dict(state["task"])
     torch.set_rng_state(state["random"])

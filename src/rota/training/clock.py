@@ -49,7 +49,7 @@ class Epoch:
     failure: str = ""
 
 
-class Made(NamedTuple):
+class MadeChange(NamedTuple):
     """A change that was made."""
 
     steps: int
@@ -58,7 +58,7 @@ class Made(NamedTuple):
 
 
 @dataclass(slots=True)
-class Progress:
+class TrainingProgress:
     """How far training is; plain numbers, saved as they are."""
 
     steps: int = 0
@@ -73,7 +73,7 @@ class Progress:
     epoch_began_s: float = 0.0
 
 
-class Clock(Protocol):
+class TrainingClock(Protocol):
     """Seconds since training began. It stands still while training is stopped."""
 
     def now_s(self) -> float:

@@ -13,7 +13,7 @@ from rota.training.setup import Setup, check_actions
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class AllocationChange:
     """The cluster gives room, or takes it back."""
 
     at_s: float
@@ -40,7 +40,7 @@ class TrainConfig:
 
     Else it is the wall clock.
     """
-    allocation: tuple[Allocation, ...] = ()
+    allocation: tuple[AllocationChange, ...] = ()
     """When the allocation changes.
 
     It ends the epoch; after `down` the network shrinks to what it was before.

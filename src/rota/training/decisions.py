@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rota.core.errors import ConfigError, InputError
-from rota.core.network import NOTHING, SHRINK, Adaptation, Change
+from rota.core.network import NOTHING, SHRINK, Change, GrowthPolicy
 from rota.training.config import TrainConfig
 from rota.training.describe import sight_of
 from rota.training.net2net import blocks
@@ -36,7 +36,7 @@ class Decision:
 class Decider:
     """Decides before each epoch while there is room."""
 
-    def __init__(self, config: TrainConfig, policy: Adaptation | None) -> None:
+    def __init__(self, config: TrainConfig, policy: GrowthPolicy | None) -> None:
         if policy is not None:
             config.check_decidable()
         self.config = config
@@ -120,7 +120,7 @@ def _do_likeliest(
 
 
 @dataclass(slots=True)
-class Turns:
+class DecisionProgress:
     """How far a run is through its allocation and its decisions; plain values, saved with the checkpoint."""
 
     allocation: int = 0
@@ -138,13 +138,13 @@ class Turns:
         return [Decision(**each) for each in self.decisions]
 
 
-class Course:
+class AllocationCourse:
     """The allocation over a run, and what is made of it."""
 
     def __init__(self, config: TrainConfig, decider: Decider) -> None:
         self.config = config
         self.decider = decider
-        self.turns = Turns()
+        self.turns = DecisionProgress()
 
     def interrupted(self, now_s: float) -> bool:
         """Whether the allocation has changed."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import fx, nn
 
-from rota.core.network import Change, Layer, Sight, Structure
+from rota.core.network import Change, Layer, Observation, Structure
 from rota.training.net2net.graph import owners, whole
 from rota.training.net2net.identity import before
 from rota.training.net2net.sites import Finder
@@ -159,10 +159,10 @@ _LAYERS: dict[type, tuple[str, Callable[[Any], Sizes]]] = {  # class → kind (o
 
 def sight_of(
     network: nn.Module, *, left_s: float, budget_s: float, actions: Sequence[Change], made: Sequence[int] = ()
-) -> Sight:
+) -> Observation:
     """The network as it is now, at a decision."""
     structure, blocks = with_blocks(network)
-    return Sight(structure, blocks, left_s, budget_s, tuple(actions), tuple(made))
+    return Observation(structure, blocks, left_s, budget_s, tuple(actions), tuple(made))
 
 
 def with_blocks(network: nn.Module) -> tuple[Structure, tuple[tuple[int, ...], ...]]:

@@ -31,7 +31,7 @@ class Exchange(Protocol):
         ...
 
 
-class Gang(NamedTuple):
+class GangMember(NamedTuple):
     """One of several who train a network together."""
 
     rank: int

@@ -13,11 +13,11 @@ import torch
 
 from rota.config.bind import bind, own_growth
 from rota.core.errors import ConfigError, InputError
-from rota.core.network import Adaptation
+from rota.core.network import GrowthPolicy
 from rota.core.registry import is_outside
 from rota.training.adaptive import AdaptiveJob, AdaptiveKind
 from rota.training.device import device, synchronise
-from rota.training.exchange import Gang, Members, meet
+from rota.training.exchange import GangMember, Members, meet
 from rota.training.recorder.gang import Iterations
 from rota.training.setup import Setup, own_seed
 from rota.training.task import Task, check_data
@@ -29,7 +29,7 @@ MEETINGS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """What jobs of a kind train."""
 
     setup: Setup = field(default_factory=Setup)
@@ -108,7 +108,7 @@ class Networks:
     """Makes jobs of any kind. Jobs of a kind see the same examples, and have weights of their own."""
 
     def __init__(
-        self, kinds: Mapping[str, Kind], seed: int, agent: Callable[[str], Adaptation] | None = None
+        self, kinds: Mapping[str, JobKind], seed: int, agent: Callable[[str], GrowthPolicy] | None = None
     ) -> None:
         """`agent` reads the agent in a folder, if kinds name any."""
         self._kinds, self._seed, self._agent = kinds, seed, agent
@@ -127,7 +127,7 @@ class Networks:
         where = device(setup.device)
         exchange = self._exchange(meeting, rank, size, where) if size > 1 else None
         if chosen.adaptive is not None:
-            gang = Gang(rank, size, exchange) if exchange else None
+            gang = GangMember(rank, size, exchange) if exchange else None
             return self._adaptive(chosen.adaptive, chosen.setup, gang)
         weights, task = own_seed(self._seed, job), self._task(kind, setup, rank)
         work = Iterations(
@@ -135,9 +135,9 @@ class Networks:
         )
         return NetworkJob(work, where)
 
-    def _adaptive(self, kind: AdaptiveKind, setup: Setup, gang: Gang | None) -> AdaptiveJob:
+    def _adaptive(self, kind: AdaptiveKind, setup: Setup, gang: GangMember | None) -> AdaptiveJob:
         """Members of a gang begin alike: with the seed of the run."""
-        policy: Adaptation | None = None
+        policy: GrowthPolicy | None = None
         if is_outside(kind.agent):
             policy = own_growth(kind.agent, kind.options, "adaptive.").policy
         elif kind.agent:
@@ -177,5 +177,5 @@ def networks(settings: Mapping[str, Any], seed: int) -> Networks:
     return Networks(bound(settings), seed)
 
 
-def bound(settings: Mapping[str, Any]) -> dict[str, Kind]:
-    return {name: bind(Kind, table, f"kinds.{name}") for name, table in settings.items()}
+def bound(settings: Mapping[str, Any]) -> dict[str, JobKind]:
+    return {name: bind(JobKind, table, f"kinds.{name}") for name, table in settings.items()}

@@ -12,15 +12,15 @@ from typing import Any
 
 from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import alone_in, written
-from rota.core.network import Adaptation
-from rota.core.processes import Stop, stopping
+from rota.core.files import atomic_write, folder_lock
+from rota.core.network import GrowthPolicy
+from rota.core.processes import StopRequest, stopping
 from rota.recordings.folder import provenance
 from rota.recordings.tree import read_tree
 from rota.training.checkpoint import load, save
-from rota.training.clock import Clock, Epoch, Made, ProfiledClock, WallClock
+from rota.training.clock import Epoch, MadeChange, ProfiledClock, TrainingClock, WallClock
 from rota.training.config import TrainConfig
-from rota.training.decisions import Course, Decider, Decision, Turns
+from rota.training.decisions import AllocationCourse, Decider, Decision, DecisionProgress
 from rota.training.device import description, device
 from rota.training.setup import LIBRARIES
 from rota.training.trainer import Trainer
@@ -59,7 +59,7 @@ LAST = ("time", "steps", "failed")
 """No epoch comes after one that ended so."""
 
 
-class Run:
+class TrainingRun:
     """A training run in a folder; one that was stopped there goes on."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Run:
         config: TrainConfig,
         folder: Path,
         command: str,
-        adaptation: Adaptation | None = None,
+        adaptation: GrowthPolicy | None = None,
         decided_by: str = "",
     ) -> None:
         """`adaptation`, if given, is asked how the network changes; `decided_by` tells it from others."""
@@ -78,7 +78,7 @@ class Run:
         self.command = command
         self.adaptation = adaptation
         self.decided_by = decided_by or ("" if adaptation is None else type(adaptation).__name__)
-        self.course = Course(config, Decider(config, adaptation))
+        self.course = AllocationCourse(config, Decider(config, adaptation))
         self.trainer: Trainer | None = None
 
     @property
@@ -94,7 +94,7 @@ class Run:
 
         Ctrl-C, SIGTERM and SIGHUP stop it after the step that is being made, and what was trained is saved.
         """
-        with alone_in(self.folder), stopping() as stop:
+        with folder_lock(self.folder), stopping() as stop:
             self._refuse_another()
             trainer = self.trainer = self._begin()
             self._claim()
@@ -127,7 +127,7 @@ class Run:
         self.save()
 
     @property
-    def changes(self) -> list[Made]:
+    def changes(self) -> list[MadeChange]:
         """What the network was changed by so far."""
         return self.trainer.history if self.trainer is not None else []
 
@@ -175,7 +175,7 @@ class Run:
             )
 
     def _claim(self) -> None:
-        with written(self._file) as stream:
+        with atomic_write(self._file) as stream:
             stream.write(self._asked().encode())
 
     def _asked(self) -> str:
@@ -192,10 +192,10 @@ class Run:
         if not trainer.clock.fits(config.until_s):
             raise InputError(f"budget_s: {config.budget_s:g} s is shorter than one batch; give more time")
         if self.checkpoint.exists():
-            self.course.turns = Turns(**load(self.checkpoint, trainer)["turns"])
+            self.course.turns = DecisionProgress(**load(self.checkpoint, trainer)["turns"])
         return trainer
 
-    def _clock(self) -> Clock:
+    def _clock(self) -> TrainingClock:
         config = self.config
         if config.profile is None:
             return WallClock(device(config.setup.device))
@@ -224,12 +224,12 @@ class Run:
         """Write from what the same command goes on."""
         if self.trainer is None:
             return
-        turns = {name: getattr(self.course.turns, name) for name in Turns.__slots__}
+        turns = {name: getattr(self.course.turns, name) for name in DecisionProgress.__slots__}
         save(self.checkpoint, self.trainer, turns=turns)
-        with written(self.folder / "epochs.csv") as stream:
+        with atomic_write(self.folder / "epochs.csv") as stream:
             stream.write(epochs_csv(self.course.turns.rows))
         if self.adaptation is not None:
-            with written(self.folder / "decisions.csv") as stream:
+            with atomic_write(self.folder / "decisions.csv") as stream:
                 stream.write(decisions_csv(self.decisions))
 
     def _finish(self, trainer: Trainer) -> None:
@@ -249,14 +249,14 @@ class Run:
             "structure": trainer.structure.as_json(),
             "provenance": made.to_json(),
         }
-        with written(self.result) as stream:
+        with atomic_write(self.result) as stream:
             stream.write((json.dumps(_plain(result), indent=2, allow_nan=False) + "\n").encode())
 
 
 class Watch:
     """What is done after every step: it is counted, saved now and then, and stopped if that is asked for."""
 
-    def __init__(self, run: Run, stop: Stop, on_step: Callable[[], None] | None) -> None:
+    def __init__(self, run: TrainingRun, stop: StopRequest, on_step: Callable[[], None] | None) -> None:
         self._run, self._stop, self._on_step = run, stop, on_step
         self._saved_s = time.monotonic()
         self.between_steps = False

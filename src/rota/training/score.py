@@ -84,7 +84,7 @@ class Benchmark:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredBundle:
     """What was found about a bundle."""
 
     rates: tuple[float, ...]
@@ -117,7 +117,9 @@ def check_fits(bundle: Bundle) -> None:
         )
 
 
-def measure(benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None) -> Measured:
+def measure(
+    benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None
+) -> MeasuredBundle:
     """Train in this process: first to get warm, then the runs; `on_run` is called after each."""
     trainer = benchmark.trainer(bundle)
     run_s = benchmark.seconds / RUNS
@@ -131,12 +133,12 @@ def measure(benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = l
     passed_s = time.perf_counter() - began_s
     waited_s = max((wait_s - waits_s.get(thread, 0.0) for thread, wait_s in _waits_s().items()), default=0.0)
     where = next(trainer.network.parameters()).device
-    return Measured(tuple(rates), min(1.0, waited_s / passed_s), description(where))
+    return MeasuredBundle(tuple(rates), min(1.0, waited_s / passed_s), description(where))
 
 
 def measure_apart(
     benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None
-) -> Measured:
+) -> MeasuredBundle:
     """The same in a process of its own, in which nothing has been set up before."""
     context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
     ours, theirs = context.Pipe(duplex=False)
@@ -157,7 +159,7 @@ def measure_apart(
         ours.close()
     if isinstance(answer, RotaError):
         raise answer
-    found: Measured = answer
+    found: MeasuredBundle = answer
     return found
 
 

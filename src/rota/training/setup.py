@@ -10,7 +10,7 @@ import torch
 
 from rota.core.errors import ConfigError
 from rota.core.network import Change
-from rota.training.clock import Clock, Length, StoppedClock
+from rota.training.clock import Length, StoppedClock, TrainingClock
 from rota.training.data.images import check_seed
 from rota.training.device import device
 from rota.training.exchange import FromStorage
@@ -76,7 +76,7 @@ class Setup:
         return task if self.storage_mb_s is None else FromStorage(task, self.storage_mb_s)
 
     def trainer(
-        self, clock: Clock, *, seed: int, length: Length | None = None, weights: int | None = None
+        self, clock: TrainingClock, *, seed: int, length: Length | None = None, weights: int | None = None
     ) -> Trainer:
         """A new network, ready to train. Its weights may have a seed of their own."""
         drawn = seed if weights is None else weights
@@ -103,7 +103,9 @@ def check_actions(actions: Sequence[str]) -> None:
         raise ConfigError("actions must be different from each other, and one of them 'nothing'")
 
 
-def check_changes(setup: Setup, sequences: Iterable[Iterable[Change]], clock: Clock | None = None) -> None:
+def check_changes(
+    setup: Setup, sequences: Iterable[Iterable[Change]], clock: TrainingClock | None = None
+) -> None:
     """Make sure, before anything is begun, that a network can be changed in each of these ways.
 
     If a clock is given, it must know the pace of what the network becomes; it is left as it was. A trainer

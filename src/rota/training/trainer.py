@@ -21,11 +21,11 @@ from torch import nn
 
 from rota.core.errors import InputError, unknown
 from rota.core.network import SHRINK, Change, Structure
-from rota.training.clock import Clock, Ended, Epoch, Length, Made, Progress
+from rota.training.clock import Ended, Epoch, Length, MadeChange, TrainingClock, TrainingProgress
 from rota.training.describe import describe
 from rota.training.distil import Teacher
 from rota.training.evaluation import Statistics, evaluating
-from rota.training.exchange import Gang
+from rota.training.exchange import GangMember
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
 from rota.training.net2net import NotGrowable, blocks, carry, deepen, is_wide, layer_in, shrink, widen
 from rota.training.task import Batch, Task
@@ -47,7 +47,7 @@ class Trainer:
         self,
         network: nn.Module,
         task: Task,
-        clock: Clock,
+        clock: TrainingClock,
         hyper: Hyperparameters | None = None,
         *,
         optimizer_name: OptimizerName = "adam",
@@ -61,12 +61,12 @@ class Trainer:
         self.hyper = hyper or Hyperparameters()
         self.decay = decay or Decay()
         self.length = length or Length()
-        self.progress = Progress()
-        self.history: list[Made] = []
+        self.progress = TrainingProgress()
+        self.history: list[MadeChange] = []
         self.smaller: list[nn.Module] = []
         """The networks from before each growth that has not been taken back, the last one last."""
         self.teacher: Teacher | None = None
-        self.gang: Gang | None = None
+        self.gang: GangMember | None = None
         """If others train the same network: each step is made on a share of the batch by each of them."""
         self.optimizer = optimizer(optimizer_name, network.parameters(), self.hyper)
         self._structure: Structure | None = None
@@ -231,7 +231,7 @@ class Trainer:
             self._grow(change)
         else:
             self._shrink()
-        self.history.append(Made(self.progress.steps, change))
+        self.history.append(MadeChange(self.progress.steps, change))
         self._structure = None
         self._statistics = Statistics(self.network)
         self.progress.since_change = 0

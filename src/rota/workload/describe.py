@@ -13,7 +13,7 @@ PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class WorkloadShare:
     """The part of the workload that one gang size or one model has."""
 
     name: str
@@ -38,9 +38,9 @@ class Description:
     """GPU time asked for ÷ GPU time the cluster has over the span; None without a cluster or a span."""
     duration_s: dict[str, float]
     """`mean`, `min`, percentiles `p1` to `p99`, `max`."""
-    gang_sizes: tuple[Share, ...]
+    gang_sizes: tuple[WorkloadShare, ...]
     """By size, ascending."""
-    models: tuple[Share, ...]
+    models: tuple[WorkloadShare, ...]
     """By GPU-hours, descending."""
     notes: tuple[str, ...]
 
@@ -112,9 +112,9 @@ def _spread(duration_s: Floats) -> dict[str, float]:
     }
 
 
-def _shares(names: list[str], hours: Floats) -> list[Share]:
+def _shares(names: list[str], hours: Floats) -> list[WorkloadShare]:
     jobs = Counter(names)
     totals = dict.fromkeys(jobs, 0.0)
     for name, value in zip(names, hours.tolist(), strict=True):
         totals[name] += value
-    return [Share(name, jobs[name], totals[name]) for name in jobs]
+    return [WorkloadShare(name, jobs[name], totals[name]) for name in jobs]

@@ -13,7 +13,7 @@ from rota.core.registry import find_function, is_outside
 if TYPE_CHECKING:
     from rota.workload.jobs import Workload
     from rota.workload.plain import Reader
-    from rota.workload.profiles import Measured
+    from rota.workload.profiles import MeasuredTimes
 
 
 FORMATS = {
@@ -35,7 +35,7 @@ def read(
     draw_models: bool = False,
     *,
     options: Mapping[str, Any] | None = None,
-    measured: "Measured | None" = None,
+    measured: "MeasuredTimes | None" = None,
 ) -> "Workload":
     """Read a trace; priorities that it does not say are drawn from the seed, and models if asked for.
 

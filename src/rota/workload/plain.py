@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, TraceError, unknown
-from rota.core.files import name_of, written
+from rota.core.files import atomic_write, name_of
 from rota.core.registry import told
 from rota.core.table import Table, open_table, read_table
 from rota.workload.jobs import (
@@ -50,7 +50,7 @@ from rota.workload.jobs import (
     priorities_note,
     workload,
 )
-from rota.workload.profiles import MODELS, Measured, profiled_s
+from rota.workload.profiles import MODELS, MeasuredTimes, profiled_s
 from rota.workload.public import left_out
 
 CSV_FIELDS = ("id", "submit_s", "gpus", "duration_s")
@@ -60,7 +60,9 @@ STAGES = ("load_s", "compute_s", "sync_s")
 SPEED = "speed_"
 
 
-def read(path: Path, seed: int = 0, draw_models: bool = False, measured: Measured | None = None) -> Workload:
+def read(
+    path: Path, seed: int = 0, draw_models: bool = False, measured: MeasuredTimes | None = None
+) -> Workload:
     """A job takes as long as its row says; what that leaves out is taken from the profile of its model.
 
     Profiles are those of Muri's models, or those that were measured elsewhere, if they are given; then a job
@@ -70,7 +72,7 @@ def read(path: Path, seed: int = 0, draw_models: bool = False, measured: Measure
 
 
 def from_table(
-    everything: Table, seed: int = 0, draw_models: bool = False, measured: Measured | None = None
+    everything: Table, seed: int = 0, draw_models: bool = False, measured: MeasuredTimes | None = None
 ) -> Workload:
     """Return the workload of a table that has the columns of this format."""
     says_how_long = draw_models or measured is not None
@@ -112,7 +114,7 @@ def from_table(
 
 def write(path: Path, jobs: Workload) -> None:
     """Write a workload so that `read` gives it back, but for its name (the file's) and its notes."""
-    with written(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(text(jobs).encode())
 
 
@@ -197,7 +199,9 @@ def _either(first: Floats, second: Floats) -> Floats:
     return np.where(np.isnan(first), second, first)
 
 
-def _check_profiles(table: Table, models: Sequence[str], found: Floats, measured: Measured | None) -> None:
+def _check_profiles(
+    table: Table, models: Sequence[str], found: Floats, measured: MeasuredTimes | None
+) -> None:
     """A model that nobody measured brings its own times: all of them, or none and it is a name."""
     given = [table.given(name) for name in ("iteration_s", *STAGES)]
     complete = np.logical_and.reduce(given)
@@ -208,7 +212,7 @@ def _check_profiles(table: Table, models: Sequence[str], found: Floats, measured
             raise TraceError.at(table.path, table.lines[row], "model", models[row], expected, table.each)
 
 
-def _overruled(table: Table, models: Sequence[str], measured: Measured | None) -> Iterator[str]:
+def _overruled(table: Table, models: Sequence[str], measured: MeasuredTimes | None) -> Iterator[str]:
     """The note on jobs that say how long an iteration takes, though their model was measured."""
     if measured is None:
         return
@@ -244,7 +248,7 @@ def read_with(
     draw_models: bool = False,
     *,
     options: Mapping[str, Any] | None = None,
-    measured: Measured | None = None,
+    measured: MeasuredTimes | None = None,
     name: str = "",
 ) -> Workload:
     """Read a trace with a function of an open file; `name` is what errors call the function.

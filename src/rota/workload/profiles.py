@@ -169,7 +169,7 @@ STARTUP = "startup_s"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTimes:
     """Model and gang size → what was measured."""
 
     source: str
@@ -195,7 +195,7 @@ class Measured:
         return found.iteration_s, *stages, found.extra.get(STARTUP, 0.0)
 
 
-def read_measured(folder: Path) -> Measured:
+def read_measured(folder: Path) -> MeasuredTimes:
     """Of a recording of profiles in which each model has one batch size, alone."""
     rows: dict[str, dict[int, Profile]] = {}
     for row in read_profiles(folder).rows:
@@ -206,4 +206,4 @@ def read_measured(folder: Path) -> Measured:
                     f"{folder}: has {row.model} on a gang of {row.gang} twice, with batches of "
                     f"{before.batch_size} and {row.batch_size}; give a recording with one of them"
                 )
-    return Measured(str(folder), rows)
+    return MeasuredTimes(str(folder), rows)

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import Paces
+from rota.core.population.cluster import StepTimes
 
 
 def test_before_anything_is_measured_a_step_takes_what_is_expected():
-    paces = Paces(np.array([[1.0, 2.0], [0.5, 4.0]]))
+    paces = StepTimes(np.array([[1.0, 2.0], [0.5, 4.0]]))
     assert paces.step_s.tolist() == [[1.0, 2.0], [0.5, 4.0]]
     assert not paces.measured.any()
 
 
 def test_the_first_measurement_counts_alone_and_later_ones_are_smoothed():
-    paces = Paces(np.array([[1.0]]))
+    paces = StepTimes(np.array([[1.0]]))
     known = []
     for step_s in (2.0, 4.0, 3.0, 5.0, 1.0):
         paces.observe(0, 0, step_s)
@@ -24,7 +24,7 @@ def test_the_first_measurement_counts_alone_and_later_ones_are_smoothed():
 
 
 def test_how_far_measurements_are_apart_is_relative_to_what_was_known():
-    paces = Paces(np.array([[1.0]]))
+    paces = StepTimes(np.array([[1.0]]))
     spreads = []
     for step_s in (2.0, 3.0, 2.5, 5.0):
         paces.observe(0, 0, step_s)
@@ -35,14 +35,14 @@ def test_how_far_measurements_are_apart_is_relative_to_what_was_known():
 
 
 def test_steady_measurements_have_no_spread_however_wrong_the_expectation_was():
-    paces = Paces(np.array([[1.0]]))
+    paces = StepTimes(np.array([[1.0]]))
     for _ in range(5):
         paces.observe(0, 0, 7.0)
     assert (paces.step_s[0, 0], paces.spread[0, 0]) == (7.0, 0.0)
 
 
 def test_kinds_that_were_never_measured_on_a_slot_are_off_by_as_much_as_the_last_that_was():
-    paces = Paces(np.array([[1.0, 2.0, 10.0], [1.0, 2.0, 10.0]]))
+    paces = StepTimes(np.array([[1.0, 2.0, 10.0], [1.0, 2.0, 10.0]]))
     paces.observe(0, 0, 3.0)  # three times as long as expected
     assert paces.step_s.tolist() == [[3.0, 6.0, 30.0], [1.0, 2.0, 10.0]]
     paces.observe(0, 1, 4.0)  # twice as long; the first kind has its own measurement
@@ -54,7 +54,7 @@ def test_kinds_that_were_never_measured_on_a_slot_are_off_by_as_much_as_the_last
 
 
 def test_a_new_kind_is_off_by_what_its_slot_was_off_before():
-    paces = Paces(np.zeros((2, 0)))
+    paces = StepTimes(np.zeros((2, 0)))
     paces.add_kind(np.array([1.0, 2.0]))
     paces.observe(1, 0, 3.0)  # one and a half times as long
     paces.add_kind(np.array([4.0, 4.0]))

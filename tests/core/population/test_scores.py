@@ -9,8 +9,8 @@ import pytest
 from rota.core.errors import InputError
 from rota.core.population.cluster import Slot
 from rota.core.population.scores import (
-    Place,
     Score,
+    ScoredDevice,
     fleet_of,
     is_here,
     read_resources,
@@ -18,7 +18,11 @@ from rota.core.population.scores import (
     write_scores,
 )
 
-A, B, A_GPU = Place("10.0.0.1", "CPU"), Place("node_b_1", "CPU"), Place("10.0.0.1", "GPU")
+A, B, A_GPU = (
+    ScoredDevice("10.0.0.1", "CPU"),
+    ScoredDevice("node_b_1", "CPU"),
+    ScoredDevice("10.0.0.1", "GPU"),
+)
 
 
 @pytest.fixture
@@ -174,7 +178,7 @@ def test_without_totals_each_entry_is_one_slot():
 
 
 def test_what_can_do_no_work_gets_no_slot_and_a_note_says_why():
-    gone = Place("10.0.0.9", "CPU")
+    gone = ScoredDevice("10.0.0.9", "CPU")
     scores = {A: Score(8, 0.0), B: Score(4, 3.0), A_GPU: Score(2, 67.0), gone: Score(1, 1.0)}
     totals = {"10.0.0.1": 8, "node_b_1": 4, "new": 12}
     fleet, notes = fleet_of(scores, cpus=totals, gpus={"10.0.0.1": 1})

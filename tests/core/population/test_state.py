@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError, IllegalPlan
-from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import (
+    Assign,
+    Assigned,
     Clone,
     Continue,
-    Emptied,
-    Failed,
-    Finished,
-    Hand,
-    Handed,
+    Idled,
+    Interval,
     Joined,
-    Lost,
-    Part,
+    NodeFailed,
     Reported,
     Retire,
     Retired,
     Stop,
     Stopped,
+    TrialFailed,
+    TrialFinished,
 )
-from rota.core.population.state import State
-from rota.core.population.view import Status, Terms
+from rota.core.population.state import PopulationState
+from rota.core.population.view import Terms, TrialStatus
 
 
 class Trials:
@@ -44,7 +44,13 @@ class Trials:
 def state_of(trials=4, slots=2, terms=None, costs=None, hypers=None):
     """With all slots idle at 0 s, of speed 1, each on its own node."""
     terms = terms or Terms(interval=10, steps=30)
-    state = State(hypers or [{}] * trials, Fleet.of([1.0] * slots), terms, costs or Costs(), Trials())
+    state = PopulationState(
+        hypers or [{}] * trials,
+        PopulationCluster.of([1.0] * slots),
+        terms,
+        costs or AssignmentCosts(),
+        Trials(),
+    )
     state.apply([Joined(0.0, node) for node in range(slots)])
     return state
 
@@ -57,7 +63,7 @@ def carry_out(state, *plan):
 def report(state, at_s, slot, trial, steps=10, metric=nan, *, last=True):
     """A part has been trained, from the moment of the last event, and its list is done."""
     events = [Reported(at_s, slot, trial, steps, state.now_s, at_s, 0.0, metric)]
-    state.apply([*events, Emptied(at_s, slot)] if last else events)
+    state.apply([*events, Idled(at_s, slot)] if last else events)
 
 
 def told(*events):
@@ -71,14 +77,14 @@ def told(*events):
 @pytest.mark.parametrize(
     ("decision", "complaint"),
     [
-        (Hand(2, [Part(0, 10)]), "slot 2 is not idle; a list cannot be handed to it"),
-        (Hand(-1, [Part(0, 10)]), "slot -1 is not idle; a list cannot be handed to it"),
-        (Hand(0, []), "slot 0 is handed an empty list; leave it idle instead"),
-        (Hand(0, [Part(4, 10)]), "trial 4 is not waiting; it cannot be handed to slot 0"),
-        (Hand(0, [Part(-1, 10)]), "trial -1 is not waiting; it cannot be handed to slot 0"),
-        (Hand(0, [Part(0, 0)]), "trial 0 is handed 0 steps; it has 30 left"),
-        (Hand(0, [Part(0, 31)]), "trial 0 is handed 31 steps; it has 30 left"),
-        (Hand(0, [Part(0, 20), Part(0, 11)]), "trial 0 is handed 11 steps; it has 10 left"),
+        (Assign(2, [Interval(0, 10)]), "slot 2 is not idle; a list cannot be handed to it"),
+        (Assign(-1, [Interval(0, 10)]), "slot -1 is not idle; a list cannot be handed to it"),
+        (Assign(0, []), "slot 0 is handed an empty list; leave it idle instead"),
+        (Assign(0, [Interval(4, 10)]), "trial 4 is not waiting; it cannot be handed to slot 0"),
+        (Assign(0, [Interval(-1, 10)]), "trial -1 is not waiting; it cannot be handed to slot 0"),
+        (Assign(0, [Interval(0, 0)]), "trial 0 is handed 0 steps; it has 30 left"),
+        (Assign(0, [Interval(0, 31)]), "trial 0 is handed 31 steps; it has 30 left"),
+        (Assign(0, [Interval(0, 20), Interval(0, 11)]), "trial 0 is handed 11 steps; it has 10 left"),
         (Continue(0), "trial 0 has not reported; there is nothing to decide about it"),
         (Stop(0), "trial 0 has not reported; there is nothing to decide about it"),
         (Clone(0, 1, {}), "trial 0 is to go on as trial 1, which has no checkpoint to give"),
@@ -96,14 +102,14 @@ def test_a_plan_that_cannot_be_is_illegal_and_the_error_says_why(decision, compl
 @pytest.mark.parametrize(
     ("then", "complaint"),
     [
-        (Hand(0, [Part(1, 10)]), "slot 0 is not idle"),
-        (Hand(1, [Part(0, 10)]), "trial 0 is not waiting"),
+        (Assign(0, [Interval(1, 10)]), "slot 0 is not idle"),
+        (Assign(1, [Interval(0, 10)]), "trial 0 is not waiting"),
         (Continue(0), "trial 0 has not reported"),
     ],
 )
 def test_a_slot_and_a_trial_are_handed_out_once(then, complaint):
     with pytest.raises(IllegalPlan, match=complaint):
-        state_of().request([Hand(0, [Part(0, 10)]), then])
+        state_of().request([Assign(0, [Interval(0, 10)]), then])
 
 
 def test_a_slot_is_given_up_once():
@@ -112,12 +118,12 @@ def test_a_slot_is_given_up_once():
     with pytest.raises(IllegalPlan, match="slot 0 was given up before"):
         state.request([Retire(0)])
     with pytest.raises(IllegalPlan, match="slot 0 is not idle"):
-        state.request([Hand(0, [Part(0, 10)])])
+        state.request([Assign(0, [Interval(0, 10)])])
 
 
 def test_about_every_trial_that_reported_something_is_decided():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10), Part(1, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10), Interval(1, 10)]))
     report(state, 10.0, 0, 0, last=False)
     with pytest.raises(IllegalPlan, match="trial 0 reported, and nothing was decided about it"):
         state.request([])
@@ -125,7 +131,7 @@ def test_about_every_trial_that_reported_something_is_decided():
 
 def test_about_a_trial_one_thing_is_decided():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10)]))
     report(state, 10.0, 0, 0)
     with pytest.raises(IllegalPlan, match="trial 0 has not reported"):
         state.request([Stop(0), Continue(0)])
@@ -133,29 +139,29 @@ def test_about_a_trial_one_thing_is_decided():
 
 def test_a_trial_is_handed_to_nobody_before_something_is_decided():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10)]))
     report(state, 10.0, 0, 0)
     with pytest.raises(IllegalPlan, match="trial 0 is not waiting"):
-        state.request([Hand(0, [Part(0, 10)])])
+        state.request([Assign(0, [Interval(0, 10)])])
 
 
 def test_a_trial_that_is_done_is_neither_handed_out_nor_judged():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 30)]))
+    carry_out(state, Assign(0, [Interval(0, 30)]))
     report(state, 30.0, 0, 0, steps=30)
-    for decision in (Hand(0, [Part(0, 1)]), Continue(0), Stop(0)):
+    for decision in (Assign(0, [Interval(0, 1)]), Continue(0), Stop(0)):
         with pytest.raises(IllegalPlan):
             state.request([decision])
 
 
 def test_a_slot_of_a_node_that_is_gone_is_not_idle_until_it_is_back():
     state = state_of()
-    state.apply([Lost(3.0, 0)])
+    state.apply([NodeFailed(3.0, 0)])
     with pytest.raises(IllegalPlan, match="slot 0 is not idle"):
-        state.request([Hand(0, [Part(0, 10)])])
+        state.request([Assign(0, [Interval(0, 10)])])
     state.apply([Joined(4.0, 0)])
-    carry_out(state, Hand(0, [Part(0, 10)]))
-    assert told(state.timeline[-1]) == told(Handed(4.0, 0, 1, 10))
+    carry_out(state, Assign(0, [Interval(0, 10)]))
+    assert told(state.timeline[-1]) == told(Assigned(4.0, 0, 1, 10))
 
 
 # what is taken in
@@ -166,7 +172,7 @@ def test_a_plan_is_taken_in_decision_by_decision_so_that_it_can_look_at_what_it_
     seen = []
 
     def plan():
-        yield Hand(0, [Part(2, 10), Part(0, 5), Part(2, 10)])
+        yield Assign(0, [Interval(2, 10), Interval(0, 5), Interval(2, 10)])
         seen.append((list(state.idle), list(state.waiting), state.handed.tolist()))
 
     state.request(plan())
@@ -176,17 +182,22 @@ def test_a_plan_is_taken_in_decision_by_decision_so_that_it_can_look_at_what_it_
 
 def test_nothing_is_on_the_timeline_before_it_is_confirmed():
     state = state_of()
-    (decision,) = state.request([Hand(0, [Part(0, 10), Part(1, 5), Part(0, 5)])])
+    (decision,) = state.request([Assign(0, [Interval(0, 10), Interval(1, 5), Interval(0, 5)])])
     assert told(*state.timeline) == told(Joined(0.0, 0), Joined(0.0, 1))
     state.confirm(decision)
-    assert told(state.timeline[-1]) == told(Handed(0.0, 0, 2, 20))
+    assert told(state.timeline[-1]) == told(Assigned(0.0, 0, 2, 20))
 
 
 def test_a_report_says_how_far_and_how_good_a_trial_is_and_where():
     state = state_of()
-    carry_out(state, Hand(1, [Part(2, 10)]))
+    carry_out(state, Assign(1, [Interval(2, 10)]))
     report(state, 8.0, 1, 2, metric=0.5)
-    assert (state.status[2], state.steps[2], state.handed[2], state.metric[2]) == (Status.JUDGED, 10, 0, 0.5)
+    assert (state.status[2], state.steps[2], state.handed[2], state.metric[2]) == (
+        TrialStatus.JUDGED,
+        10,
+        0,
+        0.5,
+    )
     assert (state.place[2], state.leader, state.best, state.judged) == (1, 10, 0.5, [2])
     assert (state.history[2], state.paces.step_s[1, 0]) == ([(10, 0.5)], 0.8)
     assert (state.trial_s.tolist(), state.measured, state.freed) == ([inf, 8.0], [1], 1)
@@ -197,7 +208,7 @@ def test_the_best_metric_is_the_best_there_has_been_and_no_measurement_does_not_
     state = state_of()
     assert isnan(state.best)
     for at_s, metric, best in ((1.0, nan, nan), (2.0, 0.6, 0.6), (3.0, 0.4, 0.6)):
-        carry_out(state, Hand(0, [Part(0, 1)]))
+        carry_out(state, Assign(0, [Interval(0, 1)]))
         report(state, at_s, 0, 0, steps=1, metric=metric)
         carry_out(state, Continue(0))
         assert state.best == pytest.approx(best, nan_ok=True)
@@ -207,7 +218,7 @@ def test_the_leader_is_whoever_is_furthest_not_who_reported_last():
     state = state_of()
     leaders = []
     for at_s, trial, steps in ((1.0, 0, 20), (2.0, 1, 5), (3.0, 1, 18)):
-        carry_out(state, Hand(0, [Part(trial, steps)]))
+        carry_out(state, Assign(0, [Interval(trial, steps)]))
         report(state, at_s, 0, trial, steps)
         carry_out(state, Continue(trial))
         leaders.append(state.leader)
@@ -217,27 +228,32 @@ def test_the_leader_is_whoever_is_furthest_not_who_reported_last():
 @pytest.mark.parametrize(("steps", "metric"), [(30, nan), (10, 0.8), (10, 0.9)])
 def test_a_trial_is_done_after_its_steps_or_when_it_is_as_good_as_asked(steps, metric):
     state = state_of(terms=Terms(10, 30, target=0.8))
-    carry_out(state, Hand(0, [Part(0, 30)]))
+    carry_out(state, Assign(0, [Interval(0, 30)]))
     report(state, 30.0, 0, 0, steps=steps, metric=metric)
-    assert told(*state.timeline[-2:]) == told(Finished(30.0, 0), Emptied(30.0, 0))
-    assert (state.status[0], state.handed[0], state.judged, state.left) == (Status.FINISHED, 0, [], 3)
+    assert told(*state.timeline[-2:]) == told(TrialFinished(30.0, 0), Idled(30.0, 0))
+    assert (state.status[0], state.handed[0], state.judged, state.left) == (TrialStatus.FINISHED, 0, [], 3)
 
 
 def test_a_trial_that_is_stopped_is_done():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10), Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10), Interval(0, 10)]))
     report(state, 10.0, 0, 0, last=False)
     carry_out(state, Stop(0))
     assert told(state.timeline[-1]) == told(Stopped(10.0, 0))
-    assert (state.status[0], state.handed[0], state.left, state.waiting) == (Status.STOPPED, 0, 3, [1, 2, 3])
+    assert (state.status[0], state.handed[0], state.left, state.waiting) == (
+        TrialStatus.STOPPED,
+        0,
+        3,
+        [1, 2, 3],
+    )
 
 
 def test_trials_whose_list_goes_on_do_not_wait_meanwhile():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10), Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10), Interval(0, 10)]))
     report(state, 10.0, 0, 0, last=False)
     carry_out(state, Continue(0))
-    assert (state.status[0], state.handed[0], state.waiting) == (Status.HANDED, 10, [1, 2, 3])
+    assert (state.status[0], state.handed[0], state.waiting) == (TrialStatus.HANDED, 10, [1, 2, 3])
 
 
 # the queue
@@ -246,7 +262,7 @@ def test_trials_whose_list_goes_on_do_not_wait_meanwhile():
 def reports_in_turn(state):
     """Trials 3, 1, 0 report 10, 20 and 10 steps; trial 2 has waited from the beginning."""
     for at_s, trial, steps in ((1.0, 3, 10), (2.0, 1, 20), (3.0, 0, 10)):
-        carry_out(state, Hand(0, [Part(trial, steps)]))
+        carry_out(state, Assign(0, [Interval(trial, steps)]))
         report(state, at_s, 0, trial, steps)
         carry_out(state, Continue(trial))
     return state.waiting
@@ -262,16 +278,16 @@ def test_or_whoever_has_reported_first():
 
 def test_a_part_is_an_interval_or_what_is_left():
     state = state_of(terms=Terms(interval=10, steps=14))
-    carry_out(state, Hand(0, [Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10)]))
     report(state, 10.0, 0, 0)
     carry_out(state, Continue(0))
-    assert state.first(2) == [Part(1, 10), Part(2, 10)]
-    assert state.first(9) == [Part(1, 10), Part(2, 10), Part(3, 10), Part(0, 4)]
+    assert state.first(2) == [Interval(1, 10), Interval(2, 10)]
+    assert state.first(9) == [Interval(1, 10), Interval(2, 10), Interval(3, 10), Interval(0, 4)]
 
 
 def test_a_part_may_be_longer_or_shorter_than_an_interval():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 3)]), Hand(1, [Part(1, 30)]))
+    carry_out(state, Assign(0, [Interval(0, 3)]), Assign(1, [Interval(1, 30)]))
     assert state.handed.tolist() == [3, 30, 0, 0]
 
 
@@ -280,9 +296,9 @@ def test_a_part_may_be_longer_or_shorter_than_an_interval():
 
 def clone_of_1(state, **hyper):
     """Trials 0 and 1 report at 10 s from slots 0 and 1; then trial 0 goes on as trial 1."""
-    carry_out(state, Hand(0, [Part(0, 10)]), Hand(1, [Part(1, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10)]), Assign(1, [Interval(1, 10)]))
     reports = [Reported(10.0, n, n, 10, 0.0, 10.0, 0.0, n / 2) for n in (0, 1)]
-    state.apply([*reports, Emptied(10.0, 0), Emptied(10.0, 1)])
+    state.apply([*reports, Idled(10.0, 0), Idled(10.0, 1)])
     carry_out(state, Continue(1), Clone(0, 1, hyper, ("deepen 0",)))
     return state
 
@@ -304,7 +320,7 @@ def test_what_a_clone_costs_is_expected_from_what_its_slots_were_off_by():
 
 
 def test_moving_a_clone_is_moving_what_its_donor_had():
-    state = clone_of_1(state_of(costs=Costs(latency_s=1.0, bandwidth_mb_s=5.0)))
+    state = clone_of_1(state_of(costs=AssignmentCosts(latency_s=1.0, bandwidth_mb_s=5.0)))
     assert [state.move_s(0, slot) for slot in (0, 1)] == [3.0, 0.0]
     assert [state.move_s(2, slot) for slot in (0, 1)] == [0.0, 0.0]  # it has no checkpoint yet
 
@@ -312,7 +328,7 @@ def test_moving_a_clone_is_moving_what_its_donor_had():
 def test_a_clone_does_not_share_its_hyper_parameters_with_the_decision():
     hyper = {"lr": 0.1}
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10)]))
     report(state, 10.0, 0, 0)
     carry_out(state, Clone(0, 0, hyper))
     hyper["lr"] = 0.2
@@ -323,7 +339,7 @@ def test_fresh_steps_are_counted_from_when_evolution_last_looked():
     state = state_of()
     fresh = []
     for at_s, looked in ((1.0, False), (2.0, True), (3.0, False)):
-        carry_out(state, Hand(0, [Part(0, 5)]))
+        carry_out(state, Assign(0, [Interval(0, 5)]))
         report(state, at_s, 0, 0, steps=5)
         fresh.append(int(state.fresh[0]))
         carry_out(state, Continue(0, looked=looked))
@@ -335,7 +351,7 @@ def test_fresh_steps_are_counted_from_when_evolution_last_looked():
 
 def test_idle_slots_stand_in_the_order_in_which_they_became_so():
     state = state_of(slots=3)
-    carry_out(state, Hand(0, [Part(0, 10)]), Hand(1, [Part(1, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10)]), Assign(1, [Interval(1, 10)]))
     report(state, 5.0, 1, 1)
     carry_out(state, Continue(1))
     report(state, 6.0, 0, 0)
@@ -344,9 +360,9 @@ def test_idle_slots_stand_in_the_order_in_which_they_became_so():
 
 def test_a_list_that_is_lost_was_done_by_then_and_its_slot_is_free_when_it_is_back():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10), Part(1, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10), Interval(1, 10)]))
     assert state.ends_s[0] == 20.0
-    state.apply([Lost(5.0, 0)])
+    state.apply([NodeFailed(5.0, 0)])
     assert (state.ends_s[0], state.idle, state.waiting) == (5.0, [1], [2, 3, 0, 1])
     assert (state.handed.tolist(), state.usable.tolist()) == ([0] * 4, [False, True])
     state.apply([Joined(9.0, 0)])
@@ -355,22 +371,22 @@ def test_a_list_that_is_lost_was_done_by_then_and_its_slot_is_free_when_it_is_ba
 
 def test_a_node_that_is_lost_or_joins_twice_is_lost_or_joins_once():
     state = state_of()
-    state.apply([Lost(1.0, 0), Lost(1.0, 0)])
+    state.apply([NodeFailed(1.0, 0), NodeFailed(1.0, 0)])
     state.apply([Joined(2.0, 0), Joined(2.0, 0)])
     assert state.idle == [1, 0]
 
 
 def test_a_busy_slot_that_is_given_up_is_so_on_the_timeline_when_it_is_free():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10)]), Retire(0))
-    assert (state.usable.tolist(), told(state.timeline[-1])) == ([False, True], told(Handed(0.0, 0, 1, 10)))
+    carry_out(state, Assign(0, [Interval(0, 10)]), Retire(0))
+    assert (state.usable.tolist(), told(state.timeline[-1])) == ([False, True], told(Assigned(0.0, 0, 1, 10)))
     report(state, 10.0, 0, 0)
     assert (told(state.timeline[-1]), state.idle) == (told(Retired(10.0, 0)), [1])
 
 
 def test_a_slot_that_is_done_with_its_last_list_counts_among_those_that_are_done():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10)]), Retire(0))
+    carry_out(state, Assign(0, [Interval(0, 10)]), Retire(0))
     report(state, 10.0, 0, 0)
     assert (state.idle, state.freed) == ([1], 1)
 
@@ -378,8 +394,8 @@ def test_a_slot_that_is_done_with_its_last_list_counts_among_those_that_are_done
 def test_a_slot_that_was_given_up_is_needed_if_it_comes_back_when_nobody_is_left():
     state = state_of()
     carry_out(state, Retire(1))
-    state.apply([Lost(1.0, 1)])
-    state.apply([Lost(2.0, 0)])
+    state.apply([NodeFailed(1.0, 1)])
+    state.apply([NodeFailed(2.0, 0)])
     assert (state.idle, state.usable.tolist()) == ([], [False, False])
     state.apply([Joined(3.0, 1)])
     assert (state.idle, state.usable.tolist(), state.freed) == ([1], [False, True], 1)
@@ -387,10 +403,10 @@ def test_a_slot_that_was_given_up_is_needed_if_it_comes_back_when_nobody_is_left
 
 def test_seconds_per_trial_are_of_training_and_over_different_trials():
     state = state_of()
-    carry_out(state, Hand(0, [Part(0, 10), Part(1, 10), Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10), Interval(1, 10), Interval(0, 10)]))
     spans = [(0, 0.0, 12.0, 4.0), (1, 12.0, 20.0, 2.0), (0, 20.0, 26.0, 0.0)]  # with what had to be moved
     reports = [Reported(26.0, 0, trial, 10, began, end, moved, nan) for trial, began, end, moved in spans]
-    state.apply([*reports, Emptied(26.0, 0)])
+    state.apply([*reports, Idled(26.0, 0)])
     # 8 + 6 + 6 s of training for two trials.
     assert (state.trial_s[0], state.first_s[0]) == (10.0, 20.0)
     assert state.judged == [0, 1]
@@ -414,12 +430,15 @@ def test_terms_that_cannot_be_are_refused(wrong, complaint):
 
 def test_a_population_has_at_least_one_trial():
     with pytest.raises(ConfigError, match="population: no trials; give at least one"):
-        State([], Fleet.of([1.0]), Terms(), Costs(), Trials())
+        PopulationState([], PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Trials())
 
 
 def test_what_evolution_draws_from_depends_on_the_seed_alone():
     draws = [
-        State([{}], Fleet.of([1.0]), Terms(), Costs(), Trials(), seed).random.random(3) for seed in (5, 5, 6)
+        PopulationState(
+            [{}], PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Trials(), seed
+        ).random.random(3)
+        for seed in (5, 5, 6)
     ]
     assert np.array_equal(draws[0], draws[1])
     assert not np.array_equal(draws[0], draws[2])
@@ -430,10 +449,10 @@ def test_what_evolution_draws_from_depends_on_the_seed_alone():
 
 def test_a_trial_whose_part_failed_waits_again_with_what_it_had_reported():
     state = state_of(trials=2, slots=1)
-    carry_out(state, Hand(0, [Part(0, 10), Part(1, 10), Part(0, 10)]))
+    carry_out(state, Assign(0, [Interval(0, 10), Interval(1, 10), Interval(0, 10)]))
     report(state, 5.0, 0, 0, last=False)
     carry_out(state, Continue(0))
-    state.apply([Failed(8.0, 0, 1, "why"), Reported(8.0, 0, 0, 10, 5.0, 8.0, 0.0, nan), Emptied(8.0, 0)])
+    state.apply([TrialFailed(8.0, 0, 1, "why"), Reported(8.0, 0, 0, 10, 5.0, 8.0, 0.0, nan), Idled(8.0, 0)])
     carry_out(state, Continue(0))
     assert (state.steps.tolist(), state.handed.tolist()) == ([20, 0], [0, 0])
     assert state.waiting == [1, 0]
@@ -444,17 +463,17 @@ def test_a_trial_whose_part_failed_waits_again_with_what_it_had_reported():
 def test_a_trial_that_failed_too_often_is_let_go():
     state = state_of(trials=2, slots=1, terms=Terms(interval=10, steps=30, attempts=2))
     for at_s in (1.0, 2.0):
-        carry_out(state, Hand(0, [Part(0, 10)]))
-        state.apply([Failed(at_s, 0, 0, "why"), Emptied(at_s, 0)])
-    assert state.status.tolist() == [Status.STOPPED, Status.WAITING]
+        carry_out(state, Assign(0, [Interval(0, 10)]))
+        state.apply([TrialFailed(at_s, 0, 0, "why"), Idled(at_s, 0)])
+    assert state.status.tolist() == [TrialStatus.STOPPED, TrialStatus.WAITING]
     assert (state.left, state.waiting) == (1, [1])
-    assert told(*state.timeline[-3:]) == told(Failed(2.0, 0, 0, "why"), Stopped(2.0, 0), Emptied(2.0, 0))
+    assert told(*state.timeline[-3:]) == told(TrialFailed(2.0, 0, 0, "why"), Stopped(2.0, 0), Idled(2.0, 0))
 
 
 def test_a_list_that_failed_as_a_whole_says_nothing_about_its_slot():
     state = state_of(trials=1, slots=1)
-    carry_out(state, Hand(0, [Part(0, 10)]))
-    state.apply([Failed(1.0, 0, 0, "why"), Emptied(1.0, 0)])
+    carry_out(state, Assign(0, [Interval(0, 10)]))
+    state.apply([TrialFailed(1.0, 0, 0, "why"), Idled(1.0, 0)])
     assert (state.measured, state.first_s[0], state.trial_s[0]) == ([], inf, inf)
     assert state.paces.measured.sum() == 0
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster, Node
-from rota.execution.engine import Assignment
-from rota.execution.folder import Books
+from rota.execution.engine import WorkerSetup
+from rota.execution.folder import RunPaths
 from rota.execution.jobs.control import JobsOutcome, control_jobs
-from rota.execution.jobs.slices import SLICE, Landed, parse_landed
-from rota.execution.jobs.spec import Resident, Venture
+from rota.execution.jobs.slices import SLICE, CompletedAssignment, parse_landed
+from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
 from rota.execution.journal import read_journal
 from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.ray_config import RayConfig, RaySlotConfig
@@ -76,9 +76,9 @@ class Few:
     def policy(self) -> Any:
         return scheduler_class(self.scheduler)(**self.options)
 
-    def venture(self) -> Venture:
+    def venture(self) -> JobsSpec:
         jobs = self.workload
-        return Venture(
+        return JobsSpec(
             ids=jobs.ids,
             kinds=[jobs.models[number] for number in jobs.model.tolist()],
             iterations=[int(count) for count in jobs.iterations],
@@ -88,13 +88,13 @@ class Few:
             places=range(self.home, self.slots),
             nodes=[0] * self.home + self.cluster.slot_nodes().tolist(),
             slice_s=self.slice_s,
-            resident=Resident(self.resident[0], (0,), self.resident[1]) if self.resident else None,
+            resident=OpportunisticJob(self.resident[0], (0,), self.resident[1]) if self.resident else None,
         )
 
 
 def run(few: Few, engine: Any, folder: Path, **more: Any) -> JobsOutcome:
-    books = Books(folder / "books")
-    assignment = Assignment(few.site, few.kinds, 0, books)
+    books = RunPaths(folder / "books")
+    assignment = WorkerSetup(few.site, few.kinds, 0, books)
     return control_jobs(
         few.venture(),
         few.scheduler,
@@ -163,7 +163,7 @@ def journal(tmp_path):
 def slices(journal):
     """What the journal says of slices."""
 
-    def read() -> list[Landed]:
+    def read() -> list[CompletedAssignment]:
         return [parse_landed(entry) for entry in read_journal(journal) if entry.kind == SLICE]
 
     return read

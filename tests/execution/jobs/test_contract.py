@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from rota.core.timeline import Finished, Paused, Started
+from rota.core.timeline import Finished, Preempted, Started
 from rota.results.metrics import measure
 
 
@@ -55,7 +55,7 @@ def test_who_has_less_to_do_displaces_who_has_more(on_each, few, slices):
     outcome = on_each(few(jobs=jobs, slots=1))
     ends = {event.job: event.at_s for event in outcome.timeline if isinstance(event, Finished)}
     assert ends[1] < ends[0]
-    paused = [event for event in outcome.timeline if isinstance(event, Paused)]
+    paused = [event for event in outcome.timeline if isinstance(event, Preempted)]
     assert [event.job for event in paused] == [0]
     parts = [(landed, part) for landed in slices() for part in landed.parts if part.job == 0]
     landed = sum(part.iterations for slice, part in parts if slice.ended_s <= paused[0].at_s)

@@ -14,7 +14,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node
 from rota.core.errors import InputError, Stuck
-from rota.core.timeline import NodeLost, Paused
+from rota.core.timeline import NodeLost, Preempted
 from rota.execution.folder import RealFolder
 from rota.execution.jobs.board import is_of_jobs, read_board
 from rota.execution.jobs.slices import SLICE
@@ -143,7 +143,7 @@ def test_a_node_that_is_lost_is_nobodys_fault(ray, few, on_engine, slices):
     assert found == [("finished", 0, 150.0)] * 2
     events = list(outcome.timeline)
     assert [event.node for event in events if isinstance(event, NodeLost)] == [1]
-    assert [event.job for event in events if isinstance(event, Paused)] == [1]
+    assert [event.job for event in events if isinstance(event, Preempted)] == [1]
     assert sum(part.iterations for landed in slices() for part in landed.parts) == 300
 
 

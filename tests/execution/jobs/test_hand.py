@@ -7,8 +7,8 @@ import pytest
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.jobs.idle import IdleJob, IdleSite
 from rota.execution.jobs.ledger import JobLedger
-from rota.execution.jobs.slices import Share, Slice, parse_slice, sliced
-from rota.execution.jobs.worker import KEPT, Hand
+from rota.execution.jobs.slices import JobAssignment, JobShare, parse_slice, sliced
+from rota.execution.jobs.worker import KEPT, JobWorker
 from rota.execution.journal import NotWritten
 
 
@@ -45,11 +45,11 @@ def site():
 
 @pytest.fixture
 def hand(site, store):
-    return Hand(site, store)
+    return JobWorker(site, store)
 
 
 def share(ledger, job, iterations=10, **more):
-    return Share(ledger.order(job, iterations), ledger.kinds[job], **more)
+    return JobShare(ledger.order(job, iterations), ledger.kinds[job], **more)
 
 
 def done(store, which):
@@ -57,7 +57,9 @@ def done(store, which):
 
 
 def test_a_slice_and_its_answer_are_lines_of_json(hand, ledger):
-    order = Slice((share(ledger, 0), share(ledger, 1, rank=1, size=2, meeting="/there", room=1, at_s=2.5)))
+    order = JobAssignment(
+        (share(ledger, 0), share(ledger, 1, rank=1, size=2, meeting="/there", room=1, at_s=2.5))
+    )
     assert parse_slice(order.line()) == order
     line = hand.answer(order.line())
     assert line.endswith(b"\n")
@@ -68,34 +70,34 @@ def test_a_slice_and_its_answer_are_lines_of_json(hand, ledger):
 def test_it_goes_on_from_memory_and_keeps_each_part(hand, ledger, site, store):
     for part in range(3):
         order = share(ledger, 0)
-        hand.carry_out(Slice((order,)))
+        hand.carry_out(JobAssignment((order,)))
         ledger.did(0, 10)
         assert done(store, order.order.make) == 10 * (part + 1)
     assert site.opened == [0]
 
 
 def test_an_order_that_is_given_again_is_answered_from_what_is_there(hand, ledger, site, store):
-    order = Slice((share(ledger, 0),))
+    order = JobAssignment((share(ledger, 0),))
     hand.carry_out(order)
-    (again,) = Hand(site, store).carry_out(order).parts
+    (again,) = JobWorker(site, store).carry_out(order).parts
     assert (again.again, again.metric, again.why) == (True, 10.0, "")
     assert site.opened == [0]
 
 
 def test_another_worker_goes_on_from_the_checkpoint(hand, ledger, site, store):
-    hand.carry_out(Slice((share(ledger, 0),)))
+    hand.carry_out(JobAssignment((share(ledger, 0),)))
     ledger.did(0, 10)
-    (part,) = Hand(site, store).carry_out(Slice((share(ledger, 0, 5),))).parts
+    (part,) = JobWorker(site, store).carry_out(JobAssignment((share(ledger, 0, 5),))).parts
     assert part.metric == 15.0
 
 
 def test_a_torn_checkpoint_is_made_again_from_the_one_before(hand, ledger, site, store):
     for _ in range(2):
-        hand.carry_out(Slice((share(ledger, 0),)))
+        hand.carry_out(JobAssignment((share(ledger, 0),)))
         ledger.did(0, 10)
     file = store.file(0, 2)
     file.write_bytes(file.read_bytes()[:-3])
-    (part,) = Hand(site, store).carry_out(Slice((share(ledger, 0, 5),))).parts
+    (part,) = JobWorker(site, store).carry_out(JobAssignment((share(ledger, 0, 5),))).parts
     assert (part.metric, part.why) == (25.0, "")
 
 
@@ -130,16 +132,16 @@ class Tellings(IdleSite):
 def test_what_is_made_again_is_told_what_it_was_told_then_and_does_not_note_it_again(ledger, store):
     def carry_out(hand, room, at_s):
         order = share(ledger, 0, room=room, at_s=at_s, told=(ledger.jobs[0].told,))
-        (part,) = hand.carry_out(parse_slice(Slice((order,)).line())).parts
+        (part,) = hand.carry_out(parse_slice(JobAssignment((order,)).line())).parts
         ledger.did(0, 10, (room, at_s))
         return part
 
-    hand = Hand(Tellings({}), store)
+    hand = JobWorker(Tellings({}), store)
     carry_out(hand, 0, 1.0)
     carry_out(hand, 3, 2.0)
     file = store.file(0, 2)
     file.write_bytes(file.read_bytes()[:-3])
-    part = carry_out(Hand(Tellings({}), store), 1, 9.0)
+    part = carry_out(JobWorker(Tellings({}), store), 1, 9.0)
     assert (part.metric, part.notes) == (30.0, ({"told": [1, 9.0]},))
     told = json.loads(store.read(ledger.jobs[0].newest).content)["told"]
     assert told == [[0, 1.0], [3, 2.0], [1, 9.0]]
@@ -147,30 +149,30 @@ def test_what_is_made_again_is_told_what_it_was_told_then_and_does_not_note_it_a
 
 def test_only_the_first_of_a_gang_writes(hand, ledger, store):
     order = share(ledger, 0, rank=1, size=2)
-    (part,) = hand.carry_out(Slice((order,))).parts
+    (part,) = hand.carry_out(JobAssignment((order,))).parts
     assert part.metric == 10.0
     assert not store.file(0, 1).exists()
 
 
 def test_a_job_that_cannot_be_opened_does_not_harm_the_other(hand, ledger):
-    bad, good = hand.carry_out(Slice((share(ledger, 8), share(ledger, 0)))).parts
+    bad, good = hand.carry_out(JobAssignment((share(ledger, 8), share(ledger, 0)))).parts
     assert "ValueError: no such data" in bad.why
     assert (good.why, good.metric) == ("", 10.0)
 
 
 def test_a_gang_that_is_elsewhere_now_is_opened_anew(hand, ledger, site):
     for meeting in ("/a", "/a", "/b"):
-        hand.carry_out(Slice((share(ledger, 0, size=2, meeting=meeting),)))
+        hand.carry_out(JobAssignment((share(ledger, 0, size=2, meeting=meeting),)))
         ledger.did(0, 10)
     assert site.opened == [0, 0]
 
 
 def test_only_a_few_jobs_stay_in_memory(hand, ledger, site):
     for job in range(KEPT + 1):
-        hand.carry_out(Slice((share(ledger, job),)))
+        hand.carry_out(JobAssignment((share(ledger, job),)))
         ledger.did(job, 10)
     for job in (KEPT, 0):
-        hand.carry_out(Slice((share(ledger, job),)))
+        hand.carry_out(JobAssignment((share(ledger, job),)))
     assert site.opened == [*range(KEPT + 1), 0]
 
 
@@ -179,13 +181,13 @@ def test_a_store_that_is_gone_is_nobodys_fault(site, ledger):
         def read(self, which):
             raise NotWritten("the store does not answer")
 
-    (part,) = Hand(site, Gone()).carry_out(Slice((share(ledger, 0),))).parts
+    (part,) = JobWorker(site, Gone()).carry_out(JobAssignment((share(ledger, 0),))).parts
     assert (part.no_room, part.why) == (True, "the store does not answer")
 
 
 def test_no_room_is_nobodys_fault(hand, ledger, store):
     order = share(ledger, 0)
     store.file(0, 1).mkdir()  # so that nothing can be put there
-    (part,) = hand.carry_out(Slice((order,))).parts
+    (part,) = hand.carry_out(JobAssignment((order,))).parts
     assert part.no_room
     assert "cannot be written" in part.why

@@ -5,7 +5,7 @@ import pytest
 from rota.core.cluster import Cluster, Node
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent
 from rota.execution.jobs.board import read_board
-from rota.execution.jobs.slices import Seconds, Sliced, Took
+from rota.execution.jobs.slices import JobAnswer, JobTimes, ShareSeconds
 from rota.execution.journal import read_journal
 from rota.execution.journaled import RunClock
 
@@ -48,8 +48,8 @@ class Scripted:
     def answered(self, why=""):
         slot, order = self.orders.pop(0)
         makes = [share.order.make for share in order.shares]
-        parts = [Took(make.digest, Seconds(compute_s=0.01 * make.steps), 1.0, why) for make in makes]
-        return Answered(slot, Sliced(tuple(parts)))
+        parts = [JobTimes(make.digest, ShareSeconds(compute_s=0.01 * make.steps), 1.0, why) for make in makes]
+        return Answered(slot, JobAnswer(tuple(parts)))
 
     def lose(self, node, *slots):
         """A node with these slots goes; whoever trained together with one of them says that it could not."""

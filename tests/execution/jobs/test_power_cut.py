@@ -6,12 +6,12 @@ from functools import partial
 from itertools import count
 
 from rota.execution.answers import parse_answer
-from rota.execution.checkpoints import Spares
+from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Answered
-from rota.execution.folder import Books
+from rota.execution.folder import RunPaths
 from rota.execution.jobs import control
 from rota.execution.jobs.idle import IdleSite
-from rota.execution.jobs.worker import Hand
+from rota.execution.jobs.worker import JobWorker
 from rota.execution.journal import DamagedJournal, read_journal, salvage
 
 PLACES = 30
@@ -25,7 +25,7 @@ class InProcess:
         return None
 
     def workers(self, fleet, assignment):
-        self._hand, self._orders = Hand(IdleSite(assignment.settings), assignment.books.checkpoints), []
+        self._hand, self._orders = JobWorker(IdleSite(assignment.settings), assignment.books.checkpoints), []
         return self
 
     def nodes(self):
@@ -46,7 +46,7 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
     few, tmp_path, on_engine, monkeypatch
 ):
     ticks = count()  # however slow the machine is, some instants pass between two syncs
-    monkeypatch.setattr(control, "Spares", partial(Spares, every_s=10, tick=lambda: next(ticks)))
+    monkeypatch.setattr(control, "Spares", partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks)))
     asked = few(JOBS, slots=1, slice_s=0.01, kinds={"short": {"compute_s": 0.001}})
     found = []
 
@@ -57,7 +57,7 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
     calm = on_engine(asked, InProcess(), watch=copy)
     chance, refused, lost = random.Random(4), 0, 0
     for folder in chance.sample(found, min(PLACES, len(found))):
-        books = Books(folder)
+        books = RunPaths(folder)
         wal = folder / "journal.sqlite-wal"
         with wal.open("r+b") as stream:
             stream.truncate(chance.randrange(wal.stat().st_size + 1))

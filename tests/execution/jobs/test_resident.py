@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.execution.jobs.spec import Resident
+from rota.execution.jobs.spec import OpportunisticJob
 
 KINDS = {"job": {"compute_s": 0.005}, "resident": {"compute_s": 0.005}}
 
@@ -20,7 +20,7 @@ KINDS = {"job": {"compute_s": 0.005}, "resident": {"compute_s": 0.005}}
     ],
 )
 def test_it_is_given_its_own_slots_and_a_power_of_two_in_all(home, idle, most, given):
-    assert Resident("a", home, 9.0, most).slots(idle) == given
+    assert OpportunisticJob("a", home, 9.0, most).slots(idle) == given
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_it_is_given_its_own_slots_and_a_power_of_two_in_all(home, idle, most, g
     [((0,), 8, 7, [1, 2, 4]), ((0, 1), 4, 9, [2, 4]), ((0, 1), 1, 9, [2]), ((0,), 8, 8, [1, 2, 4, 8])],
 )
 def test_it_is_known_how_many_it_may_be_given(home, most, slots, sizes):
-    assert Resident("a", home, 9.0, most).sizes(slots) == sizes
+    assert OpportunisticJob("a", home, 9.0, most).sizes(slots) == sizes
 
 
 def test_idle_slots_are_lent_and_taken_back_on_each_engine(on_each, few, slices):

@@ -5,7 +5,7 @@ from threading import Lock
 
 import pytest
 
-from rota.execution.jobs.slices import Seconds
+from rota.execution.jobs.slices import ShareSeconds
 from rota.execution.jobs.worker import AHEAD, interleave
 
 
@@ -86,7 +86,7 @@ def test_what_goes_wrong_with_one_is_its_own_affair():
     works = [(Member("a", [], fails_at=2), 10), (Member("b", []), 10)]
     failed, fine = interleave(works)
     assert "ValueError: enough" in failed
-    assert isinstance(fine, Seconds)
+    assert isinstance(fine, ShareSeconds)
     assert works[1][0].done == 10
 
 
@@ -96,7 +96,7 @@ def test_who_wants_to_exit_has_failed(number):
     works[number] = (Member("c", [], fails_at=2, error=SystemExit), 10)
     outcomes = interleave(works)
     assert "SystemExit: enough" in outcomes[number]
-    assert isinstance(outcomes[1 - number], Seconds)
+    assert isinstance(outcomes[1 - number], ShareSeconds)
 
 
 def test_nothing_is_done_for_nobody():

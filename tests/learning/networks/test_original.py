@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from rota.core.errors import InputError
-from rota.core.network import NOTHING, Change, Layer, Sight, Structure
+from rota.core.network import NOTHING, Change, Layer, Observation, Structure
 from rota.learning import features
 from rota.learning.networks.original import Original
 
@@ -26,12 +26,12 @@ def network() -> Original:
     return fresh()
 
 
-def scores(network: Original, *sights: Sight) -> Tensor:
+def scores(network: Original, *sights: Observation) -> Tensor:
     with torch.no_grad():
         return network(network.encode(sights))
 
 
-def reference(network: Original, sight: Sight) -> Tensor:
+def reference(network: Original, sight: Observation) -> Tensor:
     """What the original did: both directions in one LSTM, no other network beside, nothing filled up."""
     both = nn.LSTM(16, 50, bidirectional=True)
     with torch.no_grad():
@@ -49,7 +49,7 @@ def reference(network: Original, sight: Sight) -> Tensor:
 
 
 @pytest.fixture
-def crowd(see) -> list[Sight]:
+def crowd(see) -> list[Observation]:
     """Networks of 6 to 66 layers, one of them at two times."""
     return [
         see("convnet2"),
@@ -75,7 +75,7 @@ def test_a_sight_is_scored_the_same_alone_as_among_others(network, crowd):
 def test_the_length_of_others_never_matters(words):
     network = fresh(actions=1)
     sights = [
-        Sight(Structure(tuple(map(Layer, word)), ()), (), float(at), 8.0, (NOTHING,))
+        Observation(Structure(tuple(map(Layer, word)), ()), (), float(at), 8.0, (NOTHING,))
         for at, word in enumerate(words)
     ]
     for row, sight in zip(scores(network, *sights), sights, strict=True):
@@ -85,7 +85,7 @@ def test_the_length_of_others_never_matters(words):
 def test_the_order_of_layers_matters(network):
     actions = (*(Change("deepen", block) for block in range(3)), NOTHING)
     one, other = (
-        Sight(Structure(tuple(map(Layer, word)), ()), (), 4.0, 8.0, actions) for word in ("abc", "cba")
+        Observation(Structure(tuple(map(Layer, word)), ()), (), 4.0, 8.0, actions) for word in ("abc", "cba")
     )
     assert (scores(network, one) - scores(network, other)).abs().max() > 1e-5
 
@@ -110,10 +110,10 @@ def test_layers_have_codes_by_what_they_are_and_none_is_unknown(network, strange
     assert torch.isfinite(network(seen)).all()
 
 
-def four(sight: Sight) -> Sight:
+def four(sight: Observation) -> Observation:
     """The same with four actions."""
     actions = (*sight.actions, Change("deepen", 2))
-    return Sight(sight.structure, sight.blocks, sight.left_s, sight.budget_s, actions)
+    return Observation(sight.structure, sight.blocks, sight.left_s, sight.budget_s, actions)
 
 
 def test_another_number_of_actions_is_an_error(network, see):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rota.core.network import NOTHING, Change, Layer, Sight, Structure
+from rota.core.network import NOTHING, Change, Layer, Observation, Structure
 from rota.learning import features
 from rota.learning.networks.structural import Structural
 
@@ -24,7 +24,7 @@ def fresh(**options: int) -> Structural:
         return Structural(**options)
 
 
-def scores(network: Structural, *sights: Sight) -> list[Tensor]:
+def scores(network: Structural, *sights: Observation) -> list[Tensor]:
     """A row per sight, without what is behind its last action."""
     with torch.no_grad():
         found = network(network.encode(sights))
@@ -37,7 +37,7 @@ def assert_same(one: Tensor, other: Tensor) -> None:
 
 
 @pytest.fixture
-def crowd(see, strange) -> list[Sight]:
+def crowd(see, strange) -> list[Observation]:
     """Networks of 3 to 66 layers and more, with 2 to 18 actions, at different times."""
     return [
         see("convnet2"),
@@ -95,7 +95,7 @@ def test_when_actions_change_places_so_do_their_scores(order):
     network = fresh()
     actions = (Change("deepen", 0), Change("deepen", 1), Change("widen", 0, 64), NOTHING)
     structure = Structure((Layer("linear", (("in", 8), ("out", 16))), Layer("loom")), ((0, 1),))
-    sight = Sight(structure, ((0,), (1,)), 1.0, 2.0, actions)
+    sight = Observation(structure, ((0,), (1,)), 1.0, 2.0, actions)
     other = replace(sight, actions=tuple(actions[at] for at in order))
     before, after = scores(network, sight, other)
     assert_same(before[list(order)], after)

@@ -18,19 +18,19 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError, InputError
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.core.population.view import Terms
-from rota.learning.placement.cases import STEP_S, Cases
+from rota.learning.placement.cases import STEP_S, CaseDistribution
 from rota.learning.placement.environment import ID, PlacementEnv
 from rota.learning.placement.rollout import Scorer
 from rota.policies.allocation.finish import CANDIDATES, INTERVALS, NOTHING
 from rota.policies.allocation.learned import FEATURES, Learned, scores, write_agent
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 SMALL = {"slots": (3, 3), "trials": (4, 4), "intervals": (3, 3)}
-TWO_BY_TWO = Scene(({}, {}), Fleet.of([1.0, 1.0]), Terms(50, 100))
+TWO_BY_TWO = PopulationScenario(({}, {}), PopulationCluster.of([1.0, 1.0]), Terms(50, 100))
 """A step takes 0.02 s, so an interval takes 1 s and each of the two trials 2 s. So does all, at least."""
 QUARTER, ONE, TWO, FOUR = (1 + INTERVALS.tolist().index(length) for length in (0.25, 1.0, 2.0, 4.0))
 """Actions: lists of so many intervals."""
@@ -103,7 +103,7 @@ def test_a_reward_for_steps_is_for_the_time_until_the_next_decision():
 
 def test_time_before_the_first_decision_counts():
     """The only slot joins after 3 s; two trials take it 4 s, which is the least."""
-    late = Fleet(Fleet.of([1.0]).slots, changes=(NodeChange(3.0, 0, joins=True),))
+    late = PopulationCluster(PopulationCluster.of([1.0]).slots, changes=(NodeChange(3.0, 0, joins=True),))
     for reward in ("makespan", "steps"):
         env = PlacementEnv(replace(TWO_BY_TWO, fleet=late), reward=reward)
         assert env.reset()[1]["now_s"] == 3.0
@@ -125,8 +125,8 @@ def test_both_rewards_have_the_same_sum():
 def test_what_an_agent_does_takes_as_long_as_in_a_rehearsal(seed, tmp_path):
     weights = Scorer(hidden=8, seed=seed).weights
     write_agent(tmp_path, weights, {})
-    case = Cases().draw(seeding.np_random(seed)[0])
-    done = rehearse(case.scene, Equal(STEP_S), Policy(Learned(tmp_path)))
+    case = CaseDistribution().draw(seeding.np_random(seed)[0])
+    done = simulate_trials(case.scene, Equal(STEP_S), PopulationPolicy(Learned(tmp_path)))
 
     def choose(observation, mask) -> int:
         return int(np.argmax(scores(observation.reshape(CANDIDATES, FEATURES), mask.astype(bool), weights)))
@@ -137,7 +137,7 @@ def test_what_an_agent_does_takes_as_long_as_in_a_rehearsal(seed, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_episodes():
-    one, other = PlacementEnv(), PlacementEnv(Cases())
+    one, other = PlacementEnv(), PlacementEnv(CaseDistribution())
     assert [play(one, seed, drawing(7))[0] for seed in range(3)] == [
         play(other, seed, drawing(7))[0] for seed in range(3)
     ]
@@ -151,12 +151,12 @@ def test_episodes_go_on_with_other_cases_where_no_seed_is_given():
 
 
 def test_a_scene_is_the_same_each_time_luck_included():
-    env = PlacementEnv(Cases(**SMALL).draw(np.random.default_rng(5)).scene)
+    env = PlacementEnv(CaseDistribution(**SMALL).draw(np.random.default_rng(5)).scene)
     assert play(env, 0, drawing(0))[0] == play(env, 1, drawing(0))[0]
 
 
 def test_ranges_are_those_of_the_cases():
-    given, by_name = PlacementEnv(Cases(**SMALL)), PlacementEnv(**SMALL)
+    given, by_name = PlacementEnv(CaseDistribution(**SMALL)), PlacementEnv(**SMALL)
     for seed in range(3):
         assert given.reset(seed=seed)[0].tolist() == by_name.reset(seed=seed)[0].tolist()
 
@@ -224,7 +224,10 @@ def test_there_is_no_step_before_an_episode_begins_or_after_it_ends():
         ({"reward": "makespam"}, "unknown reward 'makespam'. Did you mean 'makespan'?"),
         ({"masked": "ignore"}, "unknown masked 'ignore'"),
         ({"slot": (3, 3)}, "unknown argument 'slot'. Did you mean 'slots'?"),
-        ({"cases": Cases(), "slots": (3, 3)}, "cases and slots are both given; leave one of them out"),
+        (
+            {"cases": CaseDistribution(), "slots": (3, 3)},
+            "cases and slots are both given; leave one of them out",
+        ),
         ({"cases": TWO_BY_TWO, "noise": 0.1}, "cases and noise are both given; leave one of them out"),
         ({"cases": "cases.toml"}, "cases: 'cases.toml' is neither Cases nor a Scene"),
     ],

@@ -7,23 +7,23 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.learning.placement import learner as module
-from rota.learning.placement.cases import Cases
-from rota.learning.placement.config import PlacementConfig
-from rota.learning.placement.learner import CHECKPOINT, Learner, read_history, write_history
+from rota.learning.placement.cases import CaseDistribution
+from rota.learning.placement.config import PlacementAgentConfig
+from rota.learning.placement.learner import CHECKPOINT, PlacementLearner, read_history, write_history
 from rota.learning.placement.run import PlacementRun
 
-SMALL = PlacementConfig(
+SMALL = PlacementAgentConfig(
     updates=4,
     cases_per_update=2,
     episodes_per_case=2,
     hidden=6,
-    cases=Cases(slots=(2, 3), trials=(3, 4), intervals=(2, 3)),
+    cases=CaseDistribution(slots=(2, 3), trials=(3, 4), intervals=(2, 3)),
     tests=1,
 )
 
 
 def learned(folder, config=SMALL, workers=1):
-    learner = Learner(config, folder, "this")
+    learner = PlacementLearner(config, folder, "this")
     learner.learn(workers)
     return learner
 
@@ -57,8 +57,8 @@ def test_an_agent_that_is_stopped_and_goes_on_comes_to_the_same(tmp_path, monkey
             raise Stopped
 
     with pytest.raises(Stopped):
-        Learner(SMALL, tmp_path, "this").learn(1, stop)
-    again = Learner(SMALL, tmp_path, "this")
+        PlacementLearner(SMALL, tmp_path, "this").learn(1, stop)
+    again = PlacementLearner(SMALL, tmp_path, "this")
     again.resume()
     assert len(again.rows) == after
     again.learn(1)
@@ -89,7 +89,7 @@ def test_a_damaged_checkpoint_says_what_to_do(tmp_path, size):
     file = tmp_path / CHECKPOINT
     file.write_bytes(file.read_bytes()[:size])
     with pytest.raises(InputError, match=r"cannot be read.*delete it to begin anew"):
-        Learner(SMALL, tmp_path, "this").resume()
+        PlacementLearner(SMALL, tmp_path, "this").resume()
 
 
 def test_the_rate_falls_to_nothing_in_the_end(tmp_path):
@@ -105,7 +105,9 @@ def test_history_is_read_as_it_was_written(tmp_path):
 
 def test_a_bandit_is_learned(tmp_path):
     """One slow slot beside one that is 100 times as fast, two trials: after learning, the slow one rests."""
-    cases = Cases(slots=(2, 2), trials=(2, 2), spread=100.0, dispatch=0.0, noise=0.0, intervals=(2, 2))
+    cases = CaseDistribution(
+        slots=(2, 2), trials=(2, 2), spread=100.0, dispatch=0.0, noise=0.0, intervals=(2, 2)
+    )
     config = replace(SMALL, updates=40, cases_per_update=4, episodes_per_case=8, cases=cases)
     rows = learned(tmp_path, config).rows
     first, last = (float(np.mean([row.ratio for row in some])) for some in (rows[:10], rows[-10:]))

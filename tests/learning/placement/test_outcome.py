@@ -8,8 +8,8 @@ import pytest
 from rota.core.errors import InputError
 from rota.learning.placement.compare import case_of, compare, shuffled
 from rota.learning.placement.outcome import (
-    Comparison,
-    Tried,
+    ComparedRow,
+    PlacementComparison,
     is_comparison,
     read_comparison,
     table,
@@ -21,10 +21,10 @@ from rota.policies.allocation.registry import ALLOCATIONS
 
 def tried(number, dispatch, era, learned, shuffled_=3.0):
     ratios = {"era": era, "finish": 1.25, "learned": learned}
-    return Tried(number, 4, 10, 2.0, dispatch, ratios, shuffled_)
+    return ComparedRow(number, 4, 10, 2.0, dispatch, ratios, shuffled_)
 
 
-FOUND = Comparison((tried(0, 0.0, 1.5, 1.0), tried(0, 0.5, 2.0, 1.5), tried(1, 0.0, 1.1, 1.1)))
+FOUND = PlacementComparison((tried(0, 0.0, 1.5, 1.0), tried(0, 0.5, 2.0, 1.5), tried(1, 0.0, 1.1, 1.1)))
 
 
 def test_the_agent_is_compared_with_the_best_rule_of_each_case():

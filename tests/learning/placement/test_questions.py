@@ -7,41 +7,41 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import NodeChange
-from rota.core.population.cluster import Costs, Fleet, Slot, Slowdown
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.view import Terms
-from rota.learning.placement.cases import Case, Cases
+from rota.learning.placement.cases import CaseDistribution, PlacementCase
 from rota.learning.placement.questions import Question, Questions
 from rota.learning.placement.rollout import Scorer, play
 from rota.policies.allocation.finish import LISTS, NOTHING, STEPS
 from rota.policies.allocation.learned import Learned, scores, write_agent
-from rota.policies.population import Policy
-from rota.simulator.noise import Besides, Weather
-from rota.simulator.population import Scene, rehearse
+from rota.policies.population import PopulationPolicy
+from rota.simulator.noise import ReportOverhead, TimingNoise
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 WEIGHTS = Scorer(hidden=8, seed=3).weights
-TROUBLED = Scene(
+TROUBLED = PopulationScenario(
     hypers=({},) * 7,
-    fleet=Fleet(
+    fleet=PopulationCluster(
         tuple(Slot(node, speed) for node, speed in ((0, 1.0), (0, 0.7), (1, 2.0), (2, 0.2))),
         changes=(NodeChange(2.0, 1, joins=False), NodeChange(5.0, 1, joins=True), NodeChange(1.0, 2, True)),
         slowdowns=(Slowdown(3.0, 0, 1.5),),
     ),
     terms=Terms(50, 170),
-    costs=Costs(dispatch_s=0.1, latency_s=0.05),
-    weather=Weather(0.1, 0.05, seed=4),
+    costs=AssignmentCosts(dispatch_s=0.1, latency_s=0.05),
+    weather=TimingNoise(0.1, 0.05, seed=4),
 )
 """Nodes fail, come late and slow down; trials that move wait for their checkpoints."""
 
 
-def drawn(count: int) -> Iterator[Scene]:
+def drawn(count: int) -> Iterator[PopulationScenario]:
     """Scenes as agents learn from."""
     for seed in range(count):
-        yield Cases().draw(np.random.default_rng(seed)).scene
+        yield CaseDistribution().draw(np.random.default_rng(seed)).scene
 
 
-def answered(scene: Scene, choose: Callable[[Question], int]) -> Questions:
+def answered(scene: PopulationScenario, choose: Callable[[Question], int]) -> Questions:
     """All questions of a rehearsal, answered like this."""
-    questions = Questions(Case(scene))
+    questions = Questions(PlacementCase(scene))
     while questions.due is not None:
         questions.answer(choose(questions.due))
     return questions
@@ -54,13 +54,13 @@ def learned(tmp_path) -> Learned:
     return Learned(tmp_path, careful=False)
 
 
-COSTLY = replace(TROUBLED, besides=Besides(load_s=0.3, evaluate_s=0.2, save_s=0.1))
+COSTLY = replace(TROUBLED, besides=ReportOverhead(load_s=0.3, evaluate_s=0.2, save_s=0.1))
 
 
 @pytest.mark.parametrize("scene", [TROUBLED, replace(TROUBLED, report_each=False), COSTLY, *drawn(3)])
 def test_the_answers_of_an_allocation_give_its_timeline(scene, learned):
     asked = answered(scene, lambda due: int(np.argmax(scores(due.features, due.allowed, WEIGHTS))))
-    told = rehearse(scene, Case(scene).landscape(), Policy(learned))
+    told = simulate_trials(scene, PlacementCase(scene).landscape(), PopulationPolicy(learned))
     assert asked.state.timeline == told.timeline
     assert asked.state.now_s == told.makespan_s
     assert asked.state.decisions == told.decisions
@@ -68,7 +68,7 @@ def test_the_answers_of_an_allocation_give_its_timeline(scene, learned):
 
 def test_what_is_asked_is_what_agents_learn_from():
     for seed, scene in enumerate(drawn(3)):
-        case = Case(scene)
+        case = PlacementCase(scene)
         episode = play(case, WEIGHTS, seed, share=1.0)
         chosen, asked = iter(episode.chosen.tolist()), []
         done = answered(scene, lambda due, chosen=chosen, asked=asked: asked.append(due) or next(chosen))
@@ -79,7 +79,7 @@ def test_what_is_asked_is_what_agents_learn_from():
 
 @pytest.mark.parametrize("scene", [TROUBLED, *drawn(5)])
 def test_a_list_that_is_not_there_is_the_same_as_one_that_is(scene):
-    questions, random, masked = Questions(Case(scene)), np.random.default_rng(0), 0
+    questions, random, masked = Questions(PlacementCase(scene)), np.random.default_rng(0), 0
     while (due := questions.due) is not None:
         parts = [due.outlook.parts(questions.state, candidate) for candidate in range(1, len(due.allowed))]
         for candidate in range(1, len(due.allowed)):
@@ -103,7 +103,7 @@ def itself(due: Question) -> int:
 
 
 def test_the_shortest_list_is_nearest_to_leaving_the_only_slot_idle():
-    due = Questions(Case(Scene(({},) * 3, Fleet.of([1.0])))).due
+    due = Questions(PlacementCase(PopulationScenario(({},) * 3, PopulationCluster.of([1.0])))).due
     assert not due.allowed[NOTHING]
     nearest = due.nearest(NOTHING)
     assert 1 <= nearest <= LISTS

@@ -5,31 +5,39 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rota.learning.placement.cases import Case, Cases
-from rota.learning.placement.rollout import Episode, Group, Scorer, learn_from, play, rehearsed, worth
+from rota.learning.placement.cases import CaseDistribution, PlacementCase
+from rota.learning.placement.rollout import (
+    EpisodeGroup,
+    PlacementEpisode,
+    Scorer,
+    learn_from,
+    play,
+    rehearsed,
+    worth,
+)
 from rota.policies.allocation.learned import Learned, write_agent
-from rota.policies.population import Policy
-from rota.simulator.population import rehearse
+from rota.policies.population import PopulationPolicy
+from rota.simulator.population import simulate_trials
 
 NETWORK = Scorer(hidden=8, seed=3)
 
 
 def group(**others):
     parameters = tuple(each.detach().numpy() for each in NETWORK.parameters())
-    small = Cases(slots=(3, 4), trials=(4, 6), intervals=(3, 4))
-    return replace(Group(small, 8, parameters, (0, 3), 8, 9.0, 0.01), **others)
+    small = CaseDistribution(slots=(3, 4), trials=(4, 6), intervals=(3, 4))
+    return replace(EpisodeGroup(small, 8, parameters, (0, 3), 8, 9.0, 0.01), **others)
 
 
 def episode(drawn, ratio):
-    return Episode(np.zeros((drawn, 1, 1)), np.ones((drawn, 1)), np.zeros(drawn), 10, ratio)
+    return PlacementEpisode(np.zeros((drawn, 1, 1)), np.ones((drawn, 1)), np.zeros(drawn), 10, ratio)
 
 
 @pytest.mark.parametrize("goal", ["makespan", "target"])
 def test_a_compiled_rehearsal_takes_as_long_as_one_of_the_real_loop(goal, tmp_path):
     write_agent(tmp_path, NETWORK.weights, {})
     for seed in range(8):
-        case = Cases(goal=goal).draw(np.random.default_rng(seed))
-        done = rehearse(case.scene, case.landscape(), Policy(Learned(tmp_path)))
+        case = CaseDistribution(goal=goal).draw(np.random.default_rng(seed))
+        done = simulate_trials(case.scene, case.landscape(), PopulationPolicy(Learned(tmp_path)))
         found = play(case, NETWORK.weights)
         assert found.ratio == case.ratio(done.timeline, done.makespan_s)
         if goal == "makespan":
@@ -39,20 +47,20 @@ def test_a_compiled_rehearsal_takes_as_long_as_one_of_the_real_loop(goal, tmp_pa
 def test_parts_that_end_together_are_reported_in_the_order_in_which_they_began(tmp_path):
     """Equal slots without noise: everything ends at once."""
     write_agent(tmp_path, NETWORK.weights, {})
-    drawn = Cases(slots=(5, 5), trials=(7, 7), spread=1.0).draw(np.random.default_rng(1))
-    case = Case(replace(drawn.scene, weather=replace(drawn.scene.weather, noise=0.0)))
-    done = rehearse(case.scene, case.landscape(), Policy(Learned(tmp_path)))
+    drawn = CaseDistribution(slots=(5, 5), trials=(7, 7), spread=1.0).draw(np.random.default_rng(1))
+    case = PlacementCase(replace(drawn.scene, weather=replace(drawn.scene.weather, noise=0.0)))
+    done = simulate_trials(case.scene, case.landscape(), PopulationPolicy(Learned(tmp_path)))
     assert play(case, NETWORK.weights).ratio == done.makespan_s / case.bound_s
 
 
 def test_the_same_seed_draws_the_same_and_another_draws_something_else():
-    case = Cases().draw(np.random.default_rng(0))
+    case = CaseDistribution().draw(np.random.default_rng(0))
     one, same, other = (play(case, NETWORK.weights, seed, 1.0).chosen.tolist() for seed in (5, 5, 6))
     assert one == same != other
 
 
 def test_only_what_was_drawn_is_learned_from():
-    case = Cases().draw(np.random.default_rng(0))
+    case = CaseDistribution().draw(np.random.default_rng(0))
     none, some, everything = (play(case, NETWORK.weights, 5, share) for share in (0.0, 0.1, 1.0))
     assert len(none.chosen) == 0 < len(some.chosen) < some.decisions
     assert len(everything.chosen) == everything.decisions == len(everything.features)
@@ -98,12 +106,12 @@ def test_a_lesson_is_the_same_each_time():
 
 def test_one_trial_at_least_can_be_as_good_as_asked():
     for seed in range(50):
-        case = Cases(goal="target").draw(np.random.default_rng(seed))
+        case = CaseDistribution(goal="target").draw(np.random.default_rng(seed))
         assert min(case.good_at) <= case.scene.terms.steps
         assert len(case.good_at) == len(case.scene.hypers)
 
 
 def test_a_target_is_reached_at_the_earliest_on_the_fastest_slot():
-    case = Cases(goal="target", noise=0.0, dispatch=0.0).draw(np.random.default_rng(3))
+    case = CaseDistribution(goal="target", noise=0.0, dispatch=0.0).draw(np.random.default_rng(3))
     assert case.bound_s == min(case.good_at) * 0.02 / max(slot.speed for slot in case.scene.fleet.slots)
     assert play(case, NETWORK.weights).ratio >= 1.0

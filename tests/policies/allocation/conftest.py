@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rota.core.population.cluster import Costs, Fleet
-from rota.core.population.events import Continue, Emptied, Hand, Joined, Reported
-from rota.core.population.state import State
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.events import Assign, Continue, Idled, Joined, Reported
+from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
 
 
@@ -42,12 +42,17 @@ def rising() -> type[Rising]:
 
 
 @pytest.fixture
-def population() -> Callable[..., State]:
+def population() -> Callable[..., PopulationState]:
     """Trials that wait, on slots that are idle."""
 
-    def build(trials: int, slots: Fleet | list[float], costs: Costs | None = None, **terms: Any) -> State:
-        fleet = slots if isinstance(slots, Fleet) else Fleet.of(slots)
-        state = State([{}] * trials, fleet, Terms(**terms), costs or Costs(), Equal(0.01))
+    def build(
+        trials: int,
+        slots: PopulationCluster | list[float],
+        costs: AssignmentCosts | None = None,
+        **terms: Any,
+    ) -> PopulationState:
+        fleet = slots if isinstance(slots, PopulationCluster) else PopulationCluster.of(slots)
+        state = PopulationState([{}] * trials, fleet, Terms(**terms), costs or AssignmentCosts(), Equal(0.01))
         state.apply([Joined(0.0, node) for node in range(len(fleet.nodes))])
         return state
 
@@ -58,9 +63,9 @@ def population() -> Callable[..., State]:
 def lists() -> Callable[..., dict[int, list[int]]]:
     """What an allocation hands out now: slot → trials. The state is as it is after that."""
 
-    def ask(state: State, allocation: Any, retirement: Any = None) -> dict[int, list[int]]:
-        decisions = state.request(Policy(allocation, retirement=retirement).plan(state.view))
-        hands = [decision for decision in decisions if isinstance(decision, Hand)]
+    def ask(state: PopulationState, allocation: Any, retirement: Any = None) -> dict[int, list[int]]:
+        decisions = state.request(PopulationPolicy(allocation, retirement=retirement).plan(state.view))
+        hands = [decision for decision in decisions if isinstance(decision, Assign)]
         return {hand.slot: [part.trial for part in hand.parts] for hand in hands}
 
     return ask
@@ -71,7 +76,11 @@ def done() -> Callable[..., None]:
     """Lets a slot do its list: each step takes so many seconds. The trials wait again, or are stopped."""
 
     def finish(
-        state: State, slot: int, trials: list[int], step_s: float, after: Callable[[int], Any] = Continue
+        state: PopulationState,
+        slot: int,
+        trials: list[int],
+        step_s: float,
+        after: Callable[[int], Any] = Continue,
     ) -> None:
         at_s = state.now_s
         steps = {trial: int(state.handed[trial]) for trial in trials}
@@ -79,7 +88,7 @@ def done() -> Callable[..., None]:
             Reported(at_s, slot, trial, steps[trial], at_s - steps[trial] * step_s, at_s, 0.0, 0.1)
             for trial in trials
         ]
-        state.apply([*reports, Emptied(at_s, slot)])
+        state.apply([*reports, Idled(at_s, slot)])
         state.request([after(trial) for trial in list(state.judged)])
 
     return finish

@@ -10,17 +10,17 @@ import pytest
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
 from rota.core.loop import drive
-from rota.core.population.cluster import Costs, Fleet, Slot, Slowdown
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.events import Reported
-from rota.core.population.state import State
+from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
 from rota.policies.allocation.hrfs import Hrfs
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
-from rota.policies.population import Policy
-from rota.simulator.noise import Luck, Weather
-from rota.simulator.population import Rehearsal, Scene, rehearse
+from rota.policies.population import PopulationPolicy
+from rota.simulator.noise import NoiseStream, TimingNoise
+from rota.simulator.population import PopulationScenario, PopulationSimulator, simulate_trials
 
 SEEDS = range(40)
 VARIANTS = [
@@ -42,7 +42,7 @@ def scene_of(seed):
         for node in range(nodes)
         for speed in np.exp(rng.uniform(-2.0, 2.0, int(rng.integers(1, 3))))
     )
-    fleet = Fleet(
+    fleet = PopulationCluster(
         slots,
         switches=tuple(int(switch) for switch in rng.integers(0, 2, nodes)),
         changes=tuple(changes_of(rng, nodes)),
@@ -56,11 +56,11 @@ def scene_of(seed):
         for _ in range(int(rng.integers(1, 13)))
     )
     terms = Terms(int(rng.integers(1, 60)), int(rng.integers(1, 300)), float(rng.choice([0.7, np.inf])))
-    costs = Costs(
+    costs = AssignmentCosts(
         float(rng.uniform(0.0, 0.5)), float(rng.uniform(0.0, 0.2)), 100.0, float(rng.choice([0, 20]))
     )
-    weather = Weather(noise=0.1, drift=0.05, seed=seed)
-    return Scene(hypers, fleet, terms, costs, weather, bool(rng.integers(0, 2)))
+    weather = TimingNoise(noise=0.1, drift=0.05, seed=seed)
+    return PopulationScenario(hypers, fleet, terms, costs, weather, bool(rng.integers(0, 2)))
 
 
 def changes_of(rng, nodes):
@@ -75,12 +75,12 @@ def changes_of(rng, nodes):
 
 def rehearsed_with_care(scene, landscape, allocation):
     """As a rehearsal; fails if trials wait while all slots that are there are idle."""
-    state = State(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
-    luck = Luck(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
+    luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
-    backend = Rehearsal(scene.fleet, landscape, luck, report_each=scene.report_each)
-    for _ in drive(Policy(allocation), backend, state):
+    backend = PopulationSimulator(scene.fleet, landscape, luck, report_each=scene.report_each)
+    for _ in drive(PopulationPolicy(allocation), backend, state):
         there = int(state.usable.sum())
         assert not (state.waiting and there and len(state.idle) == there), f"nobody works at {state.now_s} s"
     return state
@@ -109,7 +109,9 @@ class TestEveryAllocation:
     def test_does_the_same_with_the_same_seeds(self, name, rising):
         for seed in SEEDS[:10]:
             runs = [
-                rehearse(scene_of(seed), rising(size_mb=10.0), Policy(allocation_class(name)()))
+                simulate_trials(
+                    scene_of(seed), rising(size_mb=10.0), PopulationPolicy(allocation_class(name)())
+                )
                 for _ in range(2)
             ]
             assert runs[0].timeline == runs[1].timeline

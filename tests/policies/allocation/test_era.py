@@ -6,11 +6,11 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError, Stuck
-from rota.core.population.cluster import Fleet, Slot
+from rota.core.population.cluster import PopulationCluster, Slot
 from rota.policies.allocation.era import Era
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 
 def handed(population, lists, share, leader):
@@ -75,7 +75,7 @@ def test_the_stage_does_not_depend_on_the_population_or_the_interval(
 
 def test_the_slots_of_a_node_do_not_take_everything(population, lists):
     """Two slots on the first node and one on the second: in the original the third is left with nothing."""
-    fleet = Fleet((Slot(0, 10.0), Slot(0, 10.0), Slot(1, 10.0)))
+    fleet = PopulationCluster((Slot(0, 10.0), Slot(0, 10.0), Slot(1, 10.0)))
     assert lists(population(20, fleet), Era(original=True)) == {0: [*range(10)], 1: [*range(10, 20)]}
     ours = lists(population(20, fleet), Era())
     assert [len(ours[slot]) for slot in range(3)] == [6, 7, 7]
@@ -84,10 +84,10 @@ def test_the_slots_of_a_node_do_not_take_everything(population, lists):
 def test_slots_without_a_share_do_not_stop_a_run():
     """Three trials for four slots; then the three with shares are lost. In the original nobody is left."""
     lost = tuple(NodeChange(0.5, node, joins=False) for node in (1, 2, 3))
-    scene = Scene(({},) * 3, replace(Fleet.of([1.0, 2.0, 2.0, 4.0]), changes=lost))
+    scene = PopulationScenario(({},) * 3, replace(PopulationCluster.of([1.0, 2.0, 2.0, 4.0]), changes=lost))
     with pytest.raises(Stuck, match="3 trials are not done and 1 slots are idle"):
-        rehearse(scene, Equal(0.01), Policy(Era(original=True)))
-    assert rehearse(scene, Equal(0.01), Policy(Era())).state.left == 0
+        simulate_trials(scene, Equal(0.01), PopulationPolicy(Era(original=True)))
+    assert simulate_trials(scene, Equal(0.01), PopulationPolicy(Era())).state.left == 0
 
 
 def test_the_fastest_idle_slot_is_served_first(population, lists):

@@ -3,13 +3,13 @@
 import pytest
 
 from rota.core.errors import Stuck
-from rota.core.population.cluster import Fleet
-from rota.core.population.events import Lost, Retire
+from rota.core.population.cluster import PopulationCluster
+from rota.core.population.events import NodeFailed, Retire
 from rota.core.population.view import Terms
 from rota.policies.allocation.eta import Eta
-from rota.policies.population import Policy, RetireSlowest
+from rota.policies.population import PopulationPolicy, RetireSlowest
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def without_the_slowest(request, measured):
     """Slots of 0.5 and 1 s per step; one of 5 s is gone."""
     view = measured(0.5, 1.0, 5.0)
     if request.param == "lost":
-        view.apply([Lost(0.0, 2)])
+        view.apply([NodeFailed(0.0, 2)])
     else:
         view.request([Retire(2)])
     return view
@@ -114,16 +114,18 @@ def test_the_original_goes_by_the_last_list_alone(measured, lists, done):
 
 def test_slots_without_a_share_do_not_stop_a_run():
     """Three trials, four slots: the first has no share, and the original's round ends with it."""
-    scene = Scene(({},) * 3, Fleet.of([1.0, 2.0, 2.0, 4.0]))
+    scene = PopulationScenario(({},) * 3, PopulationCluster.of([1.0, 2.0, 2.0, 4.0]))
     with pytest.raises(Stuck, match="3 trials are not done and 4 slots are idle"):
-        rehearse(scene, Equal(0.01), Policy(Eta(original=True)))
-    assert rehearse(scene, Equal(0.01), Policy(Eta())).state.left == 0
+        simulate_trials(scene, Equal(0.01), PopulationPolicy(Eta(original=True)))
+    assert simulate_trials(scene, Equal(0.01), PopulationPolicy(Eta())).state.left == 0
 
 
 def test_a_report_of_a_slot_that_is_given_up_starts_a_list_elsewhere():
     """Three trials of two intervals. The slow slot is given up, reports at 50 s, and its trial goes on."""
-    policy = Policy(Eta(original=True), retirement=RetireSlowest(1, original=True))
-    done = rehearse(Scene(({},) * 3, Fleet.of([10.0, 1.0]), Terms(50, 100)), Equal(1.0), policy)
+    policy = PopulationPolicy(Eta(original=True), retirement=RetireSlowest(1, original=True))
+    done = simulate_trials(
+        PopulationScenario(({},) * 3, PopulationCluster.of([10.0, 1.0]), Terms(50, 100)), Equal(1.0), policy
+    )
     assert (done.state.left, done.makespan_s) == (0, pytest.approx(55.0))
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import Costs
-from rota.core.population.events import Hand
+from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.events import Assign
 from rota.policies.allocation.finish import (
     ALL_DONE,
     DONE,
@@ -61,7 +61,7 @@ def test_a_slow_slot_works_while_there_is_enough_for_all(population, lists):
 def test_a_slot_is_idle_only_if_somebody_else_works(population, lists):
     state = population(2, [1.0, 10.0], steps=50)
     assert np.isinf(Outlook(state, slot=1).candidates[NOTHING, ALL_DONE])
-    state.request([Hand(1, state.first(1))])
+    state.request([Assign(1, state.first(1))])
     assert Outlook(state, slot=0).candidates[NOTHING, ALL_DONE] == pytest.approx(0.1)
     assert lists(population(1, [1.0], steps=50), Finish()) == {0: [0]}
 
@@ -69,5 +69,5 @@ def test_a_slot_is_idle_only_if_somebody_else_works(population, lists):
 def test_lists_are_longer_where_a_dispatch_costs_something(population, lists):
     """One slot: an interval takes 0.5 s, a dispatch 0 s or 10 s."""
     free = lists(population(6, [1.0], steps=100), Finish())[0]
-    dear = lists(population(6, [1.0], Costs(dispatch_s=10.0), steps=100), Finish())[0]
+    dear = lists(population(6, [1.0], AssignmentCosts(dispatch_s=10.0), steps=100), Finish())[0]
     assert len(free) < len(dear) == 12  # intervals: all that there is

@@ -4,7 +4,7 @@ from math import exp, log
 
 import pytest
 
-from rota.core.population.view import Status
+from rota.core.population.view import TrialStatus
 from rota.policies.allocation.foresight import RECENT, intervals_left, steps_left
 
 
@@ -49,5 +49,5 @@ def test_a_trial_that_is_not_done_has_an_interval_left_at_least(population):
     view = population(3, [1.0], target=0.8)
     view.history[0].extend([(100, 0.5), (200, 0.79999)])
     view.steps[:] = [200, 0, 1000]
-    view.status[2] = Status.FINISHED
+    view.status[2] = TrialStatus.FINISHED
     assert intervals_left(view) == pytest.approx(21)

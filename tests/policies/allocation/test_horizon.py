@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.population.cluster import Costs
-from rota.core.population.events import Hand, Part
+from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.events import Assign, Interval
 from rota.policies.allocation.finish import ALL_DONE, DONE, NOTHING, Outlook
 from rota.policies.allocation.horizon import Slots, divided, most_first, most_owed, too_much
 
@@ -80,7 +80,7 @@ def test_what_comes_back_late_is_done_late(population):
     """The slow slot has the second trial for 0.5 s, an interval of 50 steps; then 50 steps are left, which
     take the fast one 0.05 s."""
     state = population(2, [1.0, 10.0], steps=100)
-    state.request([Hand(0, [Part(1, 50)])])
+    state.request([Assign(0, [Interval(1, 50)])])
     assert Outlook(state, slot=1).candidates[ONE, ALL_DONE] == pytest.approx(0.5 + 0.05)
 
 
@@ -88,7 +88,7 @@ def test_nobody_counts_on_a_slot_that_was_left_idle_before(population):
     """Three slots, one of them at work for 0.5 s. If the faster idle one has just been left idle, the other
     cannot expect it to begin at once."""
     state = population(3, [1.0, 4.0, 2.0], steps=50)
-    state.request([Hand(0, [Part(0, 50)])])
+    state.request([Assign(0, [Interval(0, 50)])])
     asked_first, asked_then = Outlook(state, slot=1), Outlook(state, slot=2)
     assert asked_first.about[DONE] == pytest.approx(0.5)
     assert asked_then.candidates[NOTHING, ALL_DONE] == pytest.approx(0.5 + 1.0 / 6.0)
@@ -96,7 +96,7 @@ def test_nobody_counts_on_a_slot_that_was_left_idle_before(population):
 
 def test_to_wait_costs_the_dispatches_that_come_later(population):
     """Nothing is gained by waiting where a list costs something: the later list costs it, too."""
-    state = population(8, [1.0, 1.0], Costs(dispatch_s=0.2), steps=100)
-    state.request([Hand(0, [Part(0, 50)])])
+    state = population(8, [1.0, 1.0], AssignmentCosts(dispatch_s=0.2), steps=100)
+    state.request([Assign(0, [Interval(0, 50)])])
     candidates = Outlook(state, slot=1).candidates
     assert candidates[NOTHING, ALL_DONE] > candidates[1:, ALL_DONE].min()

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError, Stuck
-from rota.core.population.cluster import Costs, Fleet
-from rota.core.population.events import Hand, Part, Stop
-from rota.core.population.view import Status, Terms
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.events import Assign, Interval, Stop
+from rota.core.population.view import Terms, TrialStatus
 from rota.policies.allocation.hrfs import Hrfs, original_lag
-from rota.policies.population import Policy
-from rota.simulator.population import Scene, rehearse
+from rota.policies.population import PopulationPolicy
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 HALF, WHOLE = 25, 50
 
@@ -27,11 +27,11 @@ def measured(population, done) -> Callable:
         view = population(len(steps) + len(step_s), [1.0] * len(step_s), **terms)
         for slot, seconds in enumerate(step_s):
             other = len(steps) + slot
-            view.request([Hand(slot, [Part(other, 1)])])
+            view.request([Assign(slot, [Interval(other, 1)])])
             done(view, slot, [other], seconds, after=Stop)
         for trial, had in enumerate(steps):
             if had:
-                view.request([Hand(0, [Part(trial, had)])])
+                view.request([Assign(0, [Interval(trial, had)])])
                 done(view, 0, [trial], step_s[0])
         return view
 
@@ -95,9 +95,9 @@ def test_finished_trials_are_behind_for_ever_in_the_original(measured):
     """One is behind by 2; the other that was measured with stopped after one step, behind by 4."""
     view = measured([1.0], [100, 200])
     assert original_lag(view) == 2 + 4
-    view.status[0] = Status.FINISHED
+    view.status[0] = TrialStatus.FINISHED
     assert original_lag(view) == 2 + 4
-    view.status[0] = Status.HANDED
+    view.status[0] = TrialStatus.HANDED
     assert original_lag(view) == 4
 
 
@@ -137,7 +137,7 @@ def test_trials_that_will_stop_early_leave_less_to_do(measured, lists):
 @pytest.mark.parametrize(("near", "first"), [(True, 1), (False, 0)])
 def test_of_equally_advanced_trials_one_that_is_near_is_taken(measured, lists, near, first):
     """The second trial is where the first slot is."""
-    view = measured([1.0, 1.01], [0, 0, 50], costs=Costs(latency_s=1.0))
+    view = measured([1.0, 1.01], [0, 0, 50], costs=AssignmentCosts(latency_s=1.0))
     view.place[:3] = [1, 0, 0]
     assert lists(view, Hrfs(near=near))[0] == [first]
 
@@ -147,20 +147,22 @@ def random_population(seed, rising):
     rng = np.random.default_rng(seed)
     trials, slots = int(rng.integers(1, 13)), int(rng.integers(1, 7))
     rates = rng.uniform(0.001, 0.02, trials)
-    fleet = Fleet.of([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
-    scene = Scene(tuple({"rate": float(rate)} for rate in rates), fleet, Terms(steps=400, target=0.8))
+    fleet = PopulationCluster.of([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
+    scene = PopulationScenario(
+        tuple({"rate": float(rate)} for rate in rates), fleet, Terms(steps=400, target=0.8)
+    )
     return scene, rising()
 
 
 def test_every_population_is_done(rising):
     for seed in range(500):
         scene, landscape = random_population(seed, rising)
-        assert rehearse(scene, landscape, Policy(Hrfs())).state.left == 0
+        assert simulate_trials(scene, landscape, PopulationPolicy(Hrfs())).state.left == 0
 
 
 def is_stuck(scene, landscape):
     try:
-        rehearse(scene, landscape, Policy(Hrfs(original=True)))
+        simulate_trials(scene, landscape, PopulationPolicy(Hrfs(original=True)))
     except Stuck:
         return True
     return False
@@ -170,7 +172,7 @@ def test_the_original_gives_its_last_slot_up_in_some(rising):
     stuck = [seed for seed in range(150) if is_stuck(*random_population(seed, rising))]
     assert 5 <= len(stuck) <= 30
     with pytest.raises(Stuck, match="and 0 slots are idle"):
-        rehearse(*random_population(stuck[0], rising), Policy(Hrfs(original=True)))
+        simulate_trials(*random_population(stuck[0], rising), PopulationPolicy(Hrfs(original=True)))
 
 
 def test_options_out_of_range_are_refused():

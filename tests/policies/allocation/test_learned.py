@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.cluster import Costs
-from rota.core.population.events import Hand, Lost
-from rota.learning.placement.cases import STEP_S, Cases
+from rota.core.population.cluster import AssignmentCosts
+from rota.core.population.events import Assign, NodeFailed
+from rota.learning.placement.cases import STEP_S, CaseDistribution
 from rota.learning.placement.compare import case_of, shuffled
 from rota.learning.placement.rollout import Scorer
 from rota.policies.allocation.era import Era
@@ -29,9 +29,9 @@ from rota.policies.allocation.learned import (
     seen,
     write_agent,
 )
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import rehearse
+from rota.simulator.population import simulate_trials
 
 NETWORK = Scorer(hidden=8, seed=3)
 
@@ -44,7 +44,7 @@ def agent(tmp_path):
 
 def ratio(number, dispatch, allocation):
     case = case_of(number, dispatch, luck=0)
-    return rehearse(case.scene, Equal(STEP_S), Policy(allocation)).makespan_s / case.bound_s
+    return simulate_trials(case.scene, Equal(STEP_S), PopulationPolicy(allocation)).makespan_s / case.bound_s
 
 
 def test_compiled_scores_are_those_of_the_network():
@@ -77,8 +77,8 @@ def test_what_is_seen_does_not_depend_on_the_order_of_slots(population):
 def test_where_it_has_not_learned_it_does_as_finish_does(population, tmp_path):
     """While a node is gone, or a slot takes three times as long as it was said to."""
     write_agent(tmp_path, shuffled(NETWORK.weights, 1), {})
-    for happened in (None, Lost(1.0, 2), "slower"):
-        state = population(9, [1.0, 3.0, 0.2, 2.0], Costs(dispatch_s=0.1), steps=200)
+    for happened in (None, NodeFailed(1.0, 2), "slower"):
+        state = population(9, [1.0, 3.0, 0.2, 2.0], AssignmentCosts(dispatch_s=0.1), steps=200)
         if happened == "slower":
             state.paces.observe(3, 0, 3 * float(state.paces.expected_s[3, 0]))
         elif happened is not None:
@@ -98,7 +98,7 @@ def hands(state, allocation):
 def test_each_list_is_there_once(population):
     """Of two candidates of as many steps, from the same end of the queue, the first."""
     state = population(2, [1.0, 2.0], steps=100, interval=50)
-    state.request([Hand(0, state.first(1))])
+    state.request([Assign(0, state.first(1))])
     outlook = Outlook(state, slot=1)
     _, allowed = seen(state, 1, outlook)
     steps = outlook.candidates[allowed, 0].tolist()
@@ -189,7 +189,7 @@ def test_the_shipped_agent_is_not_a_rule_in_disguise(reached, tmp_path, seed):
 
 def test_the_shipped_agent_copes_with_one_slot_and_one_trial():
     for slots, trials in (((1, 1), (1, 1)), ((1, 1), (30, 30)), ((40, 40), (3, 3)), ((3, 3), (300, 300))):
-        case = Cases(slots=slots, trials=trials).draw(np.random.default_rng(0))
+        case = CaseDistribution(slots=slots, trials=trials).draw(np.random.default_rng(0))
         scene = replace(case.scene, weather=replace(case.scene.weather, noise=0.0))
-        done = rehearse(scene, Equal(STEP_S), Policy(Learned()))
+        done = simulate_trials(scene, Equal(STEP_S), PopulationPolicy(Learned()))
         assert done.makespan_s >= case.bound_s * (1 - 1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.policies.allocation.predict import Asked, Predictor
+from rota.policies.allocation.predict import Predictor, StepTimeQuery
 from rota.recordings.profile import read_profiles
 from rota.training.models.registry import MODELS, build
 
@@ -24,7 +24,7 @@ def measured(*asked, own=None):
     return [(each, exact(each, (own or {}).get(each.network, 1.0))) for each in asked]
 
 
-SMALL, LARGE = Asked("small", 100, 8, "a"), Asked("large", 10_000, 8, "a")
+SMALL, LARGE = StepTimeQuery("small", 100, 8, "a"), StepTimeQuery("large", 10_000, 8, "a")
 
 
 def test_what_follows_the_formula_is_predicted_exactly():
@@ -32,14 +32,18 @@ def test_what_follows_the_formula_is_predicted_exactly():
     found = Predictor.fit(measured(*known))
     assert found.batch == pytest.approx(0.75)
     assert found.parameters == pytest.approx(0.5)
-    for asked in (LARGE._replace(batch_size=128), SMALL._replace(device="b"), Asked("other", 2500, 4, "b")):
+    for asked in (
+        LARGE._replace(batch_size=128),
+        SMALL._replace(device="b"),
+        StepTimeQuery("other", 2500, 4, "b"),
+    ):
         assert found.step_s(asked) == pytest.approx(exact(asked))
 
 
 def test_a_network_that_is_slower_than_its_parameters_say_is_so_with_every_batch_size():
-    known = [SMALL, SMALL._replace(batch_size=16), LARGE, Asked("odd", 1000, 8, "a")]
+    known = [SMALL, SMALL._replace(batch_size=16), LARGE, StepTimeQuery("odd", 1000, 8, "a")]
     found = Predictor.fit(measured(*known, own={"odd": 5.0}))
-    odd = Asked("odd", 1000, 64, "a")
+    odd = StepTimeQuery("odd", 1000, 64, "a")
     assert found.step_s(odd) == pytest.approx(exact(odd, 5.0))
 
 
@@ -70,7 +74,10 @@ def shipped():
     }
     rows = [row for row in read_profiles(SHIPPED).rows if row.model in counts and not row.beside]
     return [
-        (Asked(row.model, counts[row.model], row.batch_size, f"{row.device} × {row.gang}"), row.iteration_s)
+        (
+            StepTimeQuery(row.model, counts[row.model], row.batch_size, f"{row.device} × {row.gang}"),
+            row.iteration_s,
+        )
         for row in rows
     ]
 

@@ -6,31 +6,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Hyper
-from rota.core.population.state import State
-from rota.core.population.view import Status, Terms
+from rota.core.population.state import PopulationState
+from rota.core.population.view import Terms, TrialStatus
 from rota.simulator.landscapes import Equal
 
 NAN = float("nan")
 
 
 @pytest.fixture(scope="session")
-def population() -> Callable[..., State]:
+def population() -> Callable[..., PopulationState]:
     """Gives a function that makes a population whose trials have these metrics after an interval of 50.
 
     A trial without a metric has not reported, and all others are due to be looked at.
     """
 
-    def make(metrics: Sequence[float], hypers: Sequence[Hyper] = (), seed: int = 0) -> State:
+    def make(metrics: Sequence[float], hypers: Sequence[Hyper] = (), seed: int = 0) -> PopulationState:
         hypers = hypers or [{"lr": 0.1 * (trial + 1)} for trial in range(len(metrics))]
-        state = State(hypers, Fleet.of([1.0]), Terms(), Costs(), Equal(), seed)
+        state = PopulationState(
+            hypers, PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Equal(), seed
+        )
         state.metric[:] = metrics
         reported = ~np.isnan(state.metric)
         state.steps[reported] = state.fresh[reported] = 50
         state.place[reported] = 0
         state.judged = np.flatnonzero(reported).tolist()
-        state.status[reported] = Status.JUDGED
+        state.status[reported] = TrialStatus.JUDGED
         state.waiting = np.flatnonzero(~reported).tolist()
         state._keys = [0] * len(state.waiting)
         return state

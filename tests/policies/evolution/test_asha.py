@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Fleet
-from rota.core.population.events import Finished, Hyper, Reported, Stopped
+from rota.core.population.cluster import PopulationCluster
+from rota.core.population.events import Hyper, Reported, Stopped, TrialFinished
 from rota.core.population.view import Terms
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.config import TrialsConfig
 from rota.policies.evolution.asha import Asha, losers, rungs
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.recordings.curve import read_curves
-from rota.simulator.landscapes import Equal, Recorded
-from rota.simulator.noise import Weather
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.landscapes import Equal, RecordedLandscape
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 NAN = float("nan")
 CURVES = Path(__file__).parents[3] / "results" / "recordings" / "curves" / "convnet2-fashion-mnist"
@@ -91,7 +91,7 @@ def stopped_by_the_table(
 ) -> list[tuple[float, int]]:
     """Who would be stopped when, if each report became a row and the table was asked after each of them."""
     table, steps, found = [], {}, []
-    finished = {(event.at_s, event.trial) for event in timeline if isinstance(event, Finished)}
+    finished = {(event.at_s, event.trial) for event in timeline if isinstance(event, TrialFinished)}
     for event in timeline:
         if isinstance(event, Reported):
             steps[event.trial] = steps.get(event.trial, 0) + event.steps
@@ -115,8 +115,15 @@ def test_it_stops_the_trials_that_the_table_rule_stops_at_the_same_report(seed, 
     curves[random.random(curves.shape) < gaps] = NAN
     asha = Asha(factor, min_t, 17)
     hypers: tuple[Hyper, ...] = ({},) * trials
-    scene = Scene(hypers, Fleet.of([1.0, 0.7, 2.3]), Terms(50, 900), weather=Weather(noise=0.3, seed=seed))
-    timeline = rehearse(scene, Drawn(curves.tolist(), 50), Policy(Fifo(), asha)).timeline
+    scene = PopulationScenario(
+        hypers,
+        PopulationCluster.of([1.0, 0.7, 2.3]),
+        Terms(50, 900),
+        weather=TimingNoise(noise=0.3, seed=seed),
+    )
+    timeline = simulate_trials(
+        scene, Drawn(curves.tolist(), 50), PopulationPolicy(FifoAllocation(), asha)
+    ).timeline
     stopped = [(event.at_s, event.trial) for event in timeline if isinstance(event, Stopped)]
     assert stopped == stopped_by_the_table(timeline, 50, all_rungs, asha)
 
@@ -124,8 +131,12 @@ def test_it_stops_the_trials_that_the_table_rule_stops_at_the_same_report(seed, 
 def test_on_recorded_curves_it_stops_the_trials_that_the_table_rule_stops():
     recorded = read_curves(CURVES)
     hypers = tuple(each.hyper for each in recorded.settings.values())
-    scene = Scene(hypers, Fleet.of([1.0, 0.7, 2.3]), Terms(50, 1000), weather=Weather(noise=0.1))
-    timeline = rehearse(scene, Recorded(recorded), Policy(Fifo(), Asha())).timeline
+    scene = PopulationScenario(
+        hypers, PopulationCluster.of([1.0, 0.7, 2.3]), Terms(50, 1000), weather=TimingNoise(noise=0.1)
+    )
+    timeline = simulate_trials(
+        scene, RecordedLandscape(recorded), PopulationPolicy(FifoAllocation(), Asha())
+    ).timeline
     stopped = [(event.at_s, event.trial) for event in timeline if isinstance(event, Stopped)]
     assert stopped == stopped_by_the_table(timeline, 50, [16, 4, 1], Asha())
     assert len(stopped) > 50
@@ -133,9 +144,11 @@ def test_on_recorded_curves_it_stops_the_trials_that_the_table_rule_stops():
 
 def test_most_of_a_large_population_is_stopped():
     curves = np.random.default_rng(1).random((64, 1)).repeat(20, axis=1)
-    scene = Scene(({},) * 64, Fleet.of([1.0] * 4), Terms(50, 1000), weather=Weather(noise=0.1))
-    found = rehearse(scene, Drawn(curves.tolist(), 50), Policy(Fifo(), Asha()))
-    kept = [event.trial for event in found.timeline if isinstance(event, Finished)]
+    scene = PopulationScenario(
+        ({},) * 64, PopulationCluster.of([1.0] * 4), Terms(50, 1000), weather=TimingNoise(noise=0.1)
+    )
+    found = simulate_trials(scene, Drawn(curves.tolist(), 50), PopulationPolicy(FifoAllocation(), Asha()))
+    kept = [event.trial for event in found.timeline if isinstance(event, TrialFinished)]
     assert int(curves[:, 0].argmax()) in kept
     assert len(kept) < 16
 

@@ -11,28 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import (
+    Assign,
     Clone,
     Cloned,
     Continue,
-    Emptied,
-    Failed,
-    Hand,
+    Idled,
+    Interval,
     Joined,
-    Part,
     Reported,
     Stop,
+    TrialFailed,
 )
-from rota.core.population.state import State
-from rota.core.population.view import Ranking, Status, Terms, View
-from rota.policies.allocation.fifo import Fifo
+from rota.core.population.state import PopulationState
+from rota.core.population.view import PopulationView, Ranking, Terms, TrialStatus
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.config import TrialsConfig
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Grow, Pbt, quantiles
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 NAN = float("nan")
 PLAIN = Pbt(explore=False)
@@ -84,7 +84,7 @@ def by_sorting_all(view, trial, pbt):
     worth = {}
     for other in range(len(view.metric)):
         metric, diverged = float(view.metric[other]), view.steps[other] >= interval
-        if view.status[other] != Status.STOPPED and (metric == metric or diverged):
+        if view.status[other] != TrialStatus.STOPPED and (metric == metric or diverged):
             worth[other] = metric if metric == metric else -inf
     order = sorted(worth, key=lambda other: (worth[other], other))
     count = min(ceil(pbt.quantile * len(order)), len(order) // 2)
@@ -107,18 +107,24 @@ HAPPENINGS = st.lists(
 def test_a_kept_ranking_decides_what_sorting_all_trials_decides(trials, happenings, quantile, interval):
     """After every report: among equals and what is not a number, with trials stopped, failed, finished."""
     pbt = Pbt(quantile=quantile, interval=interval, explore=False)
-    state = State([{"lr": 0.1 * n} for n in range(trials)], Fleet.of([1.0]), Terms(10, 40), Costs(), Equal())
+    state = PopulationState(
+        [{"lr": 0.1 * n} for n in range(trials)],
+        PopulationCluster.of([1.0]),
+        Terms(10, 40),
+        AssignmentCosts(),
+        Equal(),
+    )
     state.apply([Joined(0.0, 0)])
     for at_s, (chosen, steps, outcome, stops) in enumerate(happenings, start=1):
         if not state.waiting:
             break
         trial = state.waiting[chosen % len(state.waiting)]
         steps = min(steps, state.remaining(trial))
-        state.request([Hand(0, [Part(trial, steps)])])
+        state.request([Assign(0, [Interval(trial, steps)])])
         if outcome == "fails":
-            state.apply([Failed(at_s, 0, trial, ""), Emptied(at_s, 0)])
+            state.apply([TrialFailed(at_s, 0, trial, ""), Idled(at_s, 0)])
             continue
-        state.apply([Reported(at_s, 0, trial, steps, at_s - 1.0, at_s, 0.0, outcome), Emptied(at_s, 0)])
+        state.apply([Reported(at_s, 0, trial, steps, at_s - 1.0, at_s, 0.0, outcome), Idled(at_s, 0)])
         if state.judged:
             before = state.random.bit_generator.state
             wanted = by_sorting_all(state, trial, pbt)
@@ -174,7 +180,7 @@ def test_a_trial_that_diverged_is_the_worst(population):
     assert PLAIN.judge(state, 1).donor == 2
 
 
-@pytest.mark.parametrize(("status", "donor"), [(Status.FINISHED, 3), (Status.STOPPED, 2)])
+@pytest.mark.parametrize(("status", "donor"), [(TrialStatus.FINISHED, 3), (TrialStatus.STOPPED, 2)])
 def test_who_is_finished_may_be_a_donor_and_who_was_stopped_may_not(population, status, donor):
     state = population([0.1, 0.5, 0.6, 0.7])
     state.status[3] = status
@@ -267,10 +273,10 @@ def test_a_network_grows_only_so_often_and_is_not_widened_to_what_it_is():
 class Twice:
     """Hands out lists with two intervals of a trial each."""
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         while view.idle and view.waiting:
             (trial, steps) = view.first(1)[0]
-            yield Hand(view.idle[0], [Part(trial, steps), Part(trial, steps)])
+            yield Assign(view.idle[0], [Interval(trial, steps), Interval(trial, steps)])
 
 
 class Watched:
@@ -279,18 +285,20 @@ class Watched:
     def __init__(self, inner: object) -> None:
         self.inner, self.asked = inner, []
 
-    def judge(self, view: View, trial: int) -> object:
-        assert view.status[trial] == Status.JUDGED
+    def judge(self, view: PopulationView, trial: int) -> object:
+        assert view.status[trial] == TrialStatus.JUDGED
         self.asked.append((view.now_s, trial))
         return self.inner.judge(view, trial)
 
 
 @pytest.mark.parametrize("report_each", [True, False])
 def test_nobody_who_is_finished_is_judged_and_nobody_twice(slope, drawn, report_each):
-    scene = Scene(drawn(4, 0), Fleet.of([1.0, 0.4]), Terms(10, 60), report_each=report_each)
+    scene = PopulationScenario(
+        drawn(4, 0), PopulationCluster.of([1.0, 0.4]), Terms(10, 60), report_each=report_each
+    )
     evolution = Watched(Pbt())
-    found = rehearse(scene, slope(), Policy(Twice(), evolution))
-    assert (found.state.status == Status.FINISHED).all()
+    found = simulate_trials(scene, slope(), PopulationPolicy(Twice(), evolution))
+    assert (found.state.status == TrialStatus.FINISHED).all()
     assert len(set(evolution.asked)) == len(evolution.asked) == 4 * (5 if report_each else 2)
 
 
@@ -299,8 +307,8 @@ def test_a_clone_trains_with_the_weights_of_its_donor_from_its_next_part_on(slop
         {"lr": 0.1, "momentum": 0.0, "batch_size": 64},
         {"lr": 0.2, "momentum": 0.0, "batch_size": 64},
     )
-    scene = Scene(hypers, Fleet.of([1.0, 2.0]), Terms(10, 30))
-    timeline = rehearse(scene, slope(), Policy(Fifo(), PLAIN)).timeline
+    scene = PopulationScenario(hypers, PopulationCluster.of([1.0, 2.0]), Terms(10, 30))
+    timeline = simulate_trials(scene, slope(), PopulationPolicy(FifoAllocation(), PLAIN)).timeline
     assert [(e.at_s, e.trial, e.donor) for e in timeline if isinstance(e, Cloned)] == [(10.0, 0, 1)]
     reports = [(e.at_s, e.trial, round(e.metric, 6)) for e in timeline if isinstance(e, Reported)]
     # Trial 1 has the faster slot and gains 0.2 a step, from 0.001: 2.001, 4.001, 6.001 after 5, 10, 15 s.

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from rota.config.bind import bind
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Fleet
-from rota.core.population.events import Clone, Cloned, Continue, Finished, Reported, Stop, Stopped
-from rota.core.population.view import Status, Terms
-from rota.policies.allocation.fifo import Fifo
+from rota.core.population.cluster import PopulationCluster
+from rota.core.population.events import Clone, Cloned, Continue, Reported, Stop, Stopped, TrialFinished
+from rota.core.population.view import Terms, TrialStatus
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
-from rota.policies.population import Policy
-from rota.simulator.noise import Weather
-from rota.simulator.population import Scene, rehearse
+from rota.policies.population import PopulationPolicy
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 PBT = """
 quantile = 0.3
@@ -62,23 +62,30 @@ class TestEveryEvolution:
         self, name, text, slope, drawn, trials, intervals, rest, speeds, seed, report_each
     ):
         terms = Terms(10, 10 * intervals + rest)
-        scene = Scene(
-            drawn(trials, seed), Fleet.of(speeds), terms, weather=Weather(0.2), report_each=report_each
+        scene = PopulationScenario(
+            drawn(trials, seed),
+            PopulationCluster.of(speeds),
+            terms,
+            weather=TimingNoise(0.2),
+            report_each=report_each,
         )
         evolution = Counted(bind(evolution_class(name), tomllib.loads(text)))
-        found = rehearse(scene, slope(), Policy(Fifo(), evolution), seed)
+        found = simulate_trials(scene, slope(), PopulationPolicy(FifoAllocation(), evolution), seed)
         self.check_decisions(found, evolution.decisions)
         self.check_ends(found, terms)
         self.check_bounds(found)
-        again = rehearse(
-            scene, slope(), Policy(Fifo(), bind(evolution_class(name), tomllib.loads(text))), seed
+        again = simulate_trials(
+            scene,
+            slope(),
+            PopulationPolicy(FifoAllocation(), bind(evolution_class(name), tomllib.loads(text))),
+            seed,
         )
         assert again.timeline == found.timeline
 
     def check_decisions(self, found, decisions):
         """One for each report after which the trial was not finished, and what was decided has happened."""
         reports = sum(isinstance(event, Reported) for event in found.timeline)
-        finished = sum(isinstance(event, Finished) for event in found.timeline)
+        finished = sum(isinstance(event, TrialFinished) for event in found.timeline)
         assert len(decisions) == reports - finished
         kinds = Counter(type(decision) for decision in decisions)
         assert set(kinds) <= {Continue, Clone, Stop}
@@ -87,9 +94,9 @@ class TestEveryEvolution:
 
     def check_ends(self, found, terms):
         status, steps = found.state.status, found.state.steps
-        assert (status >= Status.FINISHED).all()
-        assert (steps[status == Status.FINISHED] == terms.steps).all()
-        assert (steps[status == Status.STOPPED] < terms.steps).all()
+        assert (status >= TrialStatus.FINISHED).all()
+        assert (steps[status == TrialStatus.FINISHED] == terms.steps).all()
+        assert (steps[status == TrialStatus.STOPPED] < terms.steps).all()
 
     def check_bounds(self, found):
         for hyper, changes in zip(found.state.hyper, found.state.changes, strict=True):
@@ -101,15 +108,17 @@ class TestEveryEvolution:
 
     def test_leaves_the_random_numbers_of_others_alone(self, name, text, slope, drawn):
         before = np.random.get_state()[1].copy()
-        scene = Scene(drawn(6, 1), Fleet.of([1.0, 0.5]), Terms(10, 80))
+        scene = PopulationScenario(drawn(6, 1), PopulationCluster.of([1.0, 0.5]), Terms(10, 80))
         evolution = bind(evolution_class(name), tomllib.loads(text))
-        rehearse(scene, slope(), Policy(Fifo(), evolution))
+        simulate_trials(scene, slope(), PopulationPolicy(FifoAllocation(), evolution))
         assert (np.random.get_state()[1] == before).all()
 
 
 def test_clones_happen_where_they_should(slope, drawn):
-    scene = Scene(drawn(8, 0), Fleet.of([1.0, 0.5]), Terms(10, 300))
-    found = rehearse(scene, slope(), Policy(Fifo(), bind(evolution_class("pbt"), tomllib.loads(PBT))))
+    scene = PopulationScenario(drawn(8, 0), PopulationCluster.of([1.0, 0.5]), Terms(10, 300))
+    found = simulate_trials(
+        scene, slope(), PopulationPolicy(FifoAllocation(), bind(evolution_class("pbt"), tomllib.loads(PBT)))
+    )
     clones = [event for event in found.timeline if isinstance(event, Cloned)]
     assert len(clones) > 10
     assert {len(event.changes) for event in clones} == {0, 1, 2}

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from rota.core.cluster import Cluster
-from rota.core.population.cluster import Fleet
-from rota.core.population.events import Event, Finished, Handed, Joined, Reported
-from rota.core.timeline import EVENT, Kind, Timeline
-from rota.results.fidelity.aligned import PER_INTERVAL, TRIALS, Told, lives_of_trials
+from rota.core.population.cluster import PopulationCluster
+from rota.core.population.events import Assigned, Event, Joined, Reported, TrialFinished
+from rota.core.timeline import EVENT, EventKind, Timeline
+from rota.results.fidelity.aligned import PER_INTERVAL, TRIALS, AlignedTimeline, lives_of_trials
 from rota.results.jobs import JobColumns
 from rota.results.population.folder import measure
 from rota.results.population.run import write_population
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.results.run import write_run
 
-FLEET = Fleet.of((1.0, 1.0))
+FLEET = PopulationCluster.of((1.0, 1.0))
 Part = tuple[int, int, int, float, float, float]
-Row = tuple[float, Kind, int, float, Sequence[int]]
+Row = tuple[float, EventKind, int, float, Sequence[int]]
 
 REAL: tuple[Part, ...] = (  # slot, trial, steps, began_s, ended_s, moved_s
     (0, 0, 50, 0.0, 10.0, 1.0),
@@ -39,12 +39,12 @@ SIMULATED: tuple[Part, ...] = (
 
 def reports(*parts: Part) -> list[Event]:
     """All that happens when these parts are trained."""
-    events: list[Event] = [Joined(0.0, 0), Joined(0.0, 1), Handed(0.0, 0, 1, 50)]
+    events: list[Event] = [Joined(0.0, 0), Joined(0.0, 1), Assigned(0.0, 0, 1, 50)]
     last: dict[int, Event] = {}
     for slot, trial, steps, began_s, ended_s, moved_s in sorted(parts, key=lambda part: part[4]):
         last[trial] = Reported(ended_s, slot, trial, steps, began_s, ended_s, moved_s, 0.5)
         events.append(last[trial])
-    return events + [Finished(event.at_s, trial) for trial, event in last.items()]
+    return events + [TrialFinished(event.at_s, trial) for trial, event in last.items()]
 
 
 def write_trials(folder: Path, *parts: Part, allocation: str = "finish", seeds: Sequence[int] = (0,)) -> Path:
@@ -52,7 +52,7 @@ def write_trials(folder: Path, *parts: Part, allocation: str = "finish", seeds: 
     about = {"target": 1.0, "lower_bound_s": 1.0, "decisions": 4, "wall_s": 0.1}
     repetitions = tuple(measure(events, ({}, {}), FLEET, seed=seed, **about) for seed in seeds)
     slots = (SlotInfo("a", "cpu", 1.0), SlotInfo("b", "cpu", 1.0))
-    summary = Summary(allocation, "none", "2 trials × 100 steps", "pair", None, slots, repetitions)
+    summary = PopulationSummary(allocation, "none", "2 trials × 100 steps", "pair", None, slots, repetitions)
     said = {"config": "seeds = 1\n", "inputs": "digest", "command": "rota run x.toml"}
     write_population(folder, summary, dict.fromkeys(seeds, events), **said)
     return folder
@@ -69,8 +69,8 @@ def timeline(*rows: Row) -> Timeline:
     return Timeline(events, np.array(slots, np.int32))
 
 
-def trials(*parts: Part) -> Told:
-    return Told(TRIALS, PER_INTERVAL, lives_of_trials(reports(*parts)))
+def trials(*parts: Part) -> AlignedTimeline:
+    return AlignedTimeline(TRIALS, PER_INTERVAL, lives_of_trials(reports(*parts)))
 
 
 def write_jobs(folder: Path, *rows: Row, ids: tuple[str, ...] = ("a", "b"), scheduler: str = "srtf") -> Path:
@@ -93,24 +93,24 @@ def write_jobs(folder: Path, *rows: Row, ids: tuple[str, ...] = ("a", "b"), sche
 
 
 PREEMPTED: tuple[Row, ...] = (  # b interrupts a after 2 of its iterations
-    (100.0, Kind.ARRIVED, 0, 0.0, ()),
-    (100.0, Kind.STARTED, 0, 1.0, (0,)),
-    (102.0, Kind.ARRIVED, 1, 0.0, ()),
-    (102.0, Kind.PAUSED, 0, 8.0, ()),
-    (102.0, Kind.STARTED, 1, 1.0, (0,)),
-    (106.0, Kind.FINISHED, 1, 0.0, ()),
-    (106.0, Kind.STARTED, 0, 1.0, (0,)),
-    (114.0, Kind.FINISHED, 0, 0.0, ()),
+    (100.0, EventKind.ARRIVED, 0, 0.0, ()),
+    (100.0, EventKind.STARTED, 0, 1.0, (0,)),
+    (102.0, EventKind.ARRIVED, 1, 0.0, ()),
+    (102.0, EventKind.PAUSED, 0, 8.0, ()),
+    (102.0, EventKind.STARTED, 1, 1.0, (0,)),
+    (106.0, EventKind.FINISHED, 1, 0.0, ()),
+    (106.0, EventKind.STARTED, 0, 1.0, (0,)),
+    (114.0, EventKind.FINISHED, 0, 0.0, ()),
 )
 SLOWER: tuple[Row, ...] = (  # the same order, but two iterations took 2.5 s, four took 5 s and eight 10 s
-    (100.0, Kind.ARRIVED, 0, 0.0, ()),
-    (100.0, Kind.STARTED, 0, 1.0, (0,)),
-    (102.0, Kind.ARRIVED, 1, 0.0, ()),
-    (102.5, Kind.PAUSED, 0, 8.0, ()),
-    (102.5, Kind.STARTED, 1, 1.0, (0,)),
-    (107.5, Kind.FINISHED, 1, 0.0, ()),
-    (107.5, Kind.STARTED, 0, 1.0, (0,)),
-    (117.5, Kind.FINISHED, 0, 0.0, ()),
+    (100.0, EventKind.ARRIVED, 0, 0.0, ()),
+    (100.0, EventKind.STARTED, 0, 1.0, (0,)),
+    (102.0, EventKind.ARRIVED, 1, 0.0, ()),
+    (102.5, EventKind.PAUSED, 0, 8.0, ()),
+    (102.5, EventKind.STARTED, 1, 1.0, (0,)),
+    (107.5, EventKind.FINISHED, 1, 0.0, ()),
+    (107.5, EventKind.STARTED, 0, 1.0, (0,)),
+    (117.5, EventKind.FINISHED, 0, 0.0, ()),
 )
 
 

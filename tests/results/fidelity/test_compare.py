@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import InputError
-from rota.core.timeline import Kind
+from rota.core.timeline import EventKind
 from rota.results.fidelity.aligned import told_of_jobs
 from rota.results.fidelity.compare import compare
 from rota.results.fidelity.text import Limits, record, table
@@ -63,12 +63,12 @@ def test_timelines_part_with_the_first_interval_on_another_slot(two_trials):
 
 def test_timelines_of_one_slot_part_where_the_order_is_another(hand, tmp_path):
     rows = (
-        (100.0, Kind.ARRIVED, 0, 0.0, ()),
-        (102.0, Kind.ARRIVED, 1, 0.0, ()),
-        (102.0, Kind.STARTED, 1, 1.0, (0,)),
-        (106.0, Kind.FINISHED, 1, 0.0, ()),
-        (106.0, Kind.STARTED, 0, 1.0, (0,)),
-        (116.0, Kind.FINISHED, 0, 0.0, ()),
+        (100.0, EventKind.ARRIVED, 0, 0.0, ()),
+        (102.0, EventKind.ARRIVED, 1, 0.0, ()),
+        (102.0, EventKind.STARTED, 1, 1.0, (0,)),
+        (106.0, EventKind.FINISHED, 1, 0.0, ()),
+        (106.0, EventKind.STARTED, 0, 1.0, (0,)),
+        (116.0, EventKind.FINISHED, 0, 0.0, ()),
     )
     real = told_of_jobs(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
     found = compare(real, told_of_jobs(read_run(hand.write_jobs(tmp_path / "sim", *rows))))
@@ -119,9 +119,9 @@ def test_a_stretch_counts_by_its_iterations(hand, tmp_path):
     """Of 14 iterations, b's four took 2 s each in place of 1 s: it began 4 s after it was told to."""
     waited = list(hand.PREEMPTED)
     waited[5:] = [
-        (110.0, Kind.FINISHED, 1, 0.0, ()),
-        (110.0, Kind.STARTED, 0, 1.0, (0,)),
-        (118.0, Kind.FINISHED, 0, 0.0, ()),
+        (110.0, EventKind.FINISHED, 1, 0.0, ()),
+        (110.0, EventKind.STARTED, 0, 1.0, (0,)),
+        (118.0, EventKind.FINISHED, 0, 0.0, ()),
     ]
     real, simulated = (
         told_of_jobs(read_run(hand.write_jobs(tmp_path / name, *rows)))
@@ -134,12 +134,12 @@ def test_a_stretch_counts_by_its_iterations(hand, tmp_path):
 
 def test_a_job_that_starts_once_has_all_its_iterations_in_one_stretch(hand, tmp_path):
     rows = (
-        (100.0, Kind.ARRIVED, 0, 0.0, ()),
-        (100.0, Kind.STARTED, 0, 1.0, (0,)),
-        (102.0, Kind.ARRIVED, 1, 0.0, ()),
-        (120.0, Kind.FINISHED, 0, 0.0, ()),
-        (120.0, Kind.STARTED, 1, 1.0, (0,)),
-        (126.0, Kind.FINISHED, 1, 0.0, ()),
+        (100.0, EventKind.ARRIVED, 0, 0.0, ()),
+        (100.0, EventKind.STARTED, 0, 1.0, (0,)),
+        (102.0, EventKind.ARRIVED, 1, 0.0, ()),
+        (120.0, EventKind.FINISHED, 0, 0.0, ()),
+        (120.0, EventKind.STARTED, 1, 1.0, (0,)),
+        (126.0, EventKind.FINISHED, 1, 0.0, ()),
     )
     told = told_of_jobs(read_run(hand.write_jobs(tmp_path / "run", *rows)))
     assert [each.whole_s for each in told.lives["a"].intervals] == [2.0]
@@ -153,9 +153,9 @@ def test_a_job_that_starts_once_has_all_its_iterations_in_one_stretch(hand, tmp_
 def test_a_stretch_in_which_nothing_was_done_is_left_out(hand, tmp_path):
     rows = (
         *hand.PREEMPTED[:3],
-        (102.0, Kind.PAUSED, 0, 10.0, ()),  # all that it had done was lost
+        (102.0, EventKind.PAUSED, 0, 10.0, ()),  # all that it had done was lost
         *hand.PREEMPTED[4:7],
-        (116.0, Kind.FINISHED, 0, 0.0, ()),
+        (116.0, EventKind.FINISHED, 0, 0.0, ()),
     )
     told = told_of_jobs(read_run(hand.write_jobs(tmp_path / "run", *rows)))
     assert [each.whole_s for each in told.lives["a"].intervals] == [1.0]

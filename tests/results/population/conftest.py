@@ -5,13 +5,24 @@ from pathlib import Path
 import pytest
 
 from rota.core.cluster import NodeChange
-from rota.core.population.cluster import Fleet, Slot
-from rota.core.population.events import Cloned, Emptied, Event, Finished, Handed, Joined, Lost, Reported
+from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.population.events import (
+    Assigned,
+    Cloned,
+    Event,
+    Idled,
+    Joined,
+    NodeFailed,
+    Reported,
+    TrialFinished,
+)
 from rota.results.population.folder import Repetition, measure
-from rota.results.population.run import PopulationRun, read_population, write_population
-from rota.results.population.summary import SlotInfo, Summary
+from rota.results.population.run import PopulationRecord, read_population, write_population
+from rota.results.population.summary import PopulationSummary, SlotInfo
 
-FLEET = Fleet((Slot(0, 2.0, device="gpu"), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
+FLEET = PopulationCluster(
+    (Slot(0, 2.0, device="gpu"), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),)
+)
 HYPERS = ({"lr": 0.1, "batch_size": 16}, {"lr": 0.2, "batch_size": 32})
 CLONE = {"lr": 0.12, "batch_size": 16}
 
@@ -21,23 +32,23 @@ def told() -> list[Event]:
     return [
         Joined(0.0, 0),
         Joined(0.0, 1),
-        Handed(0.0, 0, 1, 50),
-        Handed(0.0, 1, 1, 50),
+        Assigned(0.0, 0, 1, 50),
+        Assigned(0.0, 1, 1, 50),
         Reported(10.0, 0, 0, 50, 0.0, 10.0, 1.0, 0.5),
-        Emptied(10.0, 0),
+        Idled(10.0, 0),
         Reported(20.0, 1, 1, 50, 0.0, 20.0, 1.0, 0.25),
-        Emptied(20.0, 1),
+        Idled(20.0, 1),
         Cloned(20.0, 1, 0, CLONE, ("deepen 0",)),
-        Handed(20.0, 0, 1, 50),
-        Handed(20.0, 1, 1, 50),
-        Lost(30.0, 1),
+        Assigned(20.0, 0, 1, 50),
+        Assigned(20.0, 1, 1, 50),
+        NodeFailed(30.0, 1),
         Reported(35.0, 0, 0, 50, 20.0, 35.0, 1.0, 0.75),
-        Finished(35.0, 0),
-        Emptied(35.0, 0),
-        Handed(35.0, 0, 1, 50),
+        TrialFinished(35.0, 0),
+        Idled(35.0, 0),
+        Assigned(35.0, 0, 1, 50),
         Reported(50.0, 0, 1, 50, 35.0, 50.0, 1.0, 0.625),
-        Finished(50.0, 1),
-        Emptied(50.0, 0),
+        TrialFinished(50.0, 1),
+        Idled(50.0, 0),
     ]
 
 
@@ -54,9 +65,9 @@ def repetition(seed: int = 0) -> Repetition:
     )
 
 
-def summary(allocation: str = "era", seeds: int = 2) -> Summary:
+def summary(allocation: str = "era", seeds: int = 2) -> PopulationSummary:
     slots = tuple(SlotInfo(FLEET.nodes[slot.node], slot.device, slot.speed) for slot in FLEET.slots)
-    return Summary(
+    return PopulationSummary(
         allocation, "pbt", "2 trials × 100 steps", "pair", 0.7, slots, tuple(map(repetition, range(seeds)))
     )
 
@@ -67,12 +78,12 @@ def events() -> list[Event]:
 
 
 @pytest.fixture
-def by_hand() -> Summary:
+def by_hand() -> PopulationSummary:
     return summary()
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> PopulationRun:
+def run(tmp_path: Path) -> PopulationRecord:
     """The same on disk."""
     given = summary()
     timelines = {each.seed: told() for each in given.repetitions}

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from rota.core.errors import InputError
-from rota.core.population.events import Emptied, Reported
+from rota.core.population.events import Idled, Reported
 from rota.results.population.folder import PopulationFolder
 from rota.results.population.run import read_population, write_population
 from rota.results.population.timeline_file import Logged, Logs, read_events, read_log, write_event
@@ -18,10 +18,10 @@ def test_a_timeline_is_read_back_as_it_was_written(tmp_path, events):
     path = tmp_path / "timeline.jsonl"
     third = Reported(1 / 3, 0, 1, 7, 0.1, 0.2, 0.0, math.nan)
     with path.open("wb") as stream:
-        for event in [*events, third, Emptied(1 / 3, 0)]:
+        for event in [*events, third, Idled(1 / 3, 0)]:
             write_event(stream, event)
     found = read_events(path)
-    assert list(map(repr, found)) == list(map(repr, [*events, third, Emptied(1 / 3, 0)]))
+    assert list(map(repr, found)) == list(map(repr, [*events, third, Idled(1 / 3, 0)]))
 
 
 def test_each_line_of_a_timeline_names_its_event(run):

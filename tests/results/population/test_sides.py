@@ -7,17 +7,26 @@ from dataclasses import replace
 import pytest
 
 from rota.core.errors import InputError
-from rota.results.population.metrics import FILE, Part, SideRun, Sides, read_sides, spread, table, write_sides
+from rota.results.population.metrics import (
+    FILE,
+    ReportedInterval,
+    SideRun,
+    Sides,
+    read_sides,
+    spread,
+    table,
+    write_sides,
+)
 
 RUN = SideRun(
     side="rota",
     seed=0,
     slots=2,
     parts=(
-        Part(100.0, 101.0, 10, 0.5, 7, 0),
-        Part(100.5, 101.5, 10, 0.6, 8, 1),
-        Part(102.0, 103.0, 10, 0.7, 7),
-        Part(102.0, 104.0, 5, 0.4, 8),
+        ReportedInterval(100.0, 101.0, 10, 0.5, 7, 0),
+        ReportedInterval(100.5, 101.5, 10, 0.6, 8, 1),
+        ReportedInterval(102.0, 103.0, 10, 0.7, 7),
+        ReportedInterval(102.0, 104.0, 5, 0.4, 8),
     ),
     finals=(0.7, 0.4),
     process_s=9.0,
@@ -49,7 +58,7 @@ def test_reports_steps_accuracies_and_processes_are_those_of_the_parts():
 
 
 def test_sides_begin_alike_if_trials_of_the_same_seed_report_the_same_first():
-    parts = (Part(0.0, 1.0, 10, 0.9, 7, 0), *RUN.parts[1:])
+    parts = (ReportedInterval(0.0, 1.0, 10, 0.9, 7, 0), *RUN.parts[1:])
     assert SIDES.begin_alike
     assert not replace(SIDES, runs=(RUN, replace(OTHER, parts=parts))).begin_alike
     assert replace(SIDES, runs=(RUN, replace(OTHER, parts=parts, seed=1))).begin_alike

@@ -8,26 +8,26 @@ from typing import Any
 import pytest
 
 from rota.core.population.events import (
+    Assign,
+    Assigned,
     Clone,
     Continue,
-    Emptied,
     Event,
-    Finished,
-    Hand,
-    Handed,
     Hyper,
+    Idled,
+    Interval,
     Joined,
-    Lost,
-    Part,
+    NodeFailed,
     Reported,
     Stop,
     Stopped,
+    TrialFinished,
 )
 from rota.core.population.events import Retired as SlotRetired
-from rota.core.population.view import Terms, View
-from rota.policies.allocation.fifo import Fifo
-from rota.policies.population import Policy
-from rota.simulator.population import Rehearsed, Scene, rehearse
+from rota.core.population.view import PopulationView, Terms
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.population import PopulationPolicy
+from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 
 
 class Told(list[Event]):
@@ -49,9 +49,9 @@ class ByHand:
     """Hands out these lists, each as soon as its slot is idle and its trials wait."""
 
     def __init__(self, *lists: tuple[int, Sequence[tuple[int, int]]]) -> None:
-        self._left = [Hand(slot, [Part(*part) for part in parts]) for slot, parts in lists]
+        self._left = [Assign(slot, [Interval(*part) for part in parts]) for slot, parts in lists]
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         for hand in list(self._left):
             if hand.slot in view.idle and all(part.trial in view.waiting for part in hand.parts):
                 self._left.remove(hand)
@@ -64,7 +64,7 @@ class Verdicts:
 
     given: Mapping[tuple[int, int], Clone | Stop]
 
-    def judge(self, view: View, trial: int) -> Continue | Clone | Stop:
+    def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
         return self.given.get((trial, int(view.steps[trial])), Continue(trial))
 
 
@@ -75,7 +75,7 @@ class GivenUp:
     at_s: float
     slots: Sequence[int]
 
-    def retire(self, view: View) -> list[int]:
+    def retire(self, view: PopulationView) -> list[int]:
         return [slot for slot in self.slots if view.now_s >= self.at_s and not view.retired[slot]]
 
 
@@ -131,20 +131,22 @@ def by_hand() -> type[ByHand]:
 
 
 @pytest.fixture(scope="session")
-def run() -> Callable[..., Rehearsed]:
+def run() -> Callable[..., SimulatedPopulation]:
     """Gives a function that rehearses lists written by hand, or `Fifo` if there are none.
 
     A step takes a second on a slot of speed 1, a trial reports after 10 of them.
     """
 
-    def make(hypers: Sequence[Hyper], fleet: Any, *lists: Any, steps: int = 20, **options: Any) -> Rehearsed:
-        policy = Policy(
-            options.pop("allocation", None) or (ByHand(*lists) if lists else Fifo()),
+    def make(
+        hypers: Sequence[Hyper], fleet: Any, *lists: Any, steps: int = 20, **options: Any
+    ) -> SimulatedPopulation:
+        policy = PopulationPolicy(
+            options.pop("allocation", None) or (ByHand(*lists) if lists else FifoAllocation()),
             options.pop("evolution", Verdicts({})),
             options.pop("retirement", None),
         )
         terms = Terms(10, steps, **{name: options.pop(name) for name in ("target",) if name in options})
-        done = rehearse(Scene(tuple(hypers), fleet, terms, **options), Telling(), policy)
+        done = simulate_trials(PopulationScenario(tuple(hypers), fleet, terms, **options), Telling(), policy)
         return replace(done, timeline=Told(done.timeline))
 
     return make
@@ -154,7 +156,7 @@ def run() -> Callable[..., Rehearsed]:
 class Referee:
     """Walks a timeline in plain Python and objects to whatever must not happen."""
 
-    scene: Scene
+    scene: PopulationScenario
     steps: Counter[int] = field(default_factory=Counter)
     done: dict[int, Event] = field(default_factory=dict)
     busy: dict[int, int] = field(default_factory=dict)
@@ -179,12 +181,12 @@ class Referee:
             case Joined(node=node):
                 self.up.add(node)
                 self.take_back()
-            case Lost(node=node):
+            case NodeFailed(node=node):
                 self.up.discard(node)
                 for slot in [slot for slot in self.busy if self.node(slot) == node]:
                     del self.busy[slot]
                 self.take_back()
-            case Handed(slot=slot, steps=steps):
+            case Assigned(slot=slot, steps=steps):
                 assert slot not in self.busy, "the slot is not idle"
                 assert slot not in self.retired, "the slot was given up"
                 assert self.node(slot) in self.up, "the node is not there"
@@ -197,9 +199,9 @@ class Referee:
                 self.steps[trial] += steps
                 assert self.steps[trial] <= self.scene.terms.steps, "a trial has more than its steps"
                 self.spans.append(event)
-            case Emptied(slot=slot):
+            case Idled(slot=slot):
                 del self.busy[slot]
-            case Finished(trial=trial):
+            case TrialFinished(trial=trial):
                 last = next(span for span in reversed(self.spans) if span.trial == trial)
                 enough = self.steps[trial] == self.scene.terms.steps
                 assert enough or last.metric >= self.scene.terms.target, "a trial finished too early"

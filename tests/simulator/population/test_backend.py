@@ -9,22 +9,22 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import Stuck
-from rota.core.population.cluster import Costs, Fleet, Slot
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot
 from rota.core.population.events import (
+    Assigned,
     Continue,
-    Emptied,
-    Finished,
-    Handed,
+    Idled,
     Joined,
-    Lost,
+    NodeFailed,
     Reported,
     Retired,
     Stop,
     Stopped,
+    TrialFinished,
 )
 
-ONE = Fleet.of([1.0])
-SLOW_AND_FAST = Fleet.of([1.0, 2.0])
+ONE = PopulationCluster.of([1.0])
+SLOW_AND_FAST = PopulationCluster.of([1.0, 2.0])
 
 
 @dataclass
@@ -44,20 +44,20 @@ def test_two_trials_on_two_unequal_slots(run):
     assert run([{}, {}], SLOW_AND_FAST).timeline == [
         Joined(0.0, 0),
         Joined(0.0, 1),
-        Handed(0.0, 0, 1, 10),
-        Handed(0.0, 1, 1, 10),
+        Assigned(0.0, 0, 1, 10),
+        Assigned(0.0, 1, 1, 10),
         Reported(5.0, 1, 1, 10, 0.0, 5.0, 0.0, 0.0),
-        Emptied(5.0, 1),
-        Handed(5.0, 1, 1, 10),
+        Idled(5.0, 1),
+        Assigned(5.0, 1, 1, 10),
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
-        Emptied(10.0, 0),
+        Idled(10.0, 0),
         Reported(10.0, 1, 1, 10, 5.0, 10.0, 0.0, 0.0),
-        Finished(10.0, 1),
-        Emptied(10.0, 1),
-        Handed(10.0, 0, 1, 10),
+        TrialFinished(10.0, 1),
+        Idled(10.0, 1),
+        Assigned(10.0, 0, 1, 10),
         Reported(20.0, 0, 0, 10, 10.0, 20.0, 0.0, 0.0),
-        Finished(20.0, 0),
-        Emptied(20.0, 0),
+        TrialFinished(20.0, 0),
+        Idled(20.0, 0),
     ]
 
 
@@ -65,29 +65,29 @@ PARTS = [(0, [(0, 10), (1, 5)]), (0, [(1, 5)])]
 
 
 def test_a_list_is_dispatched_once_and_each_of_its_trials_reports_when_its_part_is_done(run):
-    done = run([{}, {}], ONE, *PARTS, steps=10, costs=Costs(dispatch_s=3.0))
+    done = run([{}, {}], ONE, *PARTS, steps=10, costs=AssignmentCosts(dispatch_s=3.0))
     # 3 s for the first list and 10 s of training; trial 1 follows without a dispatch; 3 s again for the next.
     assert done.timeline[1:] == [
-        Handed(0.0, 0, 2, 15),
+        Assigned(0.0, 0, 2, 15),
         Reported(13.0, 0, 0, 10, 0.0, 13.0, 3.0, 0.0),
-        Finished(13.0, 0),
+        TrialFinished(13.0, 0),
         Reported(18.0, 0, 1, 5, 13.0, 18.0, 0.0, 0.0),
-        Emptied(18.0, 0),
-        Handed(18.0, 0, 1, 5),
+        Idled(18.0, 0),
+        Assigned(18.0, 0, 1, 5),
         Reported(26.0, 0, 1, 5, 18.0, 26.0, 3.0, 0.0),
-        Finished(26.0, 1),
-        Emptied(26.0, 0),
+        TrialFinished(26.0, 1),
+        Idled(26.0, 0),
     ]
 
 
 def test_a_list_may_report_at_its_end(run):
-    done = run([{}, {}], ONE, *PARTS, steps=10, costs=Costs(dispatch_s=3.0), report_each=False)
+    done = run([{}, {}], ONE, *PARTS, steps=10, costs=AssignmentCosts(dispatch_s=3.0), report_each=False)
     assert done.timeline[1:6] == [
-        Handed(0.0, 0, 2, 15),
+        Assigned(0.0, 0, 2, 15),
         Reported(18.0, 0, 0, 10, 0.0, 13.0, 3.0, 0.0),
-        Finished(18.0, 0),
+        TrialFinished(18.0, 0),
         Reported(18.0, 0, 1, 5, 13.0, 18.0, 0.0, 0.0),
-        Emptied(18.0, 0),
+        Idled(18.0, 0),
     ]
     assert done.makespan_s == 26.0
 
@@ -95,17 +95,17 @@ def test_a_list_may_report_at_its_end(run):
 def test_a_trial_may_be_in_a_list_several_times_and_waits_for_nobody_else_in_between(run):
     lists = [(0, [(0, 10), (1, 5), (0, 10)]), (1, [(0, 5)]), (1, [(1, 15)])]
     # Trial 0 reports at 10 s and is still on the list, so slot 1 cannot have it; trial 1 it can, from 15 s.
-    assert run([{}, {}], Fleet.of([1.0, 1.0]), *lists).timeline[2:] == [
-        Handed(0.0, 0, 2, 25),
+    assert run([{}, {}], PopulationCluster.of([1.0, 1.0]), *lists).timeline[2:] == [
+        Assigned(0.0, 0, 2, 25),
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
         Reported(15.0, 0, 1, 5, 10.0, 15.0, 0.0, 0.0),
-        Handed(15.0, 1, 1, 15),
+        Assigned(15.0, 1, 1, 15),
         Reported(25.0, 0, 0, 10, 15.0, 25.0, 0.0, 0.0),
-        Finished(25.0, 0),
-        Emptied(25.0, 0),
+        TrialFinished(25.0, 0),
+        Idled(25.0, 0),
         Reported(30.0, 1, 1, 15, 15.0, 30.0, 0.0, 0.0),
-        Finished(30.0, 1),
-        Emptied(30.0, 1),
+        TrialFinished(30.0, 1),
+        Idled(30.0, 1),
     ]
 
 
@@ -114,9 +114,9 @@ def test_a_trial_that_reports_twice_at_one_instant_is_judged_once_and_waits_once
     asked = Asked()
     done = run([{}, {}], ONE, *lists, report_each=False, evolution=asked)
     # 20 s for the first list, 5 s for what trial 0 has left, 15 s for trial 1.
-    assert [event for event in done.timeline if isinstance(event, Finished)] == [
-        Finished(25.0, 0),
-        Finished(40.0, 1),
+    assert [event for event in done.timeline if isinstance(event, TrialFinished)] == [
+        TrialFinished(25.0, 0),
+        TrialFinished(40.0, 1),
     ]
     assert asked.about == [0, 1]
 
@@ -127,8 +127,8 @@ def test_a_trial_whose_second_report_at_one_instant_is_its_last_is_not_judged(ru
     assert done.timeline[2:] == [
         Reported(20.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
         Reported(20.0, 0, 0, 10, 10.0, 20.0, 0.0, 0.0),
-        Finished(20.0, 0),
-        Emptied(20.0, 0),
+        TrialFinished(20.0, 0),
+        Idled(20.0, 0),
     ]
     assert asked.about == []
 
@@ -143,7 +143,7 @@ def test_a_trial_that_reaches_the_target_in_the_middle_of_a_list_leaves_its_plac
     lists = [(0, [(0, 10), (0, 10), (1, 10)]), (0, [(1, 10)])]
     assert run(BETTER, ONE, *lists, target=1.0).timeline[2:5] == [
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 1.0),
-        Finished(10.0, 0),
+        TrialFinished(10.0, 0),
         Reported(20.0, 0, 1, 10, 10.0, 20.0, 0.0, 0.0),
     ]
 
@@ -152,8 +152,8 @@ def test_a_list_of_which_nothing_is_left_after_the_target_is_done_at_that_moment
     done = run(BETTER[:1], ONE, (0, [(0, 10), (0, 10)]), target=1.0)
     assert done.timeline[-3:] == [
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 1.0),
-        Finished(10.0, 0),
-        Emptied(10.0, 0),
+        TrialFinished(10.0, 0),
+        Idled(10.0, 0),
     ]
 
 
@@ -162,9 +162,9 @@ def test_a_list_that_reports_at_its_end_has_trained_beyond_the_target_in_vain(ru
     # Nobody saw before 30 s that trial 0 was good enough at 10 s; what it did from 10 s to 20 s is not told.
     assert run(BETTER, ONE, *lists, target=1.0, report_each=False).timeline[2:6] == [
         Reported(30.0, 0, 0, 10, 0.0, 10.0, 0.0, 1.0),
-        Finished(30.0, 0),
+        TrialFinished(30.0, 0),
         Reported(30.0, 0, 1, 10, 20.0, 30.0, 0.0, 0.0),
-        Emptied(30.0, 0),
+        Idled(30.0, 0),
     ]
 
 
@@ -175,11 +175,11 @@ def test_a_trial_that_is_stopped_in_the_middle_of_a_list_is_passed_over(run, ver
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
         Stopped(10.0, 0),
         Reported(20.0, 0, 1, 10, 10.0, 20.0, 0.0, 0.0),
-        Emptied(20.0, 0),
-        Handed(20.0, 0, 1, 10),
+        Idled(20.0, 0),
+        Assigned(20.0, 0, 1, 10),
         Reported(30.0, 0, 1, 10, 20.0, 30.0, 0.0, 0.0),
-        Finished(30.0, 1),
-        Emptied(30.0, 0),
+        TrialFinished(30.0, 1),
+        Idled(30.0, 0),
     ]
 
 
@@ -197,31 +197,33 @@ def test_a_busy_slot_is_given_up_when_its_list_is_done(run, given_up):
     # Asked for at 5 s; the slot is free at 10 s, and its trial finishes on the other, ten steps in 5 s.
     assert done.timeline[4:] == [
         Reported(5.0, 1, 1, 10, 0.0, 5.0, 0.0, 0.0),
-        Emptied(5.0, 1),
-        Handed(5.0, 1, 1, 10),
+        Idled(5.0, 1),
+        Assigned(5.0, 1, 1, 10),
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
-        Emptied(10.0, 0),
+        Idled(10.0, 0),
         Retired(10.0, 0),
         Reported(10.0, 1, 1, 10, 5.0, 10.0, 0.0, 0.0),
-        Finished(10.0, 1),
-        Emptied(10.0, 1),
-        Handed(10.0, 1, 1, 10),
+        TrialFinished(10.0, 1),
+        Idled(10.0, 1),
+        Assigned(10.0, 1, 1, 10),
         Reported(15.0, 1, 0, 10, 10.0, 15.0, 0.0, 0.0),
-        Finished(15.0, 0),
-        Emptied(15.0, 1),
+        TrialFinished(15.0, 0),
+        Idled(15.0, 1),
     ]
 
 
 def test_an_idle_slot_is_given_up_at_once(run, given_up):
     done = run([{}], SLOW_AND_FAST, steps=10, retirement=given_up(0.0, [0]))
-    assert done.timeline[2:4] == [Retired(0.0, 0), Handed(0.0, 1, 1, 10)]
+    assert done.timeline[2:4] == [Retired(0.0, 0), Assigned(0.0, 1, 1, 10)]
     assert done.makespan_s == 5.0
 
 
 def test_a_slot_that_was_to_be_given_up_and_is_lost_before_is_given_up_then(run, given_up):
-    fleet = Fleet(SLOW_AND_FAST.slots, changes=(NodeChange(7.0, 0, False), NodeChange(8.0, 0, True)))
+    fleet = PopulationCluster(
+        SLOW_AND_FAST.slots, changes=(NodeChange(7.0, 0, False), NodeChange(8.0, 0, True))
+    )
     done = run([{}, {}], fleet, retirement=given_up(5.0, [0]))
-    assert done.timeline[7:10] == [Lost(7.0, 0), Retired(7.0, 0), Joined(8.0, 0)]
+    assert done.timeline[7:10] == [NodeFailed(7.0, 0), Retired(7.0, 0), Joined(8.0, 0)]
     # From 5 s slot 1 has trial 1 until 10 s, then trial 0 from its beginning: 20 steps in 10 s.
     assert done.makespan_s == 20.0
 
@@ -230,7 +232,7 @@ def test_a_slot_that_was_to_be_given_up_and_is_lost_before_is_given_up_then(run,
 
 
 def test_when_the_last_slot_is_given_up_and_all_others_are_gone_there_is_no_way_on(run, given_up):
-    fleet = Fleet(SLOW_AND_FAST.slots, changes=(NodeChange(3.0, 1, joins=False),))
+    fleet = PopulationCluster(SLOW_AND_FAST.slots, changes=(NodeChange(3.0, 1, joins=False),))
     complaint = "at 10 s nothing runs and nothing will happen, but 2 trials are not done and 0 slots are idle"
     with pytest.raises(Stuck, match=f"^{complaint}$"):
         run([{}, {}], fleet, retirement=given_up(3.0, [0]))
@@ -247,7 +249,7 @@ def test_when_an_allocation_leaves_every_slot_idle_there_is_no_way_on(run):
 
 def test_each_kind_of_trial_has_its_own_speed_on_a_slot(run):
     # The second kind takes 2 s per step at speed 1; slot 0 does it four times as fast, slot 1 twice as fast.
-    fleet = Fleet((Slot(0, 1.0, {"2.0 0.0": 4.0}), Slot(1, 2.0)))
+    fleet = PopulationCluster((Slot(0, 1.0, {"2.0 0.0": 4.0}), Slot(1, 2.0)))
     lists = [(0, [(0, 10), (1, 10)]), (1, [(0, 10), (1, 10)])]
     done = run([{}, {"step_s": 2.0}], fleet, *lists)
     reports = [event for event in done.timeline if isinstance(event, Reported)]
@@ -262,5 +264,5 @@ def test_each_kind_of_trial_has_its_own_speed_on_a_slot(run):
 
 def test_trials_may_span_several_slots(run):
     # Slots of speed 3 and 2 together, at three quarters of twice the slower: 3. The third is left over.
-    fleet = Fleet((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0))).spanned(2, 0.75)
+    fleet = PopulationCluster((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0))).spanned(2, 0.75)
     assert run([{}], fleet, (0, [(0, 30)]), steps=30).makespan_s == 10.0

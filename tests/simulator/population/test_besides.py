@@ -7,14 +7,14 @@ import pytest
 
 from rota.config.bind import bind
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Clone, Reported
-from rota.simulator.noise import Besides
+from rota.simulator.noise import ReportOverhead
 from rota.simulator.population_config import PopulationsConfig
 
-ONE = Fleet.of((1.0,))
-TWO = Fleet.of((1.0, 2.0))
-BESIDES = Besides(load_s=3.0, evaluate_s=2.0, save_s=1.0)
+ONE = PopulationCluster.of((1.0,))
+TWO = PopulationCluster.of((1.0, 2.0))
+BESIDES = ReportOverhead(load_s=3.0, evaluate_s=2.0, save_s=1.0)
 
 
 def reports(done):
@@ -54,7 +54,14 @@ def test_a_fast_slot_evaluates_faster(run):
 
 
 def test_every_part_of_a_list_pays_and_the_dispatch_is_paid_once(run):
-    done = run([{}, {}], ONE, (0, [(0, 10), (1, 10)]), steps=10, besides=BESIDES, costs=Costs(dispatch_s=7.0))
+    done = run(
+        [{}, {}],
+        ONE,
+        (0, [(0, 10), (1, 10)]),
+        steps=10,
+        besides=BESIDES,
+        costs=AssignmentCosts(dispatch_s=7.0),
+    )
     assert [each.moved_s for each in reports(done)] == [11.0, 4.0]
 
 
@@ -65,16 +72,16 @@ def test_policies_measure_what_a_part_takes_with_its_evaluation(run):
 
 def test_a_configuration_may_say_it_and_recordings_from_before_say_nothing():
     small = {"trials": 1, "steps": 50}
-    assert bind(PopulationsConfig, {"population": small}).scene(0).besides == Besides()
+    assert bind(PopulationsConfig, {"population": small}).scene(0).besides == ReportOverhead()
     given = bind(PopulationsConfig, {"population": small, "besides": {"save_s": 1.5}})
-    assert given.scene(0).besides == Besides(save_s=1.5)
-    assert Besides.recorded({"asked": {}}) == Besides()
-    assert Besides.recorded({"besides": {"load_s": 1.0, "evaluate_s": 2.0, "save_s": 3.0}}) == Besides(
-        1.0, 2.0, 3.0
-    )
+    assert given.scene(0).besides == ReportOverhead(save_s=1.5)
+    assert ReportOverhead.recorded({"asked": {}}) == ReportOverhead()
+    assert ReportOverhead.recorded(
+        {"besides": {"load_s": 1.0, "evaluate_s": 2.0, "save_s": 3.0}}
+    ) == ReportOverhead(1.0, 2.0, 3.0)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("inf"), float("nan")])
 def test_what_cannot_be_is_refused(wrong):
     with pytest.raises(ConfigError, match="evaluate_s is"):
-        Besides(evaluate_s=wrong)
+        ReportOverhead(evaluate_s=wrong)

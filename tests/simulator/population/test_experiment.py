@@ -9,11 +9,11 @@ from rota.config.bind import bind
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
 from rota.core.population.cluster import Slot, Slowdown
-from rota.core.population.events import Finished
-from rota.policies.allocation.fifo import Fifo
-from rota.policies.population import Policy
-from rota.simulator.population import rehearse
-from rota.simulator.population_config import NINE, MachinesConfig, PopulationsConfig
+from rota.core.population.events import TrialFinished
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.population import PopulationPolicy
+from rota.simulator.population import simulate_trials
+from rota.simulator.population_config import NINE, PopulationsConfig, SlotsConfig
 
 CURVES = Path(__file__).parents[3] / "results" / "recordings" / "curves" / "convnet2-fashion-mnist"
 
@@ -30,11 +30,11 @@ def test_by_default_the_slots_are_those_of_the_original_systems():
 def test_equal_trials_have_no_hyper_parameters_and_cost_what_is_said():
     small = config(population={"trials": 2, "steps": 100, "step_s": 0.5}, slots=[1.0, 2.0])
     assert small.scene(0).hypers == ({}, {})
-    done = rehearse(small.scene(0), small.population.landscape(), Policy(Fifo()))
+    done = simulate_trials(small.scene(0), small.population.landscape(), PopulationPolicy(FifoAllocation()))
     # An interval of 50 steps takes 25 s on the slow slot, 12.5 s on the fast one. The second trial does both
     # of its intervals there; at 25 s the first one goes on where it is: its slot was the first to be idle.
     assert done.makespan_s == 50.0
-    assert sum(isinstance(event, Finished) for event in done.timeline) == 2
+    assert sum(isinstance(event, TrialFinished) for event in done.timeline) == 2
 
 
 def test_the_bound_of_equal_trials_does_not_depend_on_what_happened():
@@ -62,7 +62,7 @@ def test_trials_begin_with_what_was_recorded_unless_something_else_is_said():
 
 def test_slots_of_a_cluster_are_on_nodes_that_have_names():
     machines = bind(
-        MachinesConfig,
+        SlotsConfig,
         {
             "slots": [
                 {"speed": 2.0, "node": "head"},
@@ -83,14 +83,14 @@ def test_slots_of_a_cluster_are_on_nodes_that_have_names():
 
 def test_slots_without_a_node_are_on_none_that_has_a_name():
     slots = [{"speed": 1.0, "count": 2}, {"speed": 2.0, "node": "node1"}, {"speed": 3.0}]
-    fleet = bind(MachinesConfig, {"slots": slots}).build()
+    fleet = bind(SlotsConfig, {"slots": slots}).build()
     assert fleet.nodes == ("node0", "node2", "node1", "node3")
     assert [slot.node for slot in fleet.slots] == [0, 1, 2, 3]
 
 
 def test_a_trial_may_take_several_slots_of_a_node():
     slots = [{"speed": 1.0, "node": "a", "count": 4}, {"speed": 3.0, "node": "b", "count": 3}]
-    fleet = bind(MachinesConfig, {"slots": slots, "per_trial": 2, "efficiency": 0.9}).build()
+    fleet = bind(SlotsConfig, {"slots": slots, "per_trial": 2, "efficiency": 0.9}).build()
     assert [slot.node for slot in fleet.slots] == [0, 0, 1]
     assert [slot.speed for slot in fleet.slots] == pytest.approx([1.8, 1.8, 5.4])
 

@@ -5,12 +5,12 @@ A step takes a second; `Reported` reads: at, slot, trial, steps, began, ended, m
 
 import pytest
 
-from rota.core.population.cluster import Costs, Fleet, Slot
-from rota.core.population.events import Clone, Cloned, Emptied, Finished, Handed, Reported
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot
+from rota.core.population.events import Assigned, Clone, Cloned, Idled, Reported, TrialFinished
 
 # Nodes 0 and 1 are at one switch, node 2 at another. Node 0 has two slots: 0 and 1; then come 2 and 3.
-FLEET = Fleet((Slot(0), Slot(0), Slot(1), Slot(2)), switches=(0, 0, 1))
-COSTS = Costs(latency_s=2.0, bandwidth_mb_s=10.0, cross_switch_mb_s=5.0)
+FLEET = PopulationCluster((Slot(0), Slot(0), Slot(1), Slot(2)), switches=(0, 0, 1))
+COSTS = AssignmentCosts(latency_s=2.0, bandwidth_mb_s=10.0, cross_switch_mb_s=5.0)
 BIG = {"size_mb": 40.0}
 SAME_SWITCH_S = 2.0 + 40.0 / 10.0
 OTHER_SWITCH_S = 2.0 + 40.0 / 5.0
@@ -33,12 +33,12 @@ def test_a_checkpoint_moves_when_the_node_or_the_switch_is_another(run):
 
 def test_what_is_said_about_switches_only_matters_if_their_bandwidth_is_given(run):
     lists = [(slot, [(0, 10)]) for slot in (0, 3)]
-    done = run([BIG], FLEET, *lists, costs=Costs(latency_s=2.0, bandwidth_mb_s=10.0))
+    done = run([BIG], FLEET, *lists, costs=AssignmentCosts(latency_s=2.0, bandwidth_mb_s=10.0))
     assert reports(done)[-1].moved_s == SAME_SWITCH_S
 
 
 def test_a_list_is_dispatched_and_then_the_first_checkpoint_is_moved(run):
-    costs = Costs(dispatch_s=1.0, latency_s=2.0, bandwidth_mb_s=10.0)
+    costs = AssignmentCosts(dispatch_s=1.0, latency_s=2.0, bandwidth_mb_s=10.0)
     lists = [(0, [(0, 10), (1, 10)]), (2, [(0, 10), (1, 10)])]
     # 1 s + 10 s + 10 s; then 1 s + 6 s + 10 s, and 6 s + 10 s.
     assert [(r.ended_s, r.moved_s) for r in reports(run([BIG, BIG], FLEET, *lists, costs=costs))] == [
@@ -68,13 +68,13 @@ def test_policies_see_when_a_list_will_be_done_with_its_dispatch_and_moves(run, 
                 yield hand
                 seen.append(float(view.ends_s[hand.slot]))
 
-    costs = Costs(dispatch_s=1.0, latency_s=2.0, bandwidth_mb_s=10.0)
+    costs = AssignmentCosts(dispatch_s=1.0, latency_s=2.0, bandwidth_mb_s=10.0)
     done = run(
         [BIG, BIG], FLEET, steps=30, costs=costs, report_each=report_each, allocation=Watching(*lists)
     )  # fmt: skip
     # 1 + 10; from there 1 + 6 + 10 + 30 + 10.
     assert seen == [11.0, 68.0]
-    assert [event.at_s for event in done.timeline if isinstance(event, Emptied)] == seen
+    assert [event.at_s for event in done.timeline if isinstance(event, Idled)] == seen
 
 
 # clones
@@ -82,31 +82,31 @@ def test_policies_see_when_a_list_will_be_done_with_its_dispatch_and_moves(run, 
 
 def test_a_clone_begins_with_the_checkpoint_of_its_donor_wherever_that_is(run, verdicts):
     # Trial 1, on node 2, reports at 5 s and at 10 s; trial 0, on node 0, goes on as trial 1 at 10 s.
-    fleet = Fleet((Slot(0), Slot(1), Slot(2, 2.0)), switches=(0, 0, 1))
+    fleet = PopulationCluster((Slot(0), Slot(1), Slot(2, 2.0)), switches=(0, 0, 1))
     hyper = {**BIG, "gain": 1.0}
     lists = [(0, [(0, 10)]), (2, [(1, 10)]), (0, [(0, 10)]), (2, [(1, 10)])]
     clone = Clone(0, 1, hyper, ("deepen 0",))
     done = run([BIG, {**BIG, "gain": 3.0}], fleet, *lists, costs=COSTS, evolution=verdicts({(0, 10): clone}))
     # The donor is done with 20 × 3; its copy has 10 × 1 more.
     assert done.timeline[7:] == [
-        Handed(5.0, 2, 1, 10),
+        Assigned(5.0, 2, 1, 10),
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
-        Emptied(10.0, 0),
+        Idled(10.0, 0),
         Reported(10.0, 2, 1, 10, 5.0, 10.0, 0.0, 60.0),
-        Finished(10.0, 1),
-        Emptied(10.0, 2),
+        TrialFinished(10.0, 1),
+        Idled(10.0, 2),
         Cloned(10.0, 0, 1, hyper, ("deepen 0",)),
-        Handed(10.0, 0, 1, 10),
+        Assigned(10.0, 0, 1, 10),
         Reported(30.0, 0, 0, 10, 10.0, 30.0, OTHER_SWITCH_S, 70.0),
-        Finished(30.0, 0),
-        Emptied(30.0, 0),
+        TrialFinished(30.0, 0),
+        Idled(30.0, 0),
     ]
     assert done.state.hyper[0] == hyper
     assert done.state.changes == [("deepen 0",), ()]
 
 
 def test_a_clone_in_the_middle_of_a_list_fetches_the_checkpoint_before_its_next_part(run, verdicts):
-    fleet = Fleet((Slot(0), Slot(1, 2.0)))
+    fleet = PopulationCluster((Slot(0), Slot(1, 2.0)))
     lists = [(0, [(0, 10), (0, 10)]), (1, [(1, 20)])]
     done = run([BIG, BIG], fleet, *lists, costs=COSTS, evolution=verdicts({(0, 10): Clone(0, 1, BIG)}))
     # Trial 1 is on node 1, done at 10 s; then 6 s for its checkpoint, and ten steps.
@@ -116,10 +116,12 @@ def test_a_clone_in_the_middle_of_a_list_fetches_the_checkpoint_before_its_next_
 def test_a_clone_goes_on_at_the_pace_of_what_it_has_become(run, verdicts):
     slower = {"step_s": 3.0}
     lists = [(0, [(0, 10), (0, 10)]), (1, [(1, 5), (1, 15)])]
-    done = run([{}, {}], Fleet.of([1.0, 1.0]), *lists, evolution=verdicts({(0, 10): Clone(0, 1, slower)}))
-    assert [event for event in done.timeline if isinstance(event, Finished)] == [
-        Finished(20.0, 1),
-        Finished(40.0, 0),  # ten steps of 1 s, ten of 3 s
+    done = run(
+        [{}, {}], PopulationCluster.of([1.0, 1.0]), *lists, evolution=verdicts({(0, 10): Clone(0, 1, slower)})
+    )
+    assert [event for event in done.timeline if isinstance(event, TrialFinished)] == [
+        TrialFinished(20.0, 1),
+        TrialFinished(40.0, 0),  # ten steps of 1 s, ten of 3 s
     ]
     assert done.state.kinds == ["1.0 0.0", "3.0 0.0"]
 
@@ -130,7 +132,7 @@ def test_a_clone_has_what_its_donor_has_reported_and_not_what_is_still_on_its_wa
     lists = [(0, [(0, 10)]), (1, [(1, 5)]), (0, [(0, 10)]), (1, [(1, 10), (1, 15)]), (0, [(0, 10)])]
     clone = Clone(0, 1, {})
     done = run(
-        gains, Fleet.of([1.0, 1.0]), *lists, steps=30, report_each=False,
+        gains, PopulationCluster.of([1.0, 1.0]), *lists, steps=30, report_each=False,
         evolution=verdicts({(0, 20): clone}),
     )  # fmt: skip
     assert [report.metric for report in reports(done) if report.trial == 0] == [0.0, 0.0, 5.0]

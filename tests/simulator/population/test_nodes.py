@@ -7,16 +7,16 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import Stuck
-from rota.core.population.cluster import Costs, Fleet, Slot, Slowdown
-from rota.core.population.events import Emptied, Finished, Handed, Joined, Lost, Reported
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.events import Assigned, Idled, Joined, NodeFailed, Reported, TrialFinished
 
-ONE = Fleet.of([1.0])
-TWO = Fleet.of([1.0, 1.0])
+ONE = PopulationCluster.of([1.0])
+TWO = PopulationCluster.of([1.0, 1.0])
 
 
 def changed(fleet, *changes, slowdowns=()):
     """The same slots; changes are (at, node, joins), slow-downs (at, node, factor)."""
-    return Fleet(
+    return PopulationCluster(
         fleet.slots,
         changes=tuple(NodeChange(*change) for change in changes),
         slowdowns=tuple(Slowdown(*slowdown) for slowdown in slowdowns),
@@ -60,7 +60,7 @@ def test_a_part_that_begins_as_the_node_slows_down_takes_longer_as_a_whole(run):
 def test_a_slow_node_is_slow_at_training_not_at_what_comes_before(run, at_s):
     # 5 s of dispatch, then ten steps at 2 s.
     fleet = changed(ONE, slowdowns=[(at_s, 0, 2.0)])
-    done = run([{}], fleet, (0, [(0, 10)]), steps=10, costs=Costs(dispatch_s=5.0))
+    done = run([{}], fleet, (0, [(0, 10)]), steps=10, costs=AssignmentCosts(dispatch_s=5.0))
     assert done.makespan_s == 25.0
 
 
@@ -85,15 +85,15 @@ def test_a_part_that_is_lost_is_trained_again_and_the_rest_of_its_list_waits_aga
     # Trial 0 is done at 10 s. Trial 1 has had 5 s of its 10 s; trial 2 nothing.
     assert done.timeline[2:] == [
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
-        Finished(10.0, 0),
-        Lost(15.0, 0),
+        TrialFinished(10.0, 0),
+        NodeFailed(15.0, 0),
         Joined(20.0, 0),
-        Handed(20.0, 0, 2, 20),
+        Assigned(20.0, 0, 2, 20),
         Reported(30.0, 0, 1, 10, 20.0, 30.0, 0.0, 0.0),
-        Finished(30.0, 1),
+        TrialFinished(30.0, 1),
         Reported(40.0, 0, 2, 10, 30.0, 40.0, 0.0, 0.0),
-        Finished(40.0, 2),
-        Emptied(40.0, 0),
+        TrialFinished(40.0, 2),
+        Idled(40.0, 0),
     ]
 
 
@@ -109,10 +109,10 @@ def test_a_trial_goes_back_to_its_last_report(run):
     done = run([{"gain": 1.0}], changed(TWO, (25.0, 0, False)), *lists, steps=30)
     # It reported at 10 s and at 20 s, so ten steps are left at 25 s.
     assert done.timeline[-4:] == [
-        Handed(25.0, 1, 1, 10),
+        Assigned(25.0, 1, 1, 10),
         Reported(35.0, 1, 0, 10, 25.0, 35.0, 0.0, 30.0),
-        Finished(35.0, 0),
-        Emptied(35.0, 1),
+        TrialFinished(35.0, 0),
+        Idled(35.0, 1),
     ]
 
 
@@ -123,10 +123,10 @@ def test_what_a_list_would_have_reported_at_its_end_is_lost_with_its_node(run):
     )  # fmt: skip
     # Trial 0 was trained to a metric of 10 at 10 s, which nobody has been told; it begins anew.
     assert done.timeline[3:7] == [
-        Lost(15.0, 0),
-        Handed(15.0, 1, 1, 10),
+        NodeFailed(15.0, 0),
+        Assigned(15.0, 1, 1, 10),
         Reported(25.0, 1, 0, 10, 15.0, 25.0, 0.0, 10.0),
-        Finished(25.0, 0),
+        TrialFinished(25.0, 0),
     ]
 
 
@@ -134,9 +134,9 @@ def test_a_trial_that_has_left_a_list_is_not_lost_with_it(run):
     lists = [(0, [(0, 10), (1, 10)]), (1, [(0, 10)]), (2, [(0, 5)]), (1, [(1, 20)])]
     # Trial 0 reports at 10 s and is on slot 1 until 20 s. With node 0, at 15 s, only trial 1 is lost; slot 2,
     # which would take trial 0 if it waited, stays idle.
-    done = run([{}, {}], changed(Fleet.of([1.0] * 3), (15.0, 0, False)), *lists)
+    done = run([{}, {}], changed(PopulationCluster.of([1.0] * 3), (15.0, 0, False)), *lists)
     assert spans(done) == [(0, 0.0, 10.0), (0, 10.0, 20.0), (1, 20.0, 40.0)]
-    assert {event.slot for event in done.timeline if isinstance(event, Handed)} == {0, 1}
+    assert {event.slot for event in done.timeline if isinstance(event, Assigned)} == {0, 1}
 
 
 def test_trials_that_lost_their_node_wait_behind_those_that_are_as_far(run, by_hand):
@@ -161,34 +161,34 @@ def test_a_part_that_ends_at_the_moment_when_its_node_is_lost_has_been_trained(r
     lists = [(0, [(0, 10), (0, 10)]), (1, [(0, 10)])]
     done = run([{}], changed(TWO, (10.0, 0, False)), *lists)
     assert done.timeline[2:] == [
-        Handed(0.0, 0, 1, 20),
+        Assigned(0.0, 0, 1, 20),
         Reported(10.0, 0, 0, 10, 0.0, 10.0, 0.0, 0.0),
-        Lost(10.0, 0),
-        Handed(10.0, 1, 1, 10),
+        NodeFailed(10.0, 0),
+        Assigned(10.0, 1, 1, 10),
         Reported(20.0, 1, 0, 10, 10.0, 20.0, 0.0, 0.0),
-        Finished(20.0, 0),
-        Emptied(20.0, 1),
+        TrialFinished(20.0, 0),
+        Idled(20.0, 1),
     ]
 
 
 def test_who_is_done_by_the_time_its_node_leaves_for_good_is_not_stuck(run):
     done = run([{}], changed(ONE, (10.0, 0, False)), steps=10)
-    assert done.timeline[-3:] == [Finished(10.0, 0), Emptied(10.0, 0), Lost(10.0, 0)]
+    assert done.timeline[-3:] == [TrialFinished(10.0, 0), Idled(10.0, 0), NodeFailed(10.0, 0)]
 
 
 def test_a_node_may_fail_and_come_back_at_the_moment_when_a_part_ends(run):
     lists = [(0, [(0, 10), (0, 10)]), (0, [(0, 10)])]
     fleet = changed(ONE, (13.0, 0, False), (13.0, 0, True))
-    done = run([{}], fleet, *lists, costs=Costs(dispatch_s=3.0))
+    done = run([{}], fleet, *lists, costs=AssignmentCosts(dispatch_s=3.0))
     # The first part took 3 s + 10 s, and so does the next, since the list is a new one.
     assert done.timeline[2:] == [
         Reported(13.0, 0, 0, 10, 0.0, 13.0, 3.0, 0.0),
-        Lost(13.0, 0),
+        NodeFailed(13.0, 0),
         Joined(13.0, 0),
-        Handed(13.0, 0, 1, 10),
+        Assigned(13.0, 0, 1, 10),
         Reported(26.0, 0, 0, 10, 13.0, 26.0, 3.0, 0.0),
-        Finished(26.0, 0),
-        Emptied(26.0, 0),
+        TrialFinished(26.0, 0),
+        Idled(26.0, 0),
     ]
 
 
@@ -197,25 +197,25 @@ def test_a_node_may_fail_and_come_back_at_the_moment_when_a_part_ends(run):
 
 def test_trials_wait_for_a_node_that_will_join(run):
     done = run([{}], changed(ONE, (5.0, 0, True)), steps=10)
-    assert done.timeline[:2] == [Joined(5.0, 0), Handed(5.0, 0, 1, 10)]
+    assert done.timeline[:2] == [Joined(5.0, 0), Assigned(5.0, 0, 1, 10)]
     assert done.makespan_s == 15.0
 
 
 def test_a_node_that_joins_at_the_beginning_and_one_that_leaves_then(run):
     done = run([{}], changed(TWO, (0.0, 1, True), (0.0, 0, False)), steps=10)
     # Node 0 is there, and handed the trial, before it leaves.
-    assert done.timeline[:4] == [Joined(0.0, 0), Handed(0.0, 0, 1, 10), Joined(0.0, 1), Lost(0.0, 0)]
+    assert done.timeline[:4] == [Joined(0.0, 0), Assigned(0.0, 0, 1, 10), Joined(0.0, 1), NodeFailed(0.0, 0)]
     assert spans(done) == [(0, 0.0, 10.0)]
 
 
 def test_a_slot_that_was_given_up_stays_so_when_its_node_comes_back(run, given_up):
     fleet = changed(TWO, (2.0, 0, False), (4.0, 0, True))
     done = run([{}, {}], fleet, steps=10, retirement=given_up(0.0, [0]))
-    assert {event.slot for event in done.timeline if isinstance(event, Handed)} == {1}
+    assert {event.slot for event in done.timeline if isinstance(event, Assigned)} == {1}
 
 
 def test_all_slots_of_a_node_are_lost_with_it(run):
-    fleet = Fleet((Slot(0), Slot(0), Slot(1)), changes=(NodeChange(5.0, 0, False),))
+    fleet = PopulationCluster((Slot(0), Slot(0), Slot(1)), changes=(NodeChange(5.0, 0, False),))
     # Trials 0 and 1 are lost at 5 s; slot 2 is done with trial 2 at 10 s and trains them one after the other.
     done = run([{}, {}, {}], fleet, steps=10)
     assert spans(done) == [(2, 0.0, 10.0), (0, 10.0, 20.0), (1, 20.0, 30.0)]

@@ -6,17 +6,17 @@ import pytest
 
 from rota.config.bind import bind
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Fleet, Slot
-from rota.library.populations import Contender, scene_of
-from rota.policies.allocation.fifo import Fifo
+from rota.core.population.cluster import PopulationCluster, Slot
+from rota.library.populations import Variant, scene_of
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Pbt
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.recordings.curve import read_curves
 from rota.recordings.folder import Provenance
 from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.simulator.population_config import PopulationsConfig
-from rota.simulator.step_times import Foretold, Kind
+from rota.simulator.step_times import PredictedStepTimes, TrialKind
 
 CURVES = Path(__file__).parents[3] / "results" / "recordings" / "curves" / "convnet2-fashion-mnist"
 ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
@@ -38,20 +38,22 @@ def profiles(here="cpu"):
 
 
 def test_a_network_that_was_measured_with_other_batch_sizes_is_as_much_faster():
-    foretold = Foretold.of(profiles(), {}, "cpu")
-    assert foretold.speed(Kind("convnet2", 32), "gpu") == pytest.approx(4.0)
-    assert foretold.speed(Kind("other", 64), "gpu") == pytest.approx(9.0)
-    assert foretold.speed(Kind("convnet2", 32), "cpu") == 1.0
+    foretold = PredictedStepTimes.of(profiles(), {}, "cpu")
+    assert foretold.speed(TrialKind("convnet2", 32), "gpu") == pytest.approx(4.0)
+    assert foretold.speed(TrialKind("other", 64), "gpu") == pytest.approx(9.0)
+    assert foretold.speed(TrialKind("convnet2", 32), "cpu") == 1.0
 
 
 def test_one_that_was_never_measured_is_between_the_others():
-    assert Foretold.of(profiles(), {}, "cpu").speed(Kind("new", 32), "gpu") == pytest.approx(6.0)
+    assert PredictedStepTimes.of(profiles(), {}, "cpu").speed(TrialKind("new", 32), "gpu") == pytest.approx(
+        6.0
+    )
 
 
 def test_what_a_slot_says_itself_and_devices_that_were_not_profiled_stay_as_they_are():
-    fleet = Fleet((Slot(0, 2.0, device="gpu", speeds={"b": 7.0}), Slot(1, 3.0, device="tpu")))
-    found = Foretold.of(profiles(), {}, "cpu").fill_in(
-        fleet, {"a": Kind("convnet2", 32), "b": Kind("convnet2", 64)}
+    fleet = PopulationCluster((Slot(0, 2.0, device="gpu", speeds={"b": 7.0}), Slot(1, 3.0, device="tpu")))
+    found = PredictedStepTimes.of(profiles(), {}, "cpu").fill_in(
+        fleet, {"a": TrialKind("convnet2", 32), "b": TrialKind("convnet2", 64)}
     )
     assert found.slots[0].speeds == pytest.approx({"a": 4.0, "b": 7.0})
     assert found.slots[1] == fleet.slots[1]
@@ -97,11 +99,11 @@ def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_pat
     with pytest.raises(ConfigError, match="what trials are is said by curves"):
         bind(PopulationsConfig, {"population": {"profiles": str(tmp_path)}})
     with pytest.raises(ConfigError, match="nothing about tpu, on which the curves were recorded"):
-        Foretold.of(profiles(), {}, "tpu")
+        PredictedStepTimes.of(profiles(), {}, "tpu")
 
 
 def test_a_rehearsal_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
     explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
-    contender = Contender("fifo", Policy(Fifo(), explored), {}, "pbt")
+    contender = Variant("fifo", PopulationPolicy(FifoAllocation(), explored), {}, "pbt")
     scene = scene_of(config(tmp_path, trials=2), contender, 0)
     assert scene.fleet.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)

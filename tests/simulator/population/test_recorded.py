@@ -9,34 +9,34 @@ import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError, InputError
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Cloned, Reported, Stopped
 from rota.core.population.view import Terms
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.asha import Asha
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import Unchanged
-from rota.policies.population import Policy
-from rota.recordings.curve import Curves, Interval, Setting, read_curves
+from rota.policies.population import PopulationPolicy
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting, read_curves
 from rota.recordings.folder import Provenance
-from rota.simulator.landscapes import Liberties, Recorded
-from rota.simulator.population import Scene, rehearse
+from rota.simulator.landscapes import CurveAssumptions, RecordedLandscape
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 SHIPPED = Path(__file__).parents[3] / "results" / "recordings" / "curves" / "convnet2-fashion-mnist"
 ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
 
 
-def setting(hyper: dict, accuracies: Sequence[float], seconds: float = 5.0, seed: int = 0) -> Setting:
+def setting(hyper: dict, accuracies: Sequence[float], seconds: float = 5.0, seed: int = 0) -> CurveSetting:
     """A run of intervals of 10 steps."""
     intervals = [
-        Interval(k, 10 * (k + 1), seconds, {"accuracy": value, "loss": 1.0 - value})
+        CurvePoint(k, 10 * (k + 1), seconds, {"accuracy": value, "loss": 1.0 - value})
         for k, value in enumerate(accuracies)
     ]
     name = ",".join(f"{key}={value}" for key, value in hyper.items()) + f",seed={seed}"
-    return Setting.of(name, hyper, "cpu", seed, intervals)
+    return CurveSetting.of(name, hyper, "cpu", seed, intervals)
 
 
-def curves(*settings: Setting) -> Curves:
+def curves(*settings: CurveSetting) -> Curves:
     return Curves("net", "data", tuple(settings[0].hyper), 3, {each.name: each for each in settings}, ORIGIN)
 
 
@@ -53,7 +53,7 @@ def test_a_setting_at_which_training_failed_at_once_is_the_worst_not_like_its_ne
     late = setting({"lr": 1.0, "batch_size": 16}, [0.5])
     failed = {"lr=1.0,batch_size=16,seed=0": late.hyper, "at once": {"lr": 1.0, "batch_size": 64}}
     settings = {**TWO.settings, late.name: late}
-    landscape = Recorded(replace(TWO, settings=settings, failed=failed))
+    landscape = RecordedLandscape(replace(TWO, settings=settings, failed=failed))
     assert landscape.curve({"lr": 1.0, "batch_size": 64}).tolist() == [0.1, 0.1, 0.1]
     assert landscape.curve({"lr": 1.0, "batch_size": 16}).tolist() == [0.5, 0.5, 0.5]  # is held
     assert landscape.curve(FAST).tolist() == [0.3, 0.6, 0.7]
@@ -65,7 +65,7 @@ def shipped() -> Curves:
 
 
 def test_a_recorded_setting_trains_as_it_was_recorded(shipped):
-    landscape = Recorded(shipped)
+    landscape = RecordedLandscape(shipped)
     for trial, each in enumerate(shipped.settings.values()):
         landscape.begin(trial, each.hyper)
         assert [landscape.train(trial, 50) for _ in range(20)] == each.metrics["accuracy"].tolist()
@@ -75,7 +75,7 @@ def test_a_recorded_setting_trains_as_it_was_recorded(shipped):
 
 def test_between_intervals_a_metric_is_on_the_straight_line_and_it_is_held_after_the_last():
     """Before the first nothing is claimed: a part that is shorter than an interval has reached nothing."""
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     landscape.begin(0, FAST)
     # 0.3 after 10 steps, 0.6 after 20, 0.7 after 30
     found = [landscape.train(0, steps) for steps in (5, 5, 5, 5, 3, 7, 100)]
@@ -83,7 +83,7 @@ def test_between_intervals_a_metric_is_on_the_straight_line_and_it_is_held_after
 
 
 def test_between_settings_curves_are_multilinear_on_the_logarithms_of_rate_and_batch_size():
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     # halfway between 0.01 and 0.1, and between 16 and 64, in the logarithm
     middle = 10**-1.5
     assert landscape.curve({"lr": middle, "batch_size": 16}) == pytest.approx([0.2, 0.4, 0.5])
@@ -92,18 +92,20 @@ def test_between_settings_curves_are_multilinear_on_the_logarithms_of_rate_and_b
 
 
 def test_momentum_is_on_the_scale_of_what_it_leaves():
-    landscape = Recorded(curves(setting({"momentum": 0.0}, [0.2]), setting({"momentum": 0.99}, [0.6])))
+    landscape = RecordedLandscape(
+        curves(setting({"momentum": 0.0}, [0.2]), setting({"momentum": 0.99}, [0.6]))
+    )
     # 1 − 0.9 is halfway between 1 and 0.01 in the logarithm
     assert landscape.curve({"momentum": 0.9}) == pytest.approx([0.4])
 
 
 def test_a_narrow_range_is_on_its_own_scale():
-    landscape = Recorded(curves(setting({"dropout": 0.2}, [0.2]), setting({"dropout": 0.6}, [0.6])))
+    landscape = RecordedLandscape(curves(setting({"dropout": 0.2}, [0.2]), setting({"dropout": 0.6}, [0.6])))
     assert landscape.curve({"dropout": 0.5}) == pytest.approx([0.5])
 
 
 def test_beyond_what_was_recorded_the_edge_holds():
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     assert landscape.curve({"lr": 0.9, "batch_size": 64}).tolist() == [0.4, 0.8, 0.9]
     assert landscape.curve({"lr": -1.0, "batch_size": 1}).tolist() == [0.1, 0.2, 0.3]
 
@@ -111,7 +113,7 @@ def test_beyond_what_was_recorded_the_edge_holds():
 def test_a_setting_that_was_recorded_twice_counts_as_the_mean():
     hyper = {"lr": 0.1}
     twice = curves(setting(hyper, [0.2, 0.4], seed=0), setting(hyper, [0.4, 0.8], seed=1))
-    assert Recorded(twice).curve(hyper) == pytest.approx([0.3, 0.6])
+    assert RecordedLandscape(twice).curve(hyper) == pytest.approx([0.3, 0.6])
 
 
 def test_a_setting_that_a_grid_lacks_is_filled_in_from_both_sides():
@@ -121,7 +123,9 @@ def test_a_setting_that_a_grid_lacks_is_filled_in_from_both_sides():
         setting({"lr": lr, "momentum": momentum}, [0.0]) for lr in (0.01, 1.0) for momentum in (0.0, 0.75)
     ]
     # Halfway from 0.2 to 0.6 by rate, halfway from 0.9 to 0.9 by momentum (1, 1/2, 1/4); then the mean.
-    assert Recorded(curves(*line, *rest, *more)).curve({"lr": 0.1, "momentum": 0.5}) == pytest.approx([0.65])
+    assert RecordedLandscape(curves(*line, *rest, *more)).curve(
+        {"lr": 0.1, "momentum": 0.5}
+    ) == pytest.approx([0.65])
 
 
 def test_a_corner_that_a_grid_lacks_is_the_nearest_setting():
@@ -136,12 +140,14 @@ def test_a_corner_that_a_grid_lacks_is_the_nearest_setting():
         )
     ]
     # From (0.1, 64): a whole scale to (0.1, 16), seven tenths of one to (0.02, 64).
-    assert Recorded(curves(*grid)).curve({"lr": 0.1, "batch_size": 64}).tolist() == [0.5]
+    assert RecordedLandscape(curves(*grid)).curve({"lr": 0.1, "batch_size": 64}).tolist() == [0.5]
 
 
 def test_scattered_settings_count_for_all_that_is_nearer_to_them_than_to_others():
     points = [(0.001, 0.1, 0.2), (0.01, 0.3, 0.4), (0.1, 0.5, 0.6), (0.3, 0.8, 0.8)]
-    landscape = Recorded(curves(*(setting({"lr": lr, "dropout": drop}, [v]) for lr, drop, v in points)))
+    landscape = RecordedLandscape(
+        curves(*(setting({"lr": lr, "dropout": drop}, [v]) for lr, drop, v in points))
+    )
     assert landscape.curve({"lr": 0.1, "dropout": 0.5}).tolist() == [0.6]
     assert landscape.curve({"lr": 0.02, "dropout": 0.35}).tolist() == [0.4]
     assert landscape.curve({"lr": 0.9, "dropout": 0.9}).tolist() == [0.8]
@@ -149,9 +155,9 @@ def test_scattered_settings_count_for_all_that_is_nearer_to_them_than_to_others(
 
 def test_words_have_no_in_between():
     both = curves(setting({"optimizer": "sgd"}, [0.2]), setting({"optimizer": "adam"}, [0.6]))
-    assert Recorded(both).curve({"optimizer": "adam"}).tolist() == [0.6]
+    assert RecordedLandscape(both).curve({"optimizer": "adam"}).tolist() == [0.6]
     with pytest.raises(InputError, match=r"'adm'\. Did you mean 'adam'"):
-        Recorded(both).curve({"optimizer": "adm"})
+        RecordedLandscape(both).curve({"optimizer": "adm"})
 
 
 def interior(shipped: Curves, name: str) -> bool:
@@ -167,7 +173,7 @@ def test_a_setting_that_is_left_out_is_nearly_found_again(shipped):
     for name, each in shipped.settings.items():
         if interior(shipped, name):
             others = {key: other for key, other in shipped.settings.items() if key != name}
-            found = Recorded(replace(shipped, settings=others)).curve(each.hyper)
+            found = RecordedLandscape(replace(shipped, settings=others)).curve(each.hyper)
             off.append(np.abs(found - each.metrics["accuracy"]))
             others_mean = np.mean([o.metrics["accuracy"] for o in others.values()], 0)
             off_by_mean.append(np.abs(others_mean - each.metrics["accuracy"]))
@@ -184,7 +190,7 @@ def test_values_that_are_left_out_altogether_are_nearly_found_again(shipped, axi
     off = []
     for value in sorted({each.hyper[axis] for each in shipped.settings.values()})[1:-1]:
         others = {name: each for name, each in shipped.settings.items() if each.hyper[axis] != value}
-        landscape = Recorded(replace(shipped, settings=others))
+        landscape = RecordedLandscape(replace(shipped, settings=others))
         left_out = [each for name, each in shipped.settings.items() if name not in others]
         off += [np.abs(landscape.curve(each.hyper) - each.metrics["accuracy"]) for each in left_out]
     assert np.mean(off, axis=0)[-1] < final
@@ -192,7 +198,7 @@ def test_values_that_are_left_out_altogether_are_nearly_found_again(shipped, axi
 
 
 def test_a_clone_goes_on_from_the_first_interval_that_is_not_below_its_donor():
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     landscape.begin(0, SLOW)
     landscape.begin(1, SLOW)
     assert [landscape.train(1, 10), landscape.train(1, 15)] == pytest.approx([0.1, 0.25])
@@ -203,7 +209,7 @@ def test_a_clone_goes_on_from_the_first_interval_that_is_not_below_its_donor():
 
 
 def test_the_same_curve_goes_on_from_where_the_donor_is():
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     landscape.begin(0, SLOW)
     landscape.begin(1, FAST)
     landscape.train(1, 20)
@@ -212,7 +218,7 @@ def test_the_same_curve_goes_on_from_where_the_donor_is():
 
 
 def test_a_trial_may_go_on_with_other_hyper_parameters_of_its_own():
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     landscape.begin(0, FAST)
     landscape.train(0, 10)
     landscape.clone(0, 0, SLOW, ())
@@ -220,7 +226,7 @@ def test_a_trial_may_go_on_with_other_hyper_parameters_of_its_own():
 
 
 def test_a_donor_that_was_not_trained_gives_what_it_has():
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     landscape.begin(0, SLOW)
     landscape.begin(1, SLOW)
     landscape.clone(0, 1, FAST, ())
@@ -228,7 +234,7 @@ def test_a_donor_that_was_not_trained_gives_what_it_has():
 
 
 def test_kinds_are_model_batch_size_and_changes():
-    landscape = Recorded(TWO, Liberties(size_mb=8.0, growth=1.5))
+    landscape = RecordedLandscape(TWO, CurveAssumptions(size_mb=8.0, growth=1.5))
     kinds = [landscape.kind(hyper, ()) for hyper in (SLOW, FAST, {**FAST, "batch_size": 64})]
     assert kinds == ["net 16", "net 16", "net 64"]
     assert [landscape.step_s(kind) for kind in kinds] == [0.5, 0.5, 1.0]
@@ -239,19 +245,19 @@ def test_kinds_are_model_batch_size_and_changes():
 
 @pytest.mark.parametrize(("batch", "step_s"), [(8, 0.5), (16, 0.5), (40, 0.75), (64, 1.0), (128, 2.0)])
 def test_steps_with_other_batch_sizes_take_what_lies_in_between_or_is_in_proportion(batch, step_s):
-    landscape = Recorded(TWO)
+    landscape = RecordedLandscape(TWO)
     assert landscape.step_s(landscape.kind({"lr": 0.1, "batch_size": batch}, ())) == pytest.approx(step_s)
 
 
 def test_without_a_batch_size_all_trials_are_of_one_kind():
-    landscape = Recorded(curves(setting({"lr": 0.1}, [0.2], seconds=3.0)))
+    landscape = RecordedLandscape(curves(setting({"lr": 0.1}, [0.2], seconds=3.0)))
     assert landscape.kind({"lr": 0.1}, ()) == "net"
     assert landscape.step_s("net") == pytest.approx(0.3)
 
 
 def test_changes_of_a_network_add_to_the_metric_only_if_that_is_said():
     for gain, found in ((0.0, 0.6), (0.05, 0.7)):
-        landscape = Recorded(TWO, Liberties(gain=gain))
+        landscape = RecordedLandscape(TWO, CurveAssumptions(gain=gain))
         landscape.begin(0, FAST)
         landscape.begin(1, FAST)
         landscape.train(1, 10)
@@ -260,7 +266,7 @@ def test_changes_of_a_network_add_to_the_metric_only_if_that_is_said():
 
 
 def test_a_loss_counts_negatively():
-    landscape = Recorded(TWO, Liberties(metric="loss"))
+    landscape = RecordedLandscape(TWO, CurveAssumptions(metric="loss"))
     landscape.begin(0, FAST)
     assert landscape.train(0, 10) == pytest.approx(-0.7)
 
@@ -275,35 +281,39 @@ def test_a_loss_counts_negatively():
 )
 def test_hyper_parameters_that_curves_cannot_tell_are_an_error(hyper, says):
     with pytest.raises(InputError, match=says):
-        Recorded(TWO).begin(0, hyper)
+        RecordedLandscape(TWO).begin(0, hyper)
 
 
 def test_curves_that_do_not_say_enough_are_an_error():
     with pytest.raises(InputError, match=r"'accurcy'\. Did you mean 'accuracy'"):
-        Recorded(TWO, Liberties(metric="accurcy"))
+        RecordedLandscape(TWO, CurveAssumptions(metric="accurcy"))
     with pytest.raises(InputError, match="seconds were not recorded for every batch size"):
-        Recorded(curves(setting(FAST, [0.1], seconds=float("nan"))))
+        RecordedLandscape(curves(setting(FAST, [0.1], seconds=float("nan"))))
     with pytest.raises(InputError, match="no settings were recorded"):
-        Recorded(replace(TWO, settings={}))
+        RecordedLandscape(replace(TWO, settings={}))
 
 
 @pytest.mark.parametrize("options", [{"size_mb": -1.0}, {"growth": 0.0}, {"gain": float("nan")}])
 def test_liberties_out_of_range_are_refused(options):
     with pytest.raises(ConfigError, match="size_mb is"):
-        Liberties(**options)
+        CurveAssumptions(**options)
 
 
 def test_a_rehearsal_reports_what_was_recorded_when_it_was(shipped):
     settings = list(shipped.settings.values())[::9]
-    scene = Scene(tuple(each.hyper for each in settings), Fleet.of([1.0] * len(settings)))
-    timeline = rehearse(scene, Recorded(shipped), Policy(Fifo(), Unchanged())).timeline
+    scene = PopulationScenario(
+        tuple(each.hyper for each in settings), PopulationCluster.of([1.0] * len(settings))
+    )
+    timeline = simulate_trials(
+        scene, RecordedLandscape(shipped), PopulationPolicy(FifoAllocation(), Unchanged())
+    ).timeline
     for trial, each in enumerate(settings):
         reports = [event for event in timeline if isinstance(event, Reported) and event.trial == trial]
         assert [event.metric for event in reports] == each.metrics["accuracy"].tolist()
         assert [event.at_s for event in reports] == pytest.approx(np.cumsum(each.seconds).tolist())
 
 
-def population(shipped: Curves) -> Scene:
+def population(shipped: Curves) -> PopulationScenario:
     random = np.random.default_rng(0)
     hypers = tuple(
         {
@@ -313,13 +323,15 @@ def population(shipped: Curves) -> Scene:
         }
         for _ in range(20)
     )
-    return Scene(hypers, Fleet.of([1.0, 0.5, 2.0]), Terms(50, 1000))
+    return PopulationScenario(hypers, PopulationCluster.of([1.0, 0.5, 2.0]), Terms(50, 1000))
 
 
 def test_a_population_that_evolves_does_better_than_one_that_does_not(shipped):
     scene = population(shipped)
-    alone = rehearse(scene, Recorded(shipped), Policy(Fifo(), Unchanged())).state
-    together = rehearse(scene, Recorded(shipped), Policy(Fifo(), Pbt()))
+    alone = simulate_trials(
+        scene, RecordedLandscape(shipped), PopulationPolicy(FifoAllocation(), Unchanged())
+    ).state
+    together = simulate_trials(scene, RecordedLandscape(shipped), PopulationPolicy(FifoAllocation(), Pbt()))
     assert sum(isinstance(event, Cloned) for event in together.timeline) > 20
     assert together.state.metric.mean() > alone.metric.mean() + 0.05
     recorded = max(each.metrics["accuracy"].max() for each in shipped.settings.values())
@@ -328,8 +340,10 @@ def test_a_population_that_evolves_does_better_than_one_that_does_not(shipped):
 
 def test_halving_saves_most_of_the_work_and_keeps_a_good_trial(shipped):
     scene = population(shipped)
-    alone = rehearse(scene, Recorded(shipped), Policy(Fifo(), Unchanged()))
-    halved = rehearse(scene, Recorded(shipped), Policy(Fifo(), Asha()))
+    alone = simulate_trials(
+        scene, RecordedLandscape(shipped), PopulationPolicy(FifoAllocation(), Unchanged())
+    )
+    halved = simulate_trials(scene, RecordedLandscape(shipped), PopulationPolicy(FifoAllocation(), Asha()))
     assert sum(isinstance(event, Stopped) for event in halved.timeline) >= 15
     assert halved.makespan_s < 0.5 * alone.makespan_s
     assert halved.state.best > alone.state.best - 0.03

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from rota.core.cluster import NodeChange
 from rota.core.errors import Stuck
 from rota.core.loop import drive
-from rota.core.population.cluster import Costs, Fleet, Slot, Slowdown
-from rota.core.population.events import Clone, Continue, Finished, Hand, Part, Reported, Stop
-from rota.core.population.state import State
-from rota.core.population.view import Status, Terms
-from rota.policies.allocation.fifo import Fifo
-from rota.policies.population import Policy
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.events import Assign, Clone, Continue, Interval, Reported, Stop, TrialFinished
+from rota.core.population.state import PopulationState
+from rota.core.population.view import Terms, TrialStatus
+from rota.policies.allocation.fifo import FifoAllocation
+from rota.policies.population import PopulationPolicy
 from rota.simulator.bounds import lower_bound_s
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import Luck, Weather
-from rota.simulator.population import Rehearsal, Scene, rehearse
+from rota.simulator.noise import NoiseStream, TimingNoise
+from rota.simulator.population import PopulationScenario, PopulationSimulator, simulate_trials
 
 # policies that do anything that is allowed
 
@@ -39,7 +39,7 @@ class AnyLists:
     def hand_out(self, view):
         for slot in self.random.sample(view.idle, len(view.idle)):
             if view.waiting and self.random.random() >= self.lazy:
-                yield Hand(slot, self.parts(view))
+                yield Assign(slot, self.parts(view))
 
     def parts(self, view):
         count = self.random.randint(1, min(self.longest, len(view.waiting)))
@@ -53,7 +53,7 @@ class AnyLists:
             if left:
                 steps = self.random.randint(1, left)
                 left -= steps
-                yield Part(trial, steps)
+                yield Interval(trial, steps)
 
 
 @dataclass
@@ -114,7 +114,7 @@ def fleets(draw):
     slow = st.builds(Slowdown, TIMES, node, st.sampled_from([0.5, 1.0, 3.0, 10.0]))
     switches = draw(st.lists(st.integers(0, 1), min_size=nodes, max_size=nodes))
     slowdowns = draw(st.lists(slow, max_size=4))
-    return Fleet(tuple(slots), (), tuple(switches), tuple(changes), tuple(slowdowns))
+    return PopulationCluster(tuple(slots), (), tuple(switches), tuple(changes), tuple(slowdowns))
 
 
 @st.composite
@@ -126,14 +126,14 @@ def scenes(draw):
             "gain": st.sampled_from([0.0, 0.01, 0.1]),
         }
     )
-    return Scene(
+    return PopulationScenario(
         hypers=tuple(draw(st.lists(hyper, min_size=1, max_size=8))),
         fleet=draw(fleets()),
         terms=Terms(10, draw(st.integers(1, 45)), draw(st.sampled_from([1.0, 1e9])), draw(st.booleans())),
-        costs=Costs(
+        costs=AssignmentCosts(
             *draw(st.sampled_from([(0.0, 0.0), (2.5, 0.0), (1.0, 0.5, 10.0), (0.0, 1.0, 10.0, 2.0)]))
         ),
-        weather=Weather(*draw(st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.3, 0.1)]))),
+        weather=TimingNoise(*draw(st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.3, 0.1)]))),
         report_each=draw(st.booleans()),
     )
 
@@ -141,10 +141,10 @@ def scenes(draw):
 def check(state):
     """What must be so between any two instants."""
     trials = range(len(state.status))
-    assert sorted(state.waiting) == [trial for trial in trials if state.status[trial] == Status.WAITING]
-    assert state.left == int((state.status < Status.FINISHED).sum())
+    assert sorted(state.waiting) == [trial for trial in trials if state.status[trial] == TrialStatus.WAITING]
+    assert state.left == int((state.status < TrialStatus.FINISHED).sum())
     for trial in trials:
-        assert (state.handed[trial] > 0) == (state.status[trial] == Status.HANDED)
+        assert (state.handed[trial] > 0) == (state.status[trial] == TrialStatus.HANDED)
         assert 0 <= state.steps[trial] + state.handed[trial] <= state.terms.steps
     if state.terms.least_advanced_first:
         assert all(state.steps[first] <= state.steps[then] for first, then in pairwise(state.waiting))
@@ -174,10 +174,10 @@ def test_whatever_happens_a_rehearsal_ends_or_says_why_it_cannot(
     telling, referee, scene, seed, lazy, retiring
 ):
     random, landscape = Random(seed), telling()
-    policy = Policy(AnyLists(random, lazy), AnyVerdict(random), AnyRetirement(random, retiring))
-    state = State(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, 0)
-    luck = Luck(scene.weather, len(scene.hypers), len(scene.fleet.slots))
-    backend = Rehearsal(scene.fleet, landscape, luck, report_each=scene.report_each)
+    policy = PopulationPolicy(AnyLists(random, lazy), AnyVerdict(random), AnyRetirement(random, retiring))
+    state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, 0)
+    luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    backend = PopulationSimulator(scene.fleet, landscape, luck, report_each=scene.report_each)
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
     complaint = drive_checked(policy, backend, state)
@@ -201,12 +201,14 @@ def test_whatever_happens_a_rehearsal_ends_or_says_why_it_cannot(
 @given(fleet=fleets(), trials=st.integers(1, 8), steps=st.integers(1, 45), seed=st.integers(0, 2**32))
 def test_a_finished_trial_has_reported_its_budget_to_the_step(referee, fleet, trials, steps, seed):
     there = replace(fleet, changes=())
-    scene = Scene(({},) * trials, there, Terms(10, steps), Costs(1.0), Weather(0.2))
-    done = rehearse(scene, Equal(), Policy(AnyLists(Random(seed))))
+    scene = PopulationScenario(
+        ({},) * trials, there, Terms(10, steps), AssignmentCosts(1.0), TimingNoise(0.2)
+    )
+    done = simulate_trials(scene, Equal(), PopulationPolicy(AnyLists(Random(seed))))
     watching = referee(scene)
     watching.watch(done.timeline)
     assert watching.steps == dict.fromkeys(range(trials), steps)
-    assert [type(end) for end in watching.done.values()] == [Finished] * trials
+    assert [type(end) for end in watching.done.values()] == [TrialFinished] * trials
     assert done.makespan_s == max(end.at_s for end in watching.done.values())
 
 
@@ -220,19 +222,23 @@ SPEED_LISTS = st.lists(SPEEDS, min_size=1, max_size=9)
 @given(speeds=SPEED_LISTS, trials=st.integers(1, 25), steps=st.integers(1, 60), seed=st.integers(0, 2**32))
 @example(speeds=[8.0, 0.05], trials=1, steps=1, seed=0)
 def test_without_noise_and_costs_nothing_beats_the_lower_bound(speeds, trials, steps, seed):
-    scene = Scene(({},) * trials, Fleet.of(speeds), Terms(10, steps))
+    scene = PopulationScenario(({},) * trials, PopulationCluster.of(speeds), Terms(10, steps))
     bound_s = lower_bound_s(trials, steps * 0.02, speeds)
-    for allocation in (Fifo(), AnyLists(Random(seed)), AnyInterval(Random(seed))):
-        done = rehearse(scene, Equal(0.02), Policy(allocation))
+    for allocation in (FifoAllocation(), AnyLists(Random(seed)), AnyInterval(Random(seed))):
+        done = simulate_trials(scene, Equal(0.02), PopulationPolicy(allocation))
         assert done.makespan_s >= bound_s * (1 - 1e-9)
         # Somebody always trains, so it takes no longer than all the work on the slowest slot.
         assert done.makespan_s <= trials * steps * 0.02 / min(speeds) * (1 + 1e-9)
 
 
 def test_equal_slots_that_each_get_as_many_trials_reach_the_lower_bound():
-    scene = Scene(({},) * 8, Fleet.of([2.0] * 4), Terms(10, 30))
+    scene = PopulationScenario(({},) * 8, PopulationCluster.of([2.0] * 4), Terms(10, 30))
     # Two trials of 30 s on each slot of speed 2.
-    assert rehearse(scene, Equal(), Policy(Fifo())).makespan_s == lower_bound_s(8, 30.0, [2.0] * 4) == 30.0
+    assert (
+        simulate_trials(scene, Equal(), PopulationPolicy(FifoAllocation())).makespan_s
+        == lower_bound_s(8, 30.0, [2.0] * 4)
+        == 30.0
+    )
 
 
 @settings(max_examples=30)
@@ -242,8 +248,8 @@ def test_on_slots_that_are_all_twice_as_fast_everything_takes_half_the_time(scen
     faster = replace(fleet, slots=tuple(replace(slot, speed=2 * slot.speed) for slot in fleet.slots))
     runs = []
     for slots in (fleet, faster):
-        alike = replace(scene, fleet=slots, hypers=({},) * len(scene.hypers), costs=Costs())
-        runs.append(rehearse(alike, Equal(), Policy(AnyLists(Random(seed)))).timeline)
+        alike = replace(scene, fleet=slots, hypers=({},) * len(scene.hypers), costs=AssignmentCosts())
+        runs.append(simulate_trials(alike, Equal(), PopulationPolicy(AnyLists(Random(seed)))).timeline)
     # To the last bit, for halves are exact.
     assert [(type(one), one.at_s) for one in runs[0]] == [(type(other), 2 * other.at_s) for other in runs[1]]
 
@@ -256,7 +262,9 @@ def test_on_slots_that_are_all_twice_as_fast_everything_takes_half_the_time(scen
 def test_the_same_seeds_give_the_same_timeline(telling, scene, seed):
     there = replace(scene, fleet=replace(scene.fleet, changes=()))
     runs = [
-        rehearse(there, telling(), Policy(AnyLists(Random(seed)), AnyVerdict(Random(seed))), seed).timeline
+        simulate_trials(
+            there, telling(), PopulationPolicy(AnyLists(Random(seed)), AnyVerdict(Random(seed))), seed
+        ).timeline
         for _ in range(2)
     ]
     assert list(map(repr, runs[0])) == list(map(repr, runs[1]))
@@ -275,10 +283,16 @@ def factors(timeline, speeds, step_s):
 @settings(max_examples=30)
 @given(speeds=SPEED_LISTS, trials=st.integers(1, 10), seed=st.integers(0, 2**32))
 def test_a_trial_has_the_same_luck_under_every_allocation(speeds, trials, seed):
-    scene = Scene(({},) * trials, Fleet.of(speeds), Terms(10, 50), Costs(3.0), Weather(0.2, seed=seed))
+    scene = PopulationScenario(
+        ({},) * trials,
+        PopulationCluster.of(speeds),
+        Terms(10, 50),
+        AssignmentCosts(3.0),
+        TimingNoise(0.2, seed=seed),
+    )
     first, second = (
-        factors(rehearse(scene, Equal(0.5), Policy(allocation)).timeline, speeds, 0.5)
-        for allocation in (Fifo(), AnyInterval(Random(seed)))
+        factors(simulate_trials(scene, Equal(0.5), PopulationPolicy(allocation)).timeline, speeds, 0.5)
+        for allocation in (FifoAllocation(), AnyInterval(Random(seed)))
     )
     for trial in range(trials):
         assert first[trial] == pytest.approx(second[trial], rel=1e-6)
@@ -286,15 +300,28 @@ def test_a_trial_has_the_same_luck_under_every_allocation(speeds, trials, seed):
 
 
 def test_lists_of_one_part_report_alike_at_once_and_at_their_end():
-    scene = Scene(({},) * 5, Fleet.of([1.0, 2.0, 0.33]), Terms(10, 35), Costs(1.0), Weather(0.1))
+    scene = PopulationScenario(
+        ({},) * 5,
+        PopulationCluster.of([1.0, 2.0, 0.33]),
+        Terms(10, 35),
+        AssignmentCosts(1.0),
+        TimingNoise(0.1),
+    )
     runs = [
-        rehearse(replace(scene, report_each=each), Equal(), Policy(Fifo())).timeline for each in (True, False)
+        simulate_trials(
+            replace(scene, report_each=each), Equal(), PopulationPolicy(FifoAllocation())
+        ).timeline
+        for each in (True, False)
     ]
     assert list(map(repr, runs[0])) == list(map(repr, runs[1]))
 
 
 def test_a_rehearsal_says_how_often_trials_were_placed_and_how_long_that_took():
-    done = rehearse(Scene(({},) * 3, Fleet.of([1.0]), Terms(10, 25)), Equal(), Policy(Fifo()))
+    done = simulate_trials(
+        PopulationScenario(({},) * 3, PopulationCluster.of([1.0]), Terms(10, 25)),
+        Equal(),
+        PopulationPolicy(FifoAllocation()),
+    )
     # Intervals of 10, 10 and 5 steps for each of three trials.
     assert (done.decisions, done.makespan_s, done.state.left) == (9, 75.0, 0)
     assert done.wall_s > 0.0
@@ -302,6 +329,6 @@ def test_a_rehearsal_says_how_often_trials_were_placed_and_how_long_that_took():
 
 def test_a_landscape_begins_anew_with_every_rehearsal(telling):
     landscape = telling()
-    scene = Scene(({"gain": 1.0},), Fleet.of([1.0]), Terms(10, 20))
-    runs = [rehearse(scene, landscape, Policy(Fifo())) for _ in range(2)]
+    scene = PopulationScenario(({"gain": 1.0},), PopulationCluster.of([1.0]), Terms(10, 20))
+    runs = [simulate_trials(scene, landscape, PopulationPolicy(FifoAllocation())) for _ in range(2)]
     assert [run.state.metric[0] for run in runs] == [20.0, 20.0]

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Cloned
 from rota.core.population.view import Terms
-from rota.policies.allocation.fifo import Fifo
+from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import Unchanged
-from rota.policies.population import EvolutionPolicy, Policy
+from rota.policies.population import EvolutionPolicy, PopulationPolicy
 from rota.simulator.landscapes import Toy
-from rota.simulator.population import Rehearsed, Scene, rehearse
+from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 
 SPACE = {"h0": Space(0.0, 1.0), "h1": Space(0.0, 1.0)}
 NONE = Unchanged()
@@ -23,18 +23,20 @@ PAPER = ({"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0})
 """Each sees one half of the truth."""
 
 
-def two(evolution: EvolutionPolicy, seed: int = 0, steps: int = 400) -> Rehearsed:
+def two(evolution: EvolutionPolicy, seed: int = 0, steps: int = 400) -> SimulatedPopulation:
     """The two trials of the paper, on two slots of which one is a little faster."""
-    scene = Scene(PAPER, Fleet.of([1.0, 1.1]), Terms(4, steps))
-    return rehearse(scene, Toy(), Policy(Fifo(), evolution), seed)
+    scene = PopulationScenario(PAPER, PopulationCluster.of([1.0, 1.1]), Terms(4, steps))
+    return simulate_trials(scene, Toy(), PopulationPolicy(FifoAllocation(), evolution), seed)
 
 
 def mean_of_eight(evolution: EvolutionPolicy, seed: int) -> float:
     """How good eight trials are on average that see something of the truth each, after 80 steps."""
     sees = np.random.default_rng(seed).uniform(0, 1, (8, 2)).tolist()
     hypers = tuple({"h0": zero, "h1": one} for zero, one in sees)
-    scene = Scene(hypers, Fleet.of([1.0, 1.1]), Terms(4, 80))
-    return float(rehearse(scene, Toy(), Policy(Fifo(), evolution), seed).state.metric.mean())
+    scene = PopulationScenario(hypers, PopulationCluster.of([1.0, 1.1]), Terms(4, 80))
+    return float(
+        simulate_trials(scene, Toy(), PopulationPolicy(FifoAllocation(), evolution), seed).state.metric.mean()
+    )
 
 
 def test_a_step_goes_along_the_gradient_of_what_is_seen():

@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.training.data.images import Crops, Stream, Taken
+from rota.training.data.images import Crops, Stream, TakenExamples
 
 IMAGE = np.array([[[1, 2, 3], [4, 5, 6], [7, 8, 9]]], dtype=np.uint8)
 
 
 def crop(down: int, right: int, *, mirrored: bool, mirror: bool = True) -> list[list[int]]:
-    taken = Taken(np.array([0]), np.array([[down], [right]]), np.array([mirrored]))
+    taken = TakenExamples(np.array([0]), np.array([[down], [right]]), np.array([mirrored]))
     return Crops(IMAGE[None], margin=1, mirror=mirror).take(taken)[0, 0].tolist()
 
 

@@ -10,20 +10,20 @@ import torch
 from rota.core.errors import ConfigError, InputError
 from rota.core.processes import WorkerLost
 from rota.recordings.curve import read_curves
-from rota.simulator.noise import Besides
+from rota.simulator.noise import ReportOverhead
 from rota.training.exchange import FromStorage
 from rota.training.recorder import curves
 from rota.training.recorder.curves import (
     SITTINGS,
-    Beside,
+    CopyTimings,
     CurvesConfig,
     CurvesRecorder,
-    Part,
-    PartSeconds,
+    IntervalTimes,
+    TimedNetwork,
     _groups,
     mean,
 )
-from rota.training.recorder.partial import Partial, Progress
+from rota.training.recorder.partial import Partial, RecordingProgress
 from rota.training.setup import Setup
 
 SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")
@@ -36,7 +36,7 @@ CONFIG = CurvesConfig(
 def recorded(tmp_path_factory):
     """Recorded for real, with two copies side by side."""
     out = tmp_path_factory.mktemp("beside")
-    with pytest.MonkeyPatch.context() as patch, Progress(quiet=True) as progress:
+    with pytest.MonkeyPatch.context() as patch, RecordingProgress(quiet=True) as progress:
         patch.setattr(curves, "SITTINGS", 2)
         (folder,) = CurvesRecorder(out, CONFIG, 1, "rota record test").record(progress)
     return folder
@@ -52,13 +52,13 @@ def test_seconds_per_step_of_each_batch_size_are_kept(recorded):
 
 
 def test_what_a_report_costs_besides_is_what_a_rehearsal_reads(recorded):
-    found = Besides.recorded(read_curves(recorded).details)
+    found = ReportOverhead.recorded(read_curves(recorded).details)
     assert all(seconds > 0.0 for seconds in (found.load_s, found.evaluate_s, found.save_s))
 
 
 def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_again(tmp_path):
     alone = CurvesConfig(name="alone", setup=SETUP, intervals=1, steps=1)
-    with Progress(quiet=True) as progress:
+    with RecordingProgress(quiet=True) as progress:
         (folder,) = CurvesRecorder(tmp_path, alone, 1, "rota record test").record(progress)
         details = read_curves(folder).details
         assert "beside" not in details["asked"]
@@ -72,7 +72,7 @@ def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_a
 def test_waiting_for_storage_is_measured(tmp_path):
     """64 images of 8 × 8 numbers of 4 bytes take 0.05 s."""
     slow = replace(SETUP, storage_mb_s=0.32768)
-    assert Part(Beside(slow, (64,), 2, 0, 1), 64, tmp_path / "checkpoint").train().step_s >= 0.05
+    assert TimedNetwork(CopyTimings(slow, (64,), 2, 0, 1), 64, tmp_path / "checkpoint").train().step_s >= 0.05
 
 
 def test_how_good_a_network_becomes_takes_no_waiting(tmp_path, monkeypatch):
@@ -85,11 +85,11 @@ def test_how_good_a_network_becomes_takes_no_waiting(tmp_path, monkeypatch):
 
 def test_a_part_takes_as_long_as_it_does_on_average():
     parts = [
-        PartSeconds(0.0, 1.0, 4.0, 2.0),
-        PartSeconds(1.0, 1.0, 4.0, 2.0),
-        PartSeconds(2.0, 4.0, 4.0, 5.0),
+        IntervalTimes(0.0, 1.0, 4.0, 2.0),
+        IntervalTimes(1.0, 1.0, 4.0, 2.0),
+        IntervalTimes(2.0, 4.0, 4.0, 5.0),
     ]
-    assert mean(parts) == PartSeconds(1.0, 2.0, 4.0, 3.0)
+    assert mean(parts) == IntervalTimes(1.0, 2.0, 4.0, 3.0)
 
 
 def done(work, name):
@@ -105,15 +105,15 @@ def test_sittings_are_spread_over_the_recording(monkeypatch, tmp_path):
 
     def measured(self):
         trained_before.append(len(list(tmp_path.rglob("batch_size=*.json"))))
-        return {8: [PartSeconds(0.0, next(paces), 0.0, 0.0)]}
+        return {8: [IntervalTimes(0.0, next(paces), 0.0, 0.0)]}
 
-    monkeypatch.setattr(Beside, "measure", measured)
+    monkeypatch.setattr(CopyTimings, "measure", measured)
     monkeypatch.setattr(
         curves, "carry_out", lambda work, names, then, workers: map(partial(done, work), names)
     )
     grid = {"batch_size": (8.0,), "lr": (0.01, 0.02, 0.03, 0.04)}
     config = CurvesConfig(name="pair", setup=SETUP, grid=grid, intervals=1, steps=1, beside=2)
-    with Progress(quiet=True) as progress:
+    with RecordingProgress(quiet=True) as progress:
         (folder,) = CurvesRecorder(tmp_path, config, 2, "rota record test").record(progress)
     assert trained_before == [0, 1, 2, 3, 4]
     assert [each.seconds.tolist() for each in read_curves(folder).settings.values()] == [
@@ -130,14 +130,14 @@ def test_groups_leave_nothing_out(names, count, groups):
 
 
 def test_each_copy_measures_as_often_as_it_should():
-    found = Beside(SETUP, (8, 16), 2, 0, 2)._all()
+    found = CopyTimings(SETUP, (8, 16), 2, 0, 2)._all()
     assert [{size: len(parts) for size, parts in each.items()} for each in found] == [
         {8: curves.ROUNDS, 16: curves.ROUNDS}
     ] * 2
 
 
 def test_a_copy_that_dies_is_noticed():
-    broken = Beside(SETUP, (8,), 0, 0, 2)  # seconds per step of no steps: each copy ends with an error
+    broken = CopyTimings(SETUP, (8,), 0, 0, 2)  # seconds per step of no steps: each copy ends with an error
     with pytest.raises(WorkerLost, match="a worker died"):
         broken.measure()
 
@@ -145,11 +145,11 @@ def test_a_copy_that_dies_is_noticed():
 def test_what_a_copy_cannot_train_is_an_error_that_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("ROTA_DATA", str(tmp_path))
     with pytest.raises(InputError, match="cifar100: not here"):
-        Beside(replace(SETUP, data="cifar100"), (8,), 2, 0, 1).measure()
+        CopyTimings(replace(SETUP, data="cifar100"), (8,), 2, 0, 1).measure()
 
 
 def test_steps_that_fail_are_not_taken_for_fast_ones(tmp_path):
-    part = Part(Beside(SETUP, (8,), 2, 0, 1), 8, tmp_path / "checkpoint")
+    part = TimedNetwork(CopyTimings(SETUP, (8,), 2, 0, 1), 8, tmp_path / "checkpoint")
     with torch.no_grad():
         next(part._trial._trainer.network.parameters()).fill_(math.nan)
     (tmp_path / "checkpoint").write_bytes(part._trial.save())

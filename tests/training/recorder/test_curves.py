@@ -12,7 +12,7 @@ from rota.recordings.library import unfinished
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder import curves as recorder_module
 from rota.training.recorder.curves import CurvesConfig, CurvesRecorder
-from rota.training.recorder.partial import Progress
+from rota.training.recorder.partial import RecordingProgress
 from rota.training.setup import Setup
 
 SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")
@@ -26,7 +26,7 @@ CONFIG = CurvesConfig(
 
 
 def record(out, config=CONFIG, workers=2):
-    with Progress(quiet=True) as progress:
+    with RecordingProgress(quiet=True) as progress:
         return list(CurvesRecorder(out, config, workers, "rota record test").record(progress))
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_trained_is_found_before_anything_is_begun(tmp_path, monk
 
 
 def test_seconds_that_were_measured_are_not_a_piece(tmp_path):
-    with Progress(quiet=True) as progress:
+    with RecordingProgress(quiet=True) as progress:
         CurvesRecorder(tmp_path, CONFIG, 1, "")._measure(progress)
     assert list((tmp_path / "partial" / "curves-test").iterdir())
     assert unfinished(tmp_path) == {}

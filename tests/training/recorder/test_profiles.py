@@ -14,9 +14,9 @@ from rota.recordings.profile import read_profiles
 from rota.training.hyper import optimizer
 from rota.training.models.registry import MODELS, build
 from rota.training.recorder import profiles
-from rota.training.recorder.gang import Gang, GangLost, Iterations, digest, place
-from rota.training.recorder.partial import Progress
-from rota.training.recorder.profile_config import Cell, ProfilesConfig
+from rota.training.recorder.gang import GangLost, Iterations, ProcessGang, digest, place
+from rota.training.recorder.partial import RecordingProgress
+from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
 from rota.training.recorder.profiles import ProfilesRecorder, row, threads
 
 SHIPPED = Path(__file__).parents[3] / "config" / "record" / "profiles.toml"
@@ -30,11 +30,13 @@ def config(**values):
 
 def record(out, settings, progress=None):
     return list(
-        ProfilesRecorder(out, settings, "rota record x.toml").record(progress or Progress(quiet=True))
+        ProfilesRecorder(out, settings, "rota record x.toml").record(
+            progress or RecordingProgress(quiet=True)
+        )
     )
 
 
-class Stopping(Progress):
+class Stopping(RecordingProgress):
     """Ctrl-C when so many cells have been measured."""
 
     def __init__(self, cells):
@@ -66,12 +68,12 @@ def test_what_is_shipped_has_every_model_at_four_batch_sizes():
 
 def test_a_model_may_have_batch_sizes_of_its_own():
     asked = config(models=("dqn", "a2c"), gangs=(2,), batch_sizes_of={"a2c": (64,)})
-    assert asked.cells() == [Cell("dqn", 8, 2), Cell("dqn", 16, 2), Cell("a2c", 64, 2)]
+    assert asked.cells() == [ProfileCell("dqn", 8, 2), ProfileCell("dqn", 16, 2), ProfileCell("a2c", 64, 2)]
 
 
 def test_a_member_takes_its_share_and_only_models_of_images_take_images():
     asked = config(models=("convnet2", "transformer"), data="digits", size=16, augment=True)
-    images, text = (asked.setup(Cell(name, 16, 2)) for name in asked.models)
+    images, text = (asked.setup(ProfileCell(name, 16, 2)) for name in asked.models)
     assert (images.hyper.batch_size, images.data, images.size, images.augment) == (8, "digits", 16, True)
     assert (text.hyper.batch_size, text.data, text.size, text.augment) == (8, None, None, False)
 
@@ -107,7 +109,7 @@ def test_what_cannot_be_asked(table, message):
 
 
 def test_alone_there_is_nothing_to_synchronise():
-    work = Iterations(config().setup(Cell("feedforward1", 16, 1)), CPU)
+    work = Iterations(config().setup(ProfileCell("feedforward1", 16, 1)), CPU)
     before = digest(work.network)
     found = work.measure(iterations=5, warm=2, limit_s=60.0)
     assert len(found) == 5
@@ -117,14 +119,14 @@ def test_alone_there_is_nothing_to_synchronise():
 
 
 def test_a_cell_that_takes_too_long_is_measured_three_times():
-    work = Iterations(config().setup(Cell("feedforward1", 8, 1)), CPU)
+    work = Iterations(config().setup(ProfileCell("feedforward1", 8, 1)), CPU)
     assert len(work.measure(iterations=50, warm=0, limit_s=1e-9)) == 3
     assert len(work.measure(iterations=2, warm=0, limit_s=1e-9)) == 2
 
 
 def test_more_work_takes_longer():
     def compute_s(name, size):
-        work = Iterations(config().setup(Cell(name, size, 1)), CPU)
+        work = Iterations(config().setup(ProfileCell(name, size, 1)), CPU)
         return min(each.compute_s for each in work.measure(iterations=20, warm=1, limit_s=60.0))
 
     with threads(1):
@@ -134,7 +136,7 @@ def test_more_work_takes_longer():
 
 def test_a_row_has_the_medians_and_the_spread():
     stages = [[1.0, 10.0, 0.0], [2.0, 30.0, 0.0], [3.0, 20.0, 0.0], [4.0, 50.0, 0.0], [5.0, 40.0, 0.0]]
-    found = row(Cell("dqn", 8, 2), "cpu", stages)
+    found = row(ProfileCell("dqn", 8, 2), "cpu", stages)
     assert found.stages_s == (3.0, 30.0, 0.0)
     assert found.iteration_s == 32.0  # of 11, 32, 23, 54, 45
     assert found.spread_s == 45.0 - 23.0
@@ -219,14 +221,14 @@ def test_a_piece_that_cannot_be_read_is_named(tmp_path):
 
 TOGETHER = config(models=("a2c", "transformer"), gangs=(2,), batch_sizes=(24,), iterations=3, warm=1)
 """A2C cannot share 24 examples: the gang that failed is followed by another."""
-SHARED = Cell("transformer", 24, 2)
+SHARED = ProfileCell("transformer", 24, 2)
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory):
     gangs = []
 
-    class Kept(Gang):
+    class Kept(ProcessGang):
         def __enter__(self):
             gangs.append(self)
             return super().__enter__()
@@ -270,7 +272,7 @@ def test_the_members_of_a_gang_learn_from_the_mean_of_their_gradients(together):
 
 
 def test_a_member_that_dies_is_missed_at_once():
-    with Gang(2, TOGETHER) as gang:
+    with ProcessGang(2, TOGETHER) as gang:
         gang.processes[1].kill()
         with pytest.raises(GangLost, match="a member of the gang of 2 died"):
             gang.measure(SHARED)
@@ -279,7 +281,7 @@ def test_a_member_that_dies_is_missed_at_once():
 
 def test_a_gang_that_keeps_silent_is_given_up():
     with (
-        Gang(2, TOGETHER, patience_s=0.01) as gang,
+        ProcessGang(2, TOGETHER, patience_s=0.01) as gang,
         pytest.raises(GangLost, match=r"has not answered within 0\.01 s"),
     ):
         gang.measure(SHARED)

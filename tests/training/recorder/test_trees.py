@@ -12,7 +12,7 @@ from rota.recordings.tree import read_tree
 from rota.training.clock import Length, ProfiledClock
 from rota.training.hyper import Hyperparameters
 from rota.training.recorder import trees as recorder_module
-from rota.training.recorder.partial import Progress
+from rota.training.recorder.partial import RecordingProgress
 from rota.training.recorder.trees import Branch, TreesConfig, TreesRecorder, grow
 from rota.training.setup import Setup
 
@@ -54,7 +54,7 @@ def _here(monkeypatch):
 
 
 def record(out, config=CONFIG):
-    with Progress(quiet=True) as progress:
+    with RecordingProgress(quiet=True) as progress:
         return list(TreesRecorder(out, config, 1, "rota record test").record(progress))
 
 
@@ -152,7 +152,7 @@ def test_a_second_recorder_waits_and_finds_everything_done(recorded, tmp_path):
     found = []
 
     def second():
-        with Progress(quiet=True) as progress:
+        with RecordingProgress(quiet=True) as progress:
             found.append(list(recorder.record(progress)))
 
     with recorder.common.alone():

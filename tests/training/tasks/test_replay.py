@@ -4,19 +4,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.training.tasks.reinforcement import Replay
+from rota.training.tasks.reinforcement import ReplayMemory
 
 CPU = torch.device("cpu")
 
 
-def add(replay: Replay, numbers: list[int]) -> None:
+def add(replay: ReplayMemory, numbers: list[int]) -> None:
     """Transitions that carry a number in every field."""
     column = torch.tensor(numbers)
     seen = column[:, None].float()
     replay.add(before=seen, action=column, after=-seen, fell=column % 2 == 0)
 
 
-def content(replay: Replay) -> list[int]:
+def content(replay: ReplayMemory) -> list[int]:
     rows = replay.rows(torch.arange(len(replay)), CPU)
     numbers = rows["action"]
     assert torch.equal(rows["before"], numbers[:, None].float())
@@ -27,7 +27,7 @@ def content(replay: Replay) -> list[int]:
 
 @given(sizes=st.lists(st.integers(1, 5), max_size=8), later=st.lists(st.integers(1, 5), max_size=3))
 def test_the_newest_are_kept_and_a_saved_replay_goes_on_alike(sizes, later):
-    replay, twin, added = Replay(7, (1,)), Replay(7, (1,)), 0
+    replay, twin, added = ReplayMemory(7, (1,)), ReplayMemory(7, (1,)), 0
     for size in sizes:
         add(replay, list(range(added, added + size)))
         added += size
@@ -41,6 +41,6 @@ def test_the_newest_are_kept_and_a_saved_replay_goes_on_alike(sizes, later):
 
 
 def test_rows_come_as_asked_for():
-    replay = Replay(7, (1,))
+    replay = ReplayMemory(7, (1,))
     add(replay, [5, 6, 7])
     assert replay.rows(torch.tensor([2, 0, 2]), CPU)["action"].tolist() == [7, 5, 7]

@@ -42,7 +42,7 @@ OfNode = TypeVar("OfNode", Slot, NodeChange, Slowdown)
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class PopulationCluster:
     """All slots there are, and what is known about their nodes."""
 
     slots: tuple[Slot, ...]
@@ -92,7 +92,7 @@ class Fleet:
                 )
 
     @classmethod
-    def of(cls, speeds: Sequence[float]) -> "Fleet":
+    def of(cls, speeds: Sequence[float]) -> "PopulationCluster":
         """One slot per node."""
         return cls(tuple(Slot(node, speed) for node, speed in enumerate(speeds)))
 
@@ -101,7 +101,7 @@ class Fleet:
         """The nodes that are not there at first."""
         return late_nodes(self.changes)
 
-    def spanned(self, count: int, efficiency: float = 1.0) -> "Fleet":
+    def spanned(self, count: int, efficiency: float = 1.0) -> "PopulationCluster":
         """The same for trials that take several slots of a node each, as fast as the slowest of them allows.
 
         What is left over on a node is not used; a node of which nothing is used is left out.
@@ -121,7 +121,7 @@ class Fleet:
         if not spans:
             raise InputError(f"slots: no node has {count} slots for a trial; give fewer slots per trial")
         used = {node: place for place, node in enumerate(dict.fromkeys(span[0].node for span in spans))}
-        return Fleet(
+        return PopulationCluster(
             _renumbered((_bundle(span, efficiency) for span in spans), used),
             tuple(self.nodes[node] for node in used),
             tuple(self.switches[node] for node in used),
@@ -147,7 +147,7 @@ LONGEST_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class AssignmentCosts:
     """Of everything that is not training."""
 
     dispatch_s: float = 0.0
@@ -181,7 +181,7 @@ WEIGHT = 0.3
 """Of the newest measurement."""
 
 
-class Paces:
+class StepTimes:
     """Seconds per step for slot and kind of trial, smoothed, and how far measurements are apart.
 
     A kind that was never measured on a slot is expected to be off by what the slot is off with others.

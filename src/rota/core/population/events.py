@@ -8,18 +8,18 @@ Hyper = Mapping[str, Any]
 """Hyper-parameters: plain values."""
 
 
-class Part(NamedTuple):
+class Interval(NamedTuple):
     """Some steps of a trial; it reports after them."""
 
     trial: int
     steps: int
 
 
-class Hand(NamedTuple):
+class Assign(NamedTuple):
     """Train these one after the other, on this slot. A trial may be there several times."""
 
     slot: int
-    parts: list[Part]
+    parts: list[Interval]
 
 
 class Retire(NamedTuple):
@@ -58,10 +58,10 @@ class Clone:
     """What has been done to the network since the beginning: `deepen 0`, `widen 1`."""
 
 
-Decision = Hand | Retire | Continue | Stop | Clone
+Decision = Assign | Retire | Continue | Stop | Clone
 
 
-class Handed(NamedTuple):
+class Assigned(NamedTuple):
     """A slot was given a list: so many trials, so many steps."""
 
     at_s: float
@@ -89,7 +89,7 @@ class Reported(NamedTuple):
     """Whether the trial has nothing more to train, whatever steps it has left."""
 
 
-class Emptied(NamedTuple):
+class Idled(NamedTuple):
     """A slot has done its list."""
 
     at_s: float
@@ -113,7 +113,7 @@ class Stopped(NamedTuple):
     trial: int
 
 
-class Finished(NamedTuple):
+class TrialFinished(NamedTuple):
     """A trial has had its steps, is as good as asked, or ended by itself."""
 
     at_s: float
@@ -127,7 +127,7 @@ class Retired(NamedTuple):
     slot: int
 
 
-class Failed(NamedTuple):
+class TrialFailed(NamedTuple):
     """A part could not be trained; its trial waits again, or is let go if it failed too often."""
 
     at_s: float
@@ -136,7 +136,7 @@ class Failed(NamedTuple):
     why: str
 
 
-class Lost(NamedTuple):
+class NodeFailed(NamedTuple):
     """A node failed; what its slots were at is to be done again."""
 
     at_s: float
@@ -150,4 +150,30 @@ class Joined(NamedTuple):
     node: int
 
 
-Event = Handed | Reported | Emptied | Cloned | Stopped | Finished | Retired | Failed | Lost | Joined
+Event = (
+    Assigned
+    | Reported
+    | Idled
+    | Cloned
+    | Stopped
+    | TrialFinished
+    | Retired
+    | TrialFailed
+    | NodeFailed
+    | Joined
+)
+
+NAMES_IN_FILES = {
+    "Assign": "Hand",
+    "Assigned": "Handed",
+    "Idled": "Emptied",
+    "NodeFailed": "Lost",
+    "TrialFailed": "Failed",
+    "TrialFinished": "Finished",
+}
+"""Journals and timelines keep the names that these classes had when their formats were made."""
+
+
+def name_in_files(kind: type) -> str:
+    """Return the name by which a class of events or decisions is known in journals and timelines."""
+    return NAMES_IN_FILES.get(kind.__name__, kind.__name__)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rota.core.errors import IllegalPlan
-from rota.core.population.events import Clone, Continue, Hand, Part, Stop
-from rota.core.population.view import View
+from rota.core.population.events import Assign, Clone, Continue, Interval, Stop
+from rota.core.population.view import PopulationView
 
 
 class Allocation(ABC):
@@ -30,7 +30,7 @@ class Allocation(ABC):
     """
 
     @abstractmethod
-    def assign(self, view: View) -> Iterable[tuple[int, Iterable[Part]]]:
+    def assign(self, view: PopulationView) -> Iterable[tuple[int, Iterable[Interval]]]:
         """Yield an idle slot and what it trains, again and again, until nothing more is to be assigned.
 
         What was yielded is so in the view when it goes on. `view.idle` are the slots, `view.waiting` the
@@ -39,7 +39,7 @@ class Allocation(ABC):
         `view.paces.step_s[slot, view.kind[trial]]` how many seconds a step is expected to take there.
         """
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         """Yield what `assign` yields, as decisions."""
         name = type(self).__name__
         found = self.assign(view)
@@ -51,7 +51,7 @@ class Allocation(ABC):
                 assignment = list(parts)
             except (TypeError, ValueError):
                 raise IllegalPlan(f"{name}.assign yielded {pair!r}; yield a slot and a list") from None
-            yield Hand(slot, assignment)
+            yield Assign(slot, assignment)
 
 
 class Evolution(ABC):
@@ -73,7 +73,7 @@ class Evolution(ABC):
     """
 
     @abstractmethod
-    def review(self, view: View, trial: int) -> Continue | Clone | Stop | None:
+    def review(self, view: PopulationView, trial: int) -> Continue | Clone | Stop | None:
         """Return what becomes of the trial: `self.stop(trial)`, `self.clone(…)`, or None to continue.
 
         It is asked once about each report, before the trial is queued again. `view.metric`, `view.steps` and
@@ -81,7 +81,7 @@ class Evolution(ABC):
         have. Whatever is random is drawn from `view.random`.
         """
 
-    def judge(self, view: View, trial: int) -> Continue | Clone | Stop:
+    def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
         """Return what `review` says, as a decision."""
         found = self.review(view, trial)
         if found is None:
@@ -99,7 +99,7 @@ class Evolution(ABC):
         return Stop(trial)
 
     @staticmethod
-    def clone(view: View, trial: int, donor: int, **changed: Any) -> Clone:
+    def clone(view: PopulationView, trial: int, donor: int, **changed: Any) -> Clone:
         """Return the decision that a trial goes on as another: with its weights and hyper-parameters.
 
         `changed` are hyper-parameters that it has otherwise. It keeps its own budget of steps.

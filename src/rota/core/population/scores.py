@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rota.core.errors import InputError, unknown
-from rota.core.files import written
-from rota.core.population.cluster import Fleet, Slot
+from rota.core.files import atomic_write
+from rota.core.population.cluster import PopulationCluster, Slot
 
 
 def is_here(name: str) -> bool:
@@ -46,7 +46,7 @@ RESOURCES_EXAMPLE = '{"CPU": {"10.0.0.1": 16}, "GPU": {"10.0.0.1": 1}}'
 SCORES_EXAMPLE = '{"CPU": {"10.0.0.1": {"core": 16, "score": 1410.0}}, "GPU": {}}'
 
 
-class Place(NamedTuple):
+class ScoredDevice(NamedTuple):
     """Where a bundle is: the name or address of a machine, and CPU or GPU."""
 
     ip: str
@@ -70,14 +70,14 @@ class Score:
     """What was trained to measure it. Only scores of the same work can be compared."""
 
 
-Resources = dict[Place, int]
-Scores = dict[Place, Score]
+Resources = dict[ScoredDevice, int]
+Scores = dict[ScoredDevice, Score]
 
 
 class Scored(NamedTuple):
     """Slots as fast as their scores say, and why some entries have none."""
 
-    fleet: Fleet
+    fleet: PopulationCluster
     notes: tuple[str, ...]
 
 
@@ -93,13 +93,13 @@ def read_scores(path: Path) -> Scores:
     return {place: _score(path, place, value) for place, value in _read(path, SCORES_EXAMPLE).items()}
 
 
-def write_scores(path: Path, scores: Mapping[Place, Score]) -> None:
+def write_scores(path: Path, scores: Mapping[ScoredDevice, Score]) -> None:
     """Write `score.json`; a reader sees all of it or nothing."""
     _write(path, {place: _entry(score) for place, score in scores.items()})
 
 
 def fleet_of(
-    scores: Mapping[Place, Score],
+    scores: Mapping[ScoredDevice, Score],
     cpus: Mapping[str, int] | None = None,
     gpus: Mapping[str, int] | None = None,
 ) -> Scored:
@@ -115,7 +115,7 @@ def fleet_of(
     nodes: list[str] = []
     notes = [f"{place}: scored, but not in the cluster; left out" for place in scores if place not in totals]
     for ip in dict.fromkeys(place.ip for place in totals):
-        places = [place for device in DEVICES if (place := Place(ip, device)) in totals]
+        places = [place for device in DEVICES if (place := ScoredDevice(ip, device)) in totals]
         notes += [note for place in places if (note := _no_slot(scores.get(place), place, totals[place]))]
         room = [(place.device, scores.get(place), totals[place]) for place in places]
         made = [slot for bundles in room for slot in _slots(len(nodes), *bundles)]
@@ -123,16 +123,18 @@ def fleet_of(
         slots += made
     if not slots:
         raise InputError(f"scores: no slot can be made of them ({'; '.join(notes) or 'there are none'})")
-    return Scored(Fleet(tuple(slots), tuple(nodes)), tuple(notes))
+    return Scored(PopulationCluster(tuple(slots), tuple(nodes)), tuple(notes))
 
 
 def _totals(
-    scores: Mapping[Place, Score], cpus: Mapping[str, int] | None, gpus: Mapping[str, int] | None
-) -> dict[Place, int]:
+    scores: Mapping[ScoredDevice, Score], cpus: Mapping[str, int] | None, gpus: Mapping[str, int] | None
+) -> dict[ScoredDevice, int]:
     if cpus is None and gpus is None:
         return {place: score.core for place, score in scores.items()}
     tables = zip(DEVICES, (cpus or {}, gpus or {}), strict=True)
-    return {Place(ip, device): total for device, table in tables for ip, total in table.items() if total}
+    return {
+        ScoredDevice(ip, device): total for device, table in tables for ip, total in table.items() if total
+    }
 
 
 def _slots(node: int, device: str, score: Score | None, total: int) -> list[Slot]:
@@ -141,7 +143,7 @@ def _slots(node: int, device: str, score: Score | None, total: int) -> list[Slot
     return [Slot(node, score.score, device=device.lower())] * (total // score.core)
 
 
-def _no_slot(score: Score | None, place: Place, total: int) -> str:
+def _no_slot(score: Score | None, place: ScoredDevice, total: int) -> str:
     """Why there is no slot, if there is none."""
     if score is None:
         return f"{place}: has no score; left out"
@@ -152,7 +154,7 @@ def _no_slot(score: Score | None, place: Place, total: int) -> str:
     return ""
 
 
-def _read(path: Path, example: str) -> dict[Place, Any]:
+def _read(path: Path, example: str) -> dict[ScoredDevice, Any]:
     """The entries of both tables."""
     fix = f"it should look like {example}"
     try:
@@ -168,7 +170,9 @@ def _read(path: Path, example: str) -> dict[Place, Any]:
     for device in found:
         if device not in DEVICES:
             raise InputError(f"{path}: {unknown('device', device, DEVICES)}")
-    return {Place(ip, device): entry for device in DEVICES for ip, entry in found.get(device, {}).items()}
+    return {
+        ScoredDevice(ip, device): entry for device in DEVICES for ip, entry in found.get(device, {}).items()
+    }
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -179,7 +183,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _score(path: Path, place: Place, entry: Any) -> Score:
+def _score(path: Path, place: ScoredDevice, entry: Any) -> Score:
     if not isinstance(entry, dict) or not {"core", "score"} <= set(entry):
         raise InputError(f'{path}: {place}: {entry!r} should be like {{"core": 16, "score": 1410.0}}')
     core = _count(path, f"{place}: core", entry["core"], least=1)
@@ -202,11 +206,11 @@ def _number(path: Path, what: str, value: Any) -> float:
     return float(value)
 
 
-def _write(path: Path, entries: Mapping[Place, Any]) -> None:
+def _write(path: Path, entries: Mapping[ScoredDevice, Any]) -> None:
     tables: dict[str, dict[str, Any]] = {device: {} for device in DEVICES}
     for place, entry in entries.items():
         tables[place.device][place.ip] = entry
-    with written(expanded(path)) as stream:
+    with atomic_write(expanded(path)) as stream:
         stream.write((json.dumps(tables, indent=4, allow_nan=False) + "\n").encode())
 
 

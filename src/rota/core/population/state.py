@@ -10,47 +10,53 @@ from math import isnan
 import numpy as np
 
 from rota.core.errors import IllegalPlan
-from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import (
+    Assign,
+    Assigned,
     Clone,
     Cloned,
     Continue,
     Decision,
-    Emptied,
     Event,
-    Failed,
-    Finished,
-    Hand,
-    Handed,
     Hyper,
+    Idled,
+    Interval,
     Joined,
-    Lost,
-    Part,
+    NodeFailed,
     Reported,
     Retire,
     Retired,
     Stop,
     Stopped,
+    TrialFailed,
+    TrialFinished,
 )
-from rota.core.population.view import FINISHED, HANDED, JUDGED, STOPPED, WAITING, Terms, View, Work
+from rota.core.population.view import FINISHED, HANDED, JUDGED, STOPPED, WAITING, PopulationView, Terms, Work
 
 
-class State(View):
+class PopulationState(PopulationView):
     """A population, and the only ways in which it changes: `apply`, `request` and `confirm`."""
 
     def __init__(
-        self, hypers: Sequence[Hyper], fleet: Fleet, terms: Terms, costs: Costs, work: Work, seed: int = 0
+        self,
+        hypers: Sequence[Hyper],
+        fleet: PopulationCluster,
+        terms: Terms,
+        costs: AssignmentCosts,
+        work: Work,
+        seed: int = 0,
     ) -> None:
         super().__init__(hypers, fleet, terms, costs, work, seed)
         self.timeline: list[Event] = []
         self.decisions = 0
         """How often a trial was placed: parts of lists that were handed out."""
         self._keys = [0] * len(self.waiting)
-        self._on: dict[int, list[Part]] = {}
+        self._on: dict[int, list[Interval]] = {}
         self._trained_s: dict[int, float] = {}
 
     @property
-    def view(self) -> View:
+    def view(self) -> PopulationView:
         return self
 
     def apply(self, events: Sequence[Event]) -> None:
@@ -62,11 +68,11 @@ class State(View):
             match event:
                 case Reported():
                     self._report(event)
-                case Emptied(slot=slot):
+                case Idled(slot=slot):
                     self._empty(slot)
-                case Failed(trial=trial):
+                case TrialFailed(trial=trial):
                     self._fail(trial)
-                case Lost(node=node):
+                case NodeFailed(node=node):
                     self._lose(node)
                 case Joined(node=node):
                     self._join(node)
@@ -76,7 +82,7 @@ class State(View):
         wanted = []
         for decision in plan:
             match decision:
-                case Hand(slot, parts):
+                case Assign(slot, parts):
                     self._hand(slot, parts)
                 case Continue(trial, looked):
                     self._go_on(trial, looked)
@@ -94,9 +100,9 @@ class State(View):
     def confirm(self, decision: Decision) -> None:
         """It has been done."""
         match decision:
-            case Hand(slot, parts):
+            case Assign(slot, parts):
                 trials, steps = len({part.trial for part in parts}), sum(part.steps for part in parts)
-                self.timeline.append(Handed(self.now_s, slot, trials, steps))
+                self.timeline.append(Assigned(self.now_s, slot, trials, steps))
             case Clone(trial, donor, hyper, changes):
                 self.timeline.append(Cloned(self.now_s, trial, donor, hyper, changes))
             case Stop(trial):
@@ -123,7 +129,7 @@ class State(View):
         self._rank(trial)
         if total >= self.terms.steps or event.metric >= self.terms.target or event.ended:
             self._let_go(trial, FINISHED)
-            self.timeline.append(Finished(self.now_s, trial))
+            self.timeline.append(TrialFinished(self.now_s, trial))
         else:
             self.status[trial] = JUDGED
             if trial not in self.judged:
@@ -194,7 +200,7 @@ class State(View):
         if not self.usable.any():
             self._take_back()
 
-    def _hand(self, slot: int, parts: list[Part]) -> None:
+    def _hand(self, slot: int, parts: list[Interval]) -> None:
         if slot not in self.idle:
             raise IllegalPlan(f"slot {slot} is not idle; a list cannot be handed to it")
         if not parts:

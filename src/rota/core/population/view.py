@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import Costs, Fleet, Paces
-from rota.core.population.events import Hyper, Part
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster, StepTimes
+from rota.core.population.events import Hyper, Interval
 
 
 class Ranking:
@@ -47,7 +47,7 @@ class Ranking:
         return bisect_right(self._order, (self._values[trial], inf))
 
 
-class Status(IntEnum):
+class TrialStatus(IntEnum):
     """Where a trial stands."""
 
     WAITING = 0
@@ -59,7 +59,9 @@ class Status(IntEnum):
     STOPPED = 4
 
 
-WAITING, HANDED, JUDGED, FINISHED, STOPPED = (int(status) for status in Status)  # which NumPy takes in faster
+WAITING, HANDED, JUDGED, FINISHED, STOPPED = (
+    int(status) for status in TrialStatus
+)  # which NumPy takes in faster
 
 
 class Work(Protocol):
@@ -98,11 +100,17 @@ class Terms:
             raise ConfigError("target is not a number")
 
 
-class View:
+class PopulationView:
     """A population as policies see it. They change nothing in it."""
 
     def __init__(
-        self, hypers: Sequence[Hyper], fleet: Fleet, terms: Terms, costs: Costs, work: Work, seed: int = 0
+        self,
+        hypers: Sequence[Hyper],
+        fleet: PopulationCluster,
+        terms: Terms,
+        costs: AssignmentCosts,
+        work: Work,
+        seed: int = 0,
     ) -> None:
         if not hypers:
             raise ConfigError("population: no trials; give at least one")
@@ -167,7 +175,7 @@ class View:
         self.kind = np.zeros(trials, np.int64)
         """Trial → position of its kind in `kinds`."""
         self._numbers: dict[str, int] = {}
-        self.paces = Paces(np.zeros((slots, 0)))
+        self.paces = StepTimes(np.zeros((slots, 0)))
         self._rankings: dict[int, Ranking] = {}
         for trial in range(trials):
             self._set_kind(trial)
@@ -181,11 +189,11 @@ class View:
         """Steps that a trial may still be handed."""
         return self.terms.steps - int(self.steps[trial]) - int(self.handed[trial])
 
-    def part(self, trial: int) -> Part:
+    def part(self, trial: int) -> Interval:
         """An interval of a trial, or what is left of its budget."""
-        return Part(trial, min(self.terms.interval, self.remaining(trial)))
+        return Interval(trial, min(self.terms.interval, self.remaining(trial)))
 
-    def first(self, count: int) -> list[Part]:
+    def first(self, count: int) -> list[Interval]:
         """An interval of each of the first in the queue."""
         return [self.part(trial) for trial in self.waiting[:count]]
 

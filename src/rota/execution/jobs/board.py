@@ -8,16 +8,16 @@ from typing import Any
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.state import Decisions, Instant, State
+from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.entries import DECIDED, INSTANT, LOST
-from rota.execution.jobs.slices import SLICE, JobWords, Landed, parse_landed
-from rota.execution.journal import Entry, has_owner, read_journal
+from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
 from rota.execution.picture import taken_in
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class JobsFrame:
     """What does not change during a run; plain values in the journal."""
 
     run: str
@@ -48,9 +48,9 @@ class Frame:
         }
 
 
-def parse_frame(found: Mapping[str, Any]) -> Frame:
+def parse_frame(found: Mapping[str, Any]) -> JobsFrame:
     """What was written; an error if it is something else."""
-    frame = facts(Frame, found, "the journal has what is no beginning", LOST, any_number=True)
+    frame = facts(JobsFrame, found, "the journal has what is no beginning", LOST, any_number=True)
     jobs = {len(column) for column in (frame.ids, frame.kinds, frame.iterations, frame.submit_s)}
     if len(jobs) > 1:
         raise InputError(f"the journal has what is no beginning: columns of {sorted(jobs)} jobs; {LOST}")
@@ -75,10 +75,10 @@ class JobLine:
 
 
 @dataclass(slots=True)
-class Board:
+class JobsStatus:
     """The run so far."""
 
-    frame: Frame
+    frame: JobsFrame
     jobs: list[JobLine] = field(init=False)
     at_s: float = 0.0
     slices: int = 0
@@ -110,7 +110,7 @@ class Board:
                 line.status = "running" if number in runs else "waiting"
                 line.slots = runs.get(number, ())
 
-    def landed(self, landed: Landed) -> None:
+    def landed(self, landed: CompletedAssignment) -> None:
         self.at_s = max(self.at_s, landed.ended_s)
         self.slices += 1
         slots = len(landed.slots)
@@ -173,11 +173,11 @@ class Board:
         }
 
 
-class BoardWitness:
+class StatusObserver:
     """Tells the board what the journal is told."""
 
-    def __init__(self, board: Board, state: State) -> None:
-        self._board, self._state, self._words = board, state, JobWords()
+    def __init__(self, board: JobsStatus, state: JobsState) -> None:
+        self._board, self._state, self._words = board, state, JobEntries()
 
     def see(self, instant: Instant) -> None:
         self._board.happened(self._words.happened(instant, self._state)[1])
@@ -192,7 +192,7 @@ def is_of_jobs(file: Path) -> bool:
     return first is not None and isinstance(first.body, dict) and "scheduler" in first.body
 
 
-def _see(board: Board, entry: Entry) -> None:
+def _see(board: JobsStatus, entry: JournalEntry) -> None:
     if entry.kind == INSTANT:
         board.happened(entry.body)
     elif entry.kind == DECIDED:
@@ -201,12 +201,12 @@ def _see(board: Board, entry: Entry) -> None:
         board.landed(parse_landed(entry))
 
 
-def read_board(file: Path) -> tuple[Board, str]:
+def read_board(file: Path) -> tuple[JobsStatus, str]:
     """The run so far, and whether it is `running`, `complete` or `stopped`."""
     board, phase = None, "stopped"
     for entry in read_journal(file):
         if entry.kind == BEGAN:
-            board = Board(parse_frame(entry.body))
+            board = JobsStatus(parse_frame(entry.body))
         elif board is None:
             break
         elif entry.kind == ENDED:

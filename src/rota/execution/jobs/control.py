@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 from rota.core.costs import RESTART
 from rota.core.loop import Policy, drive
-from rota.core.state import State
+from rota.core.state import JobsState
 from rota.core.timeline import Timeline
-from rota.execution.checkpoints import Spares
+from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Workers
-from rota.execution.folder import Books
-from rota.execution.jobs.board import Board, BoardWitness, Frame, parse_frame
+from rota.execution.folder import RunPaths
+from rota.execution.jobs.board import JobsFrame, JobsStatus, StatusObserver, parse_frame
 from rota.execution.jobs.ledger import JobLedger, Told
 from rota.execution.jobs.machines import JobMachines, note
-from rota.execution.jobs.slices import SLICE, JobWords, Landed, parse_landed
-from rota.execution.jobs.spec import Venture
+from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.spec import JobsSpec
 from rota.execution.journal import Journal
 from rota.execution.journaled import ENDED, STOPPED, Journaled, begin_or_resume
-from rota.execution.orders import Made
+from rota.execution.orders import CheckpointInfo
 
-JobsWatch = Callable[[Board], None]
+JobsWatch = Callable[[JobsStatus], None]
 """Is told that something has happened."""
 
 
@@ -28,7 +28,7 @@ JobsWatch = Callable[[Board], None]
 class JobsOutcome:
     """What came of it, or has come of it until it was stopped."""
 
-    board: Board
+    board: JobsStatus
     timeline: Timeline
     complete: bool
     replayed: int
@@ -38,11 +38,11 @@ class JobsOutcome:
 
 
 def control_jobs(
-    venture: Venture,
+    venture: JobsSpec,
     scheduler: str,
     policy: Policy,
     workers: Callable[[], Workers],
-    books: Books,
+    books: RunPaths,
     *,
     asked_to_stop: Callable[[], bool] = lambda: False,
     watch: JobsWatch = lambda board: None,
@@ -54,18 +54,18 @@ def control_jobs(
     """
     began, needs = time.perf_counter(), policy.needs
     books.make()
-    with Journal(books.journal) as journal, Spares(books.checkpoints, journal) as spares:
+    with Journal(books.journal) as journal, CheckpointPruner(books.checkpoints, journal) as spares:
         described = begin_or_resume(journal, books, lambda run: _frame(venture, scheduler, run).record())
         frame = parse_frame(described)
-        state = State(
+        state = JobsState(
             venture.table, venture.cluster, RESTART, needs.sharing, needs.own, needs.own_slots,
             venture.preferences,
         )  # fmt: skip
-        board = Board(frame)
+        board = JobsStatus(frame)
         ledger = venture.ledger(frame.run)
         crew = workers()
 
-        def landed(landed: Landed) -> None:
+        def landed(landed: CompletedAssignment) -> None:
             board.landed(landed)
             watch(board)
 
@@ -81,7 +81,7 @@ def control_jobs(
                     note(ledger, past)
                     board.landed(past)
                     machines.since_s = past.ended_s
-            backend = Journaled(machines, journal, JobWords(), BoardWitness(board, state))
+            backend = Journaled(machines, journal, JobEntries(), StatusObserver(board, state))
             for _ in drive(policy, backend, state):
                 watch(board)
             complete = not machines.goes_on(state)
@@ -91,7 +91,7 @@ def control_jobs(
     return JobsOutcome(board, state.timeline(), complete, backend.replayed, time.perf_counter() - began)
 
 
-def _past(journal: Journal, ledger: JobLedger) -> dict[str, tuple[Made | None, Told]]:
+def _past(journal: Journal, ledger: JobLedger) -> dict[str, tuple[CheckpointInfo | None, Told]]:
     """Digest of what each slice made → what it was made from, and told; from the journal alone."""
     ledger.past = {}
     for entry in journal.read():
@@ -100,9 +100,9 @@ def _past(journal: Journal, ledger: JobLedger) -> dict[str, tuple[Made | None, T
     return ledger.past
 
 
-def _frame(venture: Venture, scheduler: str, run: str) -> Frame:
+def _frame(venture: JobsSpec, scheduler: str, run: str) -> JobsFrame:
     nodes = venture.cluster.slot_nodes().tolist()
-    return Frame(
+    return JobsFrame(
         run,
         venture.seed,
         scheduler,

@@ -4,15 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rota.execution.checkpoints import Name
-from rota.execution.jobs.slices import Landed, Part, Seconds, Share, Sliced, Took
-from rota.execution.orders import Made, Order, made
+from rota.execution.jobs.slices import (
+    CompletedAssignment,
+    JobAnswer,
+    JobProgress,
+    JobShare,
+    JobTimes,
+    ShareSeconds,
+)
+from rota.execution.orders import Assignment, CheckpointInfo, made
 
 
 @dataclass(slots=True)
-class Flight:
+class AssignmentInFlight:
     """A slice, from its orders until all its slots have answered."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[JobShare, ...]
     """As the first slot was given them: one per job."""
     slots: tuple[int, ...]
     began_s: float
@@ -24,7 +31,7 @@ class Flight:
     """Why a worker is gone."""
     blameless: bool = False
     """The node is gone, or nobody knows whose fault it is."""
-    answers: dict[int, Sliced] = field(default_factory=dict)
+    answers: dict[int, JobAnswer] = field(default_factory=dict)
     awaited: set[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,12 +47,12 @@ class Flight:
         part = (at_s - self.began_s) / (self.due_s - self.began_s)
         return min(part * steps, steps - 1.0) if steps else 0.0
 
-    def takes(self, slot: int, answer: Sliced) -> bool:
+    def takes(self, slot: int, answer: JobAnswer) -> bool:
         """Whether this answers it."""
         asked = [share.order.make.digest for share in self.shares]
         return slot in self.awaited and [part.digest for part in answer.parts] == asked
 
-    def answered(self, slot: int, answer: Sliced) -> None:
+    def answered(self, slot: int, answer: JobAnswer) -> None:
         self.answers[slot] = answer
         self.awaited.discard(slot)
 
@@ -58,18 +65,18 @@ class Flight:
         self.died = self.died or why
         self.blameless = self.blameless or not why or len(self.shares) > 1
 
-    def land(self, at_s: float) -> Landed:
+    def land(self, at_s: float) -> CompletedAssignment:
         """What came of it, once nobody is awaited any more."""
         parts = tuple(self._part(number, share) for number, share in enumerate(self.shares))
         room = self.shares[0].room
-        return Landed(self.began_s, at_s, self.slots, parts, self.blameless, self.fresh, room)
+        return CompletedAssignment(self.began_s, at_s, self.slots, parts, self.blameless, self.fresh, room)
 
     def no_room(self) -> str:
         """What to do about a full disk, if that is what somebody met with."""
         tooks = (took for answer in self.answers.values() for took in answer.parts)
         return next((took.why for took in tooks if took.no_room), "")
 
-    def lost_sources(self) -> list[Made]:
+    def lost_sources(self) -> list[CheckpointInfo]:
         """What could not be gone on from, because nothing of it can be read."""
         answers = list(self.answers.values())
         return [
@@ -78,7 +85,7 @@ class Flight:
             if share.order.source and any(answer.parts[number].lost for answer in answers)
         ]
 
-    def _part(self, number: int, share: Share) -> Part:
+    def _part(self, number: int, share: JobShare) -> JobProgress:
         """By the member that took longest; it is done if all members say so."""
         tooks = [answer.parts[number] for _, answer in sorted(self.answers.items())]
         why = next((took.why for took in tooks if took.why), "")
@@ -86,12 +93,12 @@ class Flight:
             why = self.died or why or "its node is gone"
         job, steps = share.order.make.trial, share.order.make.steps
         if why:
-            return Part(job, 0, Seconds(), float("nan"), why)
+            return JobProgress(job, 0, ShareSeconds(), float("nan"), why)
         slowest = max(tooks, key=_whole_s)
-        return Part(job, steps, slowest.seconds, tooks[0].metric, "", tooks[0].notes)
+        return JobProgress(job, steps, slowest.seconds, tooks[0].metric, "", tooks[0].notes)
 
 
-def _whole_s(took: Took) -> float:
+def _whole_s(took: JobTimes) -> float:
     return sum(took.seconds)
 
 
@@ -100,14 +107,14 @@ Told = tuple[int, float]
 
 
 @dataclass(slots=True)
-class Standing:
+class JobStanding:
     """Where a job stands."""
 
     left: int
     """Iterations that are still to be done."""
-    newest: Made | None = None
+    newest: CheckpointInfo | None = None
     """What it goes on from."""
-    before: Made | None = None
+    before: CheckpointInfo | None = None
     """What that was made from."""
     told: Told = (0, 0.0)
     """What the slice was told that made the newest."""
@@ -135,18 +142,18 @@ class JobLedger:
     """A job that failed so often is given up."""
     unused: list[Name] = field(default_factory=list)
     """Checkpoints that nobody needs any more."""
-    past: dict[str, tuple[Made | None, Told]] | None = None
+    past: dict[str, tuple[CheckpointInfo | None, Told]] | None = None
     """Digest of what a slice made → what it was made from, and told; only kept if it is asked for."""
-    jobs: list[Standing] = field(init=False)
+    jobs: list[JobStanding] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.jobs = [Standing(count) for count in self.iterations]
+        self.jobs = [JobStanding(count) for count in self.iterations]
 
-    def order(self, job: int, iterations: int, over: Name | None = None) -> Order:
+    def order(self, job: int, iterations: int, over: Name | None = None) -> Assignment:
         """What workers have to do for the next iterations of a job."""
         stands = self.jobs[job]
         earlier = (stands.before,) if stands.newest else ()
-        return Order(self._make(job, iterations), stands.newest, earlier, over)
+        return Assignment(self._make(job, iterations), stands.newest, earlier, over)
 
     def did(self, job: int, iterations: int, told: Told = (0, 0.0)) -> None:
         """A slice was done, and had been told this."""
@@ -176,6 +183,6 @@ class JobLedger:
         job, version = name
         return job < len(self.jobs) and version < self.jobs[job].version - 1
 
-    def _make(self, job: int, iterations: int) -> Made:
+    def _make(self, job: int, iterations: int) -> CheckpointInfo:
         stands, kind = self.jobs[job], {"kind": self.kinds[job]}
         return made(job, stands.version + 1, iterations, kind, (), stands.newest, self.run)

@@ -16,15 +16,25 @@ import numpy as np
 
 from rota.core.columns import UP
 from rota.core.errors import Stuck
-from rota.core.state import Decisions, Instant, State
-from rota.execution.checkpoints import Checkpoints, MissingStorage, Spares, earlier_than
+from rota.core.state import Decisions, Instant, JobsState
+from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
-from rota.execution.jobs.ledger import Flight, JobLedger, Told
-from rota.execution.jobs.slices import SLICE, Landed, Share, Slice, Sliced, Unit, rows_of, slice_body, units
-from rota.execution.jobs.spec import Venture
+from rota.execution.jobs.ledger import AssignmentInFlight, JobLedger, Told
+from rota.execution.jobs.slices import (
+    SLICE,
+    CompletedAssignment,
+    JobAnswer,
+    JobAssignment,
+    JobShare,
+    SlotGroup,
+    rows_of,
+    slice_body,
+    units,
+)
+from rota.execution.jobs.spec import JobsSpec
 from rota.execution.journal import Journal, NotWritten
 from rota.execution.journaled import RunClock
-from rota.execution.orders import Made
+from rota.execution.orders import CheckpointInfo
 
 LOOK_EVERY_S = 0.2
 """Whether somebody wants the run to stop."""
@@ -40,17 +50,17 @@ class JobMachines:
 
     def __init__(
         self,
-        venture: Venture,
+        venture: JobsSpec,
         ledger: JobLedger,
         workers: Workers,
         checkpoints: Checkpoints,
         journal: Journal,
-        spares: Spares,
-        past: Callable[[], dict[str, tuple[Made | None, Told]]],
+        spares: CheckpointPruner,
+        past: Callable[[], dict[str, tuple[CheckpointInfo | None, Told]]],
         *,
         anew: bool = False,
         asked_to_stop: Callable[[], bool] = lambda: False,
-        landed: Callable[[Landed], None] = lambda landed: None,
+        landed: Callable[[CompletedAssignment], None] = lambda landed: None,
         clock: RunClock | None = None,
     ) -> None:
         self._venture, self._ledger, self._workers, self._checkpoints = venture, ledger, workers, checkpoints
@@ -63,8 +73,8 @@ class JobMachines:
         self._meetings = checkpoints.folder.with_name("meetings")
         self._arrived = 0
         self._wake_s = math.inf
-        self._units: list[Unit] = []
-        self._flights: dict[int, Flight] = {}
+        self._units: list[SlotGroup] = []
+        self._flights: dict[int, AssignmentInFlight] = {}
         """Slot → what it is at."""
         self._last: dict[int, tuple[tuple[int, ...], str]] = {}
         """Job → the slots that it was on last, and where its gang met; no slots if that is to meet anew."""
@@ -79,7 +89,7 @@ class JobMachines:
         self._alone: set[int] = set()
         """Jobs that were together when a worker died: each has a slice of its own first."""
         self._stopping = False
-        self._lineages: dict[str, tuple[Made | None, ...]] = {}
+        self._lineages: dict[str, tuple[CheckpointInfo | None, ...]] = {}
         """Digest of a checkpoint that is lost → what it can be made again from, see `Order.earlier`."""
 
     # ── what the journal says ───────────────────────────────────────────────────────────────────────────────
@@ -88,7 +98,7 @@ class JobMachines:
         """This happened before, or happens now."""
         self._arrived = max(self._arrived, instant.first_job + instant.arrivals)
 
-    def remember(self, decisions: Decisions, state: State) -> None:
+    def remember(self, decisions: Decisions, state: JobsState) -> None:
         """This was decided before, or is decided now."""
         state.confirm(decisions)
         self._wake_s = decisions.plan.wake_at_s
@@ -96,7 +106,7 @@ class JobMachines:
 
     # ── what happens now ────────────────────────────────────────────────────────────────────────────────────
 
-    def instants(self, state: State) -> Iterator[Instant]:
+    def instants(self, state: JobsState) -> Iterator[Instant]:
         """From where the journal ends."""
         if self.goes_on(state):
             self._checkpoints.claim(self._ledger.run, self._ledger.needed(), anew=self._anew)
@@ -123,7 +133,7 @@ class JobMachines:
             self._checkpoints.sweep(self._ledger.needed().__contains__)
         shutil.rmtree(self._meetings, ignore_errors=True)
 
-    def goes_on(self, state: State) -> bool:
+    def goes_on(self, state: JobsState) -> bool:
         """Whether something is left to do."""
         return bool(state.active) or not self._all_arrived or self._resides()
 
@@ -131,7 +141,7 @@ class JobMachines:
     def _all_arrived(self) -> bool:
         return self._arrived == len(self._venture.ids)
 
-    def perform(self, decisions: Decisions, state: State) -> None:
+    def perform(self, decisions: Decisions, state: JobsState) -> None:
         self.remember(decisions, state)
         self._part()
         self._dispatch()
@@ -143,7 +153,7 @@ class JobMachines:
             if where and job not in planned and job < len(self._venture.ids):
                 self._last[job] = (), where
 
-    def _happened(self, state: State) -> Instant | None:
+    def _happened(self, state: JobsState) -> Instant | None:
         """What there is to be decided about, if anything."""
         now_s, rows = self.clock.now_s(), rows_of(state)
         first, arrived = self._arrived, self._arrived
@@ -173,7 +183,7 @@ class JobMachines:
         done = max((flight.done_of(job, now_s) for flight in flights), default=0.0)
         return self._ledger.jobs[job].left - done
 
-    def _listen(self, state: State) -> None:
+    def _listen(self, state: JobsState) -> None:
         """To workers, until something else is due."""
         self._stopping = self._stopping or self._asked_to_stop()
         due_s = math.inf if self._stopping else min(self._arrival_s(), self._wake_s) - self.clock.now_s()
@@ -194,7 +204,7 @@ class JobMachines:
         match message:
             case Answered(slot, answer):
                 flight = self._flights.get(slot)
-                if flight is not None and isinstance(answer, Sliced) and flight.takes(slot, answer):
+                if flight is not None and isinstance(answer, JobAnswer) and flight.takes(slot, answer):
                     flight.answered(slot, answer)
                     self._land_if_done(flight)
             case Died(slot, why):
@@ -239,7 +249,7 @@ class JobMachines:
     def _under_way(self) -> set[int]:
         return {job for flight in self._flights.values() for job in flight.jobs}
 
-    def _next_of(self, unit: Unit) -> tuple[int, ...]:
+    def _next_of(self, unit: SlotGroup) -> tuple[int, ...]:
         """Its jobs that are not over; but only one of them while it is not known who ends workers."""
         jobs = tuple(job for job in unit.jobs if not self._ledger.jobs[job].over)
         suspects = tuple(job for job in jobs if job in self._alone)
@@ -272,12 +282,12 @@ class JobMachines:
         now_s = self.clock.now_s()
         first = tuple(self._share(job, slots, count, room, now_s) for job in jobs)
         steps = max(share.order.make.steps for share in first)
-        flight = Flight(first, slots, now_s, now_s + steps * measured_s, fresh)
+        flight = AssignmentInFlight(first, slots, now_s, now_s + steps * measured_s, fresh)
         for rank, slot in enumerate(slots):
             self._flights[slot] = flight
-            self._workers.send(slot, Slice(tuple(share._replace(rank=rank) for share in first)))
+            self._workers.send(slot, JobAssignment(tuple(share._replace(rank=rank) for share in first)))
 
-    def _share(self, job: int, slots: tuple[int, ...], most: int, room: int, now_s: float) -> Share:
+    def _share(self, job: int, slots: tuple[int, ...], most: int, room: int, now_s: float) -> JobShare:
         """Of the first slot."""
         stands = self._ledger.jobs[job]
         order = self._ledger.order(job, min(most, stands.left), self._spares.take())
@@ -286,7 +296,7 @@ class JobMachines:
             order = replace(order, earlier=self._lineages[order.source.digest])
             told += tuple(self._made_from[made.digest][1] for made in order.earlier if made)
         meeting = self._meeting(job, slots)
-        return Share(order, self._kinds[job], 0, len(slots), meeting, room, now_s, told)
+        return JobShare(order, self._kinds[job], 0, len(slots), meeting, room, now_s, told)
 
     def _meeting(self, job: int, slots: tuple[int, ...]) -> str:
         """The same for as long as a job is on the same slots, with the same workers, and not paused."""
@@ -305,7 +315,7 @@ class JobMachines:
         """What units that are equally fast have in common."""
         return len(slots), tuple(sorted(self._kinds[job] for job in jobs))
 
-    def _land_if_done(self, flight: Flight) -> None:
+    def _land_if_done(self, flight: AssignmentInFlight) -> None:
         if flight.awaited:
             return
         if why := flight.no_room():
@@ -327,14 +337,14 @@ class JobMachines:
         self._measure(flight, landed)
         self._tell(landed)
 
-    def _suspect(self, flight: Flight, landed: Landed) -> None:
+    def _suspect(self, flight: AssignmentInFlight, landed: CompletedAssignment) -> None:
         """Those whose worker died while it was at several; no longer one that went well alone."""
         if len(flight.jobs) > 1 and flight.died:
             self._alone |= set(flight.jobs)
         elif len(flight.jobs) == 1 and not landed.parts[0].why:
             self._alone -= set(flight.jobs)
 
-    def _measure(self, flight: Flight, landed: Landed) -> None:
+    def _measure(self, flight: AssignmentInFlight, landed: CompletedAssignment) -> None:
         """How long an iteration of this unit takes."""
         done = max(part.iterations for part in landed.parts)
         seconds = max(part.seconds.training_s for part in landed.parts)
@@ -346,7 +356,7 @@ class JobMachines:
         self._spares.add(self._ledger.unused)
         self._ledger.unused.clear()
 
-    def _find_again(self, flight: Flight, lost: list[Made]) -> None:
+    def _find_again(self, flight: AssignmentInFlight, lost: list[CheckpointInfo]) -> None:
         """Have what jobs go on from trained again in their next slice, along their lineages.
 
         That is not their fault, so it is as if there had been no slice. What others in it have made is there.
@@ -364,13 +374,13 @@ class JobMachines:
             self._last.pop(job, None)
 
     @property
-    def _made_from(self) -> dict[str, tuple[Made | None, Told]]:
+    def _made_from(self) -> dict[str, tuple[CheckpointInfo | None, Told]]:
         if self._ledger.past is None:
             self._ledger.past = self._past()
         return self._ledger.past
 
 
-def note(ledger: JobLedger, landed: Landed) -> None:
+def note(ledger: JobLedger, landed: CompletedAssignment) -> None:
     """What a slice did to its jobs."""
     for part in landed.parts:
         if part.iterations:
@@ -379,7 +389,7 @@ def note(ledger: JobLedger, landed: Landed) -> None:
             ledger.failed(part.job)
 
 
-def _changes(there: set[int], state: State) -> list[NodeCame | NodeWent]:
+def _changes(there: set[int], state: JobsState) -> list[NodeCame | NodeWent]:
     """Nodes that are not what the state takes them for."""
     known = set(np.flatnonzero(state.nodes[UP]).tolist())
     gone: list[NodeCame | NodeWent] = [NodeWent(node) for node in sorted(known - there)]

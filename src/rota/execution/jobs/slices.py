@@ -11,19 +11,19 @@ from rota.config.bind import facts
 from rota.core import columns as c
 from rota.core.errors import InputError
 from rota.core.plan import Plan
-from rota.core.state import Decisions, Instant, State
+from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.entries import LOST
-from rota.execution.journal import Entry
-from rota.execution.orders import ENCODE, Order, order_of
+from rota.execution.journal import JournalEntry
+from rota.execution.orders import ENCODE, Assignment, order_of
 
 SHARES, PARTS = "shares", "parts"
 """By these an order and an answer are told from others."""
 
 
-class Share(NamedTuple):
+class JobShare(NamedTuple):
     """What the worker of one slot does for one job."""
 
-    order: Order
+    order: Assignment
     """From which checkpoint to which; its steps are iterations."""
     kind: str
     """What is trained."""
@@ -42,27 +42,27 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class JobAssignment:
     """An order."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[JobShare, ...]
 
     def line(self) -> bytes:
         shares = [{**share._asdict(), "order": share.order.fields()} for share in self.shares]
         return ENCODE({SHARES: shares}).encode() + b"\n"
 
 
-def parse_slice(line: bytes) -> Slice:
+def parse_slice(line: bytes) -> JobAssignment:
     found = json.loads(line)[SHARES]
-    return Slice(tuple(_share(each) for each in found))
+    return JobAssignment(tuple(_share(each) for each in found))
 
 
-def _share(found: dict[str, Any]) -> Share:
+def _share(found: dict[str, Any]) -> JobShare:
     told = tuple((room, at_s) for room, at_s in found["told"])
-    return Share(**{**found, "order": order_of(found["order"]), "told": told})
+    return JobShare(**{**found, "order": order_of(found["order"]), "told": told})
 
 
-class Seconds(NamedTuple):
+class ShareSeconds(NamedTuple):
     """Where the time of a part went."""
 
     fetch_s: float = 0.0
@@ -79,12 +79,12 @@ class Seconds(NamedTuple):
         return self.fetch_s + self.compute_s + self.exchange_s + self.waiting_s
 
 
-class Took(NamedTuple):
+class JobTimes(NamedTuple):
     """How it went with one job."""
 
     digest: str
     """Of what was to be made."""
-    seconds: Seconds = Seconds()
+    seconds: ShareSeconds = ShareSeconds()
     metric: float = float("nan")
     """The loss of the last batch, or whatever the job says of itself."""
     why: str = ""
@@ -100,30 +100,30 @@ class Took(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sliced:
+class JobAnswer:
     """An answer: as many parts as the slice had jobs."""
 
-    parts: tuple[Took, ...]
+    parts: tuple[JobTimes, ...]
 
     def line(self) -> bytes:
         return ENCODE({PARTS: self.parts}).encode() + b"\n"
 
 
-def sliced(found: Any) -> Sliced:
+def sliced(found: Any) -> JobAnswer:
     """From its record."""
-    return Sliced(tuple(_took(*each) for each in found))
+    return JobAnswer(tuple(_took(*each) for each in found))
 
 
-def _took(digest: str, seconds: list[float], *rest: Any) -> Took:
+def _took(digest: str, seconds: list[float], *rest: Any) -> JobTimes:
     metric, why, no_room, again, notes, lost = rest
-    return Took(digest, Seconds(*seconds), float(metric), why, no_room, again, tuple(notes), lost)
+    return JobTimes(digest, ShareSeconds(*seconds), float(metric), why, no_room, again, tuple(notes), lost)
 
 
 SLICE = "slice"
 """The kind of such an entry."""
 
 
-class Unit(NamedTuple):
+class SlotGroup(NamedTuple):
     """Jobs of a plan that share slots."""
 
     jobs: tuple[int, ...]
@@ -132,13 +132,13 @@ class Unit(NamedTuple):
     """Seconds per iteration that the policy expects."""
 
 
-def units(plan: Plan, state: State) -> list[Unit]:
+def units(plan: Plan, state: JobsState) -> list[SlotGroup]:
     """What a plan says, by jobs."""
     found: dict[int, list[int]] = {}
     for position in range(plan.jobs):
         found.setdefault(int(plan.index[c.UNIT, position]), []).append(position)
     return [
-        Unit(
+        SlotGroup(
             tuple(int(state.columns[c.JOB, plan.index[c.ROW, position]]) for position in positions),
             tuple(plan.slots_of(positions[0]).tolist()),
             float(plan.pace_s[positions[0]]),
@@ -147,10 +147,10 @@ def units(plan: Plan, state: State) -> list[Unit]:
     ]
 
 
-class JobWords:
+class JobEntries:
     """Jobs are told by their numbers: rows of the state are its own affair."""
 
-    def happened(self, instant: Instant, state: State) -> tuple[float, dict[str, Any]]:
+    def happened(self, instant: Instant, state: JobsState) -> tuple[float, dict[str, Any]]:
         job = state.columns[c.JOB]
         left = [[int(job[row]), value] for row, value in (instant.measured or {}).items()]
         return instant.at_s, {
@@ -162,7 +162,7 @@ class JobWords:
             "left": left,
         }
 
-    def instant(self, body: Mapping[str, Any], state: State) -> Instant:
+    def instant(self, body: Mapping[str, Any], state: JobsState) -> Instant:
         try:
             rows = rows_of(state)
             finished = np.array([rows[job] for job in body["finished"]], np.int32)
@@ -176,35 +176,35 @@ class JobWords:
                 f"the journal has what is no instant ({error!r}); the run cannot be resumed"
             ) from None
 
-    def decided(self, decisions: Decisions, state: State) -> list[Any]:
+    def decided(self, decisions: Decisions, state: JobsState) -> list[Any]:
         return [[list(unit.jobs), list(unit.slots), unit.pace_s] for unit in units(decisions.plan, state)]
 
 
-def rows_of(state: State) -> dict[int, int]:
+def rows_of(state: JobsState) -> dict[int, int]:
     """Job → its row in the state."""
     return {int(state.columns[c.JOB, row]): int(row) for row in state.order[: state.active]}
 
 
-class Part(NamedTuple):
+class JobProgress(NamedTuple):
     """How it went with a job in a slice."""
 
     job: int
     iterations: int
     """That were done; 0 if it failed."""
-    seconds: Seconds
+    seconds: ShareSeconds
     metric: float
     why: str = ""
     """Why it failed."""
     notes: tuple[dict[str, object], ...] = ()
 
 
-class Landed(NamedTuple):
+class CompletedAssignment(NamedTuple):
     """A slice that has been answered by all its slots."""
 
     began_s: float
     ended_s: float
     slots: tuple[int, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[JobProgress, ...]
     blameless: bool = False
     """A node was lost, or a worker at several jobs has died: whatever failed is nobody's fault."""
     fresh: bool = False
@@ -213,9 +213,9 @@ class Landed(NamedTuple):
     """Of the slots, those that were lent to a resident."""
 
 
-def slice_body(landed: Landed) -> dict[str, Any]:
+def slice_body(landed: CompletedAssignment) -> dict[str, Any]:
     return {**landed._asdict(), "parts": [part._asdict() for part in landed.parts]}
 
 
-def parse_landed(entry: Entry) -> Landed:
-    return facts(Landed, entry.body, "the journal has what is no slice", LOST, any_number=True)
+def parse_landed(entry: JournalEntry) -> CompletedAssignment:
+    return facts(CompletedAssignment, entry.body, "the journal has what is no slice", LOST, any_number=True)

@@ -12,7 +12,7 @@ ENDLESS = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class OpportunisticJob:
     """A training that has slots of its own for as long as it lasts, and those that are idle besides."""
 
     kind: str
@@ -38,7 +38,7 @@ class Resident:
 
 
 @dataclass(frozen=True, slots=True)
-class Venture:
+class JobsSpec:
     """Jobs and machines."""
 
     ids: Sequence[str]
@@ -57,7 +57,7 @@ class Venture:
     attempts: int = 3
     """A job that failed so often is given up."""
     seed: int = 0
-    resident: Resident | None = None
+    resident: OpportunisticJob | None = None
     """Its number is the one after those of the jobs."""
     config: str = ""
     """The digest of the configuration that says all this."""

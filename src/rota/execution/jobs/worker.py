@@ -9,13 +9,13 @@ from threading import Condition, Lock, Thread
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
-from rota.execution.checkpoints import Damaged, Lost, Store, start_of
-from rota.execution.jobs.slices import Seconds, Share, Slice, Sliced, Took, parse_slice
+from rota.execution.checkpoints import DamagedCheckpoint, LostCheckpoint, Store, start_of
+from rota.execution.jobs.slices import JobAnswer, JobAssignment, JobShare, JobTimes, ShareSeconds, parse_slice
 from rota.execution.journal import NotWritten
-from rota.execution.orders import Done, Made, Spent
+from rota.execution.orders import CheckpointInfo, Done, IntervalSeconds
 
 
-class Working(Protocol):
+class JobTrainer(Protocol):
     """One job on one slot, or one member of its gang.
 
     `fetch`, `compute`, `exchange` and `update`, in this order, are an iteration. Others may be between their
@@ -52,21 +52,21 @@ class Working(Protocol):
 
 
 @runtime_checkable
-class Site(Protocol):
+class JobFactory(Protocol):
     """Made once per worker, so that it can keep what all jobs need."""
 
-    def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> Working:
+    def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> JobTrainer:
         """A job before its first iteration; members of a gang wait for each other."""
 
 
 AHEAD = 1
 """Iterations that one may have done more than another."""
 
-Outcome = Seconds | str
+Outcome = ShareSeconds | str
 """Where the time went, or why it could not be done."""
 
 
-class Turns:
+class StageTurns:
     """Of the jobs of one slice."""
 
     def __init__(self, members: int) -> None:
@@ -88,11 +88,11 @@ class Turns:
             self._changed.notify_all()
 
 
-def interleave(works: Sequence[tuple[Working, int]]) -> list[Outcome]:
+def interleave(works: Sequence[tuple[JobTrainer, int]]) -> list[Outcome]:
     """So many iterations of each. What goes wrong with one is its own affair, also if it wants to exit."""
     if not works:
         return []
-    turns = Turns(len(works))
+    turns = StageTurns(len(works))
     outcomes: list[Outcome] = [""] * len(works)
 
     def member(number: int) -> None:
@@ -112,7 +112,7 @@ def interleave(works: Sequence[tuple[Working, int]]) -> list[Outcome]:
     return outcomes
 
 
-def _iterate(work: Working, iterations: int, turns: Turns, number: int) -> Seconds:
+def _iterate(work: JobTrainer, iterations: int, turns: StageTurns, number: int) -> ShareSeconds:
     fetch_s = compute_s = exchange_s = 0.0
     began = perf_counter()
     for done in range(iterations):
@@ -134,7 +134,7 @@ def _iterate(work: Working, iterations: int, turns: Turns, number: int) -> Secon
         turns.note(number, done + 1)
         fetch_s, compute_s, exchange_s = fetch_s + b - a, compute_s + d - c + g - f, exchange_s + e - d
     whole_s = perf_counter() - began
-    return Seconds(fetch_s, compute_s, exchange_s, max(0.0, whole_s - fetch_s - compute_s - exchange_s))
+    return ShareSeconds(fetch_s, compute_s, exchange_s, max(0.0, whole_s - fetch_s - compute_s - exchange_s))
 
 
 KEPT = 4
@@ -142,10 +142,10 @@ KEPT = 4
 
 
 @dataclass(slots=True)
-class Held:
+class LoadedJob:
     """A job in memory."""
 
-    work: Working
+    work: JobTrainer
     holds: str
     """The digest of what it is now; nothing if that is unknown."""
     place: tuple[int, int, str]
@@ -153,41 +153,43 @@ class Held:
 
 
 @dataclass(slots=True)
-class Begun:
+class RunningShare:
     """A share of a slice on its way."""
 
-    share: Share
-    took: Took | None = None
+    share: JobShare
+    took: JobTimes | None = None
     """Once it is known."""
-    held: Held | None = None
+    held: LoadedJob | None = None
     restore_s: float = 0.0
 
     @property
-    def make(self) -> Made:
+    def make(self) -> CheckpointInfo:
         return self.share.order.make
 
 
-class Hand:
+class JobWorker:
     """Carries out slices, one after the other."""
 
-    def __init__(self, site: Site, store: Store) -> None:
+    def __init__(self, site: JobFactory, store: Store) -> None:
         self._site, self._store = site, store
-        self._held: OrderedDict[int, Held] = OrderedDict()
+        self._held: OrderedDict[int, LoadedJob] = OrderedDict()
 
     def answer(self, line: bytes) -> bytes:
         return self.carry_out(parse_slice(line)).line()
 
-    def carry_out(self, order: Slice) -> Sliced:
+    def carry_out(self, order: JobAssignment) -> JobAnswer:
         """Whatever goes wrong is part of the answer."""
         begun = [self._begin(share) for share in order.shares]
         ready = [(each, each.held) for each in begun if each.took is None and each.held is not None]
         outcomes = interleave([(held.work, each.make.steps) for each, held in ready])
         for (each, held), outcome in zip(ready, outcomes, strict=True):
             each.took = self._finish(each, held, outcome)
-        return Sliced(tuple(each.took or Took(each.make.digest, why="nothing came of it") for each in begun))
+        return JobAnswer(
+            tuple(each.took or JobTimes(each.make.digest, why="nothing came of it") for each in begun)
+        )
 
-    def _begin(self, share: Share) -> Begun:
-        begun = Begun(share)
+    def _begin(self, share: JobShare) -> RunningShare:
+        begun = RunningShare(share)
         began = perf_counter()
         try:
             begun.took = self._there(share.order.make)
@@ -196,29 +198,29 @@ class Hand:
                 begun.held.work.tell(share.room, share.at_s)
         except NotWritten as error:
             begun.took = self._without_room(share.order.make, error)
-        except Lost as error:
+        except LostCheckpoint as error:
             begun.took = self._failed(share.order.make, str(error))._replace(lost=True)
         except Exception:
             begun.took = self._failed(share.order.make, traceback.format_exc())
         begun.restore_s = perf_counter() - began
         return begun
 
-    def _there(self, make: Made) -> Took | None:
+    def _there(self, make: CheckpointInfo) -> JobTimes | None:
         """What an earlier order left. A damaged one is as good as none."""
         try:
             kept = self._store.read(make).answer
-        except Damaged:
+        except DamagedCheckpoint:
             return None
-        return Took(make.digest, metric=kept.metric, again=True)
+        return JobTimes(make.digest, metric=kept.metric, again=True)
 
-    def _be_source(self, share: Share) -> Held:
+    def _be_source(self, share: JobShare) -> LoadedJob:
         """From memory, from its checkpoint, or made again from one before that."""
         order, place = share.order, (share.rank, share.size, share.meeting)
         wanted = order.source.digest if order.source else ""
         held = self._held.pop(order.make.trial, None)
         if held is None or held.place != place or held.holds != wanted or not wanted:
             work = self._site.open(order.make.trial, share.kind, share.rank, share.size, share.meeting)
-            held = Held(work, "", place)
+            held = LoadedJob(work, "", place)
             if order.source is not None:
                 self._load(held.work, share)
         held.holds = ""
@@ -227,7 +229,7 @@ class Hand:
             self._held.popitem(last=False)
         return held
 
-    def _load(self, work: Working, share: Share) -> None:
+    def _load(self, work: JobTrainer, share: JobShare) -> None:
         order = share.order
         start = start_of(order, self._store)
         if start.content is not None:
@@ -241,14 +243,14 @@ class Hand:
                 raise RuntimeError(f"could not be made again: {outcome}")
             work.notes()  # which were kept the first time
 
-    def _finish(self, begun: Begun, held: Held, outcome: Seconds | str) -> Took:
+    def _finish(self, begun: RunningShare, held: LoadedJob, outcome: ShareSeconds | str) -> JobTimes:
         if isinstance(outcome, str):
             return self._failed(begun.make, outcome)
         began = perf_counter()
         try:
             metric, notes = held.work.metric, tuple(held.work.notes())
             if begun.share.rank == 0:
-                spent = Spent(begun.restore_s, outcome.training_s)
+                spent = IntervalSeconds(begun.restore_s, outcome.training_s)
                 done = Done(begun.make.digest, metric, spent)
                 self._store.write(done, begun.make, held.work.save(), begun.share.order.over)
         except NotWritten as error:
@@ -257,12 +259,12 @@ class Hand:
             return self._failed(begun.make, traceback.format_exc())
         held.holds = begun.make.digest
         seconds = outcome._replace(restore_s=begun.restore_s, save_s=perf_counter() - began)
-        return Took(begun.make.digest, seconds, metric, notes=notes)
+        return JobTimes(begun.make.digest, seconds, metric, notes=notes)
 
-    def _without_room(self, make: Made, error: NotWritten) -> Took:
+    def _without_room(self, make: CheckpointInfo, error: NotWritten) -> JobTimes:
         self._held.pop(make.trial, None)
-        return Took(make.digest, why=str(error), no_room=True)
+        return JobTimes(make.digest, why=str(error), no_room=True)
 
-    def _failed(self, make: Made, why: str) -> Took:
+    def _failed(self, make: CheckpointInfo, why: str) -> JobTimes:
         self._held.pop(make.trial, None)
-        return Took(make.digest, why=why)
+        return JobTimes(make.digest, why=why)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.network import Sight
+from rota.core.network import Observation
 from rota.learning import features
 
 CODE, ENCODING, NETWORK, HIDDEN = 16, 50, 16, 128
@@ -65,7 +65,7 @@ class Original(nn.Module):
         """An output for each action."""
         return {"actions": actions}
 
-    def encode(self, sights: Sequence[Sight]) -> Sentences:
+    def encode(self, sights: Sequence[Observation]) -> Sentences:
         """What is seen, as tensors."""
         wrong = next((len(sight.actions) for sight in sights if len(sight.actions) != self.actions), None)
         if wrong is not None:

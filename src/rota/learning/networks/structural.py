@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from rota.core.arrays import Floats
-from rota.core.network import Sight
+from rota.core.network import Observation
 from rota.learning import features
 
 
@@ -65,7 +65,7 @@ class Structural(nn.Module):
         """The same for any number of actions."""
         return {}
 
-    def encode(self, sights: Sequence[Sight]) -> Graphs:
+    def encode(self, sights: Sequence[Observation]) -> Graphs:
         """What is seen, as tensors."""
         keys = [(sight.structure.fingerprint, sight.blocks, sight.actions) for sight in sights]
         unique = dict(zip(keys, sights, strict=True))

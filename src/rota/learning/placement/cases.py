@@ -9,13 +9,13 @@ from typing import Literal, get_args
 import numpy as np
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.population.cluster import Costs, Fleet
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Event, Reported
 from rota.core.population.view import Terms
 from rota.simulator.bounds import lower_bound_s
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import MOST_NOISE, Weather
-from rota.simulator.population import Scene
+from rota.simulator.noise import MOST_NOISE, TimingNoise
+from rota.simulator.population import PopulationScenario
 
 Goal = Literal["makespan", "target"]
 
@@ -32,7 +32,7 @@ GOOD = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
+class CaseDistribution:
     """How unequal slots are, how many trials there are, and what a dispatch costs."""
 
     slots: tuple[int, int] = (4, 16)
@@ -66,20 +66,22 @@ class Cases:
         if self.goal not in get_args(Goal):
             raise ConfigError(unknown("goal", str(self.goal), get_args(Goal)))
 
-    def draw(self, random: np.random.Generator) -> "Case":
+    def draw(self, random: np.random.Generator) -> "PlacementCase":
         """One of them."""
         interval = 50
         terms = Terms(interval, interval * int(random.integers(*self.intervals, endpoint=True)))
         speeds = self._speeds(random)
         free = random.random() < 1 / 3
-        costs = Costs(
+        costs = AssignmentCosts(
             dispatch_s=0.0 if free else float(random.uniform(0.0, self.dispatch)) * interval * STEP_S
         )
-        weather = Weather(float(random.uniform(0.0, self.noise)), seed=int(random.integers(2**31)))
+        weather = TimingNoise(float(random.uniform(0.0, self.noise)), seed=int(random.integers(2**31)))
         trials = int(random.integers(*self.trials, endpoint=True))
-        scene = Scene(({},) * trials, Fleet.of(speeds), terms, costs, weather)
+        scene = PopulationScenario(({},) * trials, PopulationCluster.of(speeds), terms, costs, weather)
         return (
-            Case(scene, self._good_at(trials, terms.steps, random)) if self.goal == "target" else Case(scene)
+            PlacementCase(scene, self._good_at(trials, terms.steps, random))
+            if self.goal == "target"
+            else PlacementCase(scene)
         )
 
     def _good_at(self, trials: int, steps: int, random: np.random.Generator) -> tuple[float, ...]:
@@ -110,10 +112,10 @@ def _is_range(found: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlacementCase:
     """A scene, the steps after which each trial is as good as asked, and the least time that it can take."""
 
-    scene: Scene
+    scene: PopulationScenario
     good_at: tuple[float, ...] = ()
     """If there are none, all trials are trained to their end."""
     bound_s: float = field(init=False)
@@ -129,9 +131,9 @@ class Case:
             bound_s = lower_bound_s(len(self.scene.hypers), self.scene.terms.steps * STEP_S, speeds)
         object.__setattr__(self, "bound_s", bound_s)
 
-    def landscape(self) -> "Promised":
+    def landscape(self) -> "HiddenTargets":
         """What its trials become."""
-        return Promised(self.good_at or (inf,) * len(self.scene.hypers))
+        return HiddenTargets(self.good_at or (inf,) * len(self.scene.hypers))
 
     def ratio(self, timeline: Sequence[Event], makespan_s: float) -> float:
         """How long it took until what counts, as a multiple of the least possible."""
@@ -150,7 +152,7 @@ class Case:
         raise ValueError("no trial was good enough: at least one should be")
 
 
-class Promised(Equal):
+class HiddenTargets(Equal):
     """Trials that cost the same, and are as good as asked after steps that nobody knows before."""
 
     def __init__(self, good_at: tuple[float, ...]) -> None:

@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rota.core.population.cluster import Costs
+from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.view import Terms
-from rota.core.processes import side_by_side
-from rota.learning.placement.cases import STEP_S, Case, Cases, Goal
-from rota.learning.placement.outcome import AGENT, Comparison, Tried
+from rota.core.processes import process_map
+from rota.learning.placement.cases import STEP_S, CaseDistribution, Goal, PlacementCase
+from rota.learning.placement.outcome import AGENT, ComparedRow, PlacementComparison
 from rota.learning.placement.rollout import play
 from rota.policies.allocation.learned import Learned, Weights, read_weights, write_agent
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
-from rota.policies.population import AllocationPolicy, Policy
-from rota.simulator.noise import Weather
-from rota.simulator.population import rehearse
+from rota.policies.population import AllocationPolicy, PopulationPolicy
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import simulate_trials
 
-CASES = Cases()
+CASES = CaseDistribution()
 """4 to 16 slots whose speeds spread up to 160 times, 10 to 60 trials: whatever was learned from."""
 TERMS = Terms(interval=50, steps=1000)
 DISPATCHES = (0.0, 0.1, 0.25, 0.5)
@@ -34,7 +34,7 @@ UNSEEN = (0, 0, 0, 1)
 """Follows the number of a case in its seed. Seeds of learning are shorter: they are filled up with 0."""
 
 
-class Asked(NamedTuple):
+class ComparedCase(NamedTuple):
     """One case at one dispatch cost, and where the agents are."""
 
     number: int
@@ -49,24 +49,26 @@ def compare(
     workers: int,
     goal: Goal = "makespan",
     on_tried: Callable[[int], object] = lambda count: None,
-) -> Comparison:
+) -> PlacementComparison:
     """The agent of these weights and all rules, on so many cases at each dispatch cost."""
-    found: list[Tried] = []
-    with _kept(weights) as agents, side_by_side(workers) as try_all:
-        asked = [Asked(number, cost, goal, agents) for number, cost in product(range(tests), DISPATCHES)]
+    found: list[ComparedRow] = []
+    with _kept(weights) as agents, process_map(workers) as try_all:
+        asked = [
+            ComparedCase(number, cost, goal, agents) for number, cost in product(range(tests), DISPATCHES)
+        ]
         for some in (asked[at : at + 4 * workers] for at in range(0, len(asked), 4 * workers)):
             found += try_all(try_out, some)
             on_tried(len(some))
-    return Comparison(tuple(found), goal)
+    return PlacementComparison(tuple(found), goal)
 
 
-def try_out(asked: Asked) -> Tried:
+def try_out(asked: ComparedCase) -> ComparedRow:
     """All allocations in turn, each with the same luck."""
     cases = [case_of(asked.number, asked.dispatch, luck, asked.goal) for luck in range(LUCKS)]
     shuffles = [read_weights(asked.agents / f"shuffled{luck}") for luck in range(LUCKS)]
     ratios = {name: _mean_ratio(cases, _allocation(name, asked.agents)) for name in ALLOCATIONS}
     speeds = [slot.speed for slot in cases[0].scene.fleet.slots]
-    return Tried(
+    return ComparedRow(
         number=asked.number,
         slots=len(speeds),
         trials=len(cases[0].scene.hypers),
@@ -78,12 +80,12 @@ def try_out(asked: Asked) -> Tried:
     )
 
 
-def case_of(number: int, dispatch: float, luck: int, goal: Goal = "makespan") -> Case:
+def case_of(number: int, dispatch: float, luck: int, goal: Goal = "makespan") -> PlacementCase:
     """The slots and the population of a number, which are the same at each dispatch cost."""
     cases = replace(CASES, goal=goal, intervals=(TERMS.steps // TERMS.interval,) * 2)
     drawn = cases.draw(np.random.default_rng((number, *UNSEEN)))
-    costs = Costs(dispatch_s=dispatch * TERMS.interval * STEP_S)
-    weather = Weather(NOISE, seed=LUCKS * number + luck)
+    costs = AssignmentCosts(dispatch_s=dispatch * TERMS.interval * STEP_S)
+    weather = TimingNoise(NOISE, seed=LUCKS * number + luck)
     return replace(drawn, scene=replace(drawn.scene, costs=costs, weather=weather))
 
 
@@ -98,12 +100,12 @@ def _allocation(name: str, agents: Path) -> AllocationPolicy:
     return found
 
 
-def _mean_ratio(cases: list[Case], allocation: AllocationPolicy) -> float:
+def _mean_ratio(cases: list[PlacementCase], allocation: AllocationPolicy) -> float:
     return float(np.mean([_ratio(case, allocation) for case in cases]))
 
 
-def _ratio(case: Case, allocation: AllocationPolicy) -> float:
-    done = rehearse(case.scene, case.landscape(), Policy(allocation))
+def _ratio(case: PlacementCase, allocation: AllocationPolicy) -> float:
+    done = simulate_trials(case.scene, case.landscape(), PopulationPolicy(allocation))
     return case.ratio(done.timeline, done.makespan_s)
 
 

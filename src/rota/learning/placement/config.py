@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass, field
 
 from rota.core.errors import ConfigError
-from rota.learning.placement.cases import Cases
+from rota.learning.placement.cases import CaseDistribution
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementConfig:
+class PlacementAgentConfig:
     """An agent that places trials."""
 
     seed: int = 0
@@ -26,7 +26,7 @@ class PlacementConfig:
     """What it is worth not to be sure, at first; it falls to nothing."""
     hidden: int = 24
     """Width of the network."""
-    cases: Cases = field(default_factory=Cases)
+    cases: CaseDistribution = field(default_factory=CaseDistribution)
     tests: int = 60
     """Cases that the agent is tried on afterwards, other than those that it has learned from."""
 
@@ -48,4 +48,4 @@ class PlacementConfig:
 class PlacementFile:
     """A file that asks for an agent that places trials."""
 
-    placement: PlacementConfig
+    placement: PlacementAgentConfig

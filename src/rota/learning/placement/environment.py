@@ -18,22 +18,22 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
 from rota.core.errors import InputError, unknown
-from rota.learning.placement.cases import Case, Cases
+from rota.learning.placement.cases import CaseDistribution, PlacementCase
 from rota.learning.placement.questions import Question, Questions
 from rota.policies.allocation.finish import CANDIDATES
 from rota.policies.allocation.learned import FEATURES
-from rota.simulator.population import Scene
+from rota.simulator.population import PopulationScenario
 
 ID = "rota/Place-v0"
 LIMIT = 100.0
 """Larger numbers are cut off; those of slots whose times are wildly off would be."""
 
-Observation = NDArray[np.float32]
+PlacementObservation = NDArray[np.float32]
 Reward = Literal["makespan", "steps"]
 Masked = Literal["refuse", "nearest"]
 
 
-class PlacementEnv(gymnasium.Env[Observation, np.int64]):
+class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
     """Places trials on slots. Action 0 leaves a slot idle; each of the others hands it a list, from the head
     of the queue or from where it suits the slot, of a length that `policies/allocation/finish.py` explains.
 
@@ -58,7 +58,7 @@ class PlacementEnv(gymnasium.Env[Observation, np.int64]):
 
     def __init__(
         self,
-        cases: Cases | Scene | None = None,
+        cases: CaseDistribution | PopulationScenario | None = None,
         *,
         reward: Reward = "makespan",
         masked: Masked = "nearest",
@@ -77,24 +77,26 @@ class PlacementEnv(gymnasium.Env[Observation, np.int64]):
         _check("masked", masked, get_args(Masked))
         self._cases = _cases(cases, ranges)
         self._in_the_end, self._refuses = reward == "makespan", masked == "refuse"
-        self._case: Case | None = None
+        self._case: PlacementCase | None = None
         self._questions: Questions | None = None
         self.action_space = spaces.Discrete(CANDIDATES)
         self.observation_space = spaces.Box(-LIMIT, LIMIT, (CANDIDATES * FEATURES,), np.float32)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    ) -> tuple[PlacementObservation, dict[str, Any]]:
         """Begin to rehearse another case. There are no options."""
         super().reset(seed=seed)
         if options:
             raise InputError(f"unknown option {next(iter(options))!r}; reset takes a seed, and no options")
-        self._case = self._cases.draw(self.np_random) if isinstance(self._cases, Cases) else self._cases
+        self._case = (
+            self._cases.draw(self.np_random) if isinstance(self._cases, CaseDistribution) else self._cases
+        )
         self._questions = Questions(self._case)
         self._rewarded_s = 0.0
         return self._observation(), self._info()
 
-    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64 | int) -> tuple[PlacementObservation, float, bool, bool, dict[str, Any]]:
         """Decide about a slot."""
         if self._questions is None or self._case is None or self._due is None:
             raise ResetNeeded("no decision is due: begin an episode with reset() first")
@@ -130,7 +132,7 @@ class PlacementEnv(gymnasium.Env[Observation, np.int64]):
         since_s, self._rewarded_s = self._rewarded_s, now_s
         return (since_s - now_s) / bound_s
 
-    def _observation(self) -> Observation:
+    def _observation(self) -> PlacementObservation:
         if self._due is None:
             return np.zeros(CANDIDATES * FEATURES, np.float32)
         return self._due.features.ravel().clip(-LIMIT, LIMIT)
@@ -145,17 +147,23 @@ class PlacementEnv(gymnasium.Env[Observation, np.int64]):
         return {**info, "slot": self._due.slot, "now_s": now_s}
 
 
-def _cases(given: Cases | Scene | None, ranges: dict[str, Any]) -> Cases | Case:
+def _cases(
+    given: CaseDistribution | PopulationScenario | None, ranges: dict[str, Any]
+) -> CaseDistribution | PlacementCase:
     """What episodes are drawn from, or the only one."""
     for name in ranges:
-        _check("argument", name, ["cases", "reward", "masked", *(field.name for field in fields(Cases))])
+        _check(
+            "argument",
+            name,
+            ["cases", "reward", "masked", *(field.name for field in fields(CaseDistribution))],
+        )
     if given is None:
-        return Cases(**ranges)
-    if not isinstance(given, Cases | Scene):
+        return CaseDistribution(**ranges)
+    if not isinstance(given, CaseDistribution | PopulationScenario):
         raise InputError(f"cases: {given!r} is neither Cases nor a Scene; give one, or ranges by their names")
     if ranges:
         raise InputError(f"cases and {', '.join(ranges)} are both given; leave one of them out")
-    return Case(given) if isinstance(given, Scene) else given
+    return PlacementCase(given) if isinstance(given, PopulationScenario) else given
 
 
 def _check(what: str, given: str, known: Iterable[str]) -> None:

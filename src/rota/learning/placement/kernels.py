@@ -10,11 +10,11 @@ import numpy as np
 
 from rota.core.compiled import kernel
 from rota.core.population.cluster import WEIGHT
-from rota.core.population.view import Status
+from rota.core.population.view import TrialStatus
 from rota.policies.allocation.finish import CANDIDATES, COLUMNS, FACTS, LISTS, NOTHING, STEPS, look
 from rota.policies.allocation.learned import FEATURES, describe, scores
 
-WAITING, HANDED, FINISHED = int(Status.WAITING), int(Status.HANDED), int(Status.FINISHED)
+WAITING, HANDED, FINISHED = int(TrialStatus.WAITING), int(TrialStatus.HANDED), int(TrialStatus.FINISHED)
 
 
 @kernel

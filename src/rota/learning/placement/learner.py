@@ -12,13 +12,13 @@ import torch
 
 from rota.core.arrays import Singles
 from rota.core.errors import InputError
-from rota.core.files import written
-from rota.core.processes import side_by_side, stopping
+from rota.core.files import atomic_write
+from rota.core.processes import process_map, stopping
 from rota.core.table import read_table
 from rota.learning.agent import Arrays, as_file, read_arrays, restore, state_of
 from rota.learning.learner import write_rows
-from rota.learning.placement.config import PlacementConfig
-from rota.learning.placement.rollout import Group, Lesson, Scorer, Trial, learn_from, tried
+from rota.learning.placement.config import PlacementAgentConfig
+from rota.learning.placement.rollout import EpisodeGroup, EvaluationCase, Lesson, Scorer, learn_from, tried
 
 HISTORY, EVENTS = "updates.csv", "tensorboard"
 
@@ -71,10 +71,10 @@ ASIDE = (0, 1)
 """Follows the number of a case in its seed; seeds of learning have another length."""
 
 
-class Learner:
+class PlacementLearner:
     """An agent that is being learned."""
 
-    def __init__(self, config: PlacementConfig, folder: Path, fingerprint: str) -> None:
+    def __init__(self, config: PlacementAgentConfig, folder: Path, fingerprint: str) -> None:
         self.config, self.folder, self._fingerprint = config, folder, fingerprint
         self.network = Scorer(config.hidden, config.seed)
         self.optimizer = torch.optim.Adam(self.network.parameters())
@@ -89,7 +89,7 @@ class Learner:
         """All updates that are left. Ctrl-C saves between two updates."""
         began_s = time.perf_counter() - self.seconds
         saved_s = time.perf_counter()
-        with side_by_side(workers) as learn_all, stopping() as stop:
+        with process_map(workers) as learn_all, stopping() as stop:
             if not self.first:
                 self._try_out(learn_all)
             while len(self.rows) < self.config.updates:
@@ -117,7 +117,7 @@ class Learner:
         What counts is how much longer cases take than at the beginning, on average; and the worst one, beyond
         what is allowed.
         """
-        trial = Trial(self.config.cases, self.config.hidden, self._parameters, ())
+        trial = EvaluationCase(self.config.cases, self.config.hidden, self._parameters, ())
         seeds = [(self.config.seed, number, *ASIDE) for number in range(TRIED)]
         ratios = try_all(tried, [replace(trial, seed=seed) for seed in seeds])
         self.first = self.first or ratios
@@ -129,7 +129,7 @@ class Learner:
     def _update(self, learn_all: Any, began_s: float) -> PlacementHistoryRow:
         config, number = self.config, len(self.rows)
         to_go = 1.0 - number / config.updates
-        asked = Group(
+        asked = EpisodeGroup(
             config.cases, config.hidden, self._parameters, (), config.episodes_per_case, config.drawn,
             config.entropy * to_go,
         )  # fmt: skip
@@ -164,7 +164,7 @@ class Learner:
         kept |= {f"kept/{number}": values for number, values in enumerate(self.kept)}
         kept |= {"first": np.array(self.first), "kept_score": np.array(self.kept_score)}
         kept |= {"rows": np.array(self.rows), "kept": np.array(self._fingerprint)}
-        with written(self.folder / CHECKPOINT) as file:
+        with atomic_write(self.folder / CHECKPOINT) as file:
             file.write(as_file(kept))
 
     def resume(self, *, over: bool = False) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.files import parsed, written
+from rota.core.files import atomic_write, parsed
 from rota.learning.placement.cases import Goal, time_to
 
 FILE = "evaluation.json"
@@ -23,7 +23,7 @@ AGAIN = "evaluate again: rota evaluate --agent DIR"
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ComparedRow:
     """One population on some slots at one dispatch cost. Times by lower bound, means over luck."""
 
     number: int
@@ -56,10 +56,10 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PlacementComparison:
     """All that was tried."""
 
-    tried: tuple[Tried, ...]
+    tried: tuple[ComparedRow, ...]
     goal: Goal = "makespan"
     """What was waited for."""
 
@@ -80,7 +80,7 @@ class Comparison:
         """The dispatch costs that were tried."""
         return sorted({each.dispatch for each in self.tried})
 
-    def at(self, dispatch: float) -> "Comparison":
+    def at(self, dispatch: float) -> "PlacementComparison":
         """What was tried at one dispatch cost."""
         return replace(self, tried=tuple(each for each in self.tried if each.dispatch == dispatch))
 
@@ -131,28 +131,28 @@ class Comparison:
         return self.summary() | {"goal": self.goal, "tried": [asdict(each) for each in self.tried]}
 
 
-def write_comparison(folder: Path, found: Comparison, command: str) -> None:
+def write_comparison(folder: Path, found: PlacementComparison, command: str) -> None:
     """Write what was tried, or replace what is there."""
     said = {"format": FORMAT, "version": VERSION, "command": command, **found.to_json()}
-    with written(folder / FILE) as stream:
+    with atomic_write(folder / FILE) as stream:
         stream.write((json.dumps(said, indent=1, allow_nan=False) + "\n").encode())
 
 
-def read_comparison(folder: Path) -> tuple[Comparison, str]:
+def read_comparison(folder: Path) -> tuple[PlacementComparison, str]:
     """What was written, and the command that did."""
     path = folder / FILE
     try:
         found = parsed(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    made = facts(_Made, found, path, AGAIN, others=True)
+    made = facts(_ComparisonFacts, found, path, AGAIN, others=True)
     if (made.format, made.version) != (FORMAT, VERSION):
         raise InputError(f"{path}: of another format or version; {AGAIN}")
-    return facts(Comparison, found, path, AGAIN, others=True), made.command
+    return facts(PlacementComparison, found, path, AGAIN, others=True), made.command
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _ComparisonFacts:
     """What the file says besides the comparison."""
 
     format: str
@@ -172,7 +172,7 @@ def is_comparison(file: Path) -> bool:
 SHUFFLED = f"{AGENT}, shuffled"
 
 
-def table(found: Comparison) -> str:
+def table(found: PlacementComparison) -> str:
     """A line per allocation, and what the agent is worth beside the others."""
     costs = [f"{cost:g}" for cost in found.dispatches]
     head = [f"{time_to(found.goal)} ÷ lower bound", *costs, "all", "worst", "takes longer"]
@@ -186,7 +186,7 @@ def table(found: Comparison) -> str:
     return f"{_aligned(lines)}\n{against_best(found)}"
 
 
-def against_best(found: Comparison) -> str:
+def against_best(found: PlacementComparison) -> str:
     """`learned beside the best other rule of each of 240 cases: …`."""
     far = int((found.behind > BEHIND).sum())
     return (

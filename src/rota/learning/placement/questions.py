@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.population.events import Decision, Hand
-from rota.core.population.state import State
-from rota.core.population.view import View
-from rota.learning.placement.cases import GOOD, Case
+from rota.core.population.events import Assign, Decision
+from rota.core.population.state import PopulationState
+from rota.core.population.view import PopulationView
+from rota.learning.placement.cases import GOOD, PlacementCase
 from rota.policies.allocation.finish import LISTS, NOTHING, STEPS, Outlook, fastest_first
 from rota.policies.allocation.learned import seen
-from rota.policies.population import Policy
-from rota.simulator.noise import Luck
-from rota.simulator.population import Rehearsal
+from rota.policies.population import PopulationPolicy
+from rota.simulator.noise import NoiseStream
+from rota.simulator.population import PopulationSimulator
 
 
 class Question(NamedTuple):
@@ -40,11 +40,11 @@ class Question(NamedTuple):
 class Questions:
     """The decisions of a rehearsal, one by one, until what counts has happened."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: PlacementCase) -> None:
         scene, landscape = case.scene, case.landscape()
-        luck = Luck(scene.weather, len(scene.hypers), len(scene.fleet.slots))
-        self.state = State(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
-        self._backend = Rehearsal(
+        luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+        self.state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
+        self._backend = PopulationSimulator(
             scene.fleet, landscape, luck, report_each=scene.report_each, besides=scene.besides
         )
         self._asked = self._ask()
@@ -65,7 +65,7 @@ class Questions:
             state.apply(instant)
             if state.best >= GOOD:
                 return
-            wanted = state.request(Policy(Nobody()).plan(state))
+            wanted = state.request(PopulationPolicy(NoAllocation()).plan(state))
             wanted += yield from self._ask_about_slots()
             self._backend.perform(wanted, state)
 
@@ -79,12 +79,12 @@ class Questions:
             outlook = Outlook(state, slot)
             candidate = yield Question(slot, outlook, *seen(state, slot, outlook))
             if candidate != NOTHING:
-                wanted += state.request([Hand(slot, outlook.parts(state, candidate))])
+                wanted += state.request([Assign(slot, outlook.parts(state, candidate))])
         return wanted
 
 
-class Nobody:
+class NoAllocation:
     """Hands out nothing: who does is asked afterwards."""
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         return iter(())

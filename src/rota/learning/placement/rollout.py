@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rota.core.arrays import Singles
-from rota.learning.placement.cases import STEP_S, Case, Cases
+from rota.learning.placement.cases import STEP_S, CaseDistribution, PlacementCase
 from rota.learning.placement.kernels import episode
 from rota.policies.allocation.learned import ADVISED, FEATURES, LATE, Weights
 from rota.simulator.noise import normals
@@ -57,7 +57,7 @@ MOST = 5.0
 """An episode that took so many per cent longer or less long is told from no other beyond."""
 
 
-class Episode(NamedTuple):
+class PlacementEpisode(NamedTuple):
     """What was seen and done where it was drawn, and how long all took, as a multiple of the bound."""
 
     features: Singles
@@ -68,7 +68,7 @@ class Episode(NamedTuple):
     ratio: float
 
 
-def play(case: Case, weights: Weights, seed: int = 0, share: float = 0.0) -> Episode:
+def play(case: PlacementCase, weights: Weights, seed: int = 0, share: float = 0.0) -> PlacementEpisode:
     """One rehearsal in which a share of the decisions is drawn; the others are what seems best."""
     scene, trials = case.scene, len(case.scene.hypers)
     features, allowed, chosen, decisions, makespan_s, first_s = episode(
@@ -77,14 +77,14 @@ def play(case: Case, weights: Weights, seed: int = 0, share: float = 0.0) -> Epi
         np.array(case.good_at or (np.inf,) * trials), bool(case.good_at), weights, seed, share,
     )  # fmt: skip
     ratio = (first_s if case.good_at else makespan_s) / case.bound_s
-    return Episode(features, allowed, chosen, decisions, ratio)
+    return PlacementEpisode(features, allowed, chosen, decisions, ratio)
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class EvaluationCase:
     """A case, to see how good the network is as it is."""
 
-    cases: Cases
+    cases: CaseDistribution
     hidden: int
     parameters: tuple[Singles, ...]
     """Of the network."""
@@ -92,7 +92,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Trial):
+class EpisodeGroup(EvaluationCase):
     """A case that is rehearsed several times, with the same luck, to learn from."""
 
     episodes: int
@@ -112,7 +112,7 @@ class Lesson(NamedTuple):
     """Of the episode in which nothing was drawn."""
 
 
-def learn_from(group: Group) -> Lesson:
+def learn_from(group: EpisodeGroup) -> Lesson:
     """Rehearse, and see which way the weights should go."""
     torch.set_num_threads(1)
     network = _network(group.hidden, group.parameters)
@@ -127,21 +127,21 @@ def learn_from(group: Group) -> Lesson:
 
 
 def rehearsed(
-    case: Case, weights: Weights, group: Group, random: np.random.Generator
-) -> tuple[Episode, list[Episode]]:
+    case: PlacementCase, weights: Weights, group: EpisodeGroup, random: np.random.Generator
+) -> tuple[PlacementEpisode, list[PlacementEpisode]]:
     """An episode of what seems best, and others in which a few decisions are drawn."""
     best = play(case, weights)
     seeds = random.integers(2**32, size=group.episodes).tolist()
     return best, [play(case, weights, seed, group.drawn / best.decisions) for seed in seeds]
 
 
-def tried(trial: Trial) -> float:
+def tried(trial: EvaluationCase) -> float:
     """How long it takes when what seems best is done, as a multiple of the bound."""
     network = _network(trial.hidden, trial.parameters)
     return play(trial.cases.draw(np.random.default_rng(trial.seed)), network.weights).ratio
 
 
-def worth(best: Episode, episodes: list[Episode]) -> Singles:
+def worth(best: PlacementEpisode, episodes: list[PlacementEpisode]) -> Singles:
     """Of each decision that was drawn: by how many per cent sooner all was done in its episode than in the
     others, of what the episode of what seems best took."""
     gained = np.clip([100.0 * (1.0 - each.ratio / best.ratio) for each in episodes], -MOST, MOST)
@@ -158,7 +158,7 @@ def _network(hidden: int, parameters: tuple[Singles, ...]) -> Scorer:
     return network
 
 
-def _backward(network: Scorer, episodes: list[Episode], values: Singles, weight: float) -> float:
+def _backward(network: Scorer, episodes: list[PlacementEpisode], values: Singles, weight: float) -> float:
     """Gradients of the sum over decisions; returns the sum of their entropies."""
     features = torch.from_numpy(np.concatenate([episode.features for episode in episodes]))
     allowed = torch.from_numpy(np.concatenate([episode.allowed for episode in episodes]))

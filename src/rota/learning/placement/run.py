@@ -12,16 +12,16 @@ from rota.config.bind import bind
 from rota.core.errors import InputError
 from rota.core.files import parsed
 from rota.learning.learner import one_thread
-from rota.learning.placement.config import PlacementConfig
+from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.learner import (
     CHECKPOINT,
     EVENTS,
-    Learner,
     PlacementHistoryRow,
+    PlacementLearner,
     write_events,
     write_history,
 )
-from rota.learning.placement.outcome import Comparison, write_comparison
+from rota.learning.placement.outcome import PlacementComparison, write_comparison
 from rota.policies.allocation.finish import CANDIDATES
 from rota.policies.allocation.learned import (
     FACTS,
@@ -54,7 +54,7 @@ def placement_agents(folder: Path) -> list[Path]:
 class PlacementRun:
     """One agent to learn, in a folder of its own."""
 
-    config: PlacementConfig
+    config: PlacementAgentConfig
     folder: Path
 
     @property
@@ -82,9 +82,9 @@ class PlacementRun:
                 "give another folder with --out, or --again to learn anew"
             )
 
-    def begin(self, *, again: bool) -> Learner:
+    def begin(self, *, again: bool) -> PlacementLearner:
         """What learns it, from where it was stopped; `again` writes over another that was."""
-        learner = Learner(self.config, self.folder, self.digest)
+        learner = PlacementLearner(self.config, self.folder, self.digest)
         learner.resume(over=again)
         return learner
 
@@ -94,13 +94,13 @@ def is_there(folder: Path) -> bool:
     return (folder / FACTS).is_file()
 
 
-def config_of(folder: Path) -> PlacementConfig:
+def config_of(folder: Path) -> PlacementAgentConfig:
     """What an agent was learned with; the defaults where it does not say."""
-    return bind(PlacementConfig, read_about(folder).get("config", {}), folder / FACTS)
+    return bind(PlacementAgentConfig, read_about(folder).get("config", {}), folder / FACTS)
 
 
 def learn(
-    learner: Learner, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None
+    learner: PlacementLearner, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None
 ) -> None:
     """All updates that are left, and keep what came of them."""
     with one_thread():
@@ -108,7 +108,7 @@ def learn(
         learner.save()
 
 
-def about(run: PlacementRun, learner: Learner, command: str) -> dict[str, Any]:
+def about(run: PlacementRun, learner: PlacementLearner, command: str) -> dict[str, Any]:
     """What an agent's file says of how it was learned."""
     made = provenance(device="cpu", seed=run.config.seed, command=command, libraries=("torch", "numpy"))
     return {
@@ -120,7 +120,7 @@ def about(run: PlacementRun, learner: Learner, command: str) -> dict[str, Any]:
     }
 
 
-def finish(run: PlacementRun, learner: Learner, found: Comparison, command: str) -> None:
+def finish(run: PlacementRun, learner: PlacementLearner, found: PlacementComparison, command: str) -> None:
     """Write the agent, `agent.json` last; what was kept to go on from is deleted."""
     shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
     write_history(run.folder, learner.rows)
@@ -130,7 +130,7 @@ def finish(run: PlacementRun, learner: Learner, found: Comparison, command: str)
 
 
 def write_tried(
-    run: PlacementRun, weights: Weights, facts: dict[str, Any], found: Comparison, command: str
+    run: PlacementRun, weights: Weights, facts: dict[str, Any], found: PlacementComparison, command: str
 ) -> None:
     """Write an agent with how good it is."""
     write_comparison(run.folder, found, command)

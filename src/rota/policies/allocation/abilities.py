@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import ceil, inf
 
-from rota.core.population.view import View
+from rota.core.population.view import PopulationView
 
 
-def original_abilities(view: View) -> Mapping[int, int]:
+def original_abilities(view: PopulationView) -> Mapping[int, int]:
     """Slot → TCA, from the first list of each slot; those without one are left out."""
     return _in_order(tuple((slot, float(view.first_s[slot])) for slot in view.measured))
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from rota.core.population.view import View
+from rota.core.population.view import PopulationView
 
 Split = Literal["gpa", "spa"]
 """How trials are shared out."""
@@ -71,7 +71,7 @@ def _ascending(scores: Sequence[float]) -> tuple[list[int], list[int]]:
     return sorted(positions, key=lambda at: scores[at]), sorted(positions, key=lambda at: -scores[at])
 
 
-def shares(view: View, split: Split) -> list[int]:
+def shares(view: PopulationView, split: Split) -> list[int]:
     """Slot → its trials at a time, shared out over the slots that are there and not given up."""
     return _shares(view.scores.tobytes(), view.usable.tobytes(), len(view.status), split)
 
@@ -88,7 +88,7 @@ def _shares(scores: bytes, usable: bytes, trials: int, split: Split) -> list[int
     return found
 
 
-def original_shares(view: View, split: Split) -> list[int]:
+def original_shares(view: PopulationView, split: Split) -> list[int]:
     """Slot → what the originals give it: the whole share of its node and device, even if it is not there."""
     slots = view.fleet.slots
     entries = {(slot.node, slot.device): slot.speed for slot in reversed(slots)}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from rota.core.errors import ConfigError
-from rota.core.population.events import Hand
-from rota.core.population.view import View
+from rota.core.population.events import Assign
+from rota.core.population.view import PopulationView
 from rota.policies.allocation.allotment import Split, original_shares, shares
 
 ROUNDING = 1e-9
@@ -36,7 +36,7 @@ class Era:
         if self.stage < 1 or not 0.0 < self.slope <= 1.0:
             raise ConfigError(f"stage is {self.stage}, slope {self.slope}; give 1 or more, and up to 1")
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         if not view.idle or not view.waiting:
             return
         share = original_shares(view, self.split) if self.original else shares(view, self.split)
@@ -45,9 +45,9 @@ class Era:
             if not view.waiting:
                 return
             if share[slot]:
-                yield Hand(slot, view.first(self._length(share[slot] * factor)))
+                yield Assign(slot, view.first(self._length(share[slot] * factor)))
 
-    def reached(self, view: View) -> int:
+    def reached(self, view: PopulationView) -> int:
         """The stage that the population is at."""
         if self.original:
             return max(0, floor((view.terms.steps - intervals_left(view)) / self.stage))
@@ -56,13 +56,13 @@ class Era:
     def _length(self, trials: float) -> int:
         return ceil(trials) if self.original else max(1, ceil(trials - ROUNDING))
 
-    def _order(self, view: View) -> list[int]:
+    def _order(self, view: PopulationView) -> list[int]:
         if self.original or not self.fastest_first:
             return list(view.idle)
         return sorted(view.idle, key=lambda slot: -view.scores[slot])
 
 
-def intervals_left(view: View) -> int:
+def intervals_left(view: PopulationView) -> int:
     """What the originals take for it: as if all trials stood where the leading one stands."""
     if not view.leader:
         return NOT_KNOWN

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from rota.core.population.events import Hand
-from rota.core.population.view import View
+from rota.core.population.events import Assign
+from rota.core.population.view import PopulationView
 from rota.policies.allocation.allotment import Split, original_shares
 
 SHORTEST_S = 1e-6
@@ -38,16 +38,16 @@ class Eta:
     """As the original: one list per slot that became idle, times of the last list, rounded up. But a slot
     without a share ends all rounds of an instant; there it ends one, and is last in the next."""
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         if self.original:
             yield from self._originally(view)
             return
         while view.idle and view.waiting:
             step_s = view.paces.step_s[:, view.kind[view.waiting[0]]]
             slot = min(view.idle, key=step_s.__getitem__) if self.fastest_first else view.idle[0]
-            yield Hand(slot, view.first(self._length(view, slot, step_s)))
+            yield Assign(slot, view.first(self._length(view, slot, step_s)))
 
-    def _length(self, view: View, slot: int, step_s: np.ndarray) -> int:
+    def _length(self, view: PopulationView, slot: int, step_s: np.ndarray) -> int:
         """By smoothed seconds per step, of the slots that are there and not given up."""
         known = view.usable & (view.trial_s < inf)
         if not known[slot]:
@@ -55,21 +55,21 @@ class Eta:
         times = float(step_s[known].max() / step_s[slot])
         return max(1, round(times) if abs(times - round(times)) < HAIR else ROUND[self.rounding](times))
 
-    def _originally(self, view: View) -> Iterator[Hand]:
+    def _originally(self, view: PopulationView) -> Iterator[Assign]:
         """Each slot that is done starts one list at most; a slot without a share ends the rounds."""
         share = original_shares(view, self.split)
         for _ in range(view.freed):
             slot = self._next(view, share)
             if slot is None or not view.waiting:
                 return
-            yield Hand(slot, view.first(self._original_length(view, slot)))
+            yield Assign(slot, view.first(self._original_length(view, slot)))
 
-    def _next(self, view: View, share: list[int]) -> int | None:
+    def _next(self, view: PopulationView, share: list[int]) -> int | None:
         """Who has been idle for longest. SPA leaves slots without a share out, GPA trips over them."""
         idle = [slot for slot in view.idle if share[slot] or self.split == "gpa"]
         return idle[0] if idle and share[idle[0]] else None
 
-    def _original_length(self, view: View, slot: int) -> int:
+    def _original_length(self, view: PopulationView, slot: int) -> int:
         if view.trial_s[slot] == inf:
             return 1
         slowest_s = float(view.trial_s[view.trial_s < inf].max())

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rota.core.population.events import Hand
-from rota.core.population.view import View
+from rota.core.population.events import Assign
+from rota.core.population.view import PopulationView
 
 
 @dataclass(frozen=True, slots=True)
-class Fifo:
+class FifoAllocation:
     """An interval of one trial at a time, whatever the slot."""
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         while view.idle and view.waiting:
-            yield Hand(view.idle[0], view.first(1))
+            yield Assign(view.idle[0], view.first(1))

@@ -8,8 +8,8 @@ import numpy as np
 from rota.core.arrays import Floats
 from rota.core.compiled import kernel
 from rota.core.errors import ConfigError
-from rota.core.population.events import Hand, Part
-from rota.core.population.view import View
+from rota.core.population.events import Assign, Interval
+from rota.core.population.view import PopulationView
 from rota.policies.allocation.horizon import (
     after_lists,
     all_done,
@@ -52,7 +52,7 @@ class Outlook:
 
     __slots__ = ("about", "candidates", "suits", "waiting")
 
-    def __init__(self, view: View, slot: int, *, short: bool = False) -> None:
+    def __init__(self, view: PopulationView, slot: int, *, short: bool = False) -> None:
         """Lists of more than an interval may be left out: `short`."""
         self.waiting = np.array(view.waiting)
         self.candidates = np.empty((CANDIDATES, COLUMNS))
@@ -77,21 +77,21 @@ class Outlook:
         )  # fmt: skip
         """Which of the queue suits the slot."""
 
-    def parts(self, view: View, candidate: int) -> list[Part]:
+    def parts(self, view: PopulationView, candidate: int) -> list[Interval]:
         """What the slot is handed then."""
         start = 0 if candidate <= LISTS else self.suits
         order = [*view.waiting[start:], *view.waiting[:start][::-1]]
         return parts_of(view, order, int(self.candidates[candidate, STEPS]))
 
 
-def moves_s(view: View, slot: int) -> Floats:
+def moves_s(view: PopulationView, slot: int) -> Floats:
     """What it would take to have each waiting trial there."""
     if view.costs.moves_are_free:
         return np.zeros(len(view.waiting))
     return np.array([view.move_s(trial, slot) for trial in view.waiting])
 
 
-def parts_of(view: View, trials: list[int], steps: int) -> list[Part]:
+def parts_of(view: PopulationView, trials: list[int], steps: int) -> list[Interval]:
     """So many steps of these trials, each as far as possible before the next, interval by interval."""
     parts = []
     for trial in trials:
@@ -99,14 +99,14 @@ def parts_of(view: View, trials: list[int], steps: int) -> list[Part]:
         steps -= mine
         while mine:
             length = min(view.terms.interval, mine)
-            parts.append(Part(trial, length))
+            parts.append(Interval(trial, length))
             mine -= length
         if not steps:
             break
     return parts
 
 
-def fastest_first(view: View) -> list[int]:
+def fastest_first(view: PopulationView) -> list[int]:
     """The idle slots in the order in which they are handed something."""
     if not view.idle or not view.waiting:
         return []
@@ -263,7 +263,7 @@ class Finish:
         if not (self.slack >= 0.0 and self.patience >= 0.0):
             raise ConfigError(f"slack is {self.slack}, patience {self.patience}; give 0 or more")
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         free = view.costs.dispatch_s == 0.0 and view.costs.moves_are_free
         for slot in fastest_first(view):
             if not view.waiting:
@@ -271,7 +271,7 @@ class Finish:
             outlook = Outlook(view, slot, short=free)
             chosen = choose(outlook.candidates, view.terms.interval, self.slack, self.patience)
             if chosen != NOTHING:
-                yield Hand(slot, outlook.parts(view, chosen))
+                yield Assign(slot, outlook.parts(view, chosen))
 
 
 @kernel

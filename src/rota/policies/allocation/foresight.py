@@ -4,13 +4,13 @@ from math import exp, isnan, log
 
 import numpy as np
 
-from rota.core.population.view import Status, View
+from rota.core.population.view import PopulationView, TrialStatus
 
 RECENT = 8
 """Reports that are looked at: what a trial was like long ago, or as another, says little."""
 
 
-def steps_left(view: View, trial: int) -> float:
+def steps_left(view: PopulationView, trial: int) -> float:
     """Steps until the target is reached, or the budget is used up if that comes first.
 
     A straight line is laid through the trial's recent metrics over the logarithm of its steps, by least
@@ -27,9 +27,9 @@ def steps_left(view: View, trial: int) -> float:
     return max(0.0, exp((view.terms.target - offset) / slope) - done)
 
 
-def intervals_left(view: View) -> float:
+def intervals_left(view: PopulationView) -> float:
     """Of all trials that are not done, each of which has one to do at least."""
-    each = (steps_left(view, int(trial)) for trial in np.flatnonzero(view.status < Status.FINISHED))
+    each = (steps_left(view, int(trial)) for trial in np.flatnonzero(view.status < TrialStatus.FINISHED))
     return sum(max(1.0, steps / view.terms.interval) for steps in each)
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats, Ints
 from rota.core.compiled import kernel
-from rota.core.population.view import Status
+from rota.core.population.view import TrialStatus
 
-FINISHED, HANDED = int(Status.FINISHED), int(Status.HANDED)
+FINISHED, HANDED = int(TrialStatus.FINISHED), int(TrialStatus.HANDED)
 NEARLY = 1 + 1e-12
 UNKNOWN, LARGEST = 0.05, 0.1
 """The standard deviation of a part before any was measured, as a share; and the largest that is believed: a

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.errors import ConfigError
-from rota.core.population.events import Hand, Part, Retire
-from rota.core.population.view import Status, View
+from rota.core.population.events import Assign, Interval, Retire
+from rota.core.population.view import PopulationView, TrialStatus
 from rota.policies.allocation import era, foresight
 from rota.policies.allocation.abilities import original_abilities
 from rota.policies.allocation.kernels import meanwhile, standing
@@ -47,30 +47,30 @@ class Hrfs:
                 "give 2 or more, and 0 or more"
             )
 
-    def hand_out(self, view: View) -> Iterator[Hand | Retire]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign | Retire]:
         if self.original:
             for _ in range(view.freed):
                 yield from originally(view)
         elif view.idle and view.waiting:
             yield from self._to_all(view)
 
-    def _to_all(self, view: View) -> Iterator[Hand]:
+    def _to_all(self, view: PopulationView) -> Iterator[Assign]:
         for slot in self._order(view):
             if not view.waiting:
                 return
             part = self._part(view, slot)
             if part is not None:
-                yield Hand(slot, [part])
+                yield Assign(slot, [part])
         if view.waiting and len(view.idle) == np.count_nonzero(view.usable):  # all rest: somebody has to work
-            yield Hand(self._order(view)[0], view.first(1))
+            yield Assign(self._order(view)[0], view.first(1))
 
-    def _order(self, view: View) -> list[int]:
+    def _order(self, view: PopulationView) -> list[int]:
         if len(view.idle) == 1 or not self.fastest_first:
             return list(view.idle)
         step_s = view.paces.step_s[:, view.kind[view.waiting[0]]]
         return sorted(view.idle, key=lambda slot: step_s[slot])
 
-    def _part(self, view: View, slot: int) -> Part | None:
+    def _part(self, view: PopulationView, slot: int) -> Interval | None:
         """What a slot gets: an interval of who is behind, a part of one of who is ahead, or nothing."""
         kind = int(view.kind[view.waiting[0]])
         paces, terms = view.paces, view.terms
@@ -93,7 +93,7 @@ class Hrfs:
         trial = self._nearest(view, slot, round(tier / (self.tiers - 1) * (len(view.waiting) - 1)))
         return _shortened(view, trial, tier)
 
-    def _rests(self, view: View, slot: int, ability: int, left: float, step_s: float) -> bool:
+    def _rests(self, view: PopulationView, slot: int, ability: int, left: float, step_s: float) -> bool:
         """Whether a slow slot is of no use any more. What was never measured is of unknown use."""
         if self.again and view.now_s - view.ends_s[slot] >= self.again * view.terms.interval * step_s:
             return False
@@ -101,7 +101,7 @@ class Hrfs:
             left = foresight.intervals_left(view)
         return bool(view.best >= view.terms.target or ability > left)
 
-    def _tier(self, view: View, slot: int, kind: int) -> int:
+    def _tier(self, view: PopulationView, slot: int, kind: int) -> int:
         """Of a slow slot. One that was never measured is in the last, to be on the safe side."""
         if self.tiers == 2 or self._known(view)[slot] == inf:
             return self.tiers - 1
@@ -109,11 +109,11 @@ class Hrfs:
         fastest_s = step_s[view.usable & (self._known(view) < inf)].min()
         return min(self.tiers - 1, max(1, int(log2(step_s[slot] / fastest_s))))
 
-    def _known(self, view: View) -> NDArray[np.float64]:
+    def _known(self, view: PopulationView) -> NDArray[np.float64]:
         """Slot → finite if its pace counts."""
         return np.zeros(len(view.trial_s)) if self.predict else view.trial_s
 
-    def _nearest(self, view: View, slot: int, at: int) -> int:
+    def _nearest(self, view: PopulationView, slot: int, at: int) -> int:
         """The trial there in the queue, or another that is as far and takes less to move."""
         trial = view.waiting[at]
         if not self.near or view.costs.moves_are_free:
@@ -122,27 +122,27 @@ class Hrfs:
         return min(same, key=lambda other: (view.move_s(other, slot), other != trial))
 
 
-def originally(view: View) -> Iterator[Hand | Retire]:
+def originally(view: PopulationView) -> Iterator[Assign | Retire]:
     """One part at most; slots on the way to it may be given up."""
     abilities = original_abilities(view)
     behind, left = original_lag(view), era.intervals_left(view)
     for slot in list(view.idle) if view.waiting else ():
         ability = abilities.get(slot, 0)
         if 0 < ability <= behind:
-            yield Hand(slot, view.first(1))
+            yield Assign(slot, view.first(1))
             return
         if ability <= left and not view.best >= view.terms.target:
-            yield Hand(slot, [_shortened(view, view.waiting[-1], 1)])
+            yield Assign(slot, [_shortened(view, view.waiting[-1], 1)])
             return
         yield Retire(slot)
 
 
-def original_lag(view: View) -> int:
+def original_lag(view: PopulationView) -> int:
     """Intervals that trials are behind the leading one: who waits, and who was good enough early."""
-    steps = view.steps[view.status != Status.HANDED]
+    steps = view.steps[view.status != TrialStatus.HANDED]
     return int(-((steps - view.leader) // view.terms.interval).sum())
 
 
-def _shortened(view: View, trial: int, tier: int) -> Part:
+def _shortened(view: PopulationView, trial: int, tier: int) -> Interval:
     steps = max(1, view.terms.interval // 2**tier)
-    return Part(trial, min(steps, view.remaining(trial)))
+    return Interval(trial, min(steps, view.remaining(trial)))

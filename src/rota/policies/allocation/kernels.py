@@ -3,9 +3,9 @@
 from math import inf, sqrt
 
 from rota.core.compiled import kernel
-from rota.core.population.view import Status
+from rota.core.population.view import TrialStatus
 
-WAITING, FINISHED = int(Status.WAITING), int(Status.FINISHED)
+WAITING, FINISHED = int(TrialStatus.WAITING), int(TrialStatus.FINISHED)
 
 
 @kernel

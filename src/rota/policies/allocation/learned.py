@@ -18,9 +18,9 @@ from rota.config.bind import facts as bind_facts
 from rota.core.arrays import Singles
 from rota.core.compiled import kernel
 from rota.core.errors import InputError
-from rota.core.files import parsed, written
-from rota.core.population.events import Hand
-from rota.core.population.view import View
+from rota.core.files import atomic_write, parsed
+from rota.core.population.events import Assign
+from rota.core.population.view import PopulationView
 from rota.policies.allocation.finish import (
     ALL_DONE,
     BEHIND,
@@ -73,9 +73,9 @@ def write_agent(folder: Path, weights: Weights, about: Mapping[str, Any]) -> Non
     np.savez(stream, **weights._asdict())
     content = stream.getvalue()
     facts = {"format": FORMAT, "version": VERSION, **about, "sha256": hashlib.sha256(content).hexdigest()}
-    with written(folder / WEIGHTS) as file:
+    with atomic_write(folder / WEIGHTS) as file:
         file.write(content)
-    with written(folder / FACTS) as file:
+    with atomic_write(folder / FACTS) as file:
         file.write((json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
     read_weights.cache_clear()  # another agent may have been there
 
@@ -95,12 +95,12 @@ def read_about(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: an agent of version {found.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
         )
-    bind_facts(Spent, found, path, AGAIN, others=True)
+    bind_facts(AgentFacts, found, path, AGAIN, others=True)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class AgentFacts:
     """What `agent.json` says that is counted on."""
 
     sha256: str
@@ -150,7 +150,7 @@ class Learned:
         if read_weights(self.agent or SHIPPED).a.shape[0] != FEATURES:
             raise InputError(f"{self.agent or SHIPPED}: an agent of another version of rota; {AGAIN}")
 
-    def hand_out(self, view: View) -> Iterator[Hand]:
+    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         weights = read_weights(self.agent or SHIPPED)
         for slot in fastest_first(view):
             if not view.waiting:
@@ -161,16 +161,16 @@ class Learned:
             else:
                 chosen = int(np.argmax(scores(*seen(view, slot, outlook), weights)))
             if chosen != NOTHING:
-                yield Hand(slot, outlook.parts(view, chosen))
+                yield Assign(slot, outlook.parts(view, chosen))
 
 
-def unusual(view: View) -> bool:
+def unusual(view: PopulationView) -> bool:
     """Whether a node is gone, or a slot takes twice or half as long as it should."""
     off = view.paces.step_s / view.paces.expected_s
     return bool(not view.up.all() or off.max() > FAR or off.min() < 1.0 / FAR)
 
 
-def seen(view: View, slot: int, outlook: Outlook) -> tuple[Singles, NDArray[np.bool_]]:
+def seen(view: PopulationView, slot: int, outlook: Outlook) -> tuple[Singles, NDArray[np.bool_]]:
     """What the agent sees of each candidate, and which there are."""
     features = np.zeros((CANDIDATES, FEATURES), np.float32)
     allowed = np.zeros(CANDIDATES, np.bool_)

@@ -20,7 +20,7 @@ from rota.core.arrays import Floats
 from rota.core.errors import InputError
 
 
-class Asked(NamedTuple):
+class StepTimeQuery(NamedTuple):
     """What is to be predicted, or was measured."""
 
     network: str
@@ -45,12 +45,12 @@ class Predictor:
     own: Mapping[Where, float]
 
     @classmethod
-    def fit(cls, measured: Iterable[tuple[Asked, float]]) -> "Predictor":
+    def fit(cls, measured: Iterable[tuple[StepTimeQuery, float]]) -> "Predictor":
         """From seconds per step."""
         rows = [(asked, log(_checked(asked, step_s))) for asked, step_s in measured]
         if not rows:
             raise InputError("seconds per step cannot be predicted: nothing was measured; give measurements")
-        groups: dict[Where, list[tuple[Asked, float]]] = {}
+        groups: dict[Where, list[tuple[StepTimeQuery, float]]] = {}
         for asked, seconds in rows:
             groups.setdefault((asked.network, asked.device), []).append((asked, seconds))
         batch = _within(groups.values())
@@ -59,7 +59,9 @@ class Predictor:
         return cls._plane(batch, [group[0][0] for group in groups.values()], means)
 
     @classmethod
-    def _plane(cls, batch: float, asked: Sequence[Asked], means: Mapping[Where, float]) -> "Predictor":
+    def _plane(
+        cls, batch: float, asked: Sequence[StepTimeQuery], means: Mapping[Where, float]
+    ) -> "Predictor":
         """Through the means; of many equally good ones, that with the smallest weights."""
         names = sorted({each.device for each in asked})
         table = [[log(each.parameters), *(float(each.device == name) for name in names)] for each in asked]
@@ -68,20 +70,20 @@ class Predictor:
         devices = dict(zip(names, weights[1:].tolist(), strict=True))
         return cls(batch, float(weights[0]), devices, dict(zip(means, off.tolist(), strict=True)))
 
-    def step_s(self, asked: Asked) -> float:
+    def step_s(self, asked: StepTimeQuery) -> float:
         """Predicted. A device that was never measured is taken to be like the average of the others."""
         device = self.devices.get(asked.device, _mean(list(self.devices.values())))
         plane = device + self.parameters * log(asked.parameters) + self.batch * log(asked.batch_size)
         return exp(plane + self._own(asked))
 
-    def _own(self, asked: Asked) -> float:
+    def _own(self, asked: StepTimeQuery) -> float:
         """On this device, or as on others."""
         here = self.own.get((asked.network, asked.device))
         anywhere = [off for (network, _), off in self.own.items() if network == asked.network]
         return here if here is not None else _mean(anywhere or [0.0])
 
 
-def _within(groups: Iterable[Sequence[tuple[Asked, float]]]) -> float:
+def _within(groups: Iterable[Sequence[tuple[StepTimeQuery, float]]]) -> float:
     """How seconds grow with batch size inside of groups; in proportion, if no group has two batch sizes."""
     products = squares = 0.0
     for group in groups:
@@ -95,7 +97,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _checked(asked: Asked, step_s: float) -> float:
+def _checked(asked: StepTimeQuery, step_s: float) -> float:
     if asked.parameters < 1 or asked.batch_size < 1 or not step_s > 0.0:
         raise InputError(f"{asked}, {step_s} s: parameters and batch size must be 1 or more, seconds above 0")
     return step_s

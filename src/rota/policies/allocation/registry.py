@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.registry import Registry, Seam
+from rota.core.registry import ClassContract, Registry
 from rota.policies.allocation.allotment import Split
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
@@ -14,14 +14,14 @@ NAMED: dict[str, tuple[Split, bool]] = {"spa": ("spa", False), "gpa": ("gpa", Tr
 MODES = {"ERA": Era, "ETA": Eta}
 
 
-class Pieces(NamedTuple):
+class PolicyParts(NamedTuple):
     """Of a policy."""
 
     allocation: AllocationPolicy
     retirement: Retirement | None
 
 
-def named(name: str, mode: str = "ERA", *, original: bool = False) -> Pieces:
+def named(name: str, mode: str = "ERA", *, original: bool = False) -> PolicyParts:
     """What a name and a `--mode` stand for; with `original`, as the originals have it, defects included."""
     if name.lower() not in NAMED:
         raise ConfigError(unknown("scheduler", name, NAMED))
@@ -29,11 +29,11 @@ def named(name: str, mode: str = "ERA", *, original: bool = False) -> Pieces:
         raise ConfigError(unknown("mode", mode, MODES))
     split, retires = NAMED[name.lower()]
     allocation = MODES[mode.upper()](split=split, original=original)
-    return Pieces(allocation, RetireSlowest(original=original) if retires else None)
+    return PolicyParts(allocation, RetireSlowest(original=original) if retires else None)
 
 
 ALLOCATIONS = {
-    "fifo": "rota.policies.allocation.fifo:Fifo",
+    "fifo": "rota.policies.allocation.fifo:FifoAllocation",
     "era": "rota.policies.allocation.era:Era",
     "eta": "rota.policies.allocation.eta:Eta",
     "hrfs": "rota.policies.allocation.hrfs:Hrfs",
@@ -41,7 +41,9 @@ ALLOCATIONS = {
     "learned": "rota.policies.allocation.learned:Learned",
 }
 
-REGISTRY = Registry(Seam("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)), ALLOCATIONS)
+REGISTRY = Registry(
+    ClassContract("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)), ALLOCATIONS
+)
 """What a class must have to be an allocation."""
 
 

@@ -32,7 +32,7 @@ from rota.core.kernels import has_stages
 from rota.core.loop import Needs
 from rota.core.plan import Plan
 from rota.core.room import last_rank, may_use, order_of, ranks_for
-from rota.core.state import View
+from rota.core.state import ClusterView
 
 # Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
 PHASE = OWN
@@ -65,7 +65,7 @@ class AntMan:
             ties=Ties(ends_rel=1e-9, ends_abs=1e-4, arrivals_rel=1e-9),
         )
 
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         release(view.columns, view.order, view.nodes, view.own_slots)
         plan = view.draft
         plan.order = view.rank(view.priority)

@@ -8,7 +8,7 @@ from rota.core.columns import JOB
 from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
-from rota.core.state import View
+from rota.core.state import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Fifo:
     def needs(self) -> Needs:
         return Needs()
 
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         came = view.columns[JOB]
         running_first = view.rank(np.where(view.place < 0.0, came, -1.0))
         return first_fit(view, running_first, style=self.placement, strict=not self.backfill, keep=True)

@@ -91,7 +91,7 @@ def rotated(stages, orders, resources):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class GroupKind:
     """A group as far as its speed goes: which profiles are in it."""
 
     profiles: tuple[int, ...]
@@ -113,7 +113,7 @@ class Catalogue:
         self._jobs: dict[int, tuple[float, Stages]] = {}
         self._numbers: dict[tuple[int, ...], int] = {}
         self._pairs: dict[tuple[int, int], int] = {}
-        self.kinds: list[Kind] = []
+        self.kinds: list[GroupKind] = []
         self.worth: dict[tuple[int, int], int] = {}
         """What a pair of kinds is worth to a matching, where it has been asked."""
         self.pairings: dict[tuple[tuple[int, int], ...], NDArray[np.int64]] = {}
@@ -144,7 +144,7 @@ class Catalogue:
             self.kinds.append(self._kind(profiles))
         return number
 
-    def _kind(self, profiles: tuple[int, ...]) -> Kind:
+    def _kind(self, profiles: tuple[int, ...]) -> GroupKind:
         iterations = [self._jobs[profile][0] for profile in profiles]
         if len(profiles) == 1:
             best_s = pace_s = iterations[0]
@@ -156,4 +156,4 @@ class Catalogue:
                 best_s if self._ordering == "best" else period_s(stages, self._resources, "worst") * factor
             )
         used = sum(sum(self._jobs[profile][1]) for profile in profiles)
-        return Kind(profiles, pace_s, used / (self._resources * pace_s), best_s / sum(iterations) > 1.0)
+        return GroupKind(profiles, pace_s, used / (self._resources * pace_s), best_s / sum(iterations) > 1.0)

@@ -20,7 +20,7 @@ from rota.core.loop import Needs
 from rota.core.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
 from rota.core.plan import Plan
 from rota.core.room import CONSOLIDATED, find
-from rota.core.state import View
+from rota.core.state import ClusterView
 from rota.policies.cluster.grouping import ALL, Bucket, Shortage, group_by_matching, group_in_runs
 from rota.policies.cluster.interleaving import CONTENTION, CONTENTION_UNMATCHED, Catalogue, Ordering
 
@@ -65,7 +65,7 @@ class Muri:
             ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9, merge_rel=1e-9, merge_abs=1e-4),
         )
 
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         key = self._key(view)
         order = view.rank(key)
         taken, ends = self._take(view, order)
@@ -77,20 +77,22 @@ class Muri:
         plan.order = view.rank(-view.gpus, order)
         return plan
 
-    def _key(self, view: View) -> NDArray[np.float64]:
+    def _key(self, view: ClusterView) -> NDArray[np.float64]:
         """Service left, where durations are known; service had, where they are not. In GPU-seconds."""
         if not self.knows_durations:
             return view.executed_s * view.gpus
         left_s = np.where(view.executed_s > 0.0, view.remaining * view.iteration_s, view.duration_s)
         return left_s * view.gpus
 
-    def _take(self, view: View, order: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _take(
+        self, view: ClusterView, order: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Who would run if every GPU were shared: rows, bucket after bucket, and where each bucket ends."""
         taken, ends = np.empty_like(order), np.empty_like(order)
         buckets = take(view.columns, order, view.nodes, self.packing_num, view.scratch, taken, ends)
         return taken[: ends[buckets - 1] if buckets else 0], ends[:buckets]
 
-    def _group(self, view: View, buckets: list[Bucket]) -> list[tuple[tuple[int, ...], float]]:
+    def _group(self, view: ClusterView, buckets: list[Bucket]) -> list[tuple[tuple[int, ...], float]]:
         """The groups to run, each with its pace."""
         catalogue = self._catalogue(view)
         for bucket in buckets:
@@ -114,7 +116,7 @@ class Muri:
         """The efficiency that a group of this size must exceed."""
         return self.weight_lbd * (size / self.multi_resource)
 
-    def _catalogue(self, view: View) -> Catalogue:
+    def _catalogue(self, view: ClusterView) -> Catalogue:
         if "muri" not in view.memo:
             contention = CONTENTION if self.matches else CONTENTION_UNMATCHED
             view.memo["muri"] = Catalogue(self.multi_resource, self.ordering, contention)
@@ -122,7 +124,7 @@ class Muri:
         return catalogue
 
     def _place(
-        self, view: View, key: NDArray[np.float64], groups: list[tuple[tuple[int, ...], float]]
+        self, view: ClusterView, key: NDArray[np.float64], groups: list[tuple[tuple[int, ...], float]]
     ) -> Plan:
         """First fit of whole groups, the most urgent member deciding; the members share its slots."""
         urgency = [min(key[row] for row in rows) if len(rows) > 1 else key[rows[0]] for rows, _ in groups]
@@ -137,7 +139,7 @@ class Muri:
         return plan
 
 
-def _home(view: View, row: int) -> int:
+def _home(view: ClusterView, row: int) -> int:
     """The unit that a job is in now, where it costs something to leave it; -1 for none."""
     if not view.cost.keeps_slots:
         return -1
@@ -145,7 +147,7 @@ def _home(view: View, row: int) -> int:
     return int(view.current.index[UNIT, place]) if place >= 0 else -1
 
 
-def _slots(view: View, devices: int) -> int:
+def _slots(view: ClusterView, devices: int) -> int:
     """How many slots there are now of a set of device kinds."""
     up = view.nodes[SIZE] * view.nodes[UP]
     if devices == ALL:
@@ -153,7 +155,7 @@ def _slots(view: View, devices: int) -> int:
     return int(up[(devices >> view.nodes[KIND].astype(np.int64)) & 1 == 1].sum())
 
 
-def _buckets(view: View, taken: NDArray[np.int32], ends: NDArray[np.int32]) -> list[Bucket]:
+def _buckets(view: ClusterView, taken: NDArray[np.int32], ends: NDArray[np.int32]) -> list[Bucket]:
     rows = taken.tolist()
     return [
         Bucket(

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.registry import Seam, find_class, is_outside, name_of
+from rota.core.registry import ClassContract, find_class, is_outside, name_of
 
 SCHEDULERS = {
     "fifo": "rota.policies.cluster.fifo:Fifo",
@@ -36,7 +36,7 @@ ALIASES = {
 """The names that the schedulers had in the Muri simulator."""
 
 
-SEAM = Seam("scheduler", "rota.Scheduler", {"plan": ("view",)}, ("needs",))
+SEAM = ClassContract("scheduler", "rota.Scheduler", {"plan": ("view",)}, ("needs",))
 """What a class must have to be a scheduler."""
 
 

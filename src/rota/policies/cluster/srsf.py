@@ -6,7 +6,7 @@ from rota.core.costs import Ties
 from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
-from rota.core.state import View
+from rota.core.state import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,5 +20,5 @@ class Srsf:
     def needs(self) -> Needs:
         return Needs(ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
 
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         return first_fit(view, view.rank(view.remaining * view.iteration_s * view.gpus), style=self.placement)

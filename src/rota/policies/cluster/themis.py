@@ -12,7 +12,7 @@ from rota.core.costs import Ties
 from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
-from rota.core.state import View
+from rota.core.state import ClusterView
 
 # Own columns of a job.
 SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)
@@ -30,7 +30,7 @@ class Themis:
         own = ("share", "left", "fair_work", "entitled_s", "seen_s")
         return Needs(own=own, ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
 
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         capacity = float((view.nodes[SIZE] * view.nodes[UP]).sum())
         ranked = self._rank(view, capacity)
         plan = first_fit(view, ranked, style=self.placement)
@@ -41,7 +41,7 @@ class Themis:
             plan.order = view.rank(largest_first, ranked)
         return plan
 
-    def _rank(self, view: View, capacity: float) -> NDArray[np.int32]:
+    def _rank(self, view: ClusterView, capacity: float) -> NDArray[np.int32]:
         """By share per time had, then by what a job is owed, then by share, all descending."""
         shares, owed_s = np.zeros(view.capacity), np.zeros(view.capacity)
         share_out(view.columns, view.order, view.now_s, capacity, shares, owed_s)

@@ -13,7 +13,7 @@ from rota.core.kernels import sort_by
 from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
 from rota.core.plan import Plan
-from rota.core.state import View
+from rota.core.state import ClusterView
 
 LEVEL = OWN
 
@@ -38,7 +38,7 @@ class Tiresias:
     def needs(self) -> Needs:
         return Needs(own=("level",), ties=Ties(arrivals_rel=1e-9))
 
-    def plan(self, view: View) -> Plan:
+    def plan(self, view: ClusterView) -> Plan:
         limits = view.memo.get("limits")
         if limits is None:
             limits = view.memo["limits"] = np.array(self.limits_gpu_s) * view.cluster.slots_per_gpu

@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.core.errors import ConfigError
 from rota.core.population.events import Continue, Stop
-from rota.core.population.view import View
+from rota.core.population.view import PopulationView
 from rota.policies.config import TrialsConfig
 
 Mode = Literal["max", "min"]
@@ -78,7 +78,7 @@ class Asha:
         """Whether trials are measured when they reach the lowest rung."""
         trials.check_measured(self.min_t * trials.interval)
 
-    def judge(self, view: View, trial: int) -> Continue | Stop:
+    def judge(self, view: PopulationView, trial: int) -> Continue | Stop:
         done = int(view.steps[trial])
         for rung in rungs(self.reduction_factor, self.min_t, self.max_t):
             steps = rung * view.terms.interval
@@ -86,7 +86,7 @@ class Asha:
                 return Stop(trial)
         return Continue(trial, looked=True)
 
-    def _loses(self, view: View, trial: int, steps: float) -> bool:
+    def _loses(self, view: PopulationView, trial: int, steps: float) -> bool:
         """Whether it is among the losers of the rung at so many steps."""
         there = np.flatnonzero(view.steps >= steps).tolist()
         values = [_value(view.history[other], steps) for other in there]

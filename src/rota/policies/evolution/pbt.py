@@ -8,7 +8,7 @@ import numpy as np
 from rota.core.errors import ConfigError, unknown
 from rota.core.network import Change
 from rota.core.population.events import Clone, Continue, Hyper
-from rota.core.population.view import View
+from rota.core.population.view import PopulationView
 from rota.policies.config import TrialsConfig, in_words, space_of
 from rota.policies.evolution.explore import USUAL, Explorer, Space
 
@@ -106,7 +106,7 @@ class Pbt:
         space = {name: space for name, space in found.items() if space is not None}
         return replace(self, space=space) if space else self
 
-    def judge(self, view: View, trial: int) -> Continue | Clone:
+    def judge(self, view: PopulationView, trial: int) -> Continue | Clone:
         interval = self.interval or view.terms.interval
         if view.fresh[trial] < interval:
             return Continue(trial)
@@ -120,7 +120,7 @@ class Pbt:
         donor = ranking[better[int(view.random.integers(len(better)))]] if self.exploit else trial
         return self._clone(view, trial, donor)
 
-    def _clone(self, view: View, trial: int, donor: int) -> Clone:
+    def _clone(self, view: PopulationView, trial: int, donor: int) -> Clone:
         hyper: Hyper = dict(view.hyper[donor])
         changes = view.changes[donor]
         if self.explore:

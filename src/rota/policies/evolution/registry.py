@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.core.population.events import Continue
-from rota.core.population.view import View
-from rota.core.registry import Registry, Seam
+from rota.core.population.view import PopulationView
+from rota.core.registry import ClassContract, Registry
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
     """Trials do not learn from each other."""
 
-    def judge(self, view: View, trial: int) -> Continue:
+    def judge(self, view: PopulationView, trial: int) -> Continue:
         return Continue(trial)
 
 
@@ -23,7 +23,7 @@ EVOLUTIONS = {
 }
 
 REGISTRY = Registry(
-    Seam("evolution", "rota.Evolution", {"review": ("view", "trial")}, ("judge",)), EVOLUTIONS
+    ClassContract("evolution", "rota.Evolution", {"review": ("view", "trial")}, ("judge",)), EVOLUTIONS
 )
 """What a class must have to be an evolution."""
 

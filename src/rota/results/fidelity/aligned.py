@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.core.population.events import Event, Reported
-from rota.core.timeline import Kind, Timeline
+from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import JobColumns
-from rota.results.population.run import PopulationRun
-from rota.results.run import Run
+from rota.results.population.run import PopulationRecord
+from rota.results.run import RunRecord
 
 TRIALS, JOBS = "trials", "jobs"
 PER_INTERVAL, PER_ITERATION = "s per interval", "s per iteration"
-STRETCHES = (Kind.STARTED, Kind.PAUSED, Kind.FINISHED, Kind.FAILED)
+STRETCHES = (EventKind.STARTED, EventKind.PAUSED, EventKind.FINISHED, EventKind.FAILED)
 LEAST_ITERATIONS = 1e-6
 """What is less is rounding, and nothing can be divided by it."""
 
 
-class Interval(NamedTuple):
+class TimedInterval(NamedTuple):
     """A part of a trial that reported, or a job from a start to the next pause or its end."""
 
     began_s: float
@@ -41,11 +41,11 @@ class Life:
     end_s: float
     jct_s: float
     """From when it was there until its end."""
-    intervals: tuple[Interval, ...]
+    intervals: tuple[TimedInterval, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AlignedTimeline:
     """A timeline, for those who compare; times count from when the first trial or job was there."""
 
     what: str
@@ -60,14 +60,14 @@ class Told:
         return max(life.end_s for life in self.lives.values())
 
 
-def told_of_population(run: PopulationRun, seed: int) -> Told:
+def told_of_population(run: PopulationRecord, seed: int) -> AlignedTimeline:
     """A population with one seed."""
-    return Told(TRIALS, PER_INTERVAL, lives_of_trials(run.events(seed)))
+    return AlignedTimeline(TRIALS, PER_INTERVAL, lives_of_trials(run.events(seed)))
 
 
-def told_of_jobs(run: Run) -> Told:
+def told_of_jobs(run: RunRecord) -> AlignedTimeline:
     """The jobs of a trace under one scheduler."""
-    return Told(JOBS, PER_ITERATION, lives_of_jobs(run))
+    return AlignedTimeline(JOBS, PER_ITERATION, lives_of_jobs(run))
 
 
 def lives_of_trials(events: Iterable[Event]) -> dict[str, Life]:
@@ -79,7 +79,7 @@ def lives_of_trials(events: Iterable[Event]) -> dict[str, Life]:
     return {str(trial): _life(reports[trial]) for trial in sorted(reports)}
 
 
-def lives_of_jobs(run: Run) -> dict[str, Life]:
+def lives_of_jobs(run: RunRecord) -> dict[str, Life]:
     """All jobs, on a clock that starts with the first submit."""
     jobs, times, origin_s = run.jobs, run.times, float(run.jobs.submit_s.min())
     stretches = _stretches(run.timeline(), jobs)
@@ -96,26 +96,28 @@ def _life(reports: Sequence[Reported]) -> Life:
     return Life(min(each.began_s for each in reports), last_s, last_s, tuple(map(_interval, reports)))
 
 
-def _interval(report: Reported) -> Interval:
+def _interval(report: Reported) -> TimedInterval:
     whole_s = report.ended_s - report.began_s
-    return Interval(report.began_s, (report.slot,), report.steps, whole_s, whole_s - report.moved_s)
+    return TimedInterval(report.began_s, (report.slot,), report.steps, whole_s, whole_s - report.moved_s)
 
 
-def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[Interval, ...]]:
+def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[TimedInterval, ...]]:
     """Job → its stretches in which iterations were done; a move in between does not end one."""
     left, origin_s = jobs.iterations.tolist(), float(jobs.submit_s.min())
     open_: dict[int, tuple[float, tuple[int, ...]]] = {}
-    found: dict[int, list[Interval]] = {}
+    found: dict[int, list[TimedInterval]] = {}
     for at_s, kind, job, value, slots in _changes(timeline):
-        if kind == Kind.STARTED:
+        if kind == EventKind.STARTED:
             open_[job] = at_s, slots
         elif job in open_:  # a real job may end where it was paused
             began_s, on = open_.pop(job)
-            remaining = 0.0 if kind == Kind.FINISHED else value
+            remaining = 0.0 if kind == EventKind.FINISHED else value
             done, left[job] = left[job] - remaining, remaining
             if done > LEAST_ITERATIONS:
                 pace_s = (at_s - began_s) / done
-                found.setdefault(job, []).append(Interval(began_s - origin_s, on, 1.0, pace_s, None, done))
+                found.setdefault(job, []).append(
+                    TimedInterval(began_s - origin_s, on, 1.0, pace_s, None, done)
+                )
     return {job: tuple(intervals) for job, intervals in found.items()}
 
 
@@ -129,7 +131,7 @@ def _changes(timeline: Timeline) -> Iterable[tuple[float, int, int, float, tuple
             yield at_s, kind, job, value, tuple(sorted(slots[begin : begin + gpus]))
 
 
-def _whole(began_s: float, running_s: float, iterations: float) -> tuple[Interval, ...]:
+def _whole(began_s: float, running_s: float, iterations: float) -> tuple[TimedInterval, ...]:
     """Where no stretch says what was done in it: all of the job's running."""
     count = max(iterations, LEAST_ITERATIONS)
-    return (Interval(began_s, (), 1.0, running_s / count, None, count),)
+    return (TimedInterval(began_s, (), 1.0, running_s / count, None, count),)

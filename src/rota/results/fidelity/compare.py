@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.core.errors import InputError
-from rota.results.fidelity.aligned import Interval, Told, told_of_jobs, told_of_population
+from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, told_of_jobs, told_of_population
 from rota.results.folder import RunFolder, run_folders
 from rota.results.metrics import at_rank
 from rota.results.population.folder import PopulationFolder
-from rota.results.population.run import PopulationRun, read_population
-from rota.results.run import Run, read_run
+from rota.results.population.run import PopulationRecord, read_population
+from rota.results.run import RunRecord, read_run
 
 
 class Versus(NamedTuple):
@@ -74,7 +74,7 @@ def _level(values: Sequence[Hashable]) -> int:
     return sum(count * (count - 1) // 2 for count in Counter(values).values())
 
 
-AnyRun = Run | PopulationRun
+AnyRun = RunRecord | PopulationRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class RunPair:
     def title(self) -> str:
         return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
-    def told(self) -> tuple[Told, Told]:
+    def told(self) -> tuple[AlignedTimeline, AlignedTimeline]:
         """The timelines of both."""
         return _told(self.real, self.seed), _told(self.simulated, self.seed)
 
@@ -138,7 +138,7 @@ def _read(folder: RunFolder) -> AnyRun:
 
 def _check_kinds(real: Path, here: list[AnyRun], simulated: Path, there: list[AnyRun]) -> None:
     kinds = {
-        path: {"a population" if isinstance(run, PopulationRun) else "jobs of a trace" for run in runs}
+        path: {"a population" if isinstance(run, PopulationRecord) else "jobs of a trace" for run in runs}
         for path, runs in ((real, here), (simulated, there))
     }
     for path, found in kinds.items():
@@ -176,11 +176,11 @@ def _by_folder(path: Path, runs: list[AnyRun]) -> dict[str, AnyRun]:
 
 
 def policy_of(run: AnyRun) -> str:
-    return run.summary.allocation if isinstance(run, PopulationRun) else run.scheduler
+    return run.summary.allocation if isinstance(run, PopulationRecord) else run.scheduler
 
 
 def _seed_by_seed(name: str, real: AnyRun, simulated: AnyRun) -> Iterator[RunPair]:
-    if not (isinstance(real, PopulationRun) and isinstance(simulated, PopulationRun)):
+    if not (isinstance(real, PopulationRecord) and isinstance(simulated, PopulationRecord)):
         yield RunPair(name, None, real, simulated)
         return
     ours, theirs = ([each.seed for each in run.summary.repetitions] for run in (real, simulated))
@@ -197,8 +197,8 @@ def _listed(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
-def _told(run: AnyRun, seed: int | None) -> Told:
-    if isinstance(run, PopulationRun):
+def _told(run: AnyRun, seed: int | None) -> AlignedTimeline:
+    if isinstance(run, PopulationRecord):
         assert seed is not None
         return told_of_population(run, seed)
     return told_of_jobs(run)
@@ -218,7 +218,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class DurationError:
     """The time of intervals that both timelines have."""
 
     mean: Versus
@@ -236,15 +236,15 @@ class Intervals:
     only_real: int
     """That have none to compare with: other steps, or more of them than the other timeline has."""
     only_simulated: int
-    whole: Spell | None
-    computing: Spell | None
+    whole: DurationError | None
+    computing: DurationError | None
     """Without what had to be moved first; None where that is not known."""
     same_slot: float | None
     """The share that ran on the same slots in both."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TimelineComparison:
     """One timeline against another."""
 
     what: str
@@ -270,12 +270,12 @@ class Comparison:
         return Versus(self.makespan.real, self.makespan.simulated * pace)
 
 
-def compare(real: Told, simulated: Told) -> Comparison:
+def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineComparison:
     """Both must tell of the same trials or jobs."""
     _check(real, simulated)
     names = list(real.lives)
     here, there = ([told.lives[name] for name in names] for told in (real, simulated))
-    return Comparison(
+    return TimelineComparison(
         what=real.what,
         count=len(names),
         makespan=Versus(real.makespan_s, simulated.makespan_s),
@@ -287,7 +287,7 @@ def compare(real: Told, simulated: Told) -> Comparison:
     )
 
 
-def _check(real: Told, simulated: Told) -> None:
+def _check(real: AlignedTimeline, simulated: AlignedTimeline) -> None:
     one = real.what.removesuffix("s")
     if real.what != simulated.what:
         raise InputError(
@@ -319,10 +319,10 @@ def completion(real_s: Sequence[float], simulated_s: Sequence[float]) -> Complet
     )
 
 
-IntervalPair = tuple[Interval, Interval]
+IntervalPair = tuple[TimedInterval, TimedInterval]
 
 
-def _intervals(real: Told, simulated: Told) -> Intervals:
+def _intervals(real: AlignedTimeline, simulated: AlignedTimeline) -> Intervals:
     pairs = aligned(real, simulated)
     computing = [
         (here.weight, here.computing_s, there.computing_s)
@@ -341,7 +341,7 @@ def _intervals(real: Told, simulated: Told) -> Intervals:
     )
 
 
-def aligned(real: Told, simulated: Told) -> list[IntervalPair]:
+def aligned(real: AlignedTimeline, simulated: AlignedTimeline) -> list[IntervalPair]:
     """Intervals with the same number in the life of the same trial or job, if they are of the same amount."""
     return [
         (here, there)
@@ -351,7 +351,7 @@ def aligned(real: Told, simulated: Told) -> list[IntervalPair]:
     ]
 
 
-def parted(real: Told, simulated: Told) -> Versus | None:
+def parted(real: AlignedTimeline, simulated: AlignedTimeline) -> Versus | None:
     """When a slot first got another interval than in the other timeline, or one where it has none."""
     here, there = _by_slot(real), _by_slot(simulated)
     last_s = (real.makespan_s, simulated.makespan_s)
@@ -363,7 +363,7 @@ Begun = tuple[float, str, float]
 """When an interval began, of whom it is, and its amount."""
 
 
-def _by_slot(told: Told) -> dict[int, list[Begun]]:
+def _by_slot(told: AlignedTimeline) -> dict[int, list[Begun]]:
     """Slot → its intervals, in order."""
     found: dict[int, list[Begun]] = {}
     for name, life in told.lives.items():
@@ -380,14 +380,14 @@ def _first_other(real: list[Begun], simulated: list[Begun], last_s: tuple[float,
     return None
 
 
-def _count(told: Told) -> int:
+def _count(told: AlignedTimeline) -> int:
     return sum(len(life.intervals) for life in told.lives.values())
 
 
-def _spell(times_s: Sequence[tuple[float, float, float]]) -> Spell | None:
+def _spell(times_s: Sequence[tuple[float, float, float]]) -> DurationError | None:
     if not times_s:
         return None
     weights, here_s, there_s = zip(*times_s, strict=True)
     off = [abs(there / here - 1.0) for here, there in zip(here_s, there_s, strict=True) if here > 0.0]
     mean = Versus(fmean(here_s, weights), fmean(there_s, weights))
-    return Spell(mean, 100.0 * median(off) if off else None)
+    return DurationError(mean, 100.0 * median(off) if off else None)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rota.results.fidelity.compare import Agreement, Comparison, Spell, Versus
+from rota.results.fidelity.compare import Agreement, DurationError, TimelineComparison, Versus
 
 Row = tuple[str, str, str, str]
 NOTHING = "-"
@@ -17,7 +17,7 @@ class Limits:
     makespan: float
     mean_jct: float
 
-    def exceeded(self, found: Comparison) -> list[str]:
+    def exceeded(self, found: TimelineComparison) -> list[str]:
         """What is off by more, in words."""
         checks = (
             ("makespan", found.makespan, self.makespan),
@@ -30,7 +30,7 @@ class Limits:
         ]
 
 
-def table(title: str, found: Comparison) -> str:
+def table(title: str, found: TimelineComparison) -> str:
     """One comparison: a line per quantity, real and simulated side by side."""
     head = f"{title}: {found.count:,} {found.what}, {found.intervals.aligned:,} intervals aligned"
     rows: list[Row] = [("", "real", "simulated", "error"), *_times(found)]
@@ -42,7 +42,7 @@ def table(title: str, found: Comparison) -> str:
     return "\n".join([head, "", *lines, "", *notes])
 
 
-def record(found: Comparison) -> dict[str, Any]:
+def record(found: TimelineComparison) -> dict[str, Any]:
     """Plain values."""
     jct, intervals = found.jct, found.intervals
     return {
@@ -82,13 +82,13 @@ def _versus(versus: Versus) -> dict[str, float | None]:
     }
 
 
-def _spell(spell: Spell | None) -> dict[str, float | None] | None:
+def _spell(spell: DurationError | None) -> dict[str, float | None] | None:
     if spell is None:
         return None
     return {**_versus(spell.mean), "median_absolute_error_percent": spell.off_percent}
 
 
-def _times(found: Comparison) -> Iterator[Row]:
+def _times(found: TimelineComparison) -> Iterator[Row]:
     jct, intervals = found.jct, found.intervals
     at_pace = found.makespan_at_pace
     for name, versus in (
@@ -108,10 +108,10 @@ def _row(name: str, versus: Versus) -> Row:
     return name, _number(versus.real), _number(versus.simulated), _percent(versus.error_percent)
 
 
-def _notes(found: Comparison) -> Iterator[tuple[str, str]]:
+def _notes(found: TimelineComparison) -> Iterator[tuple[str, str]]:
     jct, intervals = found.jct, found.intervals
     yield "single JCTs", f"off by {_share(jct.off_percent)} of the mean; correlation {_tau(jct.correlation)}"
-    spells: Sequence[tuple[str, Spell | None]] = (
+    spells: Sequence[tuple[str, DurationError | None]] = (
         ("single intervals", intervals.whole),
         ("  computing", intervals.computing),
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 from rota.core.errors import InputError
 from rota.core.files import parsed
-from rota.core.population.cluster import Fleet
-from rota.core.population.events import Cloned, Event, Finished, Hyper, Reported, Retired, Stopped
+from rota.core.population.cluster import PopulationCluster
+from rota.core.population.events import Cloned, Event, Hyper, Reported, Retired, Stopped, TrialFinished
 from rota.results.population.metrics import MeasuredBound, SlotUse, Usage
 
 FORMAT = 1
@@ -129,7 +129,7 @@ class Repetition:
 def measure(
     events: Iterable[Event],
     hypers: Sequence[Hyper],
-    fleet: Fleet,
+    fleet: PopulationCluster,
     *,
     seed: int,
     target: float,
@@ -186,7 +186,7 @@ class Counts:
         match event:
             case Reported():
                 self._report(event)
-            case Finished():
+            case TrialFinished():
                 self.finished += 1
                 self.makespan_s = max(self.makespan_s, event.at_s)
             case Stopped():
@@ -208,7 +208,7 @@ class Counts:
 class BatchSizes:
     """Node → batch size → steps, as trials had them when they were trained; told event by event."""
 
-    def __init__(self, hypers: Sequence[Hyper], fleet: Fleet) -> None:
+    def __init__(self, hypers: Sequence[Hyper], fleet: PopulationCluster) -> None:
         self._now, self._fleet = list(hypers), fleet
         self._steps: dict[str, dict[str, int]] = {}
 

@@ -9,9 +9,18 @@ from typing import NamedTuple
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import parsed, written
-from rota.core.population.cluster import Fleet
-from rota.core.population.events import Emptied, Event, Failed, Handed, Joined, Lost, Reported, Retired
+from rota.core.files import atomic_write, parsed
+from rota.core.population.cluster import PopulationCluster
+from rota.core.population.events import (
+    Assigned,
+    Event,
+    Idled,
+    Joined,
+    NodeFailed,
+    Reported,
+    Retired,
+    TrialFailed,
+)
 
 LEAST_S = 1e-9
 """If nothing was ever reported: others divide by it."""
@@ -119,16 +128,16 @@ class _Watch:
 class Usage:
     """What each slot did, told event by event from the beginning of a run."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: PopulationCluster) -> None:
         self._fleet = fleet
         self._watches = [_Watch() for _ in fleet.slots]
 
     def see(self, event: Event) -> None:
-        if isinstance(event, Lost | Joined):
+        if isinstance(event, NodeFailed | Joined):
             for watch, slot in zip(self._watches, self._fleet.slots, strict=True):
                 if slot.node == event.node:
-                    watch.fail(event.at_s) if isinstance(event, Lost) else watch.join(event.at_s)
-        elif isinstance(event, Handed | Reported | Emptied | Failed | Retired):
+                    watch.fail(event.at_s) if isinstance(event, NodeFailed) else watch.join(event.at_s)
+        elif isinstance(event, Assigned | Reported | Idled | TrialFailed | Retired):
             _follow(self._watches[event.slot], event)
 
     def until(self, end_s: float) -> list[SlotUse]:
@@ -138,15 +147,15 @@ class Usage:
         return [watch.use for watch in self._watches]
 
 
-def _follow(watch: _Watch, event: Handed | Reported | Emptied | Failed | Retired) -> None:
+def _follow(watch: _Watch, event: Assigned | Reported | Idled | TrialFailed | Retired) -> None:
     match event:
-        case Handed():
+        case Assigned():
             watch.hand(event.at_s)
         case Reported():
             watch.report(event)
-        case Failed():
+        case TrialFailed():
             watch.fail_part(event.at_s)
-        case Emptied():
+        case Idled():
             watch.empty(event.at_s)
         case Retired():
             watch.retire(event.at_s)
@@ -157,7 +166,7 @@ FORMAT = 1
 AGAIN = "compare again: bash scripts/compare-tune.sh"
 
 
-class Part(NamedTuple):
+class ReportedInterval(NamedTuple):
     """What was trained between two reports, and how good it was then."""
 
     began_s: float
@@ -178,7 +187,7 @@ class SideRun:
     side: str
     seed: int
     slots: int
-    parts: Sequence[Part]
+    parts: Sequence[ReportedInterval]
     finals: Sequence[float]
     """How good each trial was when it last reported."""
     process_s: float
@@ -351,7 +360,7 @@ def write_sides(folder: Path, sides: Sides) -> None:
     """`compare.json`."""
     runs = [asdict(run) for run in sides.runs]
     found = {"format": FORMAT, "about": sides.about, "command": sides.command, "runs": runs}
-    with written(folder / FILE) as stream:
+    with atomic_write(folder / FILE) as stream:
         stream.write(json.dumps(found, allow_nan=False).encode() + b"\n")
 
 

@@ -8,20 +8,20 @@ from pathlib import Path
 
 from rota import __version__
 from rota.config.bind import facts
-from rota.core.files import alone_in, written
+from rota.core.files import atomic_write, folder_lock
 from rota.core.population.events import Event
 from rota.results.parameters import Parameters
 from rota.results.population.folder import AGAIN, FORMAT, KIND, PopulationFolder
-from rota.results.population.summary import Summary, markdown
+from rota.results.population.summary import PopulationSummary, markdown
 from rota.results.population.timeline_file import Logs, read_events, write_event, write_logs
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationRun:
+class PopulationRecord:
     """A complete run; its timelines are read when asked for."""
 
     folder: PopulationFolder
-    summary: Summary
+    summary: PopulationSummary
     command: str
     """What made it."""
     kept: Mapping[int, Sequence[Event]] | None = None
@@ -36,7 +36,7 @@ class PopulationRun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _SummaryFacts:
     """What `summary.json` says besides the summary."""
 
     command: str
@@ -52,7 +52,7 @@ class Writing:
     def passing(self, seed: int, events: Iterable[Event]) -> Iterator[Event]:
         """Events on their way to whoever else needs them: once all have passed, they are written."""
         logs = Logs()
-        with written(self._folder.timeline(seed)) as stream:
+        with atomic_write(self._folder.timeline(seed)) as stream:
             for event in events:
                 write_event(stream, event)
                 logs.see(event)
@@ -61,7 +61,7 @@ class Writing:
 
     def sum_up(
         self,
-        summary: Summary,
+        summary: PopulationSummary,
         *,
         config: str,
         inputs: str,
@@ -75,7 +75,7 @@ class Writing:
         facts = json.dumps({**about, **point, **summary.record()}, indent=2, allow_nan=False)
         texts = {folder.config: config, folder.text: markdown(summary), folder.summary: f"{facts}\n"}
         for file, text in texts.items():
-            with written(file) as stream:
+            with atomic_write(file) as stream:
                 stream.write(text.encode())
 
 
@@ -83,14 +83,14 @@ class Writing:
 def writing(path: Path) -> Iterator[Writing]:
     """A run that takes the place of what is in a folder; others who write there wait."""
     folder = PopulationFolder(path)
-    with alone_in(path):
+    with folder_lock(path):
         folder.clear()
         yield Writing(folder)
 
 
 def write_population(
     path: Path,
-    summary: Summary,
+    summary: PopulationSummary,
     timelines: Mapping[int, Iterable[Event]],
     *,
     config: str,
@@ -106,10 +106,10 @@ def write_population(
         run.sum_up(summary, config=config, inputs=inputs, command=command, parameters=parameters)
 
 
-def read_population(path: Path) -> PopulationRun:
+def read_population(path: Path) -> PopulationRecord:
     """Read a complete run back."""
     folder = PopulationFolder(path)
     found = folder.read()
-    summary = facts(Summary, found, folder.summary, AGAIN, others=True)
-    made = facts(_Made, found, folder.summary, AGAIN, others=True)
-    return PopulationRun(folder, summary, made.command, parameters=made.parameters)
+    summary = facts(PopulationSummary, found, folder.summary, AGAIN, others=True)
+    made = facts(_SummaryFacts, found, folder.summary, AGAIN, others=True)
+    return PopulationRecord(folder, summary, made.command, parameters=made.parameters)

@@ -19,7 +19,7 @@ class SlotInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class PopulationSummary:
     """An allocation, and what came of it with each seed."""
 
     allocation: str
@@ -143,7 +143,7 @@ class Summary:
         }
 
 
-def on_common_ground(summaries: Sequence[Summary]) -> list[Summary]:
+def on_common_ground(summaries: Sequence[PopulationSummary]) -> list[PopulationSummary]:
     """The same, those of one population on one cluster with the smallest bound of any of them, seed by seed.
 
     Under evolution, or with a target, each allocation has other work to do. Relative to that, one that does
@@ -166,7 +166,7 @@ def on_common_ground(summaries: Sequence[Summary]) -> list[Summary]:
     ]
 
 
-def at_points(points: Sequence[str], summaries: Sequence[Summary]) -> list[Summary]:
+def at_points(points: Sequence[str], summaries: Sequence[PopulationSummary]) -> list[PopulationSummary]:
     """Return the same, those of each point of a grid on common ground."""
     members: dict[str, list[int]] = {}
     for number, point in enumerate(points):
@@ -178,7 +178,7 @@ def at_points(points: Sequence[str], summaries: Sequence[Summary]) -> list[Summa
     return found
 
 
-def _ground(summary: Summary) -> tuple[object, ...]:
+def _ground(summary: PopulationSummary) -> tuple[object, ...]:
     return summary.population, summary.evolution, summary.cluster, summary.slots, summary.target, summary.mode
 
 
@@ -214,7 +214,7 @@ def _together(uses: Sequence[SlotUse]) -> SlotUse:
 Row = Sequence[str]
 
 
-def markdown(summary: Summary) -> str:
+def markdown(summary: PopulationSummary) -> str:
     """One allocation, for people: averages, each repetition, each slot, batch sizes."""
     sections = [
         f"# {summary.allocation}",
@@ -257,7 +257,7 @@ def markdown(summary: Summary) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def comparison(runs: Sequence[tuple[str, Summary]]) -> str:
+def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
     """Allocations side by side: one line each. Each comes with its point of a grid."""
     measured = any(summary.best_accuracy is not None for _, summary in runs)
     header = ["allocation", "makespan [s]", "lower bound [s]", "ratio", "idle", "clones", "decisions/s"]
@@ -283,7 +283,7 @@ def ruled(header: Row, rows: Iterable[Row]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _averages(summary: Summary) -> Iterable[tuple[str, str]]:
+def _averages(summary: PopulationSummary) -> Iterable[tuple[str, str]]:
     yield "run time", f"{summary.makespan_s:,.2f} s"
     yield "lower bound", f"{summary.lower_bound_s:,.2f} s"
     yield "ratio", f"{summary.ratio:.3f}"
@@ -302,7 +302,7 @@ def _averages(summary: Summary) -> Iterable[tuple[str, str]]:
     yield "placements per second of making it", f"{summary.decisions_per_s:,.0f}"
 
 
-def _seeds(summary: Summary) -> Iterable[Row]:
+def _seeds(summary: PopulationSummary) -> Iterable[Row]:
     for each in summary.repetitions:
         ratio = each.makespan_s / each.lower_bound_s
         counts = (str(each.clones), str(each.stopped), str(each.decisions))
@@ -310,7 +310,7 @@ def _seeds(summary: Summary) -> Iterable[Row]:
         yield (str(each.seed), f"{each.makespan_s:,.2f}", f"{ratio:.3f}", best, *counts)
 
 
-def _slots(summary: Summary) -> Iterable[Row]:
+def _slots(summary: PopulationSummary) -> Iterable[Row]:
     for number, (slot, use) in enumerate(zip(summary.slots, summary.slot_use(), strict=True)):
         seconds = (f"{value:,.2f}" for value in (use.computing_s, use.communicating_s, use.lost_s))
         counts = (f"{use.idle_share:.1%}", f"{use.lists:,}", f"{use.parts:,}")
@@ -322,6 +322,6 @@ def _sizes(sizes: dict[str, dict[str, int]]) -> Iterable[tuple[str, str]]:
         yield node, ", ".join(f"{size} ({count:,})" for size, count in steps.items())
 
 
-def _compared(name: str, summary: Summary) -> list[str]:
+def _compared(name: str, summary: PopulationSummary) -> list[str]:
     times = (f"{summary.makespan_s:,.2f}", f"{summary.lower_bound_s:,.2f}", f"{summary.ratio:.3f}")
     return [name, *times, f"{summary.idle:.1%}", f"{summary.clones:,.1f}", f"{summary.decisions_per_s:,.0f}"]

@@ -9,10 +9,10 @@ from typing import IO, Any, NamedTuple, get_args, get_type_hints
 from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.files import LARGEST, parsed
-from rota.core.population.events import Event, Hyper, Reported
+from rota.core.population.events import Event, Hyper, Reported, name_in_files
 from rota.results.population.folder import AGAIN
 
-KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(Event)}
+KINDS: dict[str, Any] = {name_in_files(kind): kind for kind in get_args(Event)}
 ENCODE = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -45,7 +45,7 @@ def _record(event: Event) -> dict[str, object]:
     fields: dict[str, Any] = event._asdict()
     if not fields.get("ended", True):  # as it mostly is
         del fields["ended"]
-    return {"event": type(event).__name__, **{name: _plain(value) for name, value in fields.items()}}
+    return {"event": name_in_files(type(event)), **{name: _plain(value) for name, value in fields.items()}}
 
 
 def _plain(value: Any) -> Any:

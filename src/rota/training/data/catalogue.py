@@ -11,7 +11,7 @@ import numpy as np
 
 from rota.core.arrays import Array
 from rota.core.errors import InputError
-from rota.core.files import written
+from rota.core.files import atomic_write
 
 DEBIAN = Path("/usr/share/datasets")
 """Where Debian's packages put data sets."""
@@ -141,5 +141,5 @@ def read_cache(file: Path, dataset: DataSet) -> Decoded:
 
 def write_cache(file: Path, decoded: Decoded) -> None:
     """Keep a decoded data set; a reader sees all of it or nothing."""
-    with written(file) as stream:
+    with atomic_write(file) as stream:
         np.savez(stream, allow_pickle=False, **decoded.arrays())

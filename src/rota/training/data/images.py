@@ -131,7 +131,7 @@ def resized(images: Tensor, size: int) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class TakenExamples:
     """Examples taken from the stream, and the chance that goes with each of them."""
 
     order: Array
@@ -141,9 +141,9 @@ class Taken:
     mirrored: Array
     """Whether the example is seen in a mirror."""
 
-    def part(self, start: int, stop: int) -> "Taken":
+    def part(self, start: int, stop: int) -> "TakenExamples":
         """Those from `start` up to `stop`."""
-        return Taken(self.order[start:stop], self.shifts[:, start:stop], self.mirrored[start:stop])
+        return TakenExamples(self.order[start:stop], self.shifts[:, start:stop], self.mirrored[start:stop])
 
 
 class Stream:
@@ -155,19 +155,19 @@ class Stream:
         self._seed = seed
         self._pass = lru_cache(maxsize=2)(self._drawn)  # a batch takes from two at most, unless it is huge
 
-    def take(self, position: int, size: int) -> Taken:
+    def take(self, position: int, size: int) -> TakenExamples:
         """The `size` examples from `position` on."""
         number, start = divmod(position, self._examples)
         if start + size <= self._examples:
             return self._pass(number).part(start, start + size)
         parts = list(self._parts(position, size))
-        return Taken(
+        return TakenExamples(
             np.concatenate([part.order for part in parts]),
             np.concatenate([part.shifts for part in parts], axis=1),
             np.concatenate([part.mirrored for part in parts]),
         )
 
-    def _parts(self, position: int, size: int) -> Iterator[Taken]:
+    def _parts(self, position: int, size: int) -> Iterator[TakenExamples]:
         end = position + size
         while position < end:
             number, start = divmod(position, self._examples)
@@ -175,11 +175,11 @@ class Stream:
             yield self._pass(number).part(start, stop)
             position += stop - start
 
-    def _drawn(self, number: int) -> Taken:
+    def _drawn(self, number: int) -> TakenExamples:
         random = chance(self._seed, number)
         order = random.permutation(self._examples)
         shifts = random.integers(0, 2 * self._margin, (2, self._examples), endpoint=True)
-        return Taken(order, shifts, random.random(self._examples) < 0.5)
+        return TakenExamples(order, shifts, random.random(self._examples) < 0.5)
 
 
 class Crops:
@@ -191,7 +191,7 @@ class Crops:
         self._windows = sliding_window_view(np.pad(images, around), (height, width), axis=(2, 3))
         self._mirror = mirror
 
-    def take(self, taken: Taken) -> Array:
+    def take(self, taken: TakenExamples) -> Array:
         """The crops that the stream says, in its order."""
         down, right = taken.shifts
         crops: Array = self._windows[taken.order, :, down, right]

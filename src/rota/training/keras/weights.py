@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from rota.core.errors import InputError
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.training.keras.operations import is_depthwise, keras
 
 
 @dataclass(frozen=True)
-class Slot:
+class KerasWeight:
     """A tensor of the network, and how Keras keeps it."""
 
     tensor: Tensor
@@ -76,7 +76,7 @@ def loose_tensors(network: nn.Module) -> dict[str, Tensor]:
     return loose
 
 
-def _matched(network: nn.Module, model: Any) -> list[tuple[str, Slot, Any]]:
+def _matched(network: nn.Module, model: Any) -> list[tuple[str, KerasWeight, Any]]:
     """Each tensor of the network with its variable in the Keras model, all of them checked."""
     layers = {layer.name: layer for layer in model.layers if layer.weights}
     expected = dict(_expected(network))
@@ -93,16 +93,16 @@ def _matched(network: nn.Module, model: Any) -> list[tuple[str, Slot, Any]]:
     return matched
 
 
-def _expected(network: nn.Module) -> Iterator[tuple[str, Mapping[str, Slot]]]:
+def _expected(network: nn.Module) -> Iterator[tuple[str, Mapping[str, KerasWeight]]]:
     """The layers that a Keras model of the network has, and their variables."""
     for name, module in network.named_modules():
         if slots := _slots(module):
             yield name, slots
     for name, tensor in loose_tensors(network).items():
-        yield name, {"embeddings": Slot(tensor, tuple(range(tensor.dim())), (1, tensor.numel()))}
+        yield name, {"embeddings": KerasWeight(tensor, tuple(range(tensor.dim())), (1, tensor.numel()))}
 
 
-def _check_shapes(name: str, slots: Mapping[str, Slot], variables: Mapping[str, Any]) -> None:
+def _check_shapes(name: str, slots: Mapping[str, KerasWeight], variables: Mapping[str, Any]) -> None:
     ours = {variable: slot.shape for variable, slot in slots.items()}
     theirs = {variable: tuple(value.shape) for variable, value in variables.items()}
     for variable in [*ours, *theirs]:
@@ -123,7 +123,7 @@ def _check_epsilon(name: str, network: nn.Module, layer: Any) -> None:
         raise InputError(f"layer {name!r}: epsilon is {ours} in the network and {layer.epsilon} in Keras")
 
 
-def _slots(module: nn.Module) -> dict[str, Slot]:
+def _slots(module: nn.Module) -> dict[str, KerasWeight]:
     """By the names that Keras gives the variables of a layer; none if the module has no layer of its own."""
     match module:
         case nn.Conv2d():
@@ -140,22 +140,22 @@ def _slots(module: nn.Module) -> dict[str, Slot]:
     return {}
 
 
-def _as_is(**tensors: Tensor | None) -> dict[str, Slot]:
+def _as_is(**tensors: Tensor | None) -> dict[str, KerasWeight]:
     """Slots for the tensors that are there, in PyTorch's own order."""
     there = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     return {name: _ordered(tensor, tuple(range(tensor.dim()))) for name, tensor in there.items()}
 
 
-def _kernel(module: nn.Conv2d) -> Slot:
+def _kernel(module: nn.Conv2d) -> KerasWeight:
     if not is_depthwise(module):
         return _ordered(module.weight, (2, 3, 1, 0))
     height, width = module.weight.shape[2:]
     multiplier = module.out_channels // module.in_channels
-    return Slot(module.weight, (2, 3, 0, 1), (height, width, module.in_channels, multiplier))
+    return KerasWeight(module.weight, (2, 3, 0, 1), (height, width, module.in_channels, multiplier))
 
 
-def _ordered(tensor: Tensor, order: tuple[int, ...]) -> Slot:
-    return Slot(tensor, order, tuple(tensor.shape[axis] for axis in order))
+def _ordered(tensor: Tensor, order: tuple[int, ...]) -> KerasWeight:
+    return KerasWeight(tensor, order, tuple(tensor.shape[axis] for axis in order))
 
 
 SUFFIX = ".keras"
@@ -167,7 +167,7 @@ def save(model: Any, file: Path) -> None:
     with TemporaryDirectory() as folder:
         whole = Path(folder) / f"model{SUFFIX}"
         model.save(whole)
-        with whole.open("rb") as source, written(file) as stream:
+        with whole.open("rb") as source, atomic_write(file) as stream:
             shutil.copyfileobj(source, stream)
 
 

@@ -27,7 +27,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.symbols = nn.Embedding(vocabulary, WIDTH)
         self.positions = nn.Parameter(torch.randn(context, WIDTH) * 0.02)
-        self.layers = nn.Sequential(*(Layer() for _ in range(LAYERS)))
+        self.layers = nn.Sequential(*(TransformerLayer() for _ in range(LAYERS)))
         self.norm = nn.LayerNorm(WIDTH)
         self.head = nn.Linear(WIDTH, vocabulary, bias=False)
 
@@ -37,7 +37,7 @@ class Transformer(nn.Module):
         return logits
 
 
-class Layer(nn.Module):
+class TransformerLayer(nn.Module):
     """Attention to what came before, then a feed-forward part; each reads a normal copy and adds to it."""
 
     def __init__(self) -> None:

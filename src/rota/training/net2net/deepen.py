@@ -14,7 +14,7 @@ from rota.training.net2net.identity import (
     measured,
 )
 from rota.training.net2net.optimizer import adopt, refuse_foreign
-from rota.training.net2net.sites import Finder, Site, another
+from rota.training.net2net.sites import Finder, GrowthSite, another
 
 
 def deepen(
@@ -49,7 +49,7 @@ def _layers(like: Neighbours, moments: Moments | None) -> list[tuple[nn.Module, 
     return [*new, (another(like.activation), like.activation)]
 
 
-def _moments(network: nn.Module, site: Site, calibration: Tensor | None) -> Moments | None:
+def _moments(network: nn.Module, site: GrowthSite, calibration: Tensor | None) -> Moments | None:
     if site.like.norm is None:
         return None
     if calibration is None and site.promise is not None:
@@ -60,7 +60,7 @@ def _moments(network: nn.Module, site: Site, calibration: Tensor | None) -> Mome
     return measured(network, part, calibration, site.like.activation if site.ahead else nn.Identity())
 
 
-def _append(network: nn.Module, site: Site, layers: list[nn.Module]) -> None:
+def _append(network: nn.Module, site: GrowthSite, layers: list[nn.Module]) -> None:
     if site.ahead:
         layers = [layers[-1], *layers[:-1]]
     part = network.get_submodule(site.part)

@@ -60,7 +60,7 @@ def left_out(network: nn.Module) -> dict[str, Any] | None:
     return found or None
 
 
-class View:
+class NetworkGraph:
     """A network with its graph: which layer a node runs, and which layers run in one place only."""
 
     def __init__(self, network: nn.Module, graph: fx.Graph | None) -> None:
@@ -145,7 +145,7 @@ class Reach:
     consumers: list[str]
 
 
-def follow(view: View, layer: fx.Node, name: str) -> Reach:
+def follow(view: NetworkGraph, layer: fx.Node, name: str) -> Reach:
     """Everything that a layer's units reach until they are taken in."""
     reach = Reach([], [])
     waiting = [(layer, _places(view, layer))]
@@ -163,7 +163,7 @@ def follow(view: View, layer: fx.Node, name: str) -> Reach:
     return reach
 
 
-def _places(view: View, layer: fx.Node) -> int:
+def _places(view: NetworkGraph, layer: fx.Node) -> int:
     """How many axes of places come behind a layer's units."""
     part: Any = view.module(layer)
     if isinstance(part, nn.Linear):
@@ -171,7 +171,7 @@ def _places(view: View, layer: fx.Node) -> int:
     return len(part.kernel_size)
 
 
-def _in_rows(view: View, node: fx.Node) -> bool:
+def _in_rows(view: NetworkGraph, node: fx.Node) -> bool:
     """Whether a node surely puts out one row of numbers for each example: since it was laid in a row."""
     while node.all_input_nodes:
         kind = _kind(view, node)
@@ -183,7 +183,7 @@ def _in_rows(view: View, node: fx.Node) -> bool:
     return False
 
 
-def _step(view: View, user: fx.Node, places: int, reach: Reach) -> int | None:
+def _step(view: NetworkGraph, user: fx.Node, places: int, reach: Reach) -> int | None:
     """The axes of places behind a node that leaves units apart; `None` if it is none."""
     kind = _kind(view, user)
     if kind in NORMS and kind is _NORMALISES.get(places):
@@ -195,7 +195,7 @@ def _step(view: View, user: fx.Node, places: int, reach: Reach) -> int | None:
     return 0 if flattens is not None and flattens(user, view.module(user)) else None
 
 
-def _taken_in(view: View, user: fx.Node, places: int, reach: Reach) -> bool:
+def _taken_in(view: NetworkGraph, user: fx.Node, places: int, reach: Reach) -> bool:
     """Whether a node takes units in: a convolution those with places, a linear layer those without."""
     part: Any = view.module(user)
     convolves = type(part) in CONVOLUTIONS and part.groups == 1 and places > 0
@@ -205,7 +205,7 @@ def _taken_in(view: View, user: fx.Node, places: int, reach: Reach) -> bool:
     return False
 
 
-def _kind(view: View, node: fx.Node) -> Any:
+def _kind(view: NetworkGraph, node: fx.Node) -> Any:
     if node.op == "call_module":
         return type(view.module(node))
     return node.target if node.op in ("call_function", "call_method") else None
@@ -219,12 +219,12 @@ def _asks(node: fx.Node) -> bool:
     return shape and all(user.args[1:] == (0,) for user in node.users)
 
 
-def _called(view: View, user: fx.Node) -> str:
+def _called(view: NetworkGraph, user: fx.Node) -> str:
     part = view.module(user)
     return f"{user.target} ({type(part).__name__})" if part is not None else user.name
 
 
-def _why(view: View, user: fx.Node, places: int) -> str:
+def _why(view: NetworkGraph, user: fx.Node, places: int) -> str:
     if user.op == "output":
         return "how wide that is, is not the network's to choose"
     if _kind(view, user) is nn.BatchNorm1d and places == _UNKNOWN:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from rota.core.errors import unknown
 from rota.training.blocks import Block
-from rota.training.net2net.graph import View, is_packed, owners, without_growth
+from rota.training.net2net.graph import NetworkGraph, is_packed, owners, without_growth
 from rota.training.net2net.identity import (
     CONVOLUTIONS,
     LAYERS,
@@ -50,7 +50,7 @@ def is_idempotent(part: nn.Module | None) -> bool:
     return type(part) in _MODULES
 
 
-def activation_of(view: View, node: fx.Node) -> nn.Module | None:
+def activation_of(view: NetworkGraph, node: fx.Node) -> nn.Module | None:
     """The activation that a node applies, as a module, if twice is once for it."""
     if node.op in ("call_function", "call_method"):
         kind = _FUNCTIONS.get(node.target)
@@ -71,7 +71,7 @@ def another(activation: nn.Module) -> nn.Module:
 
 
 @dataclass(frozen=True)
-class Site:
+class GrowthSite:
     """A place for new layers: behind a part of the network."""
 
     part: str
@@ -83,7 +83,7 @@ class Site:
     """What to expect there, if it is more than the normalisation and the activation tell."""
 
 
-def behind(network: nn.Module, site: Site) -> Site:
+def behind(network: nn.Module, site: GrowthSite) -> GrowthSite:
     """The site itself, or behind what has already grown there."""
     place = around(network, site.part)
     if place is None:
@@ -119,7 +119,7 @@ def neighbours(name: str, layer: Any, norm: Any, activation: nn.Module) -> Neigh
 _TWICE = "ReLU, ReLU6, Hardtanh or Identity, for which twice is once"
 
 
-def marked(view: View, name: str) -> Site:
+def marked(view: NetworkGraph, name: str) -> GrowthSite:
     """At the end of a marked block."""
     block = view.network.get_submodule(name)
     view.refuse_shared(name)
@@ -131,7 +131,7 @@ def marked(view: View, name: str) -> Site:
     activation, norm = steps.pop(), None
     if type(steps[-1]) in NORMS and len(steps) > 1:
         norm = steps.pop()
-    return Site(name, neighbours(name, steps[-1], norm, activation))
+    return GrowthSite(name, neighbours(name, steps[-1], norm, activation))
 
 
 def _steps(block: nn.Module) -> Iterator[nn.Module]:
@@ -142,12 +142,12 @@ def _steps(block: nn.Module) -> Iterator[nn.Module]:
             yield part
 
 
-def layer_name(view: View, node: fx.Node) -> str | None:
+def layer_name(view: NetworkGraph, node: fx.Node) -> str | None:
     """The name of the layer that a node runs if it is a convolution or linear layer."""
     return before(view.network, str(node.target)) if is_layer(view.module(node)) else None
 
 
-def chain(view: View, name: str) -> Site:
+def chain(view: NetworkGraph, name: str) -> GrowthSite:
     """Behind the activation of a layer, wherever in the network that is applied."""
     now = present(view.network, name)
     view.refuse_shared(now)
@@ -161,13 +161,13 @@ def chain(view: View, name: str) -> Site:
         raise NotGrowable(f"{name}: {_followers(view, tail)} comes after it; that must be {_TWICE}")
     like = neighbours(name, view.module(node), view.module(tail) if tail is not node else None, activation)
     if applied.op == "call_module" and not view.shared(str(applied.target)):
-        return behind(view.network, Site(str(applied.target), like))
+        return behind(view.network, GrowthSite(str(applied.target), like))
     if len(tail.users) > 1:
         raise NotGrowable(f"{name}: its output is also used without its activation, which is not its own")
-    return behind(view.network, Site(str(tail.target), like, ahead=True))
+    return behind(view.network, GrowthSite(str(tail.target), like, ahead=True))
 
 
-def _followers(view: View, tail: fx.Node) -> str:
+def _followers(view: NetworkGraph, tail: fx.Node) -> str:
     modules = ((user, view.module(user)) for user in tail.users)
     return ", ".join(type(part).__name__ if part else user.name for user, part in modules) or "nothing"
 
@@ -180,7 +180,7 @@ def in_sequences(network: nn.Module) -> Iterator[str]:
             yield from (before(network, each) for each in inner if is_layer(_built(network, each)))
 
 
-def listed(view: View, name: str) -> Site:
+def listed(view: NetworkGraph, name: str) -> GrowthSite:
     """Behind the activation of a layer in a plain `nn.Sequential`."""
     parent, _, step = name.rpartition(".")
     steps = list(original(view.network, parent)._modules)
@@ -194,7 +194,7 @@ def listed(view: View, name: str) -> Site:
         view.refuse_shared(present(view.network, each))
     like = neighbours(name, parts[0], norm, parts[1])
     where = present(view.network, following[1 if norm is None else 2])
-    return behind(view.network, Site(where, like))
+    return behind(view.network, GrowthSite(where, like))
 
 
 def _built(network: nn.Module, now: str) -> nn.Module:
@@ -207,7 +207,7 @@ _KEEPING = nn.Dropout | nn.Dropout2d | nn.MaxPool2d | nn.AvgPool2d | nn.Adaptive
 """Layers that leave channels apart, and their moments roughly as they are."""
 
 
-def ends(view: View) -> dict[fx.Node, str]:
+def ends(view: NetworkGraph) -> dict[fx.Node, str]:
     """The activations of sums, with the names of their sites: of the activation, or of the block it ends."""
     found = {}
     for node in view.nodes:
@@ -224,7 +224,7 @@ def _is_sum(node: fx.Node) -> bool:
     return called and node.target in _SUMS and len(node.all_input_nodes) == 2
 
 
-def _place(view: View, applied: fx.Node) -> str | None:
+def _place(view: NetworkGraph, applied: fx.Node) -> str | None:
     """The part to put new layers behind: the activation if it is not shared, or the block that it ends."""
     if applied.op == "call_module" and not view.shared(str(applied.target)):
         return str(applied.target)
@@ -232,7 +232,7 @@ def _place(view: View, applied: fx.Node) -> str | None:
     return outer[-1] if outer and _is_output(view, applied, outer[-1]) else None
 
 
-def _is_output(view: View, applied: fx.Node, block: str) -> bool:
+def _is_output(view: NetworkGraph, applied: fx.Node, block: str) -> bool:
     """Whether a node is all that leaves a block, and does not go on inside it."""
     inside = {node for node in view.nodes if block in owners(node)}
     leaving = {node for node in inside if not inside.issuperset(node.users)}
@@ -240,7 +240,7 @@ def _is_output(view: View, applied: fx.Node, block: str) -> bool:
     return alone and not is_packed(applied, block)
 
 
-def residual(view: View, applied: fx.Node, name: str) -> Site:
+def residual(view: NetworkGraph, applied: fx.Node, name: str) -> GrowthSite:
     """Behind the activation of a sum."""
     place, activation, total = _place(view, applied), activation_of(view, applied), applied.all_input_nodes[0]
     sources = [source for source in map(partial(_source, view), total.all_input_nodes) if source]
@@ -252,10 +252,10 @@ def residual(view: View, applied: fx.Node, name: str) -> Site:
     for each in filter(None, (layer, norm)):
         view.refuse_shared(str(each.target))
     like = neighbours(name, view.module(layer), view.module(norm) if norm else None, activation)
-    return behind(view.network, Site(place, like, promise=partial(_expected, view, total, activation)))
+    return behind(view.network, GrowthSite(place, like, promise=partial(_expected, view, total, activation)))
 
 
-def _source(view: View, node: fx.Node) -> tuple[fx.Node, fx.Node | None] | None:
+def _source(view: NetworkGraph, node: fx.Node) -> tuple[fx.Node, fx.Node | None] | None:
     """The layer, and its normalisation, whose output one side of a sum is."""
     if type(view.module(node)) in LAYERS:
         return node, None
@@ -268,7 +268,7 @@ def _kernel(layer: Any) -> int:
     return prod(layer.kernel_size) if isinstance(layer, CONVOLUTIONS) else 1
 
 
-def _channels(view: View, node: fx.Node) -> int | None:
+def _channels(view: NetworkGraph, node: fx.Node) -> int | None:
     grown = _grown(view, node)
     part: Any = grown[0] if grown else view.module(node)
     if type(part) in NORMS:
@@ -281,24 +281,24 @@ def _channels(view: View, node: fx.Node) -> int | None:
     return widths.pop() if len(widths) == 1 else None
 
 
-def _grown(view: View, node: fx.Node) -> tuple[nn.Module, nn.Module | None] | None:
+def _grown(view: NetworkGraph, node: fx.Node) -> tuple[nn.Module, nn.Module | None] | None:
     """The last layer, and its normalisation, of what has grown behind the layer of a node."""
     place = around(view.network, str(node.target)) if node.op == "call_module" else None
     return newest(view.network, place) if place is not None else None
 
 
-def _passes(view: View, node: fx.Node) -> bool:
+def _passes(view: NetworkGraph, node: fx.Node) -> bool:
     """Whether a node leaves channels apart and as many as they are."""
     part = view.module(node)
     return isinstance(part, _KEEPING) or _is_sum(node) or activation_of(view, node) is not None
 
 
-def _expected(view: View, total: fx.Node, activation: nn.Module) -> Moments:
+def _expected(view: NetworkGraph, total: fx.Node, activation: nn.Module) -> Moments:
     """What the normalisations before a sum promise behind its activation; a side without one adds nothing."""
     return after(activation, _added([_promised(view, each) for each in total.all_input_nodes]))
 
 
-def _promised(view: View, node: fx.Node) -> Moments | None:
+def _promised(view: NetworkGraph, node: fx.Node) -> Moments | None:
     part, activation, grown = view.module(node), activation_of(view, node), _grown(view, node)
     norm: Any = grown[1] if grown else part if type(part) in NORMS else None
     if norm is not None and norm.running_mean is not None:
@@ -332,7 +332,7 @@ class Finder:
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network
-        self.view = View(network, without_growth(network))
+        self.view = NetworkGraph(network, without_growth(network))
         self.marked = [name for name, part in network.named_modules() if isinstance(part, Block)]
         self.sums = ends(self.view)
 
@@ -340,7 +340,7 @@ class Finder:
         """Where `site` finds one."""
         return [name for name in self._candidates() if self._fits(name)]
 
-    def site(self, name: str) -> Site:
+    def site(self, name: str) -> GrowthSite:
         """The place of that name, or why there is none."""
         candidates = self._candidates()
         if name not in candidates:

@@ -9,7 +9,7 @@ from torch import Tensor, fx, nn
 from torch.optim import Optimizer
 
 from rota.core.errors import unknown
-from rota.training.net2net.graph import Reach, View, follow, whole
+from rota.training.net2net.graph import NetworkGraph, Reach, follow, whole
 from rota.training.net2net.identity import LAYERS, NotGrowable, before, is_layer, refuse_computed
 from rota.training.net2net.optimizer import converted, exchange, refuse_foreign
 
@@ -94,7 +94,7 @@ def leading(values: Tensor, axis: int, replicas: Replicas, power: int = 0) -> Te
 
 
 @dataclass(frozen=True)
-class Change:
+class WiderTensor:
     """One tensor that becomes wider."""
 
     part: nn.Module
@@ -123,7 +123,7 @@ class Change:
 class Widening:
     """A layer and all that its units reach."""
 
-    view: View
+    view: NetworkGraph
     layer: nn.Module
     units: int
     """How many it has."""
@@ -144,17 +144,17 @@ class Widening:
 
     @classmethod
     def _in(cls, network: nn.Module, name: str) -> "Widening":
-        view = View(network, whole(network))
+        view = NetworkGraph(network, whole(network))
         return cls._at(view, name, _node(view, name))
 
     @classmethod
     def possible(cls, network: nn.Module) -> list[str]:
         """The layers that can be wider, in forward order."""
-        view = View(network, whole(network))
+        view = NetworkGraph(network, whole(network))
         return [name for name, node in _named(view).items() if cls._fits(view, name, node)]
 
     @classmethod
-    def _fits(cls, view: View, name: str, node: fx.Node) -> bool:
+    def _fits(cls, view: NetworkGraph, name: str, node: fx.Node) -> bool:
         try:
             cls._at(view, name, node)
         except NotGrowable:
@@ -162,7 +162,7 @@ class Widening:
         return True
 
     @classmethod
-    def _at(cls, view: View, name: str, node: fx.Node) -> "Widening":
+    def _at(cls, view: NetworkGraph, name: str, node: fx.Node) -> "Widening":
         layer: Any = view.module(node)
         refuse_computed(name, layer)
         if getattr(layer, "groups", 1) != 1:
@@ -175,14 +175,14 @@ class Widening:
         _refuse_odd(widening, name)
         return widening
 
-    def changes(self, replicas: Replicas) -> list[Change]:
+    def changes(self, replicas: Replicas) -> list[WiderTensor]:
         """Every tensor that becomes wider, the layer's own weights first."""
-        own = [Change(self.layer, name, 0, replicas, 0) for name in ("weight", "bias")]
+        own = [WiderTensor(self.layer, name, 0, replicas, 0) for name in ("weight", "bias")]
         for part in self.norms():
             names = ("weight", "bias", "running_mean", "running_var")
-            own += [Change(part, name, 0, replicas.repeated(self.places(part)), 0) for name in names]
+            own += [WiderTensor(part, name, 0, replicas.repeated(self.places(part)), 0) for name in names]
         for part in self.consumers():
-            own.append(Change(part, "weight", 1, replicas.repeated(self.places(part)), 1))
+            own.append(WiderTensor(part, "weight", 1, replicas.repeated(self.places(part)), 1))
         return [change for change in own if getattr(change.part, change.name) is not None]
 
     def norms(self) -> list[nn.Module]:
@@ -207,7 +207,7 @@ class Widening:
             setattr(part, _size_name(part), width * self.places(part))
 
 
-def apply(changes: list[Change], wider: list[Tensor], optimizer: Optimizer | None) -> None:
+def apply(changes: list[WiderTensor], wider: list[Tensor], optimizer: Optimizer | None) -> None:
     """Put wider tensors in the place of narrow ones, in the network and in the optimiser."""
     # All that takes memory comes first, so that a lack of it leaves everything as it was.
     known = [None if optimizer is None else converted(optimizer, each.values, each.state) for each in changes]
@@ -222,12 +222,12 @@ def apply(changes: list[Change], wider: list[Tensor], optimizer: Optimizer | Non
             exchange(optimizer, narrow, new, state)
 
 
-def _named(view: View) -> dict[str, fx.Node]:
+def _named(view: NetworkGraph) -> dict[str, fx.Node]:
     nodes = [node for node in view.nodes if is_layer(view.module(node))]
     return {before(view.network, str(node.target)): node for node in nodes}
 
 
-def _node(view: View, name: str) -> fx.Node:
+def _node(view: NetworkGraph, name: str) -> fx.Node:
     if not view.traced:
         raise NotGrowable(f"{name}: what the network runs depends on its input; nothing can be followed")
     nodes = _named(view)
@@ -236,7 +236,7 @@ def _node(view: View, name: str) -> fx.Node:
     return nodes[name]
 
 
-def _refuse_tied(view: View, names: list[str]) -> None:
+def _refuse_tied(view: NetworkGraph, names: list[str]) -> None:
     """Weights that others use too would change for them."""
     held = Counter(id(weight) for _, weight in view.network.named_parameters(remove_duplicate=False))
     read = {str(node.target).rpartition(".")[0] for node in view.nodes if node.op == "get_attr"}

@@ -15,14 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from rota.core.errors import ConfigError, InputError, RotaError, unknown
-from rota.core.processes import LOST, WorkerLost, be_a_worker, carry_out
-from rota.recordings.curve import Curves, Interval, Setting, write_curves
+from rota.core.processes import LOST, WorkerLost, be_a_worker, run_dag
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting, write_curves
 from rota.recordings.folder import provenance
 from rota.training.clock import Length, StoppedClock
 from rota.training.data.images import check_seed
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
-from rota.training.recorder.partial import Partial, Progress, as_asked, check_name, recorded
+from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, check_name, recorded
 from rota.training.recorder.step_times import measure, step
 from rota.training.setup import LIBRARIES, Setup
 from rota.training.trainer import Trainer
@@ -85,7 +85,7 @@ PATIENCE_S = 600.0
 """A copy that does not get ready within this time is not waited for."""
 
 
-class PartSeconds(NamedTuple):
+class IntervalTimes(NamedTuple):
     """Where the seconds of a part went."""
 
     load_s: float
@@ -95,13 +95,13 @@ class PartSeconds(NamedTuple):
     save_s: float
 
 
-def mean(parts: list[PartSeconds]) -> PartSeconds:
+def mean(parts: list[IntervalTimes]) -> IntervalTimes:
     """Not the median: what now and then takes longer does so in a run, too, and a run is a sum of parts."""
-    return PartSeconds(*map(fmean, zip(*parts, strict=True)))
+    return IntervalTimes(*map(fmean, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class CopyTimings:
     """What is to be measured."""
 
     setup: Setup
@@ -112,12 +112,12 @@ class Beside:
     seed: int
     copies: int
 
-    def measure(self) -> dict[int, list[PartSeconds]]:
+    def measure(self) -> dict[int, list[IntervalTimes]]:
         """Batch size → the parts of all copies."""
         found = self._all()
         return {size: [part for each in found for part in each[size]] for size in self.sizes}
 
-    def _all(self) -> list[dict[int, list[PartSeconds]]]:
+    def _all(self) -> list[dict[int, list[IntervalTimes]]]:
         """What each copy measured. They begin together, and go on until the last has measured enough."""
         context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
         together: tuple[Any, Any] = (context.Barrier(self.copies), context.Value("i", self.copies))
@@ -140,7 +140,7 @@ class Beside:
                 process.join()
 
 
-def _answers(lines: list[Connection]) -> Iterator[dict[int, list[PartSeconds]]]:
+def _answers(lines: list[Connection]) -> Iterator[dict[int, list[IntervalTimes]]]:
     open_ = list(lines)
     while open_:
         ready = set(wait(open_))
@@ -155,7 +155,7 @@ def _answers(lines: list[Connection]) -> Iterator[dict[int, list[PartSeconds]]]:
             open_.remove(line)
 
 
-def _copy(asked: Beside, rank: int, ready: Any, measuring: Any, line: Connection) -> None:
+def _copy(asked: CopyTimings, rank: int, ready: Any, measuring: Any, line: Connection) -> None:
     """The life of a copy: it sends what it measured, or why it could not."""
     _be_like_a_slot(rank)
     try:
@@ -165,12 +165,12 @@ def _copy(asked: Beside, rank: int, ready: Any, measuring: Any, line: Connection
         line.send(error)
 
 
-def _measured(asked: Beside, folder: Path, ready: Any, measuring: Any) -> dict[int, list[PartSeconds]]:
-    parts = {size: Part(asked, size, folder / f"{size}.checkpoint") for size in asked.sizes}
+def _measured(asked: CopyTimings, folder: Path, ready: Any, measuring: Any) -> dict[int, list[IntervalTimes]]:
+    parts = {size: TimedNetwork(asked, size, folder / f"{size}.checkpoint") for size in asked.sizes}
     for part in parts.values():
         part.train()
     ready.wait(PATIENCE_S)
-    found: dict[int, list[PartSeconds]] = {size: [] for size in asked.sizes}
+    found: dict[int, list[IntervalTimes]] = {size: [] for size in asked.sizes}
     for size in [size for _ in range(ROUNDS) for size in asked.sizes]:
         found[size].append(parts[size].train())
     with measuring.get_lock():
@@ -190,16 +190,16 @@ def _be_like_a_slot(rank: int) -> None:
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
 
 
-class Part:
+class TimedNetwork:
     """A network at a batch size, of which one part after the other is trained."""
 
-    def __init__(self, asked: Beside, size: int, file: Path) -> None:
+    def __init__(self, asked: CopyTimings, size: int, file: Path) -> None:
         hyper = Hyperparameters(batch_size=size)
         setup = replace(asked.setup, hyper=hyper, threads=asked.setup.threads or 1)
         self._trial, self._file, self._steps = NetworkTrial(setup, asked.seed), file, asked.steps
         self._file.write_bytes(self._trial.save())
 
-    def train(self) -> PartSeconds:
+    def train(self) -> IntervalTimes:
         """From its checkpoint to the next; an error if it fails, since its steps are then not all made."""
         at_s = [time.perf_counter()]
         self._trial.load(self._file.read_bytes())
@@ -214,7 +214,7 @@ class Part:
         self._file.write_bytes(self._trial.save())
         at_s.append(time.perf_counter())
         load_s, train_s, evaluate_s, save_s = (after - before for before, after in pairwise(at_s))
-        return PartSeconds(load_s, train_s / self._steps, evaluate_s, save_s)
+        return IntervalTimes(load_s, train_s / self._steps, evaluate_s, save_s)
 
 
 BESIDES = ("load_s", "evaluate_s", "save_s")
@@ -241,7 +241,7 @@ class CurvesRecorder:
     def partial(self) -> Partial:
         return Partial(self.out, f"curves-{self.config.name}")
 
-    def record(self, progress: Progress) -> Iterator[Path]:
+    def record(self, progress: RecordingProgress) -> Iterator[Path]:
         """Record what is missing; gives the folder when all of it is there."""
         asked = as_asked(asdict(self.config))
         with self.partial.alone():
@@ -258,7 +258,7 @@ class CurvesRecorder:
         for trainer in self._trainers():
             step(trainer)
 
-    def _train(self, progress: Progress) -> None:
+    def _train(self, progress: RecordingProgress) -> None:
         """What is still open; and seconds are measured."""
         open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
         self._measure(progress)
@@ -269,26 +269,26 @@ class CurvesRecorder:
         for group in _groups(open_, SITTINGS - 1 if self.config.beside else 1):
             progress.say(self.config.name)
             work = partial(train, self.config, self.partial)
-            for name in carry_out(work, group, lambda _: (), min(self.workers, len(group))):
+            for name in run_dag(work, group, lambda _: (), min(self.workers, len(group))):
                 progress.advance(each_s[name])
             self._measure(progress)
 
-    def _measure(self, progress: Progress) -> None:
+    def _measure(self, progress: RecordingProgress) -> None:
         """Alone it is done once: turns are short, so that what else the machine does is the same for all."""
         sittings = self.partial.get("sittings") or []
         if not sittings or self.config.beside:
             progress.say(f"{self.config.name}: seconds per step")
             self.partial.put("sittings", [*sittings, self._sitting()])
 
-    def _sitting(self) -> list[tuple[int, list[PartSeconds]]]:
+    def _sitting(self) -> list[tuple[int, list[IntervalTimes]]]:
         """Batch size, and what was measured at it."""
         config = self.config
         if config.beside:
             sizes = tuple(sorted({hyper.batch_size for hyper in config.settings().values()}))
-            parts = Beside(config.setup, sizes, config.steps, config.seed, config.beside).measure()
+            parts = CopyTimings(config.setup, sizes, config.steps, config.seed, config.beside).measure()
             return list(parts.items())
         paces = measure(list(self._trainers()), device(config.setup.device))
-        return [(size, [PartSeconds(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in paces.items()]
+        return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in paces.items()]
 
     def _trainers(self) -> Iterator[Trainer]:
         """One for each batch size."""
@@ -296,11 +296,11 @@ class CurvesRecorder:
             setup = replace(self.config.setup, hyper=Hyperparameters(batch_size=size))
             yield setup.trainer(StoppedClock(), seed=self.config.seed)
 
-    def _part_seconds(self) -> dict[int, PartSeconds]:
+    def _part_seconds(self) -> dict[int, IntervalTimes]:
         """Batch size → means over all sittings so far."""
-        found: dict[int, list[PartSeconds]] = {}
+        found: dict[int, list[IntervalTimes]] = {}
         for size, parts in (each for sitting in self.partial.get("sittings") or () for each in sitting):
-            found.setdefault(size, []).extend(PartSeconds(*part) for part in parts)
+            found.setdefault(size, []).extend(IntervalTimes(*part) for part in parts)
         return {size: mean(parts) for size, parts in found.items()}
 
     def _write(self, asked: dict[str, Any]) -> None:
@@ -312,10 +312,10 @@ class CurvesRecorder:
         for name, values in config.settings().items():
             seconds = config.steps * parts[values.batch_size].step_s
             rows = self.partial.get(name) or ()
-            intervals = [Interval(number, steps, seconds, metrics) for number, steps, metrics in rows]
+            intervals = [CurvePoint(number, steps, seconds, metrics) for number, steps, metrics in rows]
             given = {key: getattr(values, key) for key in hyper}
             if intervals:
-                settings[name] = Setting.of(name, given, where, config.seed, intervals)
+                settings[name] = CurveSetting.of(name, given, where, config.seed, intervals)
             if len(intervals) < config.intervals:
                 failed[name] = given
         curves = Curves(
@@ -332,7 +332,7 @@ class CurvesRecorder:
         )
         write_curves(self.folder, curves)
 
-    def _details(self, asked: dict[str, Any], parts: dict[int, PartSeconds]) -> dict[str, Any]:
+    def _details(self, asked: dict[str, Any], parts: dict[int, IntervalTimes]) -> dict[str, Any]:
         prints = {trainer.hyper.batch_size: trainer.structure.fingerprint for trainer in self._trainers()}
         paces = [[prints[size], size, part.step_s] for size, part in parts.items()]
         besides = mean(list(parts.values()))

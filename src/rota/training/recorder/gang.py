@@ -21,7 +21,7 @@ from rota.training.device import device, synchronise
 from rota.training.exchange import Exchange, Members, meet, stay_on_this_machine
 from rota.training.hyper import optimizer
 from rota.training.models.registry import build
-from rota.training.recorder.profile_config import Cell, ProfilesConfig
+from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
 from rota.training.setup import Setup
 from rota.training.task import Batch, Task
 
@@ -159,7 +159,7 @@ class GangLost(RotaError):
     """A member has died or keeps silent."""
 
 
-class Gang:
+class ProcessGang:
     """So many members; use it in a `with` statement, which starts and ends them."""
 
     def __init__(self, members: int, config: ProfilesConfig, *, patience_s: float = PATIENCE_S) -> None:
@@ -172,7 +172,7 @@ class Gang:
         self._lines: list[Connection] = []
         self._folder = TemporaryDirectory(prefix="rota-gang-")
 
-    def __enter__(self) -> "Gang":
+    def __enter__(self) -> "ProcessGang":
         context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
         meeting = Path(self._folder.name, "meeting")
         for rank in range(self.members):
@@ -194,7 +194,7 @@ class Gang:
             line.close()
         self._folder.cleanup()
 
-    def measure(self, cell: Cell) -> list[Stages]:
+    def measure(self, cell: ProfileCell) -> list[Stages]:
         """The stages of each iteration, by the member that took longest. All end with equal weights."""
         for line in self._lines:
             try:
@@ -208,7 +208,7 @@ class Gang:
         iterations = zip(*(stages for stages, _ in answers), strict=True)
         return [max(each, key=lambda stages: stages.iteration_s) for each in iterations]
 
-    def _answers(self, cell: Cell) -> list[tuple[list[Stages], str]]:
+    def _answers(self, cell: ProfileCell) -> list[tuple[list[Stages], str]]:
         found: dict[int, tuple[list[Stages], str]] = {}
         until_s = time.monotonic() + self._patience_s
         while len(found) < self.members:
@@ -220,7 +220,7 @@ class Gang:
                 found[waiting[line]] = self._answer(line, cell)  # type: ignore[index, arg-type]
         return [found[rank] for rank in range(self.members)]
 
-    def _answer(self, line: Connection, cell: Cell) -> tuple[list[Stages], str]:
+    def _answer(self, line: Connection, cell: ProfileCell) -> tuple[list[Stages], str]:
         try:
             answer: Answer = line.recv()
         except (EOFError, OSError):
@@ -231,7 +231,7 @@ class Gang:
             raise CellFailed(answer)
         return answer
 
-    def _lost(self, cell: Cell) -> GangLost:
+    def _lost(self, cell: ProfileCell) -> GangLost:
         return GangLost(
             f"{cell.name}: a member of the gang of {self.members} died, perhaps for lack of memory; "
             "start again to go on from here"
@@ -256,7 +256,7 @@ def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line:
     exchange: Members | None = None
     with suppress(EOFError, ConnectionError):
         while True:
-            cell: Cell = line.recv()
+            cell: ProfileCell = line.recv()
             try:
                 exchange = exchange or _meet(rank, members, meeting, config)
                 answer = _measure(cell, rank, config, exchange)
@@ -270,7 +270,7 @@ def _meet(rank: int, members: int, meeting: Path, config: ProfilesConfig) -> Mem
     return meet(meeting, rank, members, place(config.device, rank, members), PATIENCE_S)
 
 
-def _measure(cell: Cell, rank: int, config: ProfilesConfig, exchange: Members) -> Answer:
+def _measure(cell: ProfileCell, rank: int, config: ProfilesConfig, exchange: Members) -> Answer:
     where = place(config.device, rank, cell.gang)
     work = Iterations(config.setup(cell), where, seed=config.seed, rank=rank, exchange=exchange)
     found = work.measure(iterations=config.iterations, warm=config.warm, limit_s=config.limit_s)

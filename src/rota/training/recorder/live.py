@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rota.recordings.folder import provenance
-from rota.recordings.tree import Point, Prefix, Tree
+from rota.recordings.tree import EpochPoint, Prefix, Tree
 from rota.training.clock import Pace
 from rota.training.recorder.trees import Branch, TreesRecorder, grow
 
@@ -36,12 +36,12 @@ class LiveTree:
     def seen(self, reached: Mapping[Prefix, float]) -> Tree:
         """What is known of it: when decisions are planned, and what some sequences have reached."""
         config = self.recorder.config
-        curves: dict[Prefix, tuple[Point, ...]] = {}
+        curves: dict[Prefix, tuple[EpochPoint, ...]] = {}
         for branch in self.recorder.branches(self.scenario, self.seed):
             made, last = branch.actions, len(branch.actions) == config.decisions
             at_s = config.budget_s if last else config.start_s(self.scenario) + len(made) * config.epoch_s
             if not last or made in reached:
-                curves[made] = (Point(len(made), at_s, 0, math.nan, reached.get(made, math.nan)),)
+                curves[made] = (EpochPoint(len(made), at_s, 0, math.nan, reached.get(made, math.nan)),)
         return Tree(
             model=config.setup.model,
             data=config.setup.learns_from,

@@ -12,14 +12,14 @@ from typing import Any
 from tqdm import tqdm
 
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import alone_in, written
+from rota.core.files import atomic_write, folder_lock
 from rota.recordings.folder import complete, read_about
 from rota.recordings.library import PARTIAL
 
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} s of training, {remaining} left"
 
 
-class Progress:
+class RecordingProgress:
     """A bar on the terminal, in seconds of training to record; says nothing elsewhere."""
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -31,7 +31,7 @@ class Progress:
             bar_format=BAR,
         )
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "RecordingProgress":
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -77,14 +77,14 @@ class Partial:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One recorder at a time; others wait. The lock is not in the folder, which comes and goes."""
-        with alone_in(self.out / PARTIAL / ".locks" / self.name):
+        with folder_lock(self.out / PARTIAL / ".locks" / self.name):
             yield
 
     def claim(self, asked: dict[str, Any]) -> None:
         """Make sure that what is there was begun with the same settings."""
         file, text = self.folder / "asked.json", json.dumps(asked, indent=1, allow_nan=False)
         if not file.exists():
-            with written(file) as stream:
+            with atomic_write(file) as stream:
                 stream.write(text.encode())
         elif file.read_text("utf-8") != text:
             raise InputError(
@@ -94,7 +94,7 @@ class Partial:
 
     def put(self, name: str, value: Any) -> None:
         """Keep a piece: plain values."""
-        with written(self.folder / f"{name}.json") as stream:
+        with atomic_write(self.folder / f"{name}.json") as stream:
             stream.write(json.dumps(value).encode())
 
     def get(self, name: str) -> Any | None:

@@ -14,7 +14,7 @@ from rota.training.setup import Setup
 ALL = "all"
 
 
-class Cell(NamedTuple):
+class ProfileCell(NamedTuple):
     """What is measured at once."""
 
     model: str
@@ -96,16 +96,16 @@ class ProfilesConfig:
         """The models."""
         return tuple(MODELS) if self.models == (ALL,) else self.models
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[ProfileCell]:
         """All that is to be measured, smaller gangs first."""
         return [
-            Cell(name, size, gang)
+            ProfileCell(name, size, gang)
             for gang in sorted(self.gangs)
             for name in self.names
             for size in self.batch_sizes_of.get(name, self.batch_sizes)
         ]
 
-    def setup(self, cell: Cell) -> Setup:
+    def setup(self, cell: ProfileCell) -> Setup:
         """The network, its task and its optimiser as one member of the gang has them."""
         takes_images = model(cell.model).task == "classification"
         return Setup(

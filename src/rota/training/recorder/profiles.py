@@ -18,9 +18,9 @@ from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import model
-from rota.training.recorder.gang import FAILURES, CellFailed, Gang, Iterations, Stages, place, reason
-from rota.training.recorder.partial import Partial, Progress, as_asked, recorded
-from rota.training.recorder.profile_config import Cell, ProfilesConfig
+from rota.training.recorder.gang import FAILURES, CellFailed, Iterations, ProcessGang, Stages, place, reason
+from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, recorded
+from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
 from rota.training.setup import LIBRARIES
 
 WITH_GAMES = (*LIBRARIES, "gymnasium")
@@ -42,7 +42,7 @@ class ProfilesRecorder:
     def partial(self) -> Partial:
         return Partial(self.out, f"profiles-{self.config.name}")
 
-    def record(self, progress: Progress) -> Iterator[Path]:
+    def record(self, progress: RecordingProgress) -> Iterator[Path]:
         """Measure what is missing; gives the folder when all of it is there."""
         asked = as_asked(asdict(self.config))
         with self.partial.alone(), threads(self.config.threads):
@@ -58,10 +58,12 @@ class ProfilesRecorder:
         """What the models learn from must be there, before anything is begun."""
         one_of_each = {model(name).task: name for name in self.config.names}
         for name in one_of_each.values():
-            usual = Cell(name, Hyperparameters().batch_size, 1)  # a batch that cannot be made fails by itself
+            usual = ProfileCell(
+                name, Hyperparameters().batch_size, 1
+            )  # a batch that cannot be made fails by itself
             self.config.setup(usual).task(self.config.seed)
 
-    def _measure(self, progress: Progress) -> None:
+    def _measure(self, progress: RecordingProgress) -> None:
         config = self.config
         cells = [cell for cell in config.cells() if self.partial.get(cell.name) is None]
         progress.expect(config.limit_s * len(cells))
@@ -75,7 +77,7 @@ class ProfilesRecorder:
 
     def _write(self, asked: dict[str, Any]) -> None:
         config = self.config
-        found: dict[Cell, Any] = {cell: self.partial.get(cell.name) for cell in config.cells()}
+        found: dict[ProfileCell, Any] = {cell: self.partial.get(cell.name) for cell in config.cells()}
         failed = {cell.name: each["failed"] for cell, each in found.items() if "failed" in each}
         if len(failed) == len(found):
             first = next(iter(failed.values()))
@@ -96,7 +98,7 @@ class Bench:
         self._members = members
         self._config = config
         self._open = ExitStack()
-        self._gang: Gang | None = None
+        self._gang: ProcessGang | None = None
 
     def __enter__(self) -> "Bench":
         return self
@@ -104,7 +106,7 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def measure(self, cell: Cell) -> list[Stages]:
+    def measure(self, cell: ProfileCell) -> list[Stages]:
         """The stages of each iteration; CellFailed if that cannot be."""
         try:
             where = place(self._config.device, 0, self._members)
@@ -112,7 +114,7 @@ class Bench:
         except FAILURES as error:
             raise CellFailed(reason(error)) from None
 
-    def _alone(self, cell: Cell, where: torch.device) -> list[Stages]:
+    def _alone(self, cell: ProfileCell, where: torch.device) -> list[Stages]:
         config = self._config
         try:
             work = Iterations(config.setup(cell), where, seed=config.seed)
@@ -121,9 +123,9 @@ class Bench:
             if where.type == "cuda":
                 torch.cuda.empty_cache()
 
-    def _together(self, cell: Cell) -> list[Stages]:
+    def _together(self, cell: ProfileCell) -> list[Stages]:
         if self._gang is None:
-            self._gang = self._open.enter_context(Gang(self._members, self._config))
+            self._gang = self._open.enter_context(ProcessGang(self._members, self._config))
         try:
             return self._gang.measure(cell)
         except CellFailed:
@@ -132,7 +134,7 @@ class Bench:
             raise
 
 
-def row(cell: Cell, where: str, stages: list[list[float]]) -> Profile:
+def row(cell: ProfileCell, where: str, stages: list[list[float]]) -> Profile:
     """The medians, and how far the iterations lie apart."""
     each = np.array(stages)
     load_s, compute_s, synchronise_s = np.median(each, axis=0).tolist()
@@ -162,7 +164,7 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _found(bench: Bench, cell: Cell) -> dict[str, Any]:
+def _found(bench: Bench, cell: ProfileCell) -> dict[str, Any]:
     try:
         return {"stages": bench.measure(cell)}
     except CellFailed as failure:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rota.core.errors import ConfigError
 from rota.training.recorder.curves import CurvesConfig, CurvesRecorder
-from rota.training.recorder.partial import Progress
+from rota.training.recorder.partial import RecordingProgress
 from rota.training.recorder.profile_config import ProfilesConfig
 from rota.training.recorder.profiles import ProfilesRecorder
 from rota.training.recorder.trees import TreesConfig, TreesRecorder
@@ -28,7 +28,9 @@ class RecordConfig:
             raise ConfigError("nothing to record; give [[trees]], [[curves]] or [[profiles]]")
 
 
-def record(config: RecordConfig, out: Path, workers: int, command: str, progress: Progress) -> Iterator[Path]:
+def record(
+    config: RecordConfig, out: Path, workers: int, command: str, progress: RecordingProgress
+) -> Iterator[Path]:
     """Make what is missing; gives the folder of each recording when it is there."""
     for profiles in config.profiles:
         yield from ProfilesRecorder(out, profiles, command).record(progress)

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import ConfigError, InputError, unknown
-from rota.core.files import written
+from rota.core.files import atomic_write
 from rota.core.network import Change
-from rota.core.processes import carry_out
+from rota.core.processes import run_dag
 from rota.recordings.folder import complete, provenance
 from rota.recordings.library import recording_folders
-from rota.recordings.tree import Point, Tree, read_tree, write_tree
+from rota.recordings.tree import EpochPoint, Tree, read_tree, write_tree
 from rota.training.checkpoint import load, save
 from rota.training.clock import Epoch, Length, Pace, ProfiledClock
 from rota.training.data.images import check_seed
 from rota.training.device import description, device
-from rota.training.recorder.partial import Partial, Progress, as_asked, refuse_other
+from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, refuse_other
 from rota.training.recorder.step_times import paces as measured
 from rota.training.setup import LIBRARIES, Setup, check_actions, check_changes
 from rota.training.trainer import Trainer
@@ -189,7 +189,7 @@ def grow(branch: Branch, paces: dict[Pace, float]) -> None:
     points = _trunk(branch, trainer) if not branch.actions else _after_decision(branch, trainer)
     if not branch.is_last:
         save(branch.checkpoint, trainer)
-    with written(branch.found) as stream:
+    with atomic_write(branch.found) as stream:
         stream.write(json.dumps(points).encode())
 
 
@@ -269,7 +269,7 @@ class TreesRecorder:
         """The pieces of unfinished trees of one seed."""
         return self.common.folder / f"seed{seed}"
 
-    def record(self, progress: Progress) -> Iterator[Path]:
+    def record(self, progress: RecordingProgress) -> Iterator[Path]:
         """Record what is missing; gives the folder of each tree when it is there."""
         with self.common.alone():
             asked = [pair for pair in self.config.asked() if not self._there(*pair)]
@@ -277,7 +277,7 @@ class TreesRecorder:
                 yield from self._record(asked, progress)
             self._tidy_up()
 
-    def _record(self, asked: list[tuple[str, int]], progress: Progress) -> Iterator[Path]:
+    def _record(self, asked: list[tuple[str, int]], progress: RecordingProgress) -> Iterator[Path]:
         check_changes(self.config.setup, ((change,) for change in self.config.changes))
         self.common.claim(self.asked())
         progress.say(f"{self.name}: seconds per step")
@@ -356,7 +356,9 @@ class TreesRecorder:
     def _open(self, scenario: str, seed: int) -> list[Branch]:
         return [branch for branch in self.branches(scenario, seed) if not branch.done]
 
-    def _grow(self, scenario: str, seed: int, seconds: dict[Pace, float], progress: Progress) -> None:
+    def _grow(
+        self, scenario: str, seed: int, seconds: dict[Pace, float], progress: RecordingProgress
+    ) -> None:
         waiting = {branch.file: branch for branch in self._open(scenario, seed)}
 
         def can_begin(branch: Branch) -> bool:
@@ -369,14 +371,14 @@ class TreesRecorder:
         ready = [branch for branch in waiting.values() if can_begin(branch)]
         progress.say(f"{self.name} {scenario} seed {seed}")
         if ready:
-            for branch in carry_out(partial(_work, seconds), ready, then, min(self.workers, len(waiting))):
+            for branch in run_dag(partial(_work, seconds), ready, then, min(self.workers, len(waiting))):
                 progress.advance(branch.seconds)
 
     def _write(self, scenario: str, seed: int, seconds: dict[Pace, float]) -> Path:
         config, folder = self.config, self.folder(scenario, seed)
-        curves: dict[tuple[int, ...], tuple[Point, ...]] = {}
+        curves: dict[tuple[int, ...], tuple[EpochPoint, ...]] = {}
         for branch in self.branches(scenario, seed):
-            points = tuple(Point(*point) for point in branch.read())
+            points = tuple(EpochPoint(*point) for point in branch.read())
             curves[branch.actions] = curves.get(branch.actions, ()) + points
         where = description(device(config.setup.device), config.setup.threads)
         tree = Tree(

@@ -26,7 +26,7 @@ EPISODES = 8
 SPLITS = ("train", "validation", "test")
 
 
-class Moved(NamedTuple):
+class GameStep(NamedTuple):
     """What one step in every game led to; each step is worth 1."""
 
     observations: Tensor
@@ -56,7 +56,7 @@ class CartPoles:
         """What is seen now, one row per game."""
         return self._states().float()
 
-    def step(self, actions: list[int]) -> Moved:
+    def step(self, actions: list[int]) -> GameStep:
         """Act in every game."""
         seen, fell = [], []
         for game, action in zip(self._games, actions, strict=True):
@@ -67,7 +67,7 @@ class CartPoles:
         over = [end or steps >= LIMIT for end, steps in zip(fell, self._steps, strict=True)]
         for index in np.flatnonzero(over).tolist():
             self._start(index, self._episodes[index] + 1)
-        return Moved(torch.from_numpy(np.stack(seen)), torch.tensor(fell), torch.tensor(over))
+        return GameStep(torch.from_numpy(np.stack(seen)), torch.tensor(fell), torch.tensor(over))
 
     def state_dict(self) -> dict[str, Any]:
         return {"states": self._states(), "episodes": list(self._episodes), "steps": list(self._steps)}
@@ -104,7 +104,7 @@ def mean_return(act: Callable[[Tensor], list[int]], seed: int, split: str) -> fl
 FIELDS = {"before": torch.float32, "action": torch.int64, "after": torch.float32, "fell": torch.bool}
 
 
-class Replay:
+class ReplayMemory:
     """The last so many transitions, as columns on the CPU; the oldest gives way to the newest."""
 
     def __init__(self, capacity: int, observation: tuple[int, ...]) -> None:
@@ -280,7 +280,7 @@ class DQN:
         self._device = device
         self._seed = seed
         self._games = CartPoles(GAMES, (seed, 0))
-        self._replay = Replay(self.capacity, OBSERVATION)
+        self._replay = ReplayMemory(self.capacity, OBSERVATION)
         self._target = Target(self.held)
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
