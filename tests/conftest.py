@@ -18,6 +18,21 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 
 
+ENGINES = {"ray", "slurm", "slurm_of_all_tests", "followed"}
+"""Fixtures and parameters of tests that need a cluster."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one process have all tests that need a cluster, first of all, and others whole files."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        named = {value for value in given.params.values() if isinstance(value, str)} if given else set()
+        needs_cluster = ENGINES & (named | set(getattr(item, "fixturenames", ())))
+        item.add_marker(pytest.mark.xdist_group("engines" if needs_cluster else str(item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group").args[0] != "engines")
+
+
 @pytest.fixture(scope="session")
 def reference() -> Callable[..., Path]:
     """Gives a function that finds public reference data; the test is skipped where it is absent."""
