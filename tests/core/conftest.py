@@ -8,7 +8,7 @@ import pytest
 from rota.core.cluster import Cluster
 from rota.core.columns import BEGIN, ROW, UNIT
 from rota.core.costs import RESTART
-from rota.core.plan import Plan
+from rota.core.policy import Plan
 from rota.core.state import Instant, JobsState
 from rota.workload.jobs import workload
 

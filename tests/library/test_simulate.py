@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import rota
-from rota.core.loop import Needs
+from rota.core.policy import Needs
 from rota.library.run import Run
 from rota.policies.cluster.srtf import Srtf
 from rota.results.metrics import measure

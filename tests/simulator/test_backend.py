@@ -7,8 +7,8 @@ import pytest
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import INTERVAL, RESTART
 from rota.core.errors import IllegalPlan, Stuck
-from rota.core.loop import Needs
 from rota.core.placement import first_fit
+from rota.core.policy import Needs
 from rota.core.timeline import Arrived, Finished, NodeJoined, NodeLost, Preempted, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo

@@ -29,7 +29,7 @@ from rota.core.columns import (
     UP,
 )
 from rota.core.compiled import kernel
-from rota.core.plan import Plan
+from rota.core.policy import Plan
 from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_displacing
 
 if TYPE_CHECKING:

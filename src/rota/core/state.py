@@ -12,7 +12,7 @@ from rota.core.cluster import Cluster, Preferences, as_listed
 from rota.core.costs import CostModel
 from rota.core.errors import IllegalPlan
 from rota.core.placement import Style, first_fit, scratch_rows
-from rota.core.plan import Plan
+from rota.core.policy import Plan
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
 
 

@@ -14,9 +14,9 @@ from rota.core.cluster import Cluster, Preferences, fastest_first
 from rota.core.columns import KIND
 from rota.core.costs import EXACT, RESTART, CostModel, Ties
 from rota.core.errors import Stuck, unknown
-from rota.core.loop import Policy, drive
+from rota.core.loop import drive
 from rota.core.placement import Types
-from rota.core.plan import Plan
+from rota.core.policy import Plan, Policy
 from rota.core.state import Decisions, Instant, JobsState
 from rota.core.timeline import Timeline
 from rota.simulator.kernels import next_ends, stretch

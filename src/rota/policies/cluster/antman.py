@@ -29,8 +29,7 @@ from rota.core.columns import (
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.kernels import has_stages
-from rota.core.loop import Needs
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.room import last_rank, may_use, order_of, ranks_for
 from rota.core.state import ClusterView
 

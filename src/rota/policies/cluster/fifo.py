@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rota.core.columns import JOB
-from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 

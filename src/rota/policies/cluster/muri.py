@@ -16,9 +16,8 @@ from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.kernels import has_stages
-from rota.core.loop import Needs
 from rota.core.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.room import CONSOLIDATED, find
 from rota.core.state import ClusterView
 from rota.policies.cluster.grouping import ALL, Bucket, Shortage, group_by_matching, group_in_runs

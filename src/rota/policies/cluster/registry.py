@@ -1,7 +1,7 @@
 """The cluster schedulers by name; `module:Class` and `path/to/file.py:Class` name those of others.
 
 To add one to rota: write its file in this folder, add its line here. A scheduler is a frozen dataclass whose
-fields are its options, with `needs` and `plan(view)` as in `rota.core.loop.Policy`. The contract tests over
+fields are its options, with `needs` and `plan(view)` as in `rota.core.policy.Policy`. The contract tests over
 this table then cover it, and so do the commands.
 """
 

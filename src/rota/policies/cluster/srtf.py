@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from rota.core.costs import Ties
-from rota.core.loop import Needs
 from rota.core.placement import Style
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 

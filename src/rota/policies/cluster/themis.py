@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, SIZE, SUBMIT_S, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
-from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 # Own columns of a job.

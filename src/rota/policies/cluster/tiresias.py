@@ -10,9 +10,8 @@ from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
-from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 LEVEL = OWN
