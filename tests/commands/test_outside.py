@@ -154,7 +154,7 @@ def test_a_class_is_called_as_it_says(rota, here, trace):
         (
             AGING.replace("(self, view)", "(self)"),
             "aging.py:Aging",
-            "plan cannot be called so; write",
+            "plan has the wrong arguments; write",
         ),
         ("import rota\nclass Aging(rota\n", "aging.py:Aging", "line 2: SyntaxError: '(' was never closed"),
         ("import rota\nx = 1 / 0\n", "aging.py:Aging", "line 2: ZeroDivisionError: division by zero"),

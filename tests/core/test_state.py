@@ -32,9 +32,9 @@ def carry_out(state, plan):
         ([([0], [0, 1])], "more or fewer slots than it needs"),
         ([([1], [0])], "more or fewer slots than it needs"),
         ([([0], [])], "more or fewer slots than it needs"),
-        ([([0], [4])], "names a slot that is not there"),
-        ([([0], [-1])], "names a slot that is not there"),
-        ([([1], [0, 99])], "names a slot that is not there"),
+        ([([0], [4])], "names a slot that does not exist"),
+        ([([0], [-1])], "names a slot that does not exist"),
+        ([([1], [0, 99])], "names a slot that does not exist"),
         ([([0], [1]), ([1], [1, 2])], "more jobs on a slot than may share it"),
         ([([1], [0, 0])], "more or fewer slots than it needs"),
     ],
@@ -52,7 +52,7 @@ def test_a_plan_that_cannot_be_is_illegal_and_the_error_says_why_and_when(
 def test_a_pace_is_a_number_of_seconds(state_of, plan_of, pace_s):
     plan = plan_of(([0], [0]))
     plan.pace_s[0] = pace_s
-    with pytest.raises(IllegalPlan, match=r"^at 0\.0 s: the plan gives a job a pace that is not"):
+    with pytest.raises(IllegalPlan, match=r"^at 0\.0 s: the plan gives a job a step time that is not"):
         state_of([1], TWO_NODES).request(plan)
 
 
@@ -83,7 +83,7 @@ def test_a_slot_of_a_node_that_is_down_is_not_there(state_of, plan_of):
 def test_a_slot_may_be_of_a_kind_that_the_job_may_not_use(state_of, plan_of):
     mixed = Cluster((Node(1, kind="k80"), Node(1, kind="v100")))
     state = state_of([1], mixed, kinds=[("v100",)])
-    with pytest.raises(IllegalPlan, match="puts a job on a device that it may not use"):
+    with pytest.raises(IllegalPlan, match="puts a job on a device kind that it may not use"):
         state.request(plan_of(([0], [0])))
     carry_out(state, plan_of(([0], [1])))
 

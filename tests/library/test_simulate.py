@@ -86,7 +86,7 @@ class Mine(rota.Scheduler):
         (NoPlan, r"NoPlan: is not a scheduler: it has no plan; write def plan\(self, view\)"),
         (
             OtherPlan(),
-            r"OtherPlan: is not a scheduler: plan cannot be called so; write def plan\(self, view\)",
+            r"OtherPlan: is not a scheduler: plan has the wrong arguments; write def plan\(self, view\)",
         ),
         (Srtf2(), "Srtf2: is called 'srtf', as a scheduler of rota's"),
         (3, "int: is not a scheduler: it has no plan"),

@@ -78,8 +78,8 @@ def test_a_slot_goes_that_would_do_its_first_interval_when_the_others_have_done_
 def test_slots_are_ranked_by_what_was_measured_not_by_what_was_said():
     view = population(4, [10.0, 0.5], 800)
     for _ in range(9):
-        view.paces.observe(1, 0, 0.1)
-        view.paces.observe(0, 0, 2.0)
+        view.step_times.observe(1, 0, 0.1)
+        view.step_times.observe(0, 0, 2.0)
     assert RetireSlowest().retire(view) == [0]
 
 

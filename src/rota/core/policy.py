@@ -1,4 +1,4 @@
-"""Scheduling policies: what they return (Plan), what they need from the state (Needs), and their base class."""
+"""Scheduling policies: the plan that they return, their requirements on the state, and their base class."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Needs:
 
 
 class Policy(Protocol):
-    """A rule that decides at each instant which jobs run, on which slots, and sharing them with which others."""
+    """A rule that decides at each instant which jobs run, where, and which of them share slots."""
 
     @property
     def needs(self) -> Needs: ...
@@ -72,8 +72,8 @@ class Policy(Protocol):
 class Scheduler(ABC):
     """Base class of schedulers, which decide at each instant which jobs run, and where.
 
-    A subclass implements `plan(view)`. If it is a dataclass, its fields are its options. Its name is the class
-    attribute `name`, or else its class name in kebab-case: `ShortestFirst` is `shortest-first`.
+    A subclass implements `plan(view)`. If it is a dataclass, its fields are its options. Its name is the
+    attribute `name` of the class, or else the class name in kebab-case: `ShortestFirst` is `shortest-first`.
 
     >>> from dataclasses import dataclass
     >>> import rota

@@ -53,7 +53,7 @@ class RetireSlowest:
 
     def _useless(self, view: PopulationView, spare: int) -> list[int]:
         """Idle ones among the slowest, as long as the others are not done later without them."""
-        step_s = view.paces.step_s.mean(1)
+        step_s = view.step_times.step_s.mean(1)
         slowest = sorted(np.flatnonzero(view.usable).tolist(), key=lambda slot: -step_s[slot])
         staying, gone = set(slowest), []
         done_s = finish_s(view, staying)
@@ -74,7 +74,7 @@ def finish_s(view: PopulationView, slots: set[int]) -> float:
     Intervals are taken to be alike, handed out one by one, and independent: any number of them could be
     trained at once.
     """
-    interval_s = view.costs.dispatch_s + view.paces.step_s.mean(1) * view.terms.interval
+    interval_s = view.costs.dispatch_s + view.step_times.step_s.mean(1) * view.terms.interval
     ends = [(max(view.now_s, float(view.ends_s[slot])), float(interval_s[slot])) for slot in slots]
     heapify(ends)
     done_s = view.now_s
@@ -86,7 +86,9 @@ def finish_s(view: PopulationView, slots: set[int]) -> float:
 
 
 def _intervals_left(view: PopulationView) -> int:
-    waiting = view.steps[view.status < TrialStatus.FINISHED] + view.handed[view.status < TrialStatus.FINISHED]
+    waiting = (
+        view.steps[view.status < TrialStatus.FINISHED] + view.assigned[view.status < TrialStatus.FINISHED]
+    )
     return int(-((waiting - view.terms.steps) // view.terms.interval).sum())
 
 
@@ -121,7 +123,7 @@ class PopulationPolicy:
 
     def plan(self, view: PopulationView) -> Iterator[Decision]:
         """All that is to be done now."""
-        for trial in list(view.judged):
+        for trial in list(view.to_review):
             yield self.evolution.judge(view, trial)
         if self.retirement is not None:
             for slot in list(self.retirement.retire(view)):

@@ -83,12 +83,12 @@ def done() -> Callable[..., None]:
         after: Callable[[int], Any] = Continue,
     ) -> None:
         at_s = state.now_s
-        steps = {trial: int(state.handed[trial]) for trial in trials}
+        steps = {trial: int(state.assigned[trial]) for trial in trials}
         reports = [
             Reported(at_s, slot, trial, steps[trial], at_s - steps[trial] * step_s, at_s, 0.0, 0.1)
             for trial in trials
         ]
         state.apply([*reports, Idled(at_s, slot)])
-        state.request([after(trial) for trial in list(state.judged)])
+        state.request([after(trial) for trial in list(state.to_review)])
 
     return finish

@@ -40,7 +40,7 @@ def measured(population, done) -> Callable:
 
 def parts(view, found):
     """Slot → its trial and steps."""
-    return {slot: (trials[0], int(view.handed[trials[0]])) for slot, trials in found.items()}
+    return {slot: (trials[0], int(view.assigned[trials[0]])) for slot, trials in found.items()}
 
 
 def test_a_slot_that_was_never_measured_gets_half_an_interval_of_the_most_advanced(population, lists):
@@ -121,7 +121,7 @@ def test_with_caution_a_slot_whose_times_vary_rests_earlier(measured, lists):
     """2.5 times as slow, or 3.5 with a deviation of 40 %: 3 intervals are left, not 4."""
     for caution, expected in ((0.0, {0: [0], 1: [2]}), (2.0, {0: [0]})):
         view = measured([1.0, 2.5], [950, 950, 950])
-        view.paces.spread[1] = 0.16
+        view.step_times.spread[1] = 0.16
         assert lists(view, Hrfs(caution=caution)) == expected
 
 

@@ -31,8 +31,8 @@ def population() -> Callable[..., PopulationState]:
         reported = ~np.isnan(state.metric)
         state.steps[reported] = state.fresh[reported] = 50
         state.place[reported] = 0
-        state.judged = np.flatnonzero(reported).tolist()
-        state.status[reported] = TrialStatus.JUDGED
+        state.to_review = np.flatnonzero(reported).tolist()
+        state.status[reported] = TrialStatus.REPORTED
         state.waiting = np.flatnonzero(~reported).tolist()
         state._keys = [0] * len(state.waiting)
         return state

@@ -67,7 +67,7 @@ def test_every_part_of_a_list_pays_and_the_dispatch_is_paid_once(run):
 
 def test_policies_measure_what_a_part_takes_with_its_evaluation(run):
     done = run([{}], ONE, (0, [(0, 10)]), (0, [(0, 10)]), besides=BESIDES)
-    assert done.state.paces.step_s[0, 0] == pytest.approx(1.2)  # 12 s for 10 steps
+    assert done.state.step_times.step_s[0, 0] == pytest.approx(1.2)  # 12 s for 10 steps
 
 
 def test_a_configuration_may_say_it_and_recordings_from_before_say_nothing():

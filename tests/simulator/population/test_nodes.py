@@ -73,7 +73,7 @@ def test_an_end_that_was_expected_before_the_node_became_faster_means_nothing_la
 
 def test_paces_are_measured_as_they_are(run):
     done = run([{}], changed(ONE, slowdowns=[(0.0, 0, 4.0)]), (0, [(0, 10)]), steps=10)
-    assert done.state.paces.step_s[0, 0] == 4.0
+    assert done.state.step_times.step_s[0, 0] == 4.0
 
 
 # failing and coming back

@@ -82,7 +82,7 @@ class AnyVerdict:
                 "gain": self.random.random(),
             }
             return Clone(trial, self.random.choice(donors), hyper, ("widen 1",))
-        return Continue(trial, looked=dice < 0.6)
+        return Continue(trial, reviewed=dice < 0.6)
 
 
 @dataclass
@@ -144,13 +144,13 @@ def check(state):
     assert sorted(state.waiting) == [trial for trial in trials if state.status[trial] == TrialStatus.WAITING]
     assert state.left == int((state.status < TrialStatus.FINISHED).sum())
     for trial in trials:
-        assert (state.handed[trial] > 0) == (state.status[trial] == TrialStatus.HANDED)
-        assert 0 <= state.steps[trial] + state.handed[trial] <= state.terms.steps
+        assert (state.assigned[trial] > 0) == (state.status[trial] == TrialStatus.HANDED)
+        assert 0 <= state.steps[trial] + state.assigned[trial] <= state.terms.steps
     if state.terms.least_advanced_first:
         assert all(state.steps[first] <= state.steps[then] for first, then in pairwise(state.waiting))
     assert len(set(state.idle)) == len(state.idle)
     assert all(state.up[slot] and not state.retired[slot] for slot in state.idle)
-    assert state.judged == []
+    assert state.to_review == []
 
 
 def drive_checked(policy, backend, state):

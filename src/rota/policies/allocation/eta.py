@@ -43,7 +43,7 @@ class Eta:
             yield from self._originally(view)
             return
         while view.idle and view.waiting:
-            step_s = view.paces.step_s[:, view.kind[view.waiting[0]]]
+            step_s = view.step_times.step_s[:, view.kind[view.waiting[0]]]
             slot = min(view.idle, key=step_s.__getitem__) if self.fastest_first else view.idle[0]
             yield Assign(slot, view.first(self._length(view, slot, step_s)))
 

@@ -61,7 +61,7 @@ class Outlook:
         state = (
             view.status,
             view.steps,
-            view.handed,
+            view.assigned,
             view.at,
             view.up,
             view.retired,
@@ -73,7 +73,7 @@ class Outlook:
         idle[view.idle] = True
         self.suits = look(
             self.candidates, self.about, slot, self.waiting, moves_s(view, slot), idle,
-            view.paces.step_s, view.paces.spread, view.kind, state, given,
+            view.step_times.step_s, view.step_times.spread, view.kind, state, given,
         )  # fmt: skip
         """Which of the queue suits the slot."""
 
@@ -112,7 +112,7 @@ def fastest_first(view: PopulationView) -> list[int]:
         return []
     if len(view.idle) == 1:
         return list(view.idle)
-    pace = view.paces.step_s.mean(1).tolist()
+    pace = view.step_times.step_s.mean(1).tolist()
     return sorted(view.idle, key=lambda slot: (pace[slot], slot))
 
 

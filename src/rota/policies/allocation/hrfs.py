@@ -67,13 +67,13 @@ class Hrfs:
     def _order(self, view: PopulationView) -> list[int]:
         if len(view.idle) == 1 or not self.fastest_first:
             return list(view.idle)
-        step_s = view.paces.step_s[:, view.kind[view.waiting[0]]]
+        step_s = view.step_times.step_s[:, view.kind[view.waiting[0]]]
         return sorted(view.idle, key=lambda slot: step_s[slot])
 
     def _part(self, view: PopulationView, slot: int) -> Interval | None:
         """What a slot gets: an interval of who is behind, a part of one of who is ahead, or nothing."""
         kind = int(view.kind[view.waiting[0]])
-        paces, terms = view.paces, view.terms
+        paces, terms = view.step_times, view.terms
         ability = meanwhile(
             slot,
             kind,
@@ -105,7 +105,7 @@ class Hrfs:
         """Of a slow slot. One that was never measured is in the last, to be on the safe side."""
         if self.tiers == 2 or self._known(view)[slot] == inf:
             return self.tiers - 1
-        step_s = view.paces.step_s[:, kind]
+        step_s = view.step_times.step_s[:, kind]
         fastest_s = step_s[view.usable & (self._known(view) < inf)].min()
         return min(self.tiers - 1, max(1, int(log2(step_s[slot] / fastest_s))))
 

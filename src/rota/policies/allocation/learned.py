@@ -166,7 +166,7 @@ class Learned:
 
 def unusual(view: PopulationView) -> bool:
     """Whether a node is gone, or a slot takes twice or half as long as it should."""
-    off = view.paces.step_s / view.paces.expected_s
+    off = view.step_times.step_s / view.step_times.expected_s
     return bool(not view.up.all() or off.max() > FAR or off.min() < 1.0 / FAR)
 
 
@@ -175,7 +175,7 @@ def seen(view: PopulationView, slot: int, outlook: Outlook) -> tuple[Singles, ND
     features = np.zeros((CANDIDATES, FEATURES), np.float32)
     allowed = np.zeros(CANDIDATES, np.bool_)
     describe(
-        features, allowed, outlook.candidates, outlook.about, slot, view.paces.step_s, view.paces.spread,
+        features, allowed, outlook.candidates, outlook.about, slot, view.step_times.step_s, view.step_times.spread,
         view.up, view.retired, int(view.kind[outlook.waiting[0]]), outlook.suits, len(view.waiting),
         len(view.idle), view.terms.interval, view.costs.dispatch_s,
     )  # fmt: skip

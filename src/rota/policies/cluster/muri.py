@@ -140,7 +140,7 @@ class Muri:
 
 def _home(view: ClusterView, row: int) -> int:
     """The unit that a job is in now, where it costs something to leave it; -1 for none."""
-    if not view.cost.keeps_slots:
+    if view.cost.each_instant:
         return -1
     place = int(view.place[row])
     return int(view.current.index[UNIT, place]) if place >= 0 else -1

@@ -33,7 +33,7 @@ class Themis:
         capacity = float((view.nodes[SIZE] * view.nodes[UP]).sum())
         ranked = self._rank(view, capacity)
         plan = first_fit(view, ranked, style=self.placement)
-        if not view.cost.keeps_slots:
+        if view.cost.each_instant:
             # The reference places those chosen anew, the largest first; one that does not fit then waits.
             largest_first = -view.gpus
             plan = first_fit(view, view.rank(largest_first, plan.rows.copy()), style=self.placement)

@@ -84,7 +84,7 @@ class Asha:
             steps = rung * view.terms.interval
             if steps <= done and self._loses(view, trial, steps):
                 return Stop(trial)
-        return Continue(trial, looked=True)
+        return Continue(trial, reviewed=True)
 
     def _loses(self, view: PopulationView, trial: int, steps: float) -> bool:
         """Whether it is among the losers of the rung at so many steps."""

@@ -113,10 +113,10 @@ class Pbt:
         ranking = view.ranking(interval)
         lower, upper = quantiles(len(ranking), self.quantile)
         if ranking.place(trial) not in lower:
-            return Continue(trial, looked=True)
+            return Continue(trial, reviewed=True)
         better = range(max(upper.start, ranking.above(trial)), upper.stop)
         if not better:
-            return Continue(trial, looked=True)
+            return Continue(trial, reviewed=True)
         donor = ranking[better[int(view.random.integers(len(better)))]] if self.exploit else trial
         return self._clone(view, trial, donor)
 
