@@ -99,7 +99,7 @@ def test_what_is_not_a_scheduler_is_told_what_it_lacks(jobs, cluster, scheduler,
 
 def test_a_class_that_is_no_dataclass_has_no_options(jobs, cluster):
     assert rota.simulate(jobs, cluster, Mine).scheduler == "mine"
-    with pytest.raises(rota.RotaError, match="Mine has no options, for it is not a dataclass"):
+    with pytest.raises(rota.RotaError, match="Mine has no options, since it is not a dataclass"):
         rota.simulate(jobs, cluster, Mine, options={"patience": 1})
 
 

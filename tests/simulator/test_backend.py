@@ -118,7 +118,7 @@ class Restless:
 
 
 def test_a_policy_that_keeps_changing_its_mind_is_stopped():
-    with pytest.raises(Stuck, match="the policy keeps changing its mind at 7 s"):
+    with pytest.raises(Stuck, match="the policy keeps changing its plan at 7 s"):
         simulate(jobs((7, 1, 10)), Cluster.uniform(1, 1), Restless(0.0))
 
 

@@ -1,4 +1,4 @@
-"""Bind a parsed TOML table to a frozen dataclass, strictly, and make policies from classes and options."""
+"""Strict binding of TOML tables and JSON values to frozen dataclasses, and of options to policy classes."""
 
 import hashlib
 import math
@@ -19,7 +19,7 @@ Table = Mapping[str, object]
 
 
 def parse_key(text: str) -> tuple[str, ...]:
-    """`cluster.nodes` → `("cluster", "nodes")`; parts may be quoted, as in TOML."""
+    """Return the parts of a dotted key: `cluster.nodes` → `("cluster", "nodes")`; they may be quoted."""
     path: list[str] = []
     try:
         rest = tomllib.loads(f"{text} = 0")
@@ -32,9 +32,9 @@ def parse_key(text: str) -> tuple[str, ...]:
 
 
 def put(table: Table, path: tuple[str, ...], value: object) -> dict[str, object]:
-    """A copy of a table with the key at `path` set; tables on the way are made as needed.
+    """Return a copy of a table with the key at `path` set; missing tables on the way are created.
 
-    On the way through a list of tables, the key is set in each of them.
+    In a list of tables on the way, the key is set in each.
     """
     name, rest = path[0], path[1:]
     if rest:
@@ -51,7 +51,7 @@ def put(table: Table, path: tuple[str, ...], value: object) -> dict[str, object]
 
 
 def show(value: object) -> str:
-    """A value on one line, as one would write it in a TOML file."""
+    """Return a value on one line, as in a TOML file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | Path):
@@ -66,22 +66,23 @@ def show(value: object) -> str:
 T = TypeVar("T")
 
 ACCEPTED = {bool: (bool,), int: (int,), float: (int, float), str: (str,), Path: (str,)}
-"""What TOML may give for a field of each simple type."""
+"""TOML types accepted for each simple field type."""
 EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "a string", Path: "a path"}
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPath:
-    """Where in which file a value is."""
+    """The file and key of a value, for error messages, and the numbers allowed there."""
 
     file: str
     key: str = ""
     most: float = math.inf
-    """The largest number that may be there."""
+    """Largest number allowed."""
     nan: bool = False
-    """Whether it may be NaN."""
+    """Whether NaN is allowed."""
 
     def inside(self, name: str) -> "KeyPath":
+        """Return the path of a key in this table."""
         return replace(self, key=f"{self.key}.{name}" if self.key else name)
 
     def item(self, index: int) -> "KeyPath":
@@ -92,7 +93,7 @@ class KeyPath:
 
 
 def bind(kind: type[T], table: Table, file: str | Path = "") -> T:
-    """The dataclass `kind` with the values of a table; `file` is for error messages."""
+    """Return the dataclass `kind` filled from a table; `file` is for error messages. Raises ConfigError."""
     bound: T = _section(kind, table, KeyPath(str(file)))
     return bound
 
@@ -107,10 +108,10 @@ def facts(
     most: float = LARGEST,
     any_number: bool = False,
 ) -> T:
-    """The same from what a JSON file says; `fix` is what to do if it is wrong.
+    """Return `kind` filled from parsed JSON; raises InputError with the advice `fix`.
 
-    null is None, a list may be a named tuple, and numbers are at `most` that large, as all that is measured,
-    or else `any_number` may be there. With `others`, keys that are not known may be there.
+    null is None, a list may become a named tuple, and numbers are limited to `most`, or not at all with
+    `any_number`. With `others`, unknown keys are allowed.
     """
     if others and isinstance(found, Mapping):
         found = {name: found[name] for name in keys(kind) if name in found}
@@ -127,7 +128,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def keys(kind: Any) -> dict[str, Field[Any]]:
-    """The fields of a dataclass that can be set in a file."""
+    """Return the fields of a dataclass that can be set in a file."""
     return {field.name: field for field in fields(kind) if field.init}
 
 
@@ -136,7 +137,7 @@ def is_required(field: Field[Any]) -> bool:
 
 
 def without_none(kind: Any) -> Any:
-    """`X` for `X | None`; other types as they are."""
+    """Return `X` for `X | None`; other types unchanged."""
     if get_origin(kind) not in (Union, UnionType):
         return kind
     kinds = [member for member in get_args(kind) if member is not NoneType]
@@ -146,7 +147,7 @@ def without_none(kind: Any) -> Any:
 
 
 def _value(kind: Any, value: object, place: KeyPath) -> Any:
-    if value is None and NoneType in get_args(kind):  # of JSON: TOML has no null
+    if value is None and NoneType in get_args(kind):  # in JSON; TOML has no null
         return None
     if get_origin(kind) in (Union, UnionType) and len(get_args(kind)) > 2:
         return _one_of(get_args(kind), value, place)
@@ -163,7 +164,7 @@ def _value(kind: Any, value: object, place: KeyPath) -> Any:
 
 
 def _structure(kind: Any, value: object, place: KeyPath) -> Any:
-    """A table or list of others, or one of some values."""
+    """Return a mapping, a list or a literal."""
     origin = get_origin(kind)
     if origin is Literal:
         return _choice(get_args(kind), value, place)
@@ -176,7 +177,7 @@ def _structure(kind: Any, value: object, place: KeyPath) -> Any:
 
 
 def _one_of(kinds: Sequence[Any], value: Any, place: KeyPath) -> Any:
-    """Of several simple types."""
+    """Return a value that fits one of several simple types."""
     for kind in kinds:
         if kind in ACCEPTED and _fits(kind, value, place):
             return value
@@ -184,7 +185,7 @@ def _one_of(kinds: Sequence[Any], value: Any, place: KeyPath) -> Any:
 
 
 def _named(kind: Any, value: object, place: KeyPath) -> Any:
-    """A named tuple, from a list or a table."""
+    """Return a named tuple from a list or a table."""
     names, kinds = kind._fields, _hints(kind)
     if isinstance(value, list):
         value = dict(zip(names, value, strict=False)) if len(value) <= len(names) else value
@@ -219,7 +220,7 @@ def _table(value: object, place: KeyPath) -> Table:
 
 
 def _items(kind: Any, value: object, place: KeyPath) -> list[Any]:
-    """The bound items of a list, a tuple of any length or a tuple of a fixed one."""
+    """Return the bound items of a list, or of a tuple of any or fixed length."""
     if not isinstance(value, list | tuple):
         raise place.error(f"{_short(value)} is not a list")
     kinds = get_args(kind)
@@ -262,7 +263,7 @@ def _fits(kind: Any, value: Any, place: KeyPath) -> bool:
 
 
 def _is_number(value: int | float, place: KeyPath) -> bool:
-    """Whether a float can hold it and comparisons work on it: no range check would catch a nan."""
+    """Return whether a float can hold a number and it can be compared; no range check would catch a NaN."""
     try:
         return place.nan if math.isnan(value) else abs(value) <= place.most
     except OverflowError:
@@ -270,7 +271,7 @@ def _is_number(value: int | float, place: KeyPath) -> bool:
 
 
 def _meant(kind: Any, value: Any) -> object:
-    """What a value of the wrong type was probably meant to be: `4` for `'4'` or `4.0`; None if unclear."""
+    """Return what a value of the wrong type probably means: 4 for `'4'` or `4.0`; None if unclear."""
     if kind is str and isinstance(value, int | float):
         return show(value)
     if kind is int and isinstance(value, float) and value.is_integer():
@@ -296,13 +297,13 @@ def _short(value: object, length: int = 60) -> str:
 
 
 def made(chosen: Any, options: Mapping[str, Any], where: str) -> Any:
-    """Return an object of a class of policies, with these options."""
+    """Return an instance of a policy class with these options."""
     if is_dataclass(chosen):
         kind: Any = chosen
         return bind(kind, options, where)
     if options:
         raise ConfigError(
-            f"{where}: {chosen.__name__} has no options, for it is not a dataclass; "
+            f"{where}: {chosen.__name__} has no options, since it is not a dataclass; "
             "put @dataclass(frozen=True) above it and make options its fields"
         )
     try:
@@ -312,12 +313,12 @@ def made(chosen: Any, options: Mapping[str, Any], where: str) -> Any:
 
 
 class OwnGrowth(NamedTuple):
-    """A growth policy from outside, and what tells it from others."""
+    """A growth policy from outside the package, and its identity."""
 
     name: str
     policy: Growth
     identity: str
-    """Its options, and the digest of its code."""
+    """Its options, and a digest of its code."""
 
 
 def own_growth(spec: str, options: Any, where: str = "") -> OwnGrowth:

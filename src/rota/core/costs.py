@@ -17,10 +17,8 @@ class CostModel:
     each_instant: bool = False
     """Whether running jobs pay and are placed anew at every instant (`interval`), not only at starts."""
     checkpoint_every_s: float = 0.0
-    """Productive seconds between checkpoints; newer progress is lost on preemption or migration.
-
-    0 loses none.
-    """
+    """Productive seconds between checkpoints; newer progress is lost on preemption or migration. 0 loses
+    none."""
 
 
 SCHEDULED = 1.015

@@ -120,7 +120,7 @@ def test_reports_can_wait_for_the_end_of_a_list():
         ({"seeds": 0}, "seeds is 0; it must be 1 to 100,000"),
         ({"slots": [1.0, -1.0]}, "slots: slot 1: speed -1; it must be"),
         ({"slots": [1.0], "cluster": "a"}, "slots and cluster are both given; leave one of them out"),
-        ({"cluster": "a"}, "cluster: unknown cluster 'a'. Known: none; say what it is: [clusters.a]"),
+        ({"cluster": "a"}, "cluster: unknown cluster 'a'. Known: none; define it: [clusters.a]"),
         ({"weather": {"noise": -1.0}}, "weather: noise is -1.0"),
         ({"costs": {"dispatch_s": -1.0}}, "costs: dispatch_s is -1; it must be 0 to 1e+09"),
     ],

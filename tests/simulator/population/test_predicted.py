@@ -96,7 +96,7 @@ def test_batch_sizes_that_no_trial_begins_with_are_predicted_too(tmp_path):
 
 
 def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_path):
-    with pytest.raises(ConfigError, match="what trials are is said by curves"):
+    with pytest.raises(ConfigError, match="profiles: they need curves"):
         bind(PopulationsConfig, {"population": {"profiles": str(tmp_path)}})
     with pytest.raises(ConfigError, match="nothing about tpu, on which the curves were recorded"):
         PredictedStepTimes.of(profiles(), {}, "tpu")

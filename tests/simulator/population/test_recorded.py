@@ -294,7 +294,7 @@ def test_curves_that_do_not_say_enough_are_an_error():
 
 
 @pytest.mark.parametrize("options", [{"size_mb": -1.0}, {"growth": 0.0}, {"gain": float("nan")}])
-def test_liberties_out_of_range_are_refused(options):
+def test_assumptions_out_of_range_are_refused(options):
     with pytest.raises(ConfigError, match="size_mb is"):
         CurveAssumptions(**options)
 

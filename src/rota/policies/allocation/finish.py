@@ -36,9 +36,9 @@ after it, and seconds that dispatches of later lists will take. Times count from
 COLUMNS = 9
 
 DONE, UNDONE, IN_A_ROW, MEAN, BEHIND = range(5)
-"""About all candidates: when all would be done if the slot is used as well as can be, how many trials are
-not done, when the trial with most to do could be, steps that a trial has left on average, and steps that
-those who wait are behind the leading trial in all."""
+"""About all candidates: when all would be done if the slot is used as well as can be, how many trials are not
+done, when the trial with most to do could be, steps that a trial has left on average, and steps that those
+who wait are behind the leading trial in all."""
 FACTS = 5
 
 CAUTION = 1.0
