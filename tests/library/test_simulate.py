@@ -88,7 +88,7 @@ class Mine(rota.Scheduler):
             OtherPlan(),
             r"OtherPlan: is not a scheduler: plan has the wrong arguments; write def plan\(self, view\)",
         ),
-        (Srtf2(), "Srtf2: is called 'srtf', as a scheduler of rota's"),
+        (Srtf2(), "Srtf2: is named 'srtf', like a scheduler of rota"),
         (3, "int: is not a scheduler: it has no plan"),
     ],
 )

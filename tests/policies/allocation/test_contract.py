@@ -136,13 +136,13 @@ FAKES = ("torch", "ray", "tensorflow", "gymnasium")
 
 ASK = """
 import sys
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.policies.allocation.registry import allocation_class
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import Scene, rehearse
-scene = Scene(({{}},) * 4, Fleet.of([1.0, 3.0]))
-rehearse(scene, Equal(0.01), Policy(allocation_class({name!r})()))
+from rota.simulator.population import PopulationScenario, simulate_trials
+scene = PopulationScenario(({{}},) * 4, PopulationCluster.of([1.0, 3.0]))
+simulate_trials(scene, Equal(0.01), PopulationPolicy(allocation_class({name!r})()))
 print(*sys.modules)
 """
 

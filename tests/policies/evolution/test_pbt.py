@@ -339,7 +339,7 @@ def test_an_option_out_of_range_says_what_would_be_right(options, says):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"probability": 0.5}, "say what may be done"),
+        ({"probability": 0.5}, "actions: none; give some"),
         ({"probability": 2.0, "actions": ("deepen 0",)}, "probability is 2.0"),
         ({"actions": ("shrink",)}, "'shrink' does not grow"),
         ({"actions": ("deepn 0",)}, "Did you mean 'deepen'"),
@@ -376,7 +376,7 @@ def test_options_that_fit_the_trials_are_fine():
         (Pbt(space={"optimizer": Space(0.1, 1.0)}), TRIALS, r"space\.optimizer: trials begin with words"),
         (Pbt(space={"optimizer": NUMBERS}), TRIALS, r"space\.optimizer: trials begin with words"),
         (Pbt(space={"lr": WORDS}), TRIALS, r"space\.lr: trials begin with numbers"),
-        (Pbt(), replace(TRIALS, interval=20), r"looked at after 20 steps, but the curves begin at step 50"),
+        (Pbt(), replace(TRIALS, interval=20), r"reviewed after 20 steps, but the curves begin at step 50"),
     ],
 )
 def test_options_that_do_not_fit_the_trials_are_found_before_anything_runs(pbt, trials, says):

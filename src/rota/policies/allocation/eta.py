@@ -1,4 +1,4 @@
-"""ETA: lists as long as the slowest slot needs for one trial."""
+"""ETA: assignments as long as the slowest slot needs for one trial."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from rota.core.population.view import PopulationView
 from rota.policies.allocation.allotment import Split, original_shares
 
 SHORTEST_S = 1e-6
-"""That the original takes a trial to last."""
+"""Shortest duration of a trial in the original."""
 
 HAIR = 1e-9
-"""By which smoothing may be off a whole number."""
+"""Rounding error of smoothing around a whole number."""
 
 Rounding = Literal["ceil", "round", "floor"]
 ROUND: dict[str, Callable[[float], int]] = {"ceil": ceil, "round": round, "floor": floor}
@@ -23,20 +23,20 @@ ROUND: dict[str, Callable[[float], int]] = {"ceil": ceil, "round": round, "floor
 
 @dataclass(frozen=True, slots=True)
 class Eta:
-    """A slot k times as fast as the slowest in use gets k trials at a time; one never used gets one."""
+    """A slot k times as fast as the slowest used one gets k trials at a time; an unused one gets one."""
 
     rounding: Rounding = "ceil"
-    """Of k. Rounded up, a slot hardly faster than the slowest gets two trials and takes twice as long: 0.6 %
-    longer in all than with `round` if dispatching is free, but 2 to 9 % less if it costs a tenth to a half of
-    a second, on random clusters."""
+    """Rounding of k. Rounded up, a slot hardly faster than the slowest gets two trials and takes twice as
+    long: in total 0.6 % longer than with `round` if dispatch is free, but 2 to 9 % less if it costs 0.1 to
+    0.5 s, on random clusters."""
     split: Split = "gpa"
-    """Of the original, which gives nothing to slots without a share."""
+    """Division of the population in the original, which gives nothing to slots without a share."""
     fastest_first: bool = True
-    """Of idle slots, so that a slow one gets the last trials only if nobody else is idle; else whoever has
-    been idle for longest."""
+    """Serve the fastest idle slot first, so that a slow one gets the last trials only if no other is idle;
+    else the one that has been idle for longest."""
     original: bool = False
-    """As the original: one list per slot that became idle, times of the last list, rounded up. But a slot
-    without a share ends all rounds of an instant; there it ends one, and is last in the next."""
+    """As the original: one assignment per slot that became idle, times of the last assignment, rounded up.
+    But a slot without a share ends all rounds of an instant; there it ends one, and is last in the next."""
 
     def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         if self.original:

@@ -12,12 +12,12 @@ from rota.core.state import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class Fifo:
-    """Whoever runs keeps running; the others start in the order in which they came."""
+    """Running jobs keep running; the others start in order of arrival."""
 
     backfill: bool = False
-    """Let later jobs overtake one that does not fit; without it nobody overtakes the head."""
+    """Let later jobs overtake one that does not fit; without it none overtakes the head of the queue."""
     placement: Style = "consolidated"
-    """How a gang is put on nodes."""
+    """How a gang is placed on nodes."""
 
     @property
     def needs(self) -> Needs:

@@ -10,10 +10,10 @@ from rota.core.state import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class Srsf:
-    """Rank by the GPU time that is left to do, then first fit."""
+    """Rank by remaining GPU time, then first fit."""
 
     placement: Style = "consolidated"
-    """How a gang is put on nodes."""
+    """How a gang is placed on nodes."""
 
     @property
     def needs(self) -> Needs:
