@@ -53,7 +53,7 @@ def run_dag(
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in set(multiprocessing.active_children()) - others:
-                process.terminate()  # nobody needs the rest of a long task
+                process.terminate()  # the result of a long task is not needed any more
 
 
 @contextmanager

@@ -41,14 +41,14 @@ def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> D
     return done
 
 
-def bound_of_s(done: Done, fleet: PopulationCluster) -> float:
+def bound_of_s(done: Done, cluster: PopulationCluster) -> float:
     """Return the lower bound for this work, if trials could migrate at any time for free.
 
     If slots are not equally good at all kinds of trials, work is weighted by how slow slots are with its kind
     on average, and each slot counts as if it did only what it is best at: no schedule can be better.
     """
     kinds = dict.fromkeys(kind for each in done for kind in each)
-    speeds = {kind: best_speeds(fleet, kind) for kind in kinds}
+    speeds = {kind: best_speeds(cluster, kind) for kind in kinds}
     worth = {kind: len(each) / sum(each) for kind, each in speeds.items()}
     works_s = [sum(worth[kind] * work_s for kind, work_s in each.items()) for each in done]
     per_slot = zip(*([worth[kind] * speed for speed in each] for kind, each in speeds.items()), strict=True)
@@ -60,9 +60,9 @@ def unequal_bound_s(works_s: Sequence[float], speeds: Sequence[float]) -> float:
     return bound_s(list(accumulate(sorted(works_s, reverse=True))), speeds)
 
 
-def best_speeds(fleet: PopulationCluster, kind: str) -> list[float]:
+def best_speeds(cluster: PopulationCluster, kind: str) -> list[float]:
     """Return the highest speed that each slot ever has with a kind of trial."""
-    factors = [1.0] * len(fleet.nodes)
-    for slowdown in fleet.slowdowns:
+    factors = [1.0] * len(cluster.nodes)
+    for slowdown in cluster.slowdowns:
         factors[slowdown.node] = min(factors[slowdown.node], slowdown.factor)
-    return [slot.speed_of(kind) / factors[slot.node] for slot in fleet.slots]
+    return [slot.speed_of(kind) / factors[slot.node] for slot in cluster.slots]

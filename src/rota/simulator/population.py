@@ -54,26 +54,26 @@ class PopulationSimulator:
 
     def __init__(
         self,
-        fleet: PopulationCluster,
+        cluster: PopulationCluster,
         landscape: Landscape,
         noise: NoiseStream,
         *,
         report_each: bool = True,
         besides: ReportOverhead | None = None,
     ) -> None:
-        self._cluster, self._landscape, self._noise = fleet, landscape, noise
+        self._cluster, self._landscape, self._noise = cluster, landscape, noise
         self._overhead = besides or ReportOverhead()
         self._report_each = report_each
         self._heap: list[tuple[float, int, int]] = []
         self._pushed = 0
-        self._node = [slot.node for slot in fleet.slots]
-        self._slow = [1.0] * len(fleet.nodes)
+        self._node = [slot.node for slot in cluster.slots]
+        self._slow = [1.0] * len(cluster.nodes)
         self._on: dict[int, SimulatedAssignment] = {}
         self._due: list[int] = []
         self._has: dict[int, int] = {}
         """Slot → trial whose current state is in its memory."""
         self._step_times: dict[tuple[int, str], float] = {}
-        changes: tuple[NodeChange | Slowdown, ...] = (*fleet.changes, *fleet.slowdowns)
+        changes: tuple[NodeChange | Slowdown, ...] = (*cluster.changes, *cluster.slowdowns)
         self._changes = sorted(changes, key=lambda change: change.at_s)[::-1]
 
     def instants(self, state: PopulationState) -> Iterator[list[Event]]:

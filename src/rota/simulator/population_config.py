@@ -111,9 +111,9 @@ class SlotsConfig:
             tuple(Slowdown(s.at_s, _number(nodes, s.node), s.factor) for s in self.slowdowns),
         )
 
-    def spanned(self, fleet: PopulationCluster) -> PopulationCluster:
+    def spanned(self, cluster: PopulationCluster) -> PopulationCluster:
         """Return the slots grouped as trials use them."""
-        return fleet.spanned(self.per_trial, self.efficiency)
+        return cluster.spanned(self.per_trial, self.efficiency)
 
 
 def _unused(numbers: Collection[str], named: Collection[str]) -> str:
@@ -186,20 +186,22 @@ class PopulationConfig(TrialsConfig):
         return min((int(setting.steps[0]) for setting in settings), default=0)
 
     def predict_speeds(
-        self, fleet: PopulationCluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
+        self, cluster: PopulationCluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
     ) -> PopulationCluster:
         """Return the cluster with a speed for each kind of trial that profiles can predict.
 
         Kinds are those that trials start with, those that were recorded, and those of further batch sizes.
         """
         if self.profiles is None or self.curves is None:
-            return fleet
+            return cluster
         curves, landscape = _recording(self.curves), self.landscape()
         device = next(iter(curves.settings.values())).device
         all_hypers = (*hypers, *curves.tried, *({BATCH: size} for size in batch_sizes))
         batches = {landscape.kind(hyper, ()): int(hyper.get(BATCH, 0)) for hyper in all_hypers}
         kinds = {name: TrialKind(curves.model, batch) for name, batch in batches.items() if batch}
-        return PredictedStepTimes.of(_profiles(self.profiles), self.parameters, device).fill_in(fleet, kinds)
+        return PredictedStepTimes.of(_profiles(self.profiles), self.parameters, device).fill_in(
+            cluster, kinds
+        )
 
     def choices(self) -> Choices:
         """Return the initial values of hyper-parameters: those in `start`, or else the recorded ones."""

@@ -50,9 +50,9 @@ class PredictedStepTimes:
         )
         return self.predictor.step_s(asked) / self.predictor.step_s(asked._replace(device=device))
 
-    def fill_in(self, fleet: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
+    def fill_in(self, cluster: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
         """Return the cluster with a speed for each kind that has none, on slots whose device was profiled."""
-        return replace(fleet, slots=tuple(self._filled(slot, kinds) for slot in fleet.slots))
+        return replace(cluster, slots=tuple(self._filled(slot, kinds) for slot in cluster.slots))
 
     def _filled(self, slot: Slot, kinds: Mapping[str, TrialKind]) -> Slot:
         if slot.device not in self.predictor.devices:

@@ -47,13 +47,13 @@ class PopulationState(PopulationView):
     def __init__(
         self,
         hypers: Sequence[Hyper],
-        fleet: PopulationCluster,
+        cluster: PopulationCluster,
         terms: Terms,
         costs: AssignmentCosts,
         work: Work,
         seed: int = 0,
     ) -> None:
-        super().__init__(hypers, fleet, terms, costs, work, seed)
+        super().__init__(hypers, cluster, terms, costs, work, seed)
         self.timeline: list[Event] = []
         self.decisions = 0
         """Number of intervals assigned so far."""

@@ -106,7 +106,7 @@ class PopulationView:
     def __init__(
         self,
         hypers: Sequence[Hyper],
-        fleet: PopulationCluster,
+        cluster: PopulationCluster,
         terms: Terms,
         costs: AssignmentCosts,
         work: Work,
@@ -114,9 +114,9 @@ class PopulationView:
     ) -> None:
         if not hypers:
             raise ConfigError("population: no trials; give at least one")
-        trials, slots = len(hypers), len(fleet.slots)
+        trials, slots = len(hypers), len(cluster.slots)
         self.now_s = 0.0
-        self.terms, self.costs, self.fleet = terms, costs, fleet
+        self.terms, self.costs, self.fleet = terms, costs, cluster
         self.random = np.random.default_rng(seed)
         """Source of random numbers for evolution."""
 
@@ -150,9 +150,9 @@ class PopulationView:
         self.best = nan
         """Best metric so far."""
 
-        self.node = np.array([slot.node for slot in fleet.slots])
+        self.node = np.array([slot.node for slot in cluster.slots])
         """Slot → node."""
-        self.scores = np.array([slot.speed for slot in fleet.slots])
+        self.scores = np.array([slot.speed for slot in cluster.slots])
         """Slot → nominal speed."""
         self.up = np.zeros(slots, bool)
         self.retired = np.zeros(slots, bool)

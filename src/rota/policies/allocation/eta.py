@@ -48,7 +48,7 @@ class Eta:
             yield Assign(slot, view.first(self._length(view, slot, step_s)))
 
     def _length(self, view: PopulationView, slot: int, step_s: np.ndarray) -> int:
-        """By smoothed seconds per step, of the slots that are there and not given up."""
+        """Return the number of trials for a slot, by smoothed step times of the usable slots."""
         known = view.usable & (view.trial_s < inf)
         if not known[slot]:
             return 1
@@ -56,7 +56,7 @@ class Eta:
         return max(1, round(times) if abs(times - round(times)) < HAIR else ROUND[self.rounding](times))
 
     def _originally(self, view: PopulationView) -> Iterator[Assign]:
-        """Each slot that is done starts one list at most; a slot without a share ends the rounds."""
+        """Yield at most one assignment per slot that became idle; a slot without a share ends the rounds."""
         share = original_shares(view, self.split)
         for _ in range(view.freed):
             slot = self._next(view, share)
@@ -65,7 +65,7 @@ class Eta:
             yield Assign(slot, view.first(self._original_length(view, slot)))
 
     def _next(self, view: PopulationView, share: list[int]) -> int | None:
-        """Who has been idle for longest. SPA leaves slots without a share out, GPA trips over them."""
+        """Return the slot that has been idle for longest; SPA skips those without a share, GPA stops."""
         idle = [slot for slot in view.idle if share[slot] or self.split == "gpa"]
         return idle[0] if idle and share[idle[0]] else None
 

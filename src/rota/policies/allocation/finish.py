@@ -113,22 +113,22 @@ def fastest_first(view: PopulationView) -> list[int]:
         return []
     if len(view.idle) == 1:
         return list(view.idle)
-    pace = view.step_times.step_s.mean(1).tolist()
-    return sorted(view.idle, key=lambda slot: (pace[slot], slot))
+    step_s = view.step_times.step_s.mean(1).tolist()
+    return sorted(view.idle, key=lambda slot: (step_s[slot], slot))
 
 
 @kernel
-def look(candidates, about, slot, waiting, moves, idle, pace, spread, kind, state, given):  # type: ignore[no-untyped-def]
+def look(candidates, about, slot, waiting, moves, idle, step_s, spread, kind, state, given):  # type: ignore[no-untyped-def]
     """Fill in the candidates and the facts about all; return the queue position that suits the slot."""
     short = given[-1]
-    world = world_of(pace, spread, kind, state, given[:-1])
+    world = world_of(step_s, spread, kind, state, given[:-1])
     next_s = wait_for_next(world, slot, idle)
     trials = ((world.left > 0) | world.busy).sum()
     best = all_done(world, world.work)
     about[DONE], about[UNDONE], about[MEAN] = best, trials, world.left.sum() / trials
     about[SEQUENCE] = divided(world.slots, world.work.max(), 1, 0.0)
     about[BEHIND] = lag(world, waiting)
-    share = max(0.0, best - world.dispatch_s) / pace[slot, kind[waiting[0]]]
+    share = max(0.0, best - world.dispatch_s) / step_s[slot, kind[waiting[0]]]
     start = suitable(world, slot, waiting, trials)
     before_s = world.slots.free_s[slot]
     for c in range(len(candidates)):
@@ -163,9 +163,9 @@ def wait_for_next(world, slot, idle):  # type: ignore[no-untyped-def]
     for other in world.slots.order:
         if not idle[other]:
             next_s = min(next_s, world.slots.free_s[other])
-    mine_s = world.pace[slot].mean()
+    mine_s = world.step_s[slot].mean()
     for other in world.slots.order:
-        if idle[other] and (world.pace[other].mean(), other) < (mine_s, slot):
+        if idle[other] and (world.step_s[other].mean(), other) < (mine_s, slot):
             world.slots.free_s[other] = next_s
     return next_s
 
@@ -181,9 +181,9 @@ def suitable(world, slot, waiting, trials):  # type: ignore[no-untyped-def]
     rate, used = 0.0, 0
     for other in world.slots.order:
         if used < trials:
-            rate += 1.0 / world.pace[other, kind]
+            rate += 1.0 / world.step_s[other, kind]
             used += 1
-    meanwhile = world.interval * world.pace[slot, kind] * rate / trials
+    meanwhile = world.interval * world.step_s[slot, kind] * rate / trials
     if meanwhile <= world.interval:
         return 0
     most = world.left.sum() / trials - meanwhile + world.interval
@@ -205,7 +205,7 @@ def length(number, interval, share):  # type: ignore[no-untyped-def]
 @kernel
 def more_dispatches_s(world, slot, trial, left_s):  # type: ignore[no-untyped-def]
     """Return the seconds of later dispatches: one for each halving of the time that is left."""
-    shortest_s = max(world.dispatch_s, world.interval * world.pace[slot, world.kind[trial]])
+    shortest_s = max(world.dispatch_s, world.interval * world.step_s[slot, world.kind[trial]])
     return world.dispatch_s * np.log2(1.0 + max(0.0, left_s) / shortest_s)
 
 
@@ -221,7 +221,7 @@ def consider(row, world, slot, waiting, moves, first, steps, best):  # type: ign
         mine = min(world.left[last], steps - made)
         left = world.left[last] - mine
         moved_s += moves[at]
-        trained_s += mine * world.pace[slot, world.kind[last]]
+        trained_s += mine * world.step_s[slot, world.kind[last]]
         rest[last] = left * world.units_s[world.kind[last]]
         made += mine
         taken += 1
@@ -233,7 +233,7 @@ def consider(row, world, slot, waiting, moves, first, steps, best):  # type: ign
     row[ENDS] = end_s
     row[LAST] = end_s if left == 0 else in_sequence(world, left, world.kind[last], end_s)
     late_s = (
-        end_s + CAUTION * world.doubt * np.sqrt(made * world.interval) * world.pace[slot, world.kind[last]]
+        end_s + CAUTION * world.doubt * np.sqrt(made * world.interval) * world.step_s[slot, world.kind[last]]
     )
     row[ALL_DONE] = after_assignments(world, late_s, rest[last], max(late_s, rest_s, row[LAST]))
     row[TRIALS] = taken

@@ -39,7 +39,7 @@ class Slots(NamedTuple):
 class World(NamedTuple):
     """Trials and slots at one instant, for compiled code."""
 
-    pace: Floats
+    step_s: Floats
     """Slot, kind → seconds per step."""
     kind: Ints
     """Trial → kind."""
@@ -68,28 +68,28 @@ class World(NamedTuple):
 
 
 @kernel
-def world_of(pace, spread, kind, state, given):  # type: ignore[no-untyped-def]
+def world_of(step_s, spread, kind, state, given):  # type: ignore[no-untyped-def]
     """Return the trials and slots at this instant."""
-    status, steps, handed, at, up, retired, ends_s, now_s = state
+    status, steps, assigned, at, up, retired, ends_s, now_s = state
     budget, interval, dispatch_s = given
-    slots, trials = len(pace), len(status)
+    slots, trials = len(step_s), len(status)
     free_s, speeds = np.full(slots, np.inf), np.zeros(slots)
-    units_s, usable = np.zeros(pace.shape[1]), 0
+    units_s, usable = np.zeros(step_s.shape[1]), 0
     for slot in range(slots):
         if up[slot] and not retired[slot]:
             free_s[slot] = max(0.0, ends_s[slot] - now_s)
-            units_s += pace[slot]
+            units_s += step_s[slot]
             usable += 1
     units_s /= usable
     for slot in range(slots):
         if free_s[slot] < np.inf:
-            speeds[slot] = units_s.sum() / pace[slot].sum()
+            speeds[slot] = units_s.sum() / step_s[slot].sum()
     left, work = np.zeros(trials, np.int64), np.zeros(trials)
     busy = status == HANDED
     held, holds = np.zeros(slots), np.zeros(slots, np.int64)
     for trial in range(trials):
         if status[trial] < FINISHED:
-            left[trial] = budget - steps[trial] - handed[trial]
+            left[trial] = budget - steps[trial] - assigned[trial]
             work[trial] = left[trial] * units_s[kind[trial]]
             if busy[trial] and left[trial] > 0:
                 held[at[trial]] += work[trial]
@@ -98,7 +98,7 @@ def world_of(pace, spread, kind, state, given):  # type: ignore[no-untyped-def]
     latest = most_first(np.where(holds > 0, free_s + 1.0, 0.0), np.empty(slots, np.int64))
     those = Slots(free_s, speeds, order, dispatch_s, np.empty(slots), np.empty(slots, np.int64))
     return World(
-        pace, kind, left, busy, work, those, dispatch_s, interval, doubted(spread), units_s, latest, held,
+        step_s, kind, left, busy, work, those, dispatch_s, interval, doubted(spread), units_s, latest, held,
         holds, np.empty(trials), np.empty(slots),
     )  # fmt: skip
 
@@ -259,7 +259,7 @@ def in_sequence(world, steps, kind, from_s):  # type: ignore[no-untyped-def]
     slots, end_s = world.slots, np.inf
     for slot in slots.order:
         ready_s = max(from_s, slots.free_s[slot]) + slots.dispatch_s
-        end_s = min(end_s, ready_s + steps * world.pace[slot, kind])
+        end_s = min(end_s, ready_s + steps * world.step_s[slot, kind])
     return end_s
 
 

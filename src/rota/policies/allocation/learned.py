@@ -184,20 +184,20 @@ def seen(view: PopulationView, slot: int, outlook: Outlook) -> tuple[Singles, ND
 
 @kernel
 def describe(  # type: ignore[no-untyped-def]
-    features, allowed, candidates, about, slot, pace, spread, up, retired, kind, suits, waiting, idle,
+    features, allowed, candidates, about, slot, step_s, spread, up, retired, kind, suits, waiting, idle,
     interval, dispatch_s,
 ):  # fmt: skip
     """Fill in the features, and which candidates exist: each assignment once."""
     fastest, total, usable, faster, ahead, meanwhile = inf, 0.0, 0, 0, 0.0, 0
-    mine = pace[slot, kind]
-    for j in range(len(pace)):
+    mine = step_s[slot, kind]
+    for j in range(len(step_s)):
         if up[j] and not retired[j]:
-            fastest = min(fastest, pace[j, kind])
-            total += 1.0 / pace[j, kind]
+            fastest = min(fastest, step_s[j, kind])
+            total += 1.0 / step_s[j, kind]
             usable += 1
-            meanwhile += int(mine / pace[j, kind]) if j != slot else 0
-            faster += pace[j, kind] < mine
-            ahead += (1.0 / pace[j, kind]) if pace[j, kind] < mine else 0.0
+            meanwhile += int(mine / step_s[j, kind]) if j != slot else 0
+            faster += step_s[j, kind] < mine
+            ahead += (1.0 / step_s[j, kind]) if step_s[j, kind] < mine else 0.0
     soonest = candidates[:, ALL_DONE].min()
     horizon = max(about[DONE], 1e-9)
     undone, mean = about[UNDONE], max(about[MEAN], 1.0)

@@ -162,7 +162,7 @@ def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, ch
             planned += 1
             index[BEGIN, planned] = used
     for k in range(planned):
-        pace_s[k] = pace(columns, index[ROW, k], chosen, index[BEGIN, k], index[BEGIN, k + 1], slots)
+        pace_s[k] = step_time_s(columns, index[ROW, k], chosen, index[BEGIN, k], index[BEGIN, k + 1], slots)
     return planned
 
 
@@ -347,7 +347,7 @@ def invite(columns, row, slot, slots):
 
 
 @kernel
-def pace(columns, row, chosen, begin, end, slots):
+def step_time_s(columns, row, chosen, begin, end, slots):
     """Return the step time of a job: a guaranteed one runs as if alone, a guest waits for its hosts."""
     pace_s = columns[ITERATION_S, row]
     if columns[PRIORITY, row] == 0.0:
