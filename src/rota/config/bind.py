@@ -146,126 +146,126 @@ def without_none(kind: Any) -> Any:
     return kinds[0]
 
 
-def _value(kind: Any, value: object, place: KeyPath) -> Any:
+def _value(kind: Any, value: object, path: KeyPath) -> Any:
     if value is None and NoneType in get_args(kind):  # in JSON; TOML has no null
         return None
     if get_origin(kind) in (Union, UnionType) and len(get_args(kind)) > 2:
-        return _one_of(get_args(kind), value, place)
+        return _one_of(get_args(kind), value, path)
     kind = without_none(kind)
     if kind is object:
         return value
     if kind in ACCEPTED:
-        return _simple(kind, value, place)
+        return _simple(kind, value, path)
     if is_dataclass(kind):
-        return _section(kind, value, place)
+        return _section(kind, value, path)
     if hasattr(kind, "_fields"):
-        return _named(kind, value, place)
-    return _structure(kind, value, place)
+        return _named(kind, value, path)
+    return _structure(kind, value, path)
 
 
-def _structure(kind: Any, value: object, place: KeyPath) -> Any:
+def _structure(kind: Any, value: object, path: KeyPath) -> Any:
     """Return a mapping, a list or a literal."""
     origin = get_origin(kind)
     if origin is Literal:
-        return _choice(get_args(kind), value, place)
+        return _choice(get_args(kind), value, path)
     if origin in (dict, Mapping):
         inner = get_args(kind)[1]
-        return {name: _value(inner, item, place.inside(name)) for name, item in _table(value, place).items()}
+        return {name: _value(inner, item, path.inside(name)) for name, item in _table(value, path).items()}
     if origin in (list, tuple, Sequence):
-        return (list if origin is list else tuple)(_items(kind, value, place))
+        return (list if origin is list else tuple)(_items(kind, value, path))
     raise TypeError(f"a setting cannot have the type {kind}")
 
 
-def _one_of(kinds: Sequence[Any], value: Any, place: KeyPath) -> Any:
+def _one_of(kinds: Sequence[Any], value: Any, path: KeyPath) -> Any:
     """Return a value that fits one of several simple types."""
     for kind in kinds:
-        if kind in ACCEPTED and _fits(kind, value, place):
+        if kind in ACCEPTED and _fits(kind, value, path):
             return value
-    raise place.error(f"{_short(value)} is not {' or '.join(map(_expected, kinds))}")
+    raise path.error(f"{_short(value)} is not {' or '.join(map(_expected, kinds))}")
 
 
-def _named(kind: Any, value: object, place: KeyPath) -> Any:
+def _named(kind: Any, value: object, path: KeyPath) -> Any:
     """Return a named tuple from a list or a table."""
     names, kinds = kind._fields, _hints(kind)
     if isinstance(value, list):
         value = dict(zip(names, value, strict=False)) if len(value) <= len(names) else value
-    table = _table(value, place)
+    table = _table(value, path)
     if not set(names) - set(kind._field_defaults) <= set(table) <= set(names):
-        raise place.error(f"{_short(value)} is not a list of {', '.join(names)}")
-    return kind(**{name: _value(kinds[name], item, place.inside(name)) for name, item in table.items()})
+        raise path.error(f"{_short(value)} is not a list of {', '.join(names)}")
+    return kind(**{name: _value(kinds[name], item, path.inside(name)) for name, item in table.items()})
 
 
-def _section(kind: Any, value: object, place: KeyPath) -> Any:
+def _section(kind: Any, value: object, path: KeyPath) -> Any:
     short = getattr(kind, "SHORT", None)
     if short is not None and not isinstance(value, Mapping):
-        return kind(**{short: _value(_hints(kind)[short], value, place)})
-    table, known, kinds = _table(value, place), keys(kind), _hints(kind)
+        return kind(**{short: _value(_hints(kind)[short], value, path)})
+    table, known, kinds = _table(value, path), keys(kind), _hints(kind)
     for name in table:
         if name not in known:
-            raise place.error(unknown("key", name, known))
+            raise path.error(unknown("key", name, known))
     for name, field in known.items():
         if name not in table and is_required(field):
-            raise place.error(f"missing key {name!r}: {_expected(kinds[name])}")
-    given = {name: _value(kinds[name], item, place.inside(name)) for name, item in table.items()}
+            raise path.error(f"missing key {name!r}: {_expected(kinds[name])}")
+    given = {name: _value(kinds[name], item, path.inside(name)) for name, item in table.items()}
     try:
         return kind(**given)
     except InputError as error:
-        raise place.error(str(error)) from error
+        raise path.error(str(error)) from error
 
 
-def _table(value: object, place: KeyPath) -> Table:
+def _table(value: object, path: KeyPath) -> Table:
     if not isinstance(value, Mapping):
-        raise place.error(f"{_short(value)} is not a table")
+        raise path.error(f"{_short(value)} is not a table")
     return value
 
 
-def _items(kind: Any, value: object, place: KeyPath) -> list[Any]:
+def _items(kind: Any, value: object, path: KeyPath) -> list[Any]:
     """Return the bound items of a list, or of a tuple of any or fixed length."""
     if not isinstance(value, list | tuple):
-        raise place.error(f"{_short(value)} is not a list")
+        raise path.error(f"{_short(value)} is not a list")
     kinds = get_args(kind)
     if get_origin(kind) in (list, Sequence) or kinds[-1] is Ellipsis:
         kinds = kinds[:1] * len(value)
     if len(kinds) != len(value):
-        raise place.error(f"{_short(value)} is not a list of {len(kinds)} values")
+        raise path.error(f"{_short(value)} is not a list of {len(kinds)} values")
     pairs = enumerate(zip(kinds, value, strict=True))
-    return [_value(inner, item, place.item(k)) for k, (inner, item) in pairs]
+    return [_value(inner, item, path.item(k)) for k, (inner, item) in pairs]
 
 
-def _choice(choices: tuple[Any, ...], value: object, place: KeyPath) -> Any:
+def _choice(choices: tuple[Any, ...], value: object, path: KeyPath) -> Any:
     for choice in choices:
         if type(choice) is type(value) and choice == value:
             return choice
     if isinstance(value, str):
-        raise place.error(unknown("value", value, map(str, choices)))
-    raise place.error(f"{_short(value)} is not one of {', '.join(map(str, choices))}")
+        raise path.error(unknown("value", value, map(str, choices)))
+    raise path.error(f"{_short(value)} is not one of {', '.join(map(str, choices))}")
 
 
-def _simple(kind: Any, value: Any, place: KeyPath) -> Any:
-    if _fits(kind, value, place):
+def _simple(kind: Any, value: Any, path: KeyPath) -> Any:
+    if _fits(kind, value, path):
         return kind(value)
     meant = _meant(kind, value)
     guess = "" if meant is None else f". Did you mean {show(meant)}?"
     size = " of 64 bits" if kind is int and type(value) is int else ""
-    raise place.error(f"{_short(value)} is not {EXPECTED[kind]}{size}{guess}")
+    raise path.error(f"{_short(value)} is not {EXPECTED[kind]}{size}{guess}")
 
 
-def _fits(kind: Any, value: Any, place: KeyPath) -> bool:
+def _fits(kind: Any, value: Any, path: KeyPath) -> bool:
     if isinstance(value, bool) or kind is bool:
         return kind is bool and isinstance(value, bool)
     if kind is float and isinstance(value, int | float):
-        return _is_number(value, place)
+        return _is_number(value, path)
     if kind is int and isinstance(value, int):
-        return abs(value) <= min(place.most, LARGEST)
+        return abs(value) <= min(path.most, LARGEST)
     if kind is Path and isinstance(value, str):
         return "\0" not in value
     return isinstance(value, ACCEPTED[kind])
 
 
-def _is_number(value: int | float, place: KeyPath) -> bool:
+def _is_number(value: int | float, path: KeyPath) -> bool:
     """Return whether a float can hold a number and it can be compared; no range check would catch a NaN."""
     try:
-        return place.nan if math.isnan(value) else abs(value) <= place.most
+        return path.nan if math.isnan(value) else abs(value) <= path.most
     except OverflowError:
         return False
 

@@ -16,8 +16,8 @@ from rota.core.population.events import Event, Hyper
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.config import MOST, Choices, TrialsConfig, check_names
 from rota.policies.population import RetireSlowest
-from rota.recordings.curve import Curves, read_curves
-from rota.recordings.profile import Profiles, read_profiles
+from rota.recordings.curve import read_curves
+from rota.recordings.profile import read_profiles
 from rota.simulator.bounds import best_speeds, bound_of_s, lower_bound_s, work_done
 from rota.simulator.landscapes import BATCH, CurveAssumptions, Equal, Landscape, RecordedLandscape
 from rota.simulator.noise import ReportOverhead, TimingNoise
@@ -218,14 +218,7 @@ class PopulationConfig(TrialsConfig):
         return CurveAssumptions(self.metric, self.checkpoint_mb, self.growth, self.gain)
 
 
-@cache
-def _profiles(folder: Path) -> Profiles:
-    return read_profiles(folder)
-
-
-@cache
-def _recording(folder: Path) -> Curves:
-    return read_curves(folder)
+_profiles, _recording = cache(read_profiles), cache(read_curves)
 
 
 NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)

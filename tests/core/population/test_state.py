@@ -198,7 +198,7 @@ def test_a_report_says_how_far_and_how_good_a_trial_is_and_where():
         0,
         0.5,
     )
-    assert (state.place[2], state.leader, state.best, state.to_review) == (1, 10, 0.5, [2])
+    assert (state.checkpoint_node[2], state.leader, state.best, state.to_review) == (1, 10, 0.5, [2])
     assert (state.history[2], state.step_times.step_s[1, 0]) == ([(10, 0.5)], 0.8)
     assert (state.trial_s.tolist(), state.measured, state.freed) == ([inf, 8.0], [1], 1)
     assert state.idle == [0, 1]
@@ -311,7 +311,7 @@ def clone_of_1(state, **hyper):
 def test_a_clone_has_the_checkpoint_and_network_of_its_donor_and_its_own_steps():
     hyper = {"step_s": 2.0}
     state = clone_of_1(state_of(), **hyper)
-    assert (state.place[0], state.steps[0], state.metric[0], state.fresh[0]) == (1, 10, 0.0, 0)
+    assert (state.checkpoint_node[0], state.steps[0], state.metric[0], state.fresh[0]) == (1, 10, 0.0, 0)
     assert (state.hyper[0], state.changes[0]) == (hyper, ("deepen 0",))
     assert (state.hyper[1], state.changes[1], state.fresh[1]) == ({}, (), 10)
     assert state.waiting == [2, 3, 1, 0]

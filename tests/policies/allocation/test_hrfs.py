@@ -138,7 +138,7 @@ def test_trials_that_will_stop_early_leave_less_to_do(measured, lists):
 def test_of_equally_advanced_trials_one_that_is_near_is_taken(measured, lists, near, first):
     """The second trial is where the first slot is."""
     view = measured([1.0, 1.01], [0, 0, 50], costs=AssignmentCosts(latency_s=1.0))
-    view.place[:3] = [1, 0, 0]
+    view.checkpoint_node[:3] = [1, 0, 0]
     assert lists(view, Hrfs(near=near))[0] == [first]
 
 

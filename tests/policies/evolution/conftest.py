@@ -30,7 +30,7 @@ def population() -> Callable[..., PopulationState]:
         state.metric[:] = metrics
         reported = ~np.isnan(state.metric)
         state.steps[reported] = state.fresh[reported] = 50
-        state.place[reported] = 0
+        state.checkpoint_node[reported] = 0
         state.to_review = np.flatnonzero(reported).tolist()
         state.status[reported] = TrialStatus.REPORTED
         state.waiting = np.flatnonzero(~reported).tolist()

@@ -202,9 +202,9 @@ def test_what_a_clone_takes_over_and_what_it_keeps(population):
     state = population([0.1, 0.5])
     state.to_review = [0]
     state.steps[1] = 300
-    state.place[1] = 7
+    state.checkpoint_node[1] = 7
     state.request([Pbt(explore=False).judge(state, 0)])
-    assert (state.hyper[0], state.place[0]) == (state.hyper[1], 7)
+    assert (state.hyper[0], state.checkpoint_node[0]) == (state.hyper[1], 7)
     assert (state.steps[0], state.metric[0]) == (50, 0.1)
     assert state.fresh[0] == 0
 

@@ -71,7 +71,7 @@ class AnyVerdict:
     random: Random
 
     def judge(self, view, trial):
-        donors = np.flatnonzero(view.place >= 0).tolist()
+        donors = np.flatnonzero(view.checkpoint_node >= 0).tolist()
         dice = self.random.random()
         if dice < 0.05:
             return Stop(trial)

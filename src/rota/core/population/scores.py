@@ -84,18 +84,18 @@ class Scored(NamedTuple):
 def read_resources(path: Path) -> Resources:
     """Return the entries of `res.json`, CPU first; those with 0 cores are left out."""
     entries = _read(path, RESOURCES_EXAMPLE)
-    found = {place: _count(path, str(place), value, least=0) for place, value in entries.items()}
-    return {place: core for place, core in found.items() if core}
+    found = {key: _count(path, str(key), value, least=0) for key, value in entries.items()}
+    return {key: core for key, core in found.items() if core}
 
 
 def read_scores(path: Path) -> Scores:
     """Return the entries of `score.json`, CPU first."""
-    return {place: _score(path, place, value) for place, value in _read(path, SCORES_EXAMPLE).items()}
+    return {key: _score(path, key, value) for key, value in _read(path, SCORES_EXAMPLE).items()}
 
 
 def write_scores(path: Path, scores: Mapping[ScoredDevice, Score]) -> None:
     """Write `score.json` atomically."""
-    _write(path, {place: _entry(score) for place, score in scores.items()})
+    _write(path, {key: _entry(score) for key, score in scores.items()})
 
 
 def fleet_of(
@@ -113,11 +113,11 @@ def fleet_of(
     totals = _totals(scores, cpus, gpus)
     slots: list[Slot] = []
     nodes: list[str] = []
-    notes = [f"{place}: scored, but not in the cluster; left out" for place in scores if place not in totals]
-    for ip in dict.fromkeys(place.ip for place in totals):
-        places = [place for device in DEVICES if (place := ScoredDevice(ip, device)) in totals]
-        notes += [note for place in places if (note := _no_slot(scores.get(place), place, totals[place]))]
-        room = [(place.device, scores.get(place), totals[place]) for place in places]
+    notes = [f"{key}: scored, but not in the cluster; left out" for key in scores if key not in totals]
+    for ip in dict.fromkeys(key.ip for key in totals):
+        keys = [key for device in DEVICES if (key := ScoredDevice(ip, device)) in totals]
+        notes += [note for key in keys if (note := _no_slot(scores.get(key), key, totals[key]))]
+        room = [(key.device, scores.get(key), totals[key]) for key in keys]
         made = [slot for bundles in room for slot in _slots(len(nodes), *bundles)]
         nodes += [ip] if made else []
         slots += made
@@ -130,7 +130,7 @@ def _totals(
     scores: Mapping[ScoredDevice, Score], cpus: Mapping[str, int] | None, gpus: Mapping[str, int] | None
 ) -> dict[ScoredDevice, int]:
     if cpus is None and gpus is None:
-        return {place: score.core for place, score in scores.items()}
+        return {key: score.core for key, score in scores.items()}
     tables = zip(DEVICES, (cpus or {}, gpus or {}), strict=True)
     return {
         ScoredDevice(ip, device): total for device, table in tables for ip, total in table.items() if total
@@ -143,14 +143,14 @@ def _slots(node: int, device: str, score: Score | None, total: int) -> list[Slot
     return [Slot(node, score.score, device=device.lower())] * (total // score.core)
 
 
-def _no_slot(score: Score | None, place: ScoredDevice, total: int) -> str:
+def _no_slot(score: Score | None, key: ScoredDevice, total: int) -> str:
     """Return why there is no slot; empty if there is one."""
     if score is None:
-        return f"{place}: has no score; left out"
+        return f"{key}: has no score; left out"
     if not score.score > 0:
-        return f"{place}: score {score.score:g} is not above 0; left out"
+        return f"{key}: score {score.score:g} is not above 0; left out"
     if total < score.core:
-        return f"{place}: has {total}, and a bundle takes {score.core}; left out"
+        return f"{key}: has {total}, and a bundle takes {score.core}; left out"
     return ""
 
 
@@ -183,14 +183,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _score(path: Path, place: ScoredDevice, entry: Any) -> Score:
+def _score(path: Path, key: ScoredDevice, entry: Any) -> Score:
     if not isinstance(entry, dict) or not {"core", "score"} <= set(entry):
-        raise InputError(f'{path}: {place}: {entry!r} should be like {{"core": 16, "score": 1410.0}}')
-    core = _count(path, f"{place}: core", entry["core"], least=1)
-    score = _number(path, f"{place}: score", entry["score"])
+        raise InputError(f'{path}: {key}: {entry!r} should be like {{"core": 16, "score": 1410.0}}')
+    core = _count(path, f"{key}: core", entry["core"], least=1)
+    score = _number(path, f"{key}: score", entry["score"])
     spread = entry.get("spread")
     if spread is not None:
-        spread = _number(path, f"{place}: spread", spread)
+        spread = _number(path, f"{key}: spread", spread)
     return Score(core, score, spread, str(entry.get("work", "")))
 
 
@@ -208,8 +208,8 @@ def _number(path: Path, what: str, value: Any) -> float:
 
 def _write(path: Path, entries: Mapping[ScoredDevice, Any]) -> None:
     tables: dict[str, dict[str, Any]] = {device: {} for device in DEVICES}
-    for place, entry in entries.items():
-        tables[place.device][place.ip] = entry
+    for key, entry in entries.items():
+        tables[key.device][key.ip] = entry
     with atomic_write(expanded(path)) as stream:
         stream.write((json.dumps(tables, indent=4, allow_nan=False) + "\n").encode())
 

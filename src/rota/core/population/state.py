@@ -128,7 +128,7 @@ class PopulationState(PopulationView):
         self.fresh[trial] += steps
         self.metric[trial] = event.metric
         self.history[trial].append((total, event.metric))
-        self.place[trial] = self.node[slot]
+        self.checkpoint_node[trial] = self.node[slot]
         self.leader = max(self.leader, total)
         if not event.metric <= self.best and not isnan(event.metric):
             self.best = event.metric
@@ -245,9 +245,9 @@ class PopulationState(PopulationView):
 
     def _clone(self, decision: Clone) -> None:
         trial, donor = decision.trial, decision.donor
-        if not 0 <= donor < len(self.place) or self.place[donor] < 0:
+        if not 0 <= donor < len(self.checkpoint_node) or self.checkpoint_node[donor] < 0:
             raise IllegalPlan(f"trial {trial} cannot clone trial {donor}, which has no checkpoint")
-        self.place[trial] = self.place[donor]
+        self.checkpoint_node[trial] = self.checkpoint_node[donor]
         self.hyper[trial] = dict(decision.hyper)
         self.changes[trial] = tuple(decision.changes)
         self._set_kind(trial)

@@ -33,11 +33,11 @@ class Ranking:
     def __len__(self) -> int:
         return len(self._order)
 
-    def __getitem__(self, place: int) -> int:
+    def __getitem__(self, rank: int) -> int:
         """Return the trial at a rank."""
-        return self._order[place][1]
+        return self._order[rank][1]
 
-    def place(self, trial: int) -> int:
+    def rank(self, trial: int) -> int:
         """Return the rank of a trial, 0 for the worst; -1 if it is not ranked."""
         value = self._values[trial]
         return -1 if isnan(value) else bisect_left(self._order, (value, trial))
@@ -135,7 +135,7 @@ class PopulationView:
         """Trial → its reports: total steps and metric."""
         self.failures = np.zeros(trials, np.int64)
         """Trial → number of failed intervals."""
-        self.place = np.full(trials, -1, np.int64)
+        self.checkpoint_node = np.full(trials, -1, np.int64)
         """Trial → node with its checkpoint; -1 if there is none."""
         self.at = np.full(trials, -1, np.int64)
         """Trial → slot that it is assigned to; -1 if none."""
@@ -225,7 +225,7 @@ class PopulationView:
         """Return the seconds to transfer a trial's checkpoint to a slot."""
         if self._moves_are_free:
             return 0.0
-        here, there = int(self.place[trial]), int(self.node[slot])
+        here, there = int(self.checkpoint_node[trial]), int(self.node[slot])
         if here in (-1, there):
             return 0.0
         switches = self.fleet.switches

@@ -112,7 +112,7 @@ class Pbt:
             return Continue(trial)
         ranking = view.ranking(interval)
         lower, upper = quantiles(len(ranking), self.quantile)
-        if ranking.place(trial) not in lower:
+        if ranking.rank(trial) not in lower:
             return Continue(trial, reviewed=True)
         better = range(max(upper.start, ranking.above(trial)), upper.stop)
         if not better:
