@@ -164,9 +164,9 @@ def test_options_out_of_range_are_refused():
 
 def test_slots_that_were_given_up_come_back_if_nobody_else_is_left():
     """Three slots; the fast one fails after the others were given up. Without them nobody could go on."""
-    fleet = replace(PopulationCluster.of([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
+    cluster = replace(PopulationCluster.of([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
     for allocation in (Hrfs(), Finish(), FifoAllocation()):
-        scene = PopulationScenario(({},) * 4, fleet, Terms(interval=50, steps=1000))
+        scene = PopulationScenario(({},) * 4, cluster, Terms(interval=50, steps=1000))
         done = simulate_trials(
             scene, Equal(0.02), PopulationPolicy(allocation, retirement=RetireSlowest(late=0.5))
         )

@@ -51,9 +51,11 @@ def population() -> Callable[..., PopulationState]:
         costs: AssignmentCosts | None = None,
         **terms: Any,
     ) -> PopulationState:
-        fleet = slots if isinstance(slots, PopulationCluster) else PopulationCluster.of(slots)
-        state = PopulationState([{}] * trials, fleet, Terms(**terms), costs or AssignmentCosts(), Equal(0.01))
-        state.apply([Joined(0.0, node) for node in range(len(fleet.nodes))])
+        cluster = slots if isinstance(slots, PopulationCluster) else PopulationCluster.of(slots)
+        state = PopulationState(
+            [{}] * trials, cluster, Terms(**terms), costs or AssignmentCosts(), Equal(0.01)
+        )
+        state.apply([Joined(0.0, node) for node in range(len(cluster.nodes))])
         return state
 
     return build

@@ -147,9 +147,9 @@ def random_population(seed, rising):
     rng = np.random.default_rng(seed)
     trials, slots = int(rng.integers(1, 13)), int(rng.integers(1, 7))
     rates = rng.uniform(0.001, 0.02, trials)
-    fleet = PopulationCluster.of([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
+    cluster = PopulationCluster.of([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
     scene = PopulationScenario(
-        tuple({"rate": float(rate)} for rate in rates), fleet, Terms(steps=400, target=0.8)
+        tuple({"rate": float(rate)} for rate in rates), cluster, Terms(steps=400, target=0.8)
     )
     return scene, rising()
 

@@ -299,7 +299,7 @@ def test_assumptions_out_of_range_are_refused(options):
         CurveAssumptions(**options)
 
 
-def test_a_rehearsal_reports_what_was_recorded_when_it_was(shipped):
+def test_a_simulation_reports_what_was_recorded_when_it_was(shipped):
     settings = list(shipped.settings.values())[::9]
     scene = PopulationScenario(
         tuple(each.hyper for each in settings), PopulationCluster.of([1.0] * len(settings))

@@ -126,7 +126,7 @@ def _shortened(view: PopulationView, trial: int, tier: int) -> Interval:
 
 
 @kernel
-def meanwhile(slot, kind, step_s, spread, caution, up, retired, trial_s):
+def meanwhile(slot, kind, step_s, spread, caution, up, retired, trial_s):  # type: ignore[no-untyped-def]
     """Return the whole intervals that other slots do in the time of one on this slot; -1 if not measured.
 
     With caution, the slot is assumed to be that many standard deviations slower than its mean. Slots that
@@ -143,7 +143,7 @@ def meanwhile(slot, kind, step_s, spread, caution, up, retired, trial_s):
 
 
 @kernel
-def standing(steps, status, leader, interval, budget):
+def standing(steps, status, leader, interval, budget):  # type: ignore[no-untyped-def]
     """Return the intervals that waiting trials are behind the leader, and those that all trials have left."""
     behind = left = 0
     for trial in range(len(steps)):
