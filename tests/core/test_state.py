@@ -32,9 +32,9 @@ def carry_out(state, plan):
         ([([0], [0, 1])], "more or fewer slots than it needs"),
         ([([1], [0])], "more or fewer slots than it needs"),
         ([([0], [])], "more or fewer slots than it needs"),
-        ([([0], [4])], "names a slot that does not exist"),
-        ([([0], [-1])], "names a slot that does not exist"),
-        ([([1], [0, 99])], "names a slot that does not exist"),
+        ([([0], [4])], "names a slot that is not available"),
+        ([([0], [-1])], "names a slot that is not available"),
+        ([([1], [0, 99])], "names a slot that is not available"),
         ([([0], [1]), ([1], [1, 2])], "more jobs on a slot than may share it"),
         ([([1], [0, 0])], "more or fewer slots than it needs"),
     ],
@@ -68,15 +68,15 @@ def test_an_order_names_each_job_once(state_of, plan_of, order):
     assert state.view.order.tolist() == [2, 0, 1]
 
 
-def test_a_slot_of_a_node_that_is_down_is_not_there(state_of, plan_of):
+def test_a_slot_of_a_node_that_is_down_is_not_available(state_of, plan_of):
     late = Cluster((Node(1), Node(1)), changes=(NodeChange(5.0, 1, joins=True),))
     state = state_of([1], late)
-    with pytest.raises(IllegalPlan, match="slot that is not there"):
+    with pytest.raises(IllegalPlan, match="slot that is not available"):
         state.request(plan_of(([0], [1])))
     state.apply(Instant(5.0, NO_ROWS, joined=[1]))
     carry_out(state, plan_of(([0], [1])))
     state.apply(Instant(6.0, NO_ROWS, lost=[1]))
-    with pytest.raises(IllegalPlan, match="slot that is not there"):
+    with pytest.raises(IllegalPlan, match="slot that is not available"):
         state.request(plan_of(([0], [1])))
 
 

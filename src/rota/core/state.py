@@ -332,7 +332,7 @@ _ILLEGAL = {
     kernels.NOT_ACTIVE: "the plan names a job that is not active",
     kernels.PLANNED_TWICE: "the plan names a job twice",
     kernels.WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
-    kernels.BAD_SLOT: "the plan names a slot that does not exist or whose node is absent",
+    kernels.BAD_SLOT: "the plan names a slot that is not available",
     kernels.WRONG_KIND: "the plan puts a job on a device kind that it may not use",
     kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
     kernels.BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",

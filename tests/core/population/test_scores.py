@@ -137,7 +137,7 @@ def test_wrong_resources_are_told(file, content, message):
         ('{"core": 1, "score": NaN}', "a CPU: score: nan is not a finite number"),
         ('{"core": 1, "score": 1e999}', "a CPU: score: inf is not a finite number"),
         (f'{{"core": 1, "score": 1{"0" * 400}}}', "is not a finite number"),
-        ('{"core": 1, "score": 1, "spread": "much"}', "a CPU: spread: 'much' is not a number"),
+        ('{"core": 1, "score": 1, "spread": "much"}', "a CPU: spread: 'much' is not a finite number"),
     ],
 )
 def test_wrong_scores_are_told(file, entry, message):
