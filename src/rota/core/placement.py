@@ -58,11 +58,7 @@ def first_fit(
     strict: bool = False,
     keep: bool | None = None,
 ) -> Plan:
-    """Plan the jobs that fit, in this order; with `strict`, up to the first that does not.
-
-    With `keep` (by default: unless the cost model is `interval`) a running job stays on its slots unless a
-    job before it needs them. `anchors` names, for each row, the row whose slots it would keep.
-    """
+    """Plan as `ClusterView.first_fit`; `anchors` names, for each row, the row whose slots it would keep."""
     plan = view.draft
     if not view.cost.each_instant if keep is None else keep:
         old = view.current
