@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rota.core.cluster import Cluster
     from rota.core.errors import RotaError
     from rota.core.network import Growth
+    from rota.core.policy import Scheduler
     from rota.core.population.policies import Allocation, Evolution
-    from rota.core.scheduler import Scheduler
     from rota.learning.agent import Agent
     from rota.learning.environment import AdaptationEnv
     from rota.learning.placement.environment import PlacementEnv
@@ -68,7 +68,7 @@ _WHERE = {
     "PopulationRun": "rota.library.population_run",
     "RotaError": "rota.core.errors",
     "Run": "rota.library.run",
-    "Scheduler": "rota.core.scheduler",
+    "Scheduler": "rota.core.policy",
     "TuneResult": "rota.library.tune",
     "Uniform": "rota.library.spaces",
     "Workload": "rota.workload.jobs",

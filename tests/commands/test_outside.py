@@ -154,11 +154,11 @@ def test_a_class_is_called_as_it_says(rota, here, trace):
         (
             AGING.replace("(self, view)", "(self)"),
             "aging.py:Aging",
-            "plan cannot be called so; write",
+            "plan has the wrong arguments; write",
         ),
         ("import rota\nclass Aging(rota\n", "aging.py:Aging", "line 2: SyntaxError: '(' was never closed"),
         ("import rota\nx = 1 / 0\n", "aging.py:Aging", "line 2: ZeroDivisionError: division by zero"),
-        (AGING.replace("Aging", "Srtf"), "aging.py:Srtf", "is called 'srtf', as a scheduler of rota's"),
+        (AGING.replace("Aging", "Srtf"), "aging.py:Srtf", "is named 'srtf', like a scheduler of rota"),
         (AGING.replace("= 0.1", ""), "aging.py:Aging", "options.aging: missing key 'patience'"),
     ],
 )

@@ -93,7 +93,7 @@ def test_scores_of_other_machines_are_kept_and_what_is_doubtful_about_them_is_sa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--res", "nowhere.json"], "nowhere.json: not there; it should look like"),
+        (["--res", "nowhere.json"], "nowhere.json: does not exist; it should look like"),
         (
             ["--res", "bad.json"],
             "bad.json: not JSON (Expecting value: line 1 column 17 (char 16)); it should",

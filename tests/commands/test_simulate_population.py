@@ -322,11 +322,11 @@ def test_an_out_that_is_a_file_is_refused(rota, here):
         ([ROOT / "config" / "simulate" / "shipped.toml", "--population", 3], "is about a workload"),
         (
             ["--population", 3, *EVOLVED, "--interval", 20],
-            "options.pbt: trials are looked at after 20 steps, but the curves begin at step 50",
+            "options.pbt: trials are reviewed after 20 steps, but the curves begin at step 50",
         ),
         (
             ["--population", 3, *EVOLVED, "--set", "evolution=asha", "--interval", 20],
-            "options.asha: trials are looked at after 20 steps, but the curves begin at step 50",
+            "options.asha: trials are reviewed after 20 steps, but the curves begin at step 50",
         ),
         (
             ["--population", 3, *EVOLVED, "--set", "options.pbt.space.lrr={low = 0.1, high = 1.0}"],

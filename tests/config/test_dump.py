@@ -82,5 +82,5 @@ def test_a_none_that_toml_cannot_say_is_refused_rather_than_changed():
     class Odd:
         speed: float | None = 1.0
 
-    with pytest.raises(ValueError, match="speed is None, which TOML cannot say"):
+    with pytest.raises(ValueError, match="speed is None, which TOML cannot express"):
         dump(Odd(speed=None))

@@ -8,11 +8,11 @@ import pytest
 from rota.core.cluster import Cluster
 from rota.core.columns import BEGIN, ROW, UNIT
 from rota.core.costs import RESTART
-from rota.core.plan import Plan
+from rota.core.policy import Plan
 from rota.core.state import Instant, JobsState
 from rota.workload.jobs import workload
 
-NOBODY = np.zeros(0, np.int32)
+NO_ROWS = np.zeros(0, np.int32)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def state_of() -> Callable[..., JobsState]:
             duration_s=[100.0] * n, kinds=kinds,
         )  # fmt: skip
         state = JobsState(jobs.table(cluster), cluster, RESTART, sharing, own=("mark",))
-        state.apply(Instant(0.0, NOBODY, arrivals=len(gangs)))
+        state.apply(Instant(0.0, NO_ROWS, arrivals=len(gangs)))
         return state
 
     return make

@@ -12,9 +12,9 @@ TWO = (Node(2), Node(2))
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"nodes": ()}, "cluster: it has no nodes; give at least one"),
+        ({"nodes": ()}, "cluster: no nodes; give at least one"),
         ({"nodes": (Node(2), Node(0))}, "cluster: node 1: 0 slots; it needs at least 1"),
-        ({"nodes": TWO, "cross_node": 0.5}, "cluster: cross_node is 0.5; it slows down, so at least 1"),
+        ({"nodes": TWO, "cross_node": 0.5}, "cluster: cross_node is 0.5; it must be at least 1"),
         ({"nodes": TWO, "cross_switch": float("nan")}, "cluster: cross_switch is nan; .* at least 1"),
         (
             {"nodes": (Node(1, kind="k80"),), "speeds": {"k80": {"bert": 0.0}}},

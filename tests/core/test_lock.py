@@ -21,4 +21,4 @@ def test_who_has_to_wait_is_told(tmp_path, caplog):
         done.append("first")
     other.join()
     assert done == ["first", "second"]
-    assert caplog.messages == [f"{tmp_path}: in use; waits until it is free"]
+    assert caplog.messages == [f"{tmp_path}: locked by another process; waiting"]

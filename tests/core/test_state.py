@@ -13,7 +13,7 @@ from rota.policies.cluster.fifo import Fifo
 from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
-NOBODY = np.zeros(0, np.int32)
+NO_ROWS = np.zeros(0, np.int32)
 TWO_NODES = Cluster.uniform(2, 2)  # slots 0 and 1, slots 2 and 3
 
 
@@ -32,9 +32,9 @@ def carry_out(state, plan):
         ([([0], [0, 1])], "more or fewer slots than it needs"),
         ([([1], [0])], "more or fewer slots than it needs"),
         ([([0], [])], "more or fewer slots than it needs"),
-        ([([0], [4])], "names a slot that is not there"),
-        ([([0], [-1])], "names a slot that is not there"),
-        ([([1], [0, 99])], "names a slot that is not there"),
+        ([([0], [4])], "names a slot that is not available"),
+        ([([0], [-1])], "names a slot that is not available"),
+        ([([1], [0, 99])], "names a slot that is not available"),
         ([([0], [1]), ([1], [1, 2])], "more jobs on a slot than may share it"),
         ([([1], [0, 0])], "more or fewer slots than it needs"),
     ],
@@ -43,7 +43,7 @@ def test_a_plan_that_cannot_be_is_illegal_and_the_error_says_why_and_when(
     state_of, plan_of, units, complaint
 ):
     state = state_of([1, 2], TWO_NODES)
-    state.apply(Instant(7.0, NOBODY))
+    state.apply(Instant(7.0, NO_ROWS))
     with pytest.raises(IllegalPlan, match=rf"^at 7\.0 s: the plan .*{complaint}$"):
         state.request(plan_of(*units))
 
@@ -52,7 +52,7 @@ def test_a_plan_that_cannot_be_is_illegal_and_the_error_says_why_and_when(
 def test_a_pace_is_a_number_of_seconds(state_of, plan_of, pace_s):
     plan = plan_of(([0], [0]))
     plan.pace_s[0] = pace_s
-    with pytest.raises(IllegalPlan, match=r"^at 0\.0 s: the plan gives a job a pace that is not"):
+    with pytest.raises(IllegalPlan, match=r"^at 0\.0 s: the plan gives a job a step time that is not"):
         state_of([1], TWO_NODES).request(plan)
 
 
@@ -68,22 +68,22 @@ def test_an_order_names_each_job_once(state_of, plan_of, order):
     assert state.view.order.tolist() == [2, 0, 1]
 
 
-def test_a_slot_of_a_node_that_is_down_is_not_there(state_of, plan_of):
+def test_a_slot_of_a_node_that_is_down_is_not_available(state_of, plan_of):
     late = Cluster((Node(1), Node(1)), changes=(NodeChange(5.0, 1, joins=True),))
     state = state_of([1], late)
-    with pytest.raises(IllegalPlan, match="slot that is not there"):
+    with pytest.raises(IllegalPlan, match="slot that is not available"):
         state.request(plan_of(([0], [1])))
-    state.apply(Instant(5.0, NOBODY, joined=[1]))
+    state.apply(Instant(5.0, NO_ROWS, joined=[1]))
     carry_out(state, plan_of(([0], [1])))
-    state.apply(Instant(6.0, NOBODY, lost=[1]))
-    with pytest.raises(IllegalPlan, match="slot that is not there"):
+    state.apply(Instant(6.0, NO_ROWS, lost=[1]))
+    with pytest.raises(IllegalPlan, match="slot that is not available"):
         state.request(plan_of(([0], [1])))
 
 
 def test_a_slot_may_be_of_a_kind_that_the_job_may_not_use(state_of, plan_of):
     mixed = Cluster((Node(1, kind="k80"), Node(1, kind="v100")))
     state = state_of([1], mixed, kinds=[("v100",)])
-    with pytest.raises(IllegalPlan, match="puts a job on a device that it may not use"):
+    with pytest.raises(IllegalPlan, match="puts a job on a device kind that it may not use"):
         state.request(plan_of(([0], [0])))
     carry_out(state, plan_of(([0], [1])))
 
@@ -94,7 +94,7 @@ def test_a_job_that_has_finished_is_not_active_until_its_row_has_a_new_one(state
     state.apply(Instant(9.0, np.array([0], np.int32), ends=1))
     with pytest.raises(IllegalPlan, match="not active"):
         state.request(plan_of(([0], [0])))
-    state.apply(Instant(10.0, NOBODY, first_job=1, arrivals=1))
+    state.apply(Instant(10.0, NO_ROWS, first_job=1, arrivals=1))
     carry_out(state, plan_of(([0], [0])))
     assert list(state.timeline())[-1].job == 1
 
@@ -141,9 +141,9 @@ def test_decisions_are_the_difference_to_what_runs(state_of, plan_of):
 
 def test_time_does_not_run_backwards(state_of):
     state = state_of([1], TWO_NODES)
-    state.apply(Instant(3.0, NOBODY))
+    state.apply(Instant(3.0, NO_ROWS))
     with pytest.raises(AssertionError, match=r"2\.0 after 3\.0"):
-        state.apply(Instant(2.0, NOBODY))
+        state.apply(Instant(2.0, NO_ROWS))
 
 
 def test_beyond_64_active_jobs_the_table_grows_and_nobody_is_disturbed(state_of, plan_of):

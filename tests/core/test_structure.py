@@ -62,7 +62,7 @@ def test_a_layer_tells_its_sizes():
     ],
 )
 def test_what_is_not_a_structure_is_refused(values):
-    with pytest.raises(InputError, match=r"structure: not one that rota wrote .*make it anew"):
+    with pytest.raises(InputError, match=r"structure: not written by rota .*record it again"):
         Structure.from_json(values)
 
 

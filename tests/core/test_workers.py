@@ -55,7 +55,7 @@ def test_what_follows_is_done_after_what_it_follows(tmp_path, note):
 def test_an_error_in_a_worker_is_the_users_to_see_and_a_death_too(tmp_path, note):
     with pytest.raises(InputError, match="this one is wrong"):
         list(run_dag(note, [str(tmp_path / "wrong"), str(tmp_path / "long")], lambda _: (), 2))
-    with pytest.raises(WorkerLost, match="start again to go on"):
+    with pytest.raises(WorkerLost, match="start again to resume"):
         list(run_dag(note, [str(tmp_path / "dies")], lambda _: (), 1))
 
 
@@ -63,8 +63,8 @@ def test_an_error_in_a_worker_is_the_users_to_see_and_a_death_too(tmp_path, note
 def test_workers_end_when_their_recorder_is_killed(tmp_path):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
-        "from pieces_of_work import note; from rota.core.processes import carry_out;"
-        "list(carry_out(note, [sys.argv[2]], lambda _: (), 1))"
+        "from pieces_of_work import note; from rota.core.processes import run_dag;"
+        "list(run_dag(note, [sys.argv[2]], lambda _: (), 1))"
     )
     arguments = [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "long")]
     recorder = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)

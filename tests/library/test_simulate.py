@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import rota
-from rota.core.loop import Needs
+from rota.core.policy import Needs
 from rota.library.run import Run
 from rota.policies.cluster.srtf import Srtf
 from rota.results.metrics import measure
@@ -86,9 +86,9 @@ class Mine(rota.Scheduler):
         (NoPlan, r"NoPlan: is not a scheduler: it has no plan; write def plan\(self, view\)"),
         (
             OtherPlan(),
-            r"OtherPlan: is not a scheduler: plan cannot be called so; write def plan\(self, view\)",
+            r"OtherPlan: is not a scheduler: plan has the wrong arguments; write def plan\(self, view\)",
         ),
-        (Srtf2(), "Srtf2: is called 'srtf', as a scheduler of rota's"),
+        (Srtf2(), "Srtf2: is named 'srtf', like a scheduler of rota"),
         (3, "int: is not a scheduler: it has no plan"),
     ],
 )
@@ -99,7 +99,7 @@ def test_what_is_not_a_scheduler_is_told_what_it_lacks(jobs, cluster, scheduler,
 
 def test_a_class_that_is_no_dataclass_has_no_options(jobs, cluster):
     assert rota.simulate(jobs, cluster, Mine).scheduler == "mine"
-    with pytest.raises(rota.RotaError, match="Mine has no options, for it is not a dataclass"):
+    with pytest.raises(rota.RotaError, match="Mine has no options, since it is not a dataclass"):
         rota.simulate(jobs, cluster, Mine, options={"patience": 1})
 
 

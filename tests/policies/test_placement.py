@@ -211,7 +211,7 @@ def timeline(work, cluster):
     return list(simulate(work, cluster, Srtf()).timeline)
 
 
-def test_a_newcomer_takes_a_free_slot_before_anybody_is_displaced():
+def test_a_newcomer_takes_a_free_slot_before_anybody_is_preempted():
     # At 30 s the newcomer, being the shortest, chooses first; slot 2 is free.
     work = jobs((0, 1, 100), (0, 1, 200), (30, 1, 5))
     assert timeline(work, Cluster.uniform(1, 3))[5:] == [
@@ -257,10 +257,10 @@ def test_a_gang_goes_where_nobody_is_who_will_stay():
     ]
 
 
-def test_who_displaces_others_does_so_where_fewest_are():
+def test_who_preempts_others_does_so_where_fewest_are():
     # Two nodes of three, jobs of one GPU: 100, 110 and 200 s on node 0, 50 s on node 1. A gang of three, the
     # shortest, comes at 30 s. By counting, it and the jobs of 50, 100 and 110 s can run; the one of 200 s
-    # cannot. Of node 0 one slot is held by nobody, of node 1 two: there it displaces one job instead of
+    # cannot. Of node 0 one slot is held by nobody, of node 1 two: there it preempts one job instead of
     # two. The job of 50 s moves to the slot that the one of 200 s leaves.
     work = jobs((0, 1, 100), (0, 1, 110), (0, 1, 200), (1, 1, 50), (30, 3, 5))
     assert timeline(work, Cluster.uniform(2, 3))[8:] == [
@@ -277,7 +277,7 @@ def test_who_displaces_others_does_so_where_fewest_are():
     ]
 
 
-def test_a_gang_that_needs_whole_nodes_displaces_all_who_are_in_its_way():
+def test_a_gang_that_needs_whole_nodes_preempts_all_who_are_in_its_way():
     # Two nodes of two; the gang of four needs both.
     work = jobs((0, 1, 100), (30, 4, 5))
     assert timeline(work, Cluster.uniform(2, 2))[2:6] == [

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rota.core.errors import ConfigError
-from rota.core.loop import Needs
+from rota.core.policy import Needs
 from rota.policies.cluster.registry import ALIASES, SCHEDULERS, canonical, scheduler_class
 
 

@@ -78,8 +78,8 @@ def test_a_slot_goes_that_would_do_its_first_interval_when_the_others_have_done_
 def test_slots_are_ranked_by_what_was_measured_not_by_what_was_said():
     view = population(4, [10.0, 0.5], 800)
     for _ in range(9):
-        view.paces.observe(1, 0, 0.1)
-        view.paces.observe(0, 0, 2.0)
+        view.step_times.observe(1, 0, 0.1)
+        view.step_times.observe(0, 0, 2.0)
     assert RetireSlowest().retire(view) == [0]
 
 
@@ -164,9 +164,9 @@ def test_options_out_of_range_are_refused():
 
 def test_slots_that_were_given_up_come_back_if_nobody_else_is_left():
     """Three slots; the fast one fails after the others were given up. Without them nobody could go on."""
-    fleet = replace(PopulationCluster.of([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
+    cluster = replace(PopulationCluster.of([8.0, 0.3, 0.3]), changes=(NodeChange(7.0, 0, joins=False),))
     for allocation in (Hrfs(), Finish(), FifoAllocation()):
-        scene = PopulationScenario(({},) * 4, fleet, Terms(interval=50, steps=1000))
+        scene = PopulationScenario(({},) * 4, cluster, Terms(interval=50, steps=1000))
         done = simulate_trials(
             scene, Equal(0.02), PopulationPolicy(allocation, retirement=RetireSlowest(late=0.5))
         )

@@ -51,7 +51,7 @@ def test_a_write_that_fails_leaves_what_was_there(folder, origin):
 
 def test_a_csv_that_cannot_be_written_does_not_make_a_recording(tmp_path, origin):
     (tmp_path / "r" / "rows.csv").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"rows.csv: is there and is not a file"):
+    with pytest.raises(InputError, match=r"rows.csv: exists and is not a file"):
         write_recording(tmp_path / "r", "tree", {}, origin, {"rows.csv": CsvSheet(COLUMNS, [])})
     assert not complete(tmp_path / "r")
     assert [path.name for path in (tmp_path / "r").iterdir()] == ["rows.csv"]

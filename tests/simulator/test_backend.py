@@ -7,8 +7,8 @@ import pytest
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import INTERVAL, RESTART
 from rota.core.errors import IllegalPlan, Stuck
-from rota.core.loop import Needs
 from rota.core.placement import first_fit
+from rota.core.policy import Needs
 from rota.core.timeline import Arrived, Finished, NodeJoined, NodeLost, Preempted, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
@@ -118,7 +118,7 @@ class Restless:
 
 
 def test_a_policy_that_keeps_changing_its_mind_is_stopped():
-    with pytest.raises(Stuck, match="the policy keeps changing its mind at 7 s"):
+    with pytest.raises(Stuck, match="the policy keeps changing its plan at 7 s"):
         simulate(jobs((7, 1, 10)), Cluster.uniform(1, 1), Restless(0.0))
 
 

@@ -168,7 +168,7 @@ def test_a_gang_that_spans_types_does_so_in_the_order_of_its_own_model():
     assert fit(cluster, [3], models=["y"]) == [(2, 3, 4)]
 
 
-# keeping, displacing, nodes that come and go
+# keeping, preempting, nodes that come and go
 
 
 def test_a_running_job_stays_where_it_is_when_faster_slots_come_free():
@@ -177,7 +177,7 @@ def test_a_running_job_stays_where_it_is_when_faster_slots_come_free():
     assert starts(work, machines("k80", "a100"), Srtf()) == [(0.0, 0, (1,)), (0.0, 1, (0,))]
 
 
-def test_a_newcomer_takes_idle_slots_before_it_displaces_others_from_faster_ones():
+def test_a_newcomer_takes_idle_slots_before_it_preempts_others_from_faster_ones():
     work = jobs((0, 1, 100), (10, 1, 10))
     assert starts(work, machines("k80", "a100"), Srtf()) == [(0.0, 0, (1,)), (10.0, 1, (0,))]
 
@@ -188,9 +188,9 @@ def test_a_newcomer_takes_the_slot_of_the_one_that_will_not_stay():
     assert starts(work, machines("k80", "a100"), Srtf())[2] == (10.0, 2, (0,))
 
 
-def test_one_that_displaces_equally_many_here_and_there_does_so_on_the_fastest():
+def test_one_that_preempts_equally_many_here_and_there_does_so_on_the_fastest():
     # Two slots each of K80 and A100. j1 has an A100, j0 the other, j2 and j3 the K80s; j1 and j3 end, so one
-    # slot of each is held. The gang of two needs a node: it displaces j0 from the A100, not j2 from the K80.
+    # slot of each is held. The gang of two needs a node: it preempts j0 from the A100, not j2 from the K80.
     work = jobs((0, 1, 100), (0, 1, 10), (0, 1, 110), (0, 1, 2), (20, 2, 5), kinds=[
         ("a100",), ("a100",), ("k80",), ("k80",), ()])  # fmt: skip
     found = starts(work, machines("k80", "a100", slots=2), Srtf())

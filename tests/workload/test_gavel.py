@@ -116,7 +116,7 @@ def test_a_mistake_in_the_trace_is_reported_with_its_line(sample, rows, old, new
         ('{"v100": {"__import__(\'os\')": {}}}', "is not a job type and gang size like"),
         ('{"v100": {"(\'LM\',)": {}}}', "is not a job type and gang size like"),
         ('{"v100": {"(\'LM\', 1)": {"null": "fast"}}}', "'fast' is not a throughput in steps/s, 0 or more"),
-        ('{"v100": {"(\'LM\', 1)": {"null": NaN}}}', "is not JSON: NaN is not a number that JSON has"),
+        ('{"v100": {"(\'LM\', 1)": {"null": NaN}}}', "is not JSON: NaN is not a JSON number"),
         ('{"v100": {"(\'LM\', 1)": {"(\'LM\', 1)": [1]}}}', "is not two throughputs"),
         ('{"v100": {"(\'LM\', 1)": {"(\'LM\', 1)": [1, -1]}}}', "'-1' is not a throughput"),
     ],

@@ -102,7 +102,7 @@ def test_time_can_be_scaled(tmp_path, measured):
     ("settings", "said"),
     [
         ({"time_scale": 0.0}, "time_scale is 0; it must be above 0"),
-        ({"format": "muri"}, "profiles: are for a trace in CSV"),
+        ({"format": "muri"}, "profiles: only for a trace in CSV"),
         ({"draw_models": True}, "draw_models: profiles say how long jobs take"),
         ({"startup_s": -1.0}, "startup_s is -1; it must be 0 or more"),
     ],

@@ -205,7 +205,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     jobs = workload("any", ["a"], [0.0], [1.0], ["bert"], duration_s=[1.0])
     target = tmp_path / "jobs.csv"
     target.mkdir()
-    with pytest.raises(InputError, match=r"jobs\.csv: is there and is not a file; choose another name"):
+    with pytest.raises(InputError, match=r"jobs\.csv: exists and is not a file; choose another name"):
         plain.write(target, jobs)
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.csv"]
 

@@ -88,7 +88,7 @@ def test_a_fifo_is_read_once_also_to_guess_its_format(tmp_path, pack):
 def test_a_pipe_without_end_of_line_is_not_waited_for():
     with subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE) as process:
         try:
-            with pytest.raises(TraceError, match="its first line has no end"):
+            with pytest.raises(TraceError, match="its first line does not end"):
                 read_trace(f"/dev/fd/{process.stdout.fileno()}")
         finally:
             process.kill()
@@ -96,5 +96,5 @@ def test_a_pipe_without_end_of_line_is_not_waited_for():
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
 def test_a_device_is_refused(device):
-    with pytest.raises(TraceError, match=f"{device}: is not a file, nor a pipe"):
+    with pytest.raises(TraceError, match=f"{device}: is neither a file nor a pipe"):
         read_trace(device)

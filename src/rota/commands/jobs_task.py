@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rota.commands.common import say
 from rota.config.load import dump
 from rota.core.cluster import Cluster
-from rota.core.loop import Policy
+from rota.core.policy import Policy
 from rota.core.registry import is_outside, placed_name
 from rota.library.inputs import NamedPolicy
 from rota.library.simulate import as_run, digest, warm_up_once

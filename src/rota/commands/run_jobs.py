@@ -18,9 +18,9 @@ from rota.config.load import dump, override, placed, read
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
 from rota.core.files import atomic_write
-from rota.core.loop import Policy
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
+from rota.core.policy import Policy
 from rota.core.population.cluster import PopulationCluster
 from rota.core.registry import is_outside
 from rota.execution.engine import Engine, WorkerSetup

@@ -16,7 +16,7 @@ from rota.core.files import root
 if TYPE_CHECKING:
     from rota.commands.jobs_task import SimulatedRun, SimulationTask
     from rota.config.grid import GridPoint
-    from rota.core.loop import Policy
+    from rota.core.policy import Policy
     from rota.simulator.jobs_config import SimulateConfig
     from rota.workload.jobs import Workload
 

@@ -1,4 +1,4 @@
-"""Bind a parsed TOML table to a frozen dataclass, strictly, and make policies from classes and options."""
+"""Strict binding of TOML tables and JSON values to frozen dataclasses, and of options to policy classes."""
 
 import hashlib
 import math
@@ -19,7 +19,7 @@ Table = Mapping[str, object]
 
 
 def parse_key(text: str) -> tuple[str, ...]:
-    """`cluster.nodes` → `("cluster", "nodes")`; parts may be quoted, as in TOML."""
+    """Return the parts of a dotted key: `cluster.nodes` → `("cluster", "nodes")`; they may be quoted."""
     path: list[str] = []
     try:
         rest = tomllib.loads(f"{text} = 0")
@@ -32,9 +32,9 @@ def parse_key(text: str) -> tuple[str, ...]:
 
 
 def put(table: Table, path: tuple[str, ...], value: object) -> dict[str, object]:
-    """A copy of a table with the key at `path` set; tables on the way are made as needed.
+    """Return a copy of a table with the key at `path` set; missing tables on the way are created.
 
-    On the way through a list of tables, the key is set in each of them.
+    In a list of tables on the way, the key is set in each.
     """
     name, rest = path[0], path[1:]
     if rest:
@@ -51,7 +51,7 @@ def put(table: Table, path: tuple[str, ...], value: object) -> dict[str, object]
 
 
 def show(value: object) -> str:
-    """A value on one line, as one would write it in a TOML file."""
+    """Return a value on one line, as in a TOML file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | Path):
@@ -66,22 +66,23 @@ def show(value: object) -> str:
 T = TypeVar("T")
 
 ACCEPTED = {bool: (bool,), int: (int,), float: (int, float), str: (str,), Path: (str,)}
-"""What TOML may give for a field of each simple type."""
+"""TOML types accepted for each simple field type."""
 EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "a string", Path: "a path"}
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPath:
-    """Where in which file a value is."""
+    """The file and key of a value, for error messages, and the numbers allowed there."""
 
     file: str
     key: str = ""
     most: float = math.inf
-    """The largest number that may be there."""
+    """Largest number allowed."""
     nan: bool = False
-    """Whether it may be NaN."""
+    """Whether NaN is allowed."""
 
     def inside(self, name: str) -> "KeyPath":
+        """Return the path of a key in this table."""
         return replace(self, key=f"{self.key}.{name}" if self.key else name)
 
     def item(self, index: int) -> "KeyPath":
@@ -92,7 +93,7 @@ class KeyPath:
 
 
 def bind(kind: type[T], table: Table, file: str | Path = "") -> T:
-    """The dataclass `kind` with the values of a table; `file` is for error messages."""
+    """Return the dataclass `kind` filled from a table; `file` is for error messages. Raises ConfigError."""
     bound: T = _section(kind, table, KeyPath(str(file)))
     return bound
 
@@ -107,10 +108,10 @@ def facts(
     most: float = LARGEST,
     any_number: bool = False,
 ) -> T:
-    """The same from what a JSON file says; `fix` is what to do if it is wrong.
+    """Return `kind` filled from parsed JSON; raises InputError with the advice `fix`.
 
-    null is None, a list may be a named tuple, and numbers are at `most` that large, as all that is measured,
-    or else `any_number` may be there. With `others`, keys that are not known may be there.
+    null is None, a list may become a named tuple, and numbers are limited to `most`, or not at all with
+    `any_number`. With `others`, unknown keys are allowed.
     """
     if others and isinstance(found, Mapping):
         found = {name: found[name] for name in keys(kind) if name in found}
@@ -127,7 +128,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def keys(kind: Any) -> dict[str, Field[Any]]:
-    """The fields of a dataclass that can be set in a file."""
+    """Return the fields of a dataclass that can be set in a file."""
     return {field.name: field for field in fields(kind) if field.init}
 
 
@@ -136,7 +137,7 @@ def is_required(field: Field[Any]) -> bool:
 
 
 def without_none(kind: Any) -> Any:
-    """`X` for `X | None`; other types as they are."""
+    """Return `X` for `X | None`; other types unchanged."""
     if get_origin(kind) not in (Union, UnionType):
         return kind
     kinds = [member for member in get_args(kind) if member is not NoneType]
@@ -145,132 +146,132 @@ def without_none(kind: Any) -> Any:
     return kinds[0]
 
 
-def _value(kind: Any, value: object, place: KeyPath) -> Any:
-    if value is None and NoneType in get_args(kind):  # of JSON: TOML has no null
+def _value(kind: Any, value: object, path: KeyPath) -> Any:
+    if value is None and NoneType in get_args(kind):  # in JSON; TOML has no null
         return None
     if get_origin(kind) in (Union, UnionType) and len(get_args(kind)) > 2:
-        return _one_of(get_args(kind), value, place)
+        return _one_of(get_args(kind), value, path)
     kind = without_none(kind)
     if kind is object:
         return value
     if kind in ACCEPTED:
-        return _simple(kind, value, place)
+        return _simple(kind, value, path)
     if is_dataclass(kind):
-        return _section(kind, value, place)
+        return _section(kind, value, path)
     if hasattr(kind, "_fields"):
-        return _named(kind, value, place)
-    return _structure(kind, value, place)
+        return _named(kind, value, path)
+    return _structure(kind, value, path)
 
 
-def _structure(kind: Any, value: object, place: KeyPath) -> Any:
-    """A table or list of others, or one of some values."""
+def _structure(kind: Any, value: object, path: KeyPath) -> Any:
+    """Return a mapping, a list or a literal."""
     origin = get_origin(kind)
     if origin is Literal:
-        return _choice(get_args(kind), value, place)
+        return _choice(get_args(kind), value, path)
     if origin in (dict, Mapping):
         inner = get_args(kind)[1]
-        return {name: _value(inner, item, place.inside(name)) for name, item in _table(value, place).items()}
+        return {name: _value(inner, item, path.inside(name)) for name, item in _table(value, path).items()}
     if origin in (list, tuple, Sequence):
-        return (list if origin is list else tuple)(_items(kind, value, place))
+        return (list if origin is list else tuple)(_items(kind, value, path))
     raise TypeError(f"a setting cannot have the type {kind}")
 
 
-def _one_of(kinds: Sequence[Any], value: Any, place: KeyPath) -> Any:
-    """Of several simple types."""
+def _one_of(kinds: Sequence[Any], value: Any, path: KeyPath) -> Any:
+    """Return a value that fits one of several simple types."""
     for kind in kinds:
-        if kind in ACCEPTED and _fits(kind, value, place):
+        if kind in ACCEPTED and _fits(kind, value, path):
             return value
-    raise place.error(f"{_short(value)} is not {' or '.join(map(_expected, kinds))}")
+    raise path.error(f"{_short(value)} is not {' or '.join(map(_expected, kinds))}")
 
 
-def _named(kind: Any, value: object, place: KeyPath) -> Any:
-    """A named tuple, from a list or a table."""
+def _named(kind: Any, value: object, path: KeyPath) -> Any:
+    """Return a named tuple from a list or a table."""
     names, kinds = kind._fields, _hints(kind)
     if isinstance(value, list):
         value = dict(zip(names, value, strict=False)) if len(value) <= len(names) else value
-    table = _table(value, place)
+    table = _table(value, path)
     if not set(names) - set(kind._field_defaults) <= set(table) <= set(names):
-        raise place.error(f"{_short(value)} is not a list of {', '.join(names)}")
-    return kind(**{name: _value(kinds[name], item, place.inside(name)) for name, item in table.items()})
+        raise path.error(f"{_short(value)} is not a list of {', '.join(names)}")
+    return kind(**{name: _value(kinds[name], item, path.inside(name)) for name, item in table.items()})
 
 
-def _section(kind: Any, value: object, place: KeyPath) -> Any:
+def _section(kind: Any, value: object, path: KeyPath) -> Any:
     short = getattr(kind, "SHORT", None)
     if short is not None and not isinstance(value, Mapping):
-        return kind(**{short: _value(_hints(kind)[short], value, place)})
-    table, known, kinds = _table(value, place), keys(kind), _hints(kind)
+        return kind(**{short: _value(_hints(kind)[short], value, path)})
+    table, known, kinds = _table(value, path), keys(kind), _hints(kind)
     for name in table:
         if name not in known:
-            raise place.error(unknown("key", name, known))
+            raise path.error(unknown("key", name, known))
     for name, field in known.items():
         if name not in table and is_required(field):
-            raise place.error(f"missing key {name!r}: {_expected(kinds[name])}")
-    given = {name: _value(kinds[name], item, place.inside(name)) for name, item in table.items()}
+            raise path.error(f"missing key {name!r}: {_expected(kinds[name])}")
+    given = {name: _value(kinds[name], item, path.inside(name)) for name, item in table.items()}
     try:
         return kind(**given)
     except InputError as error:
-        raise place.error(str(error)) from error
+        raise path.error(str(error)) from error
 
 
-def _table(value: object, place: KeyPath) -> Table:
+def _table(value: object, path: KeyPath) -> Table:
     if not isinstance(value, Mapping):
-        raise place.error(f"{_short(value)} is not a table")
+        raise path.error(f"{_short(value)} is not a table")
     return value
 
 
-def _items(kind: Any, value: object, place: KeyPath) -> list[Any]:
-    """The bound items of a list, a tuple of any length or a tuple of a fixed one."""
+def _items(kind: Any, value: object, path: KeyPath) -> list[Any]:
+    """Return the bound items of a list, or of a tuple of any or fixed length."""
     if not isinstance(value, list | tuple):
-        raise place.error(f"{_short(value)} is not a list")
+        raise path.error(f"{_short(value)} is not a list")
     kinds = get_args(kind)
     if get_origin(kind) in (list, Sequence) or kinds[-1] is Ellipsis:
         kinds = kinds[:1] * len(value)
     if len(kinds) != len(value):
-        raise place.error(f"{_short(value)} is not a list of {len(kinds)} values")
+        raise path.error(f"{_short(value)} is not a list of {len(kinds)} values")
     pairs = enumerate(zip(kinds, value, strict=True))
-    return [_value(inner, item, place.item(k)) for k, (inner, item) in pairs]
+    return [_value(inner, item, path.item(k)) for k, (inner, item) in pairs]
 
 
-def _choice(choices: tuple[Any, ...], value: object, place: KeyPath) -> Any:
+def _choice(choices: tuple[Any, ...], value: object, path: KeyPath) -> Any:
     for choice in choices:
         if type(choice) is type(value) and choice == value:
             return choice
     if isinstance(value, str):
-        raise place.error(unknown("value", value, map(str, choices)))
-    raise place.error(f"{_short(value)} is not one of {', '.join(map(str, choices))}")
+        raise path.error(unknown("value", value, map(str, choices)))
+    raise path.error(f"{_short(value)} is not one of {', '.join(map(str, choices))}")
 
 
-def _simple(kind: Any, value: Any, place: KeyPath) -> Any:
-    if _fits(kind, value, place):
+def _simple(kind: Any, value: Any, path: KeyPath) -> Any:
+    if _fits(kind, value, path):
         return kind(value)
     meant = _meant(kind, value)
     guess = "" if meant is None else f". Did you mean {show(meant)}?"
     size = " of 64 bits" if kind is int and type(value) is int else ""
-    raise place.error(f"{_short(value)} is not {EXPECTED[kind]}{size}{guess}")
+    raise path.error(f"{_short(value)} is not {EXPECTED[kind]}{size}{guess}")
 
 
-def _fits(kind: Any, value: Any, place: KeyPath) -> bool:
+def _fits(kind: Any, value: Any, path: KeyPath) -> bool:
     if isinstance(value, bool) or kind is bool:
         return kind is bool and isinstance(value, bool)
     if kind is float and isinstance(value, int | float):
-        return _is_number(value, place)
+        return _is_number(value, path)
     if kind is int and isinstance(value, int):
-        return abs(value) <= min(place.most, LARGEST)
+        return abs(value) <= min(path.most, LARGEST)
     if kind is Path and isinstance(value, str):
         return "\0" not in value
     return isinstance(value, ACCEPTED[kind])
 
 
-def _is_number(value: int | float, place: KeyPath) -> bool:
-    """Whether a float can hold it and comparisons work on it: no range check would catch a nan."""
+def _is_number(value: int | float, path: KeyPath) -> bool:
+    """Return whether a float can hold a number and it can be compared; no range check would catch a NaN."""
     try:
-        return place.nan if math.isnan(value) else abs(value) <= place.most
+        return path.nan if math.isnan(value) else abs(value) <= path.most
     except OverflowError:
         return False
 
 
 def _meant(kind: Any, value: Any) -> object:
-    """What a value of the wrong type was probably meant to be: `4` for `'4'` or `4.0`; None if unclear."""
+    """Return what a value of the wrong type probably means: 4 for `'4'` or `4.0`; None if unclear."""
     if kind is str and isinstance(value, int | float):
         return show(value)
     if kind is int and isinstance(value, float) and value.is_integer():
@@ -296,13 +297,13 @@ def _short(value: object, length: int = 60) -> str:
 
 
 def made(chosen: Any, options: Mapping[str, Any], where: str) -> Any:
-    """Return an object of a class of policies, with these options."""
+    """Return an instance of a policy class with these options."""
     if is_dataclass(chosen):
         kind: Any = chosen
         return bind(kind, options, where)
     if options:
         raise ConfigError(
-            f"{where}: {chosen.__name__} has no options, for it is not a dataclass; "
+            f"{where}: {chosen.__name__} has no options, since it is not a dataclass; "
             "put @dataclass(frozen=True) above it and make options its fields"
         )
     try:
@@ -312,12 +313,12 @@ def made(chosen: Any, options: Mapping[str, Any], where: str) -> Any:
 
 
 class OwnGrowth(NamedTuple):
-    """A growth policy from outside, and what tells it from others."""
+    """A growth policy from outside the package, and its identity."""
 
     name: str
     policy: Growth
     identity: str
-    """Its options, and the digest of its code."""
+    """Its options, and a digest of its code."""
 
 
 def own_growth(spec: str, options: Any, where: str = "") -> OwnGrowth:

@@ -22,12 +22,12 @@ class KeyDescription(NamedTuple):
 
 
 def describe(kind: type) -> list[KeyDescription]:
-    """Every setting of a configuration, sections before what is in them."""
+    """Return every setting of a configuration, each section before its settings."""
     return list(_settings(kind, ""))
 
 
 def help_text(kind: type) -> str:
-    """The list as aligned columns, for `--help-config`."""
+    """Return the list as aligned columns, for `--help-config`."""
     settings = [setting._replace(default=shorten(setting.default)) for setting in describe(kind)]
     width = max((len(setting.key) for setting in settings), default=0)
     default_width = max((len(setting.default) for setting in settings), default=0)
@@ -36,7 +36,7 @@ def help_text(kind: type) -> str:
 
 
 def shorten(text: str) -> str:
-    """So much of a default as a column has room for."""
+    """Return a default cut to the width of its column."""
     return text if len(text) <= DEFAULT_WIDTH else text[: DEFAULT_WIDTH - 1] + "…"
 
 
@@ -54,9 +54,9 @@ def _settings(kind: Any, prefix: str) -> Iterator[KeyDescription]:
 
 
 def _section_in(kind: Any) -> tuple[Any, str]:
-    """The dataclass a field holds, and how its key goes on.
+    """Return the dataclass that a field holds, and what follows its key.
 
-    `""`, `"[]"` for a list of tables, or `".NAME"` for tables by names that are the user's.
+    This is `""`, `"[]"` for a list of tables, or `".NAME"` for tables named by the user.
     """
     kind = without_none(kind)
     if get_origin(kind) in (list, tuple) and is_dataclass(get_args(kind)[0]):
@@ -85,7 +85,7 @@ def _first_line(kind: Any) -> str:
 
 
 def _meanings(kind: Any) -> dict[str, str]:
-    """The docstrings under the fields of a dataclass and of those it inherits from."""
+    """Return the docstrings under the fields of a dataclass and of its bases."""
     meanings: dict[str, str] = {}
     ancestors: list[Any] = [ancestor for ancestor in reversed(kind.__mro__) if is_dataclass(ancestor)]
     for ancestor in ancestors:

@@ -1,10 +1,10 @@
-"""Expand `[grid]`: one configuration file asks one question, at many points.
+"""Expansion of `[grid]`: one configuration file, many points.
 
     [grid]
     "cluster.nodes" = [8, 16]
     seed = [0, 1, 2]
 
-gives six points named `nodes=8,seed=0` … `nodes=16,seed=2`. Names are fit to be names of folders.
+gives six points named `nodes=8,seed=0` … `nodes=16,seed=2`. The names are valid folder names.
 """
 
 import re
@@ -24,28 +24,28 @@ Axes = dict[Key, list[object]]
 
 
 class GridPoint(NamedTuple):
-    """One point of a grid: a readable name that no other point has, and a table without `[grid]`."""
+    """One point of a grid: a unique readable name, and a table without `[grid]`."""
 
     name: str
     table: dict[str, object]
     parameters: dict[str, object]
-    """What the grid says here, by dotted key."""
+    """The varied values, by dotted key."""
 
 
 def expand(table: Table, file: str | Path = "") -> list[GridPoint]:
-    """Every point of the grid, the last axis varying fastest; without a grid, one point with no name."""
+    """Return every point of the grid, the last axis varying fastest; without a grid, one unnamed point."""
     with _placed(file):
         return _expand(table)
 
 
 def count(table: Table, file: str | Path = "") -> int:
-    """Return how many points the grid has, without making them."""
+    """Return the number of points of the grid without creating them."""
     with _placed(file):
         return prod(map(len, _axes_of(table).values()))
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return the last part of each dotted key if no other key ends in it, else all of it."""
+    """Return the last part of each dotted key if it is unique, else the whole key."""
     known = list(dict.fromkeys(keys))
     ends = Counter(key.rpartition(".")[2] for key in known)
     return {key: end if ends[end := key.rpartition(".")[2]] == 1 else key for key in known}
@@ -53,7 +53,7 @@ def short_names(keys: Iterable[str]) -> dict[str, str]:
 
 @contextmanager
 def _placed(file: str | Path) -> Iterator[None]:
-    """Say of an error where it is."""
+    """Prefix errors with the file and `grid`."""
     try:
         yield
     except ConfigError as error:
@@ -61,7 +61,7 @@ def _placed(file: str | Path) -> Iterator[None]:
 
 
 def fix(table: Table, path: Key) -> dict[str, object]:
-    """A copy of a table whose grid no longer varies the key at `path`, nor any key below it."""
+    """Return a copy of a table whose grid no longer varies the key at `path`, nor any key below it."""
     grid = table.get("grid")
     if not isinstance(grid, Mapping):
         return dict(table)
@@ -94,7 +94,7 @@ def _axes(grid: object) -> Axes:
     axes: Axes = {}
     for path, values in leaves(grid):
         if path in axes:
-            raise ConfigError(f"{'.'.join(path)}: there is a list for it already")
+            raise ConfigError(f"{'.'.join(path)}: it already has a list")
         axes[path] = _axis(".".join(path), values)
     for outer, inner in combinations(sorted(axes), 2):
         if inner[: len(outer)] == outer:
@@ -109,12 +109,12 @@ def _axis(name: str, values: object) -> list[object]:
         raise ConfigError(f"{name}: the list of values is empty")
     for value, times in Counter(map(show, values)).items():
         if times > 1:
-            raise ConfigError(f"{name}: {value} is there {times} times")
+            raise ConfigError(f"{name}: {value} occurs {times} times")
     return values
 
 
 def leaves(grid: Table, above: Key = ()) -> Iterator[tuple[Key, object]]:
-    """The paths in a grid with their values: `"cluster.nodes"` and `cluster.nodes` are the same."""
+    """Yield the paths in a grid with their values: `"cluster.nodes"` and `cluster.nodes` are the same."""
     for name, value in grid.items():
         path = (*above, *parse_key(name))
         if isinstance(value, Mapping):
@@ -124,21 +124,21 @@ def leaves(grid: Table, above: Key = ()) -> Iterator[tuple[Key, object]]:
 
 
 def _point_names(axes: Axes) -> Iterator[str]:
-    """`nodes=8,seed=0` …: with short names of the keys."""
+    """Yield the names of the points, such as `nodes=8,seed=0`."""
     names = [file_name(name) for name in short_names(".".join(path) for path in axes).values()]
     for labels in product(*map(distinct_names, axes.values())):
         yield ",".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))
 
 
 def distinct_names(values: Iterable[object]) -> list[str]:
-    """Return short texts for the values of an axis, all different; they are numbered where they were not."""
+    """Return short texts for the values of an axis, numbered where they would be equal."""
     labels = [file_name(value) for value in values]
     times = Counter(labels)
     return [label if times[label] == 1 else f"{label}#{k}" for k, label in enumerate(labels, start=1)]
 
 
 def file_name(value: object) -> str:
-    """Return a short text for a value that is fit to be part of the name of a file."""
+    """Return a short text for a value that can be part of a file name."""
     text = value if isinstance(value, str) else show(value).replace(" = ", "=")
     return re.sub(r"[^\w.+=-]+", "_", text).strip("_")[:40]
 

@@ -1,4 +1,4 @@
-"""Read TOML files, apply overrides given as flags, place paths, and write configurations back."""
+"""Reading TOML files, overriding by flags, resolving paths, and writing configurations."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,11 +26,11 @@ def placed(
     here: Path = Path(),
     names: Iterable[str] = (),
 ) -> dict[str, object]:
-    """A copy in which the values of these keys are paths from where the user is; in keys, `*` is any name.
+    """Return a copy with the paths at these keys resolved from their origin; in keys, `*` is any name.
 
-    `assignments` are the flags that were put over the file, `folder` is that of the file. `names` are keys of
-    what is named, one or several, and may be in a file: `path/to/file.py:Class`. A key of both has either.
-    What rota ships is found from any folder that has no file of that name.
+    Paths in the file start at its `folder`, those in `assignments` (flags over the file) at `here`. `names`
+    are keys of one or several names that may be in a file: `path/to/file.py:Class`. A key may be in both.
+    Files that rota ships are found from any folder that has no such file.
     """
     flags = [key for text in assignments for key in _keys_set(text)]
     found = dict(table)
@@ -52,7 +52,7 @@ def placed(
 
 
 def _keys_set(assignment: str) -> list[Keys]:
-    """What a flag sets: its key, or those that it lets a grid vary."""
+    """Return the keys that a flag sets: its own, or those that its grid varies."""
     key, value = parse_assignment(assignment)
     grid = put({}, key, value).get("grid")
     return [varied for varied, _ in leaves(grid)] if isinstance(grid, Mapping) else [key]
@@ -63,7 +63,7 @@ def _all_given(table: Table, keys: Iterable[str]) -> list[tuple[Keys, object]]:
 
 
 def _given(value: object, pattern: Keys, before: Keys = ()) -> Iterator[tuple[Keys, object]]:
-    """Keys that fit, with their values."""
+    """Yield the keys that match a pattern, with their values."""
     if not pattern:
         yield before, value
     elif isinstance(value, Mapping):
@@ -73,7 +73,7 @@ def _given(value: object, pattern: Keys, before: Keys = ()) -> Iterator[tuple[Ke
 
 
 def read(path: Path) -> dict[str, object]:
-    """The raw table in a TOML file."""
+    """Return the raw table in a TOML file. Raises ConfigError."""
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def read(path: Path) -> dict[str, object]:
 
 
 def override(table: Table, assignments: Iterable[str]) -> dict[str, object]:
-    """A copy of a table with each `key.path=value` set, in order; a flag wins over the file and its grid."""
+    """Return a copy of a table with each `key.path=value` set, in order, even if its grid varies the key."""
     result = dict(table)
     for text in assignments:
         try:
@@ -98,7 +98,7 @@ def override(table: Table, assignments: Iterable[str]) -> dict[str, object]:
 
 
 def merged(table: Table, more: Table) -> dict[str, object]:
-    """A copy of a table with what another says put over it, table by table."""
+    """Return a copy of a table with another merged over it, table by table."""
     result = dict(table)
     for name, value in more.items():
         there = result.get(name)
@@ -108,7 +108,7 @@ def merged(table: Table, more: Table) -> dict[str, object]:
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
-    """`cluster.nodes=8` → `("cluster", "nodes")` and 8."""
+    """Return the path and value of an assignment: `cluster.nodes=8` → `("cluster", "nodes")` and 8."""
     key, equals, value = text.partition("=")
     if not equals or not value.strip():
         raise ConfigError("no value; write key.path=value, for example --set cluster.nodes=8")
@@ -116,7 +116,7 @@ def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:
 
 
 def _parse_value(text: str) -> object:
-    """A TOML value; a bare word is a string, because shells eat quotes."""
+    """Return a TOML value; a bare word is a string, since shells remove quotes."""
     try:
         (value,) = tomllib.loads(f"value = {text}").values()
     except ValueError as error:
@@ -127,14 +127,14 @@ def _parse_value(text: str) -> object:
 
 
 def _neighbour(path: Path) -> str:
-    """`. Did you mean 'shipped.toml'?` if the folder has a file with nearly that name."""
+    """Return `. Did you mean 'shipped.toml'?` if the folder has a file with a similar name."""
     names = [found.name for found in path.parent.glob("*.toml")]
     close = get_close_matches(path.name, names, n=1)
     return f". Did you mean {str(path.with_name(close[0]))!r}?" if close else ""
 
 
 def dump(config: object) -> str:
-    """The resolved configuration as TOML text, defaults included; a setting that is None is left out."""
+    """Return the resolved configuration as TOML, defaults included; settings that are None are left out."""
     return tomli_w.dumps(_section(config))
 
 
@@ -145,7 +145,7 @@ def _section(config: Any) -> dict[str, object]:
         if value is not None:
             section[name] = _value(value)
         elif field.default is not None:
-            raise ValueError(f"{name} is None, which TOML cannot say, and None is not its default")
+            raise ValueError(f"{name} is None, which TOML cannot express, and None is not its default")
     return section
 
 

@@ -1,4 +1,4 @@
-"""Types of arrays."""
+"""Short names for NumPy array types."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Clusters: nodes with slots of one device kind each, behind switches, and which nodes a job prefers."""
+"""Clusters: nodes with slots of one device kind each, behind switches, and which nodes jobs prefer."""
 
 import math
 import os
@@ -13,15 +13,15 @@ from rota.core.arrays import Floats, Ints
 from rota.core.columns import MODEL, PREFERENCE
 from rota.core.errors import InputError, unknown
 
-SLOWEST, FASTEST = 1e-6, 1e6  # relative speeds beyond these are mistakes
-LARGEST = 1_000_000  # slots that a cluster may have
+SLOWEST, FASTEST = 1e-6, 1e6  # limits of relative speeds
+LARGEST = 1_000_000  # most slots that a cluster may have
 CPU = "cpu"
-"""The kind of a slot that is a core, not a GPU."""
+"""Device kind of slots that are cores, not GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One machine; a slot of it is what one worker of a gang occupies."""
+    """A machine; each of its slots holds one worker of a gang."""
 
     slots: int
     switch: int = 0
@@ -30,7 +30,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """A node that joins or leaves at a given time."""
+    """A node that joins or leaves the cluster at a given time."""
 
     at_s: float
     node: int
@@ -38,19 +38,19 @@ class NodeChange:
 
 
 def expand_kinds(groups: Iterable[tuple[int, Node]]) -> tuple[Node, ...]:
-    """Every node of groups of equal ones; an error as soon as there are more slots than can be simulated."""
+    """Return all nodes of groups of equal ones. Raises InputError if there are too many slots to simulate."""
     nodes: list[Node] = []
     slots = 0
     for count, node in groups:
         slots += count * node.slots
         if slots > LARGEST or count > LARGEST:
-            raise InputError(f"cluster: it has more than {LARGEST:,} slots; no more can be simulated")
+            raise InputError(f"cluster: more than {LARGEST:,} slots; that is the most")
         nodes += [node] * count
     return tuple(nodes)
 
 
 def late_nodes(changes: Iterable[NodeChange]) -> frozenset[int]:
-    """The nodes that are not there at first: those whose first change is a join."""
+    """Return the nodes that are absent at first: those whose first change is a join."""
     first: dict[int, bool] = {}
     for change in sorted(changes, key=lambda change: change.at_s):
         first.setdefault(change.node, change.joins)
@@ -59,7 +59,7 @@ def late_nodes(changes: Iterable[NodeChange]) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes with GPUs: all that are ever there, and what makes them unequal.
+    """All nodes that ever belong to a cluster, and how they differ.
 
     >>> import rota
     >>> rota.Cluster.uniform(nodes=64, gpus=8).slots
@@ -74,18 +74,18 @@ class Cluster:
     cross_switch: float = 1.0
     """Factor on the synchronise stage of a gang that spans switches."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Device kind → model → speed relative to the reference; the model `default` is for the rest."""
+    """Device kind → model → speed relative to the reference device; the model `default` is for all others."""
     slots_per_gpu: int = 1
-    """Above 1 a slot is a fraction of a GPU; each GPU is then a node and each machine a switch."""
+    """Slots per GPU. Above 1, each GPU is modelled as a node and each machine as a switch."""
     changes: tuple[NodeChange, ...] = ()
-    """A node whose first change is a join is not there before it."""
+    """Joins and leaves; a node whose first change is a join is absent before it."""
 
     def __post_init__(self) -> None:
         self._check_nodes()
         self._check_changes()
         for name in ("cross_node", "cross_switch"):
             if not 1.0 <= getattr(self, name) < math.inf:
-                raise InputError(f"cluster: {name} is {getattr(self, name)}; it slows down, so at least 1")
+                raise InputError(f"cluster: {name} is {getattr(self, name)}; it must be at least 1")
         for kind, speeds in self.speeds.items():
             if kind not in self.kinds:
                 raise InputError(f"cluster.speeds: {unknown('device kind', kind, self.kinds)}")
@@ -97,9 +97,9 @@ class Cluster:
 
     def _check_nodes(self) -> None:
         if not self.nodes:
-            raise InputError("cluster: it has no nodes; give at least one")
+            raise InputError("cluster: no nodes; give at least one")
         if self.slots > LARGEST:
-            raise InputError(f"cluster: it has more than {LARGEST:,} slots; no more can be simulated")
+            raise InputError(f"cluster: more than {LARGEST:,} slots; that is the most")
         for number, node in enumerate(self.nodes):
             if node.slots < 1:
                 raise InputError(f"cluster: node {number}: {node.slots} slots; it needs at least 1")
@@ -121,7 +121,7 @@ class Cluster:
 
     @classmethod
     def uniform(cls, nodes: int, gpus: int, switches: int = 1) -> "Cluster":
-        """Return equal nodes, so many per switch, with so many GPUs each."""
+        """Return a cluster of `switches` switches with `nodes` equal nodes each, of `gpus` GPUs."""
         return cls(expand_kinds((nodes, Node(gpus, switch)) for switch in range(switches)))
 
     @classmethod
@@ -134,11 +134,11 @@ class Cluster:
         speeds: Mapping[str, Mapping[str, float]] | None = None,
         **more: int,
     ) -> "Cluster":
-        """Return a cluster with so many GPUs of each kind, on nodes of one kind with `per_node` GPUs at most.
+        """Return a cluster with the given number of GPUs of each kind, on nodes of at most `per_node` GPUs.
 
-        `speeds` says for each kind how fast models are on it, relative to the reference device; the model
-        `default` is for the rest: `{"v100": {"default": 2.0}}`. Kinds whose names are not words of Python are
-        given as a dictionary.
+        `speeds` maps kinds to models to speeds relative to the reference device; the model `default` is for
+        all others: `{"v100": {"default": 2.0}}`. Kinds that are not Python identifiers are given as a
+        dictionary.
         """
         if per_node < 1:
             raise InputError(f"cluster: per_node is {per_node}; it must be at least 1")
@@ -153,9 +153,9 @@ class Cluster:
 
     @classmethod
     def local(cls, slots: int | None = None, *, gpus: int = 0) -> "Cluster":
-        """Return this machine: a slot for each core that this process may use, or so many.
+        """Return this machine as a cluster of CPU slots; by default one per core that this process may use.
 
-        With `gpus` it has a slot for each of so many GPUs instead.
+        With `gpus` it has that many GPU slots instead.
 
         >>> import rota
         >>> rota.Cluster.local(2).nodes
@@ -168,13 +168,14 @@ class Cluster:
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> "Cluster":
-        """Return the cluster of a configuration file: its table `[cluster]`, or all of it if it has none."""
-        # Configurations are a layer above this one, so what reads them is named here, not imported.
+        """Return the cluster in the table `[cluster]` of a TOML file, or in the whole file if it has none."""
+        # Configurations are a layer above this one, so their reader is imported at run time.
         found: Cluster = import_module("rota.library.inputs").read_cluster_toml(path)
         return found
 
     @property
     def slots(self) -> int:
+        """The number of slots."""
         return sum(node.slots for node in self.nodes)
 
     @property
@@ -183,20 +184,21 @@ class Cluster:
         return tuple(dict.fromkeys(node.kind for node in self.nodes))
 
     def speed(self, model: str, kind: str) -> float:
+        """Return the speed of a model on a device kind, relative to the reference device."""
         speeds = self.speeds.get(kind, {})
         return speeds.get(model, speeds.get("default", 1.0))
 
     def first_slots(self) -> NDArray[np.int32]:
-        """The first slot of each node."""
+        """Return the first slot of each node."""
         sizes = [node.slots for node in self.nodes]
         return np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int32)
 
     def slot_nodes(self) -> NDArray[np.int32]:
-        """The node of each slot."""
+        """Return the node of each slot."""
         return np.repeat(np.arange(len(self.nodes)), [node.slots for node in self.nodes]).astype(np.int32)
 
     def table(self) -> NDArray[np.int32]:
-        """The nodes as rows of numbers: FIRST, SIZE, SWITCH, KIND, UP."""
+        """Return the nodes as integer rows FIRST, SIZE, SWITCH, KIND, UP."""
         kinds = {kind: number for number, kind in enumerate(self.kinds)}
         late = late_nodes(self.changes)
         rows = [
@@ -211,12 +213,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """The orders in which jobs prefer the nodes, and which of them the jobs of each model have."""
+    """Orders in which jobs prefer the nodes, and the order that applies to each model."""
 
     rows: NDArray[np.int32]
-    """The rows LISTED, NEXT, HEAD and RANK of each order, as in `rota.core.columns`."""
+    """Rows LISTED, NEXT, HEAD and RANK of each order, as in `rota.core.columns`."""
     of_model: Ints
-    """Model → its order; empty if there is only one."""
+    """Model → number of its order; empty if there is only one."""
 
     def put_into(self, table: Floats) -> Floats:
         """Return the table of jobs with the order of each; the same table if there is only one order."""
@@ -228,27 +230,27 @@ class Preferences:
 
 
 def as_listed(cluster: Cluster) -> Preferences:
-    """Return the preferences of jobs to which all nodes are alike: the first one first."""
+    """Return the preferences of jobs that prefer nodes in the order of the cluster."""
     return Preferences(_rows(cluster, np.zeros(len(cluster.nodes), np.int64)), np.zeros(0, np.int64))
 
 
 def fastest_first(cluster: Cluster, speeds: Floats, groups: NDArray[np.int32]) -> Preferences:
-    """Return the preferences of jobs that are better off on fast nodes; equally fast ones stay as listed.
+    """Return the preferences of jobs that prefer fast nodes; equally fast ones stay in the cluster's order.
 
-    `groups` has the group of each node, `speeds` (model × group) how fast each model is there; each group has
-    a node.
+    `groups` has the group of each node, `speeds` (model × group) the speed of each model there. Each group
+    has a node.
     """
     ranks, of_model = np.unique([_ranks(row) for row in speeds], axis=0, return_inverse=True)
     return Preferences(np.vstack([_rows(cluster, row[groups]) for row in ranks]), of_model.reshape(-1))
 
 
 def _ranks(speeds: Floats) -> Ints:
-    """0 for the fastest, 1 for the next …; equally fast ones share a rank."""
+    """Return 0 for the fastest, 1 for the next …; equally fast ones share a rank."""
     return np.unique(-speeds, return_inverse=True)[1].reshape(-1)
 
 
 def _rows(cluster: Cluster, ranks: Ints) -> NDArray[np.int32]:
-    """The rows of one order: by the rank of each node, then as listed."""
+    """Return the rows of one order: by the rank of each node, then as in the cluster."""
     listed = np.argsort(ranks, kind="stable")
     following, heads = np.full(len(listed), -1), np.zeros(len(listed))
     last: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""The columns of the table of active jobs: their order, in one place.
+"""Indices into the table of active jobs, into a plan's index and into the table of nodes.
 
-All numbers of all active jobs live in one two-dimensional array, a row of it per column below, so
-that a kernel takes one argument and a policy's sort key is plain arithmetic over whole columns.
+All numbers of all active jobs are in one two-dimensional array with a row per column below. So a kernel takes
+one argument, and a policy's sort key is plain arithmetic over whole columns.
 """
 
 # Given: copied from the workload when a job arrives.
@@ -10,26 +10,26 @@ ITERATION_S = 1  # seconds per iteration, alone on the reference device
 STARTUP_S = 2  # seconds a (re)start costs
 GPUS = 3  # gang size: slots the job occupies
 SUBMIT_S = 4
-DURATION_S = 5  # what the trace says it took
+DURATION_S = 5  # duration in the trace
 PRIORITY = 6  # 0 guaranteed, 1 opportunistic
 LOAD_S = 7  # the three stages of an iteration: load, compute, synchronise
 COMPUTE_S = 8
 SYNC_S = 9
 MODEL = 10  # index into the workload's models
 PROFILE = 11  # index into the workload's distinct (model, gang size) profiles
-KINDS = 12  # bit set of the device kinds it may run on
+KINDS = 12  # bit set of the device kinds that it may use; negative for all
 JOB = 13  # index into the workload; -1 marks a free row
 PREFERENCE = 14  # index into the orders in which jobs prefer the nodes
-GIVEN = 15  # how many of the columns are given
+GIVEN = 15  # number of the columns above
 
-# Lived: what has become of the job since.
+# State: updated while the job is active.
 EXECUTED_S = 15  # seconds on its slots, start-up included
-PACE_S = 16  # seconds per iteration as it runs now
-STALL_S = 17  # start-up seconds it still has to sit through
+PACE_S = 16  # current seconds per iteration
+STALL_S = 17  # start-up seconds left
 UNSAVED = 18  # iterations since its last checkpoint
 UNSAVED_S = 19  # productive seconds since its last checkpoint
-PLACE = 20  # its position in the current plan; -1 waits
-WANTED = 21  # its position in the plan last asked for
+PLACE = 20  # position in the current plan; -1 if it waits
+WANTED = 21  # position in the plan last requested
 OWN = 22  # the first column that a policy declares for itself
 
 # A plan's index: three rows of integers.
@@ -42,12 +42,12 @@ FIRST = 0  # the node's first slot
 SIZE = 1  # how many slots it has
 SWITCH = 2
 KIND = 3
-UP = 4  # 1 while the node is there
-FACTS = 5  # how many of the rows say what nodes are
+UP = 4  # 1 while the node is in the cluster
+FACTS = 5  # number of the rows above
 
-# Then four rows for each order in which jobs prefer the nodes, one order after the other.
+# Then four rows for each order of preference, one order after the other.
 LISTED = 0  # position -> node, the preferred one first
 NEXT = 1  # node -> the next one at the same switch, in this order; -1 after the last
 HEAD = 2  # node -> 1 for the first of a switch, in this order
-RANK = 3  # node -> 0 for those that are preferred to all others, 1 for the next ones …
-PREFERRED = 4  # how many rows an order has
+RANK = 3  # node -> 0 for the most preferred ones, 1 for the next …
+PREFERRED = 4  # number of rows of an order

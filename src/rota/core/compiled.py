@@ -1,10 +1,11 @@
-"""The decorator for compiled code: Numba's, with a cache that notices when *any* of our sources changes.
+"""Numba's compiler as a decorator, with a cache that notices when any of our sources changes.
 
-Numba's own cache only looks at the file of the function itself, but our kernels compile in constants of
-other files (the order of columns, the kinds of events) and the code of other kernels. So the cache is kept
-in a folder named after all the sources that matter: those of `core`, and those with a kernel in them. It is
-outside the package, which may be read-only. (Numba also distinguishes by path, so each checkout compiles.)
-A kernel of a file outside the package has a folder in there, named after that file and what lies beside it.
+Numba's own cache checks only the file of the function itself, but our kernels compile in constants of other
+files (the order of columns, the kinds of events) and the code of other kernels. So the cache is in a folder
+named after a digest of all sources that matter: those of `core`, and those that contain a kernel. The folder
+is outside the package, which may be read-only. (Numba also distinguishes by path, so each checkout compiles.)
+A kernel from a file outside the package has a folder of its own, named after a digest of that file and its
+neighbours.
 """
 
 import hashlib
@@ -21,8 +22,8 @@ import numba
 
 from rota.core.registry import sources
 
-KEPT = 4  # caches of other versions that are left alone
-KEPT_OUTSIDE = 16  # the same of other versions of files outside the package
+KEPT = 4  # caches of other versions that are kept
+KEPT_OUTSIDE = 16  # the same for files outside the package
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -40,7 +41,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def _folder_for(function: Callable[..., Any]) -> Path | None:
-    """Where its compiled code is kept; nowhere if there is no file that it is from, as in a notebook."""
+    """Return the cache folder of a function; None if it is from no file, as in a notebook."""
     if Path(__file__).parents[1] in Path(function.__code__.co_filename).parents:
         return cache_folder()
     files = sources(function.__module__)
@@ -59,7 +60,7 @@ def _folder_for(function: Callable[..., Any]) -> Path | None:
 
 @cache
 def cache_folder() -> Path:
-    """Where the compiled code of these very sources is kept."""
+    """Return the folder with the compiled code of exactly these sources."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(package.rglob("*.py")):
@@ -73,13 +74,13 @@ def cache_folder() -> Path:
         os.utime(folder)
     except OSError:
         return _temporary(folder.name)
-    with suppress(OSError):  # somebody else may be pruning too
+    with suppress(OSError):  # another process may be pruning too
         _prune(home)
     return folder
 
 
 def _temporary(name: str) -> Path:
-    """A place that is ours alone, for those who have no home to write to."""
+    """Return a folder that only this user can write to, if there is no writable home."""
     folder = Path(tempfile.gettempdir()) / f"rota-kernels-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -92,7 +93,7 @@ def _temporary(name: str) -> Path:
 
 
 def _prune(home: Path, kept: int = KEPT) -> None:
-    """Remove the caches that were not used for longest."""
+    """Remove the least recently used caches."""
     by_age = sorted(
         (folder for folder in home.iterdir() if folder.is_dir()), key=lambda folder: folder.stat().st_mtime
     )

@@ -1,10 +1,10 @@
-"""What it costs to start a job, in two models that must not be mixed up.
+"""Two cost models for starting a job.
 
-`restart`   A job pays its start-up each time it starts or moves; one that is chosen again keeps its
-            slots and pays nothing. What a real cluster does, and the default.
-`interval`  The rule of the Muri simulator, for comparison with published numbers: every running job
-            loses its start-up in every interval between two events, even if nothing happened to it,
-            except in the interval in which it ends; everything is placed anew from an empty cluster.
+`restart`   A job pays its start-up each time it starts or migrates; a job that stays on its slots pays
+            nothing. This is how real clusters behave, and the default.
+`interval`  The rule of the Muri simulator, for comparison with published numbers: every running job pays
+            its start-up in every interval between two events, even if nothing happened to it, except in the
+            interval in which it ends. All jobs are placed anew at every event.
 """
 
 from dataclasses import dataclass
@@ -12,21 +12,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """How starts are charged."""
+    """Rules for what a start costs, and what is lost without a checkpoint."""
 
     each_instant: bool = False
-    """Charge every running job at every instant (`interval`) instead of each start (`restart`)."""
+    """Whether running jobs pay and are placed anew at every instant (`interval`), not only at starts."""
     checkpoint_every_s: float = 0.0
-    """Productive seconds between checkpoints; what is newer is lost by a pause or a move. 0 loses nothing."""
-
-    @property
-    def keeps_slots(self) -> bool:
-        """Whether a running job that is chosen again stays where it is."""
-        return not self.each_instant
+    """Productive seconds between checkpoints; newer progress is lost on preemption or migration. 0 loses
+    none."""
 
 
 SCHEDULED = 1.015
-"""An iteration under a scheduler takes this much longer than was measured without one."""
+"""Factor by which the Muri simulator lengthens iterations that were measured without its scheduler."""
 
 RESTART = CostModel()
 INTERVAL = CostModel(each_instant=True)
@@ -35,17 +31,17 @@ COSTS = {"restart": RESTART, "interval": INTERVAL}
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """How close two times must be to count as one instant; exact unless a reference says otherwise."""
+    """How close two times must be to count as one instant; exactly equal by default."""
 
     ends_rel: float = 0.0
-    """Ends join the group of the first one visited within this relative distance."""
+    """Relative distance within which an end joins the group of the first end visited."""
     ends_abs: float = 0.0
-    """Groups of ends this close to the earliest join it."""
+    """Distance in seconds within which groups of ends join the earliest one."""
     arrivals_rel: float = 0.0
-    """Arrivals join the first one within this relative distance."""
+    """Relative distance within which an arrival joins the first one."""
     merge_rel: float = 0.0
     merge_abs: float = 0.0
-    """An arrival and an end this close happen together, at the time of the arrival."""
+    """Distance within which an arrival and an end coincide, at the time of the arrival."""
 
 
 EXACT = Ties()

@@ -1,11 +1,11 @@
-"""What can go wrong anywhere, by name; errors of one part alone are where they are raised.
+"""Errors that any package may raise; errors of one package are defined where they are raised.
 
 RotaError
-├── InputError        what the user gave is wrong; the message says what, where and how to fix it
+├── InputError        wrong user input; the message says what, where and how to fix it
 │   ├── ConfigError   … in a TOML file or a flag
 │   └── TraceError    … in a trace or cluster file
-├── IllegalPlan       a policy asked for what the cluster cannot do: a bug in the policy
-└── Stuck             jobs are left that can never run, or a policy keeps changing its mind
+├── IllegalPlan       a policy planned what the cluster cannot do: a bug in the policy
+└── Stuck             jobs are left that can never run, or a policy keeps changing its plan
 """
 
 from collections.abc import Iterable
@@ -14,37 +14,38 @@ from pathlib import Path
 
 
 class RotaError(Exception):
-    """The root of every error that rota raises on purpose."""
+    """Base class of all errors that rota raises deliberately."""
 
 
 class InputError(RotaError):
-    """What the user gave is wrong."""
+    """Wrong user input."""
 
 
 class ConfigError(InputError):
-    """A TOML file or a flag is wrong."""
+    """A mistake in a TOML file or a flag."""
 
 
 class TraceError(InputError):
-    """A trace or cluster file is wrong."""
+    """A mistake in a trace or cluster file."""
 
     @classmethod
     def at(
         cls, path: Path, line: int, field: str, found: object, expected: str, each: str = "line"
     ) -> "TraceError":
+        """Return an error that says where which value was found, and what was expected."""
         return cls(f"{path}: {each} {line}: {field}: {found!r} is not {expected}")
 
 
 class IllegalPlan(RotaError):
-    """A policy asked for something the cluster cannot do."""
+    """A plan that the cluster cannot carry out."""
 
 
 class Stuck(RotaError):
-    """The simulation cannot go on."""
+    """A simulation that cannot make progress."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """`unknown scheduler 'srft'. Did you mean 'srtf'? Known: …`."""
+    """Return a message like `unknown scheduler 'srft'. Did you mean 'srtf'? Known: …`."""
     names = list(known)
     close = get_close_matches(name, names, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Read and write files: atomically, compressed, through pipes, shipped with rota, or as JSON facts."""
+"""Reading and writing files: atomic writes, locks, compression, pipes, JSON, files shipped with rota."""
 
 import ctypes
 import errno
@@ -26,10 +26,10 @@ from rota.core.errors import InputError, TraceError
 
 
 def flush_to_disk(folder: Path) -> None:
-    """Return once all that was written to the file system of a folder is on its disk.
+    """Return once everything written to the file system of a folder is on disk.
 
-    One call for all files: to flush fifty small ones on their own takes twenty times as long.
-    Raises InputError if the disk does not take it.
+    One call for all files: flushing fifty small ones separately takes twenty times as long. Raises InputError
+    if the disk fails.
     """
     try:
         flush = ctypes.CDLL(None, use_errno=True).syncfs
@@ -44,11 +44,11 @@ def flush_to_disk(folder: Path) -> None:
         finally:
             os.close(opened)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be brought to the disk ({error.strerror}); see to it") from None
+        raise InputError(f"{folder}: cannot be flushed to disk ({error.strerror}); check the disk") from None
 
 
 def _fall_back(number: int) -> None:
-    """Flush all file systems where one alone cannot be; raise any other error as it is."""
+    """Flush all file systems if one alone cannot be flushed; raise any other error."""
     if number != errno.ENOSYS:
         raise OSError(number, os.strerror(number))
     os.sync()
@@ -59,14 +59,14 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def atomic_write(file: Path) -> Iterator[IO[bytes]]:
-    """A stream into a file beside it, which becomes the file at the end, or vanishes if that fails."""
+    """Open a temporary file that replaces `file` at the end, or is removed if anything fails."""
     if not file.name:
         raise InputError(f"{str(file)!r} is not the name of a file to write")
     partial = None
     try:
-        target = file.resolve()  # what a link points to is written, not the link
+        target = file.resolve()  # write to the target of a link, not over the link
         if target.exists() and not target.is_file():
-            raise InputError(f"{file}: is there and is not a file; choose another name")
+            raise InputError(f"{file}: exists and is not a file; choose another name")
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
         with partial.open("wb") as stream:
@@ -83,7 +83,7 @@ def atomic_write(file: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def write_once(file: Path) -> Iterator[IO[bytes]]:
-    """A stream into a file beside it, which becomes the file at the end; FileExistsError if there is one."""
+    """Open a temporary file that becomes `file` at the end; FileExistsError if `file` exists by then."""
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}.partial")
     try:
         with partial.open("xb") as stream:
@@ -92,7 +92,7 @@ def write_once(file: Path) -> Iterator[IO[bytes]]:
             os.link(partial, file)
         except FileExistsError:
             raise
-        except OSError:  # a file system without such links
+        except OSError:  # a file system without hard links
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             partial.replace(file)
     finally:
@@ -101,7 +101,7 @@ def write_once(file: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Keep others who ask from writing to a folder at the same time: they wait."""
+    """Hold an exclusive lock on a folder; wait while another process holds it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY)
@@ -111,7 +111,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.warning("%s: in use; waits until it is free", folder)
+            log.warning("%s: locked by another process; waiting", folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
@@ -119,19 +119,19 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-"""What compressed files begin with."""
+"""First bytes of compressed files."""
 COMPRESSED = (".gz", ".zst")
 ZSTD_MODULES = ("compression.zstd", "backports.zstd", "zstandard")
-"""Any of them can decompress; the first is Python's own, from 3.14 on."""
+"""Modules that can decompress zstd, the preferred one first; it is in Python from 3.14 on."""
 FIRST_LINE = 1 << 20
-"""Bytes in which the first line of a text ends."""
+"""Most bytes in the first line of a text."""
 
 _HELD: ContextVar[dict[Path, bytes] | None] = ContextVar("_HELD", default=None)
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Keep what is read of pipes meanwhile, so that they can be opened again."""
+    """Keep what is read from pipes inside this context, so that they can be opened again."""
     token = _HELD.set({})
     try:
         yield
@@ -140,7 +140,7 @@ def held() -> Iterator[None]:
 
 
 def name_of(path: Path) -> str:
-    """What a workload is called that is read from here: the name of the file, without what it ends in."""
+    """Return the name of a workload read from a path: the file name without suffixes."""
     if path.suffix in COMPRESSED:
         path = path.with_suffix("")
     return path.stem if not _is_pipe(path) else "pipe"
@@ -148,12 +148,12 @@ def name_of(path: Path) -> str:
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    """Open a text in UTF-8. OSError if it cannot be read; TraceError if it is nothing to be read."""
+    """Open a UTF-8 text, decompressed if necessary. Raises OSError, or TraceError if it is not a text."""
     with _open_bytes(path) as stream:
         try:
             yield io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise TraceError(f"{path}: is not a whole file of gzip; compress it again") from None
+            raise TraceError(f"{path}: is not a complete gzip file; compress it again") from None
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def _open_bytes(path: Path) -> Iterator[BinaryIO]:
         yield io.BytesIO(_unpacked(_content_of(path), path))
         return
     if not path.is_file() and path.exists():
-        raise TraceError(f"{path}: is not a file, nor a pipe; expected a file of text")
+        raise TraceError(f"{path}: is neither a file nor a pipe; expected a text file")
     with path.open("rb") as file:
         first = file.read(len(ZSTD))
         file.seek(0)
@@ -184,14 +184,14 @@ def _is_pipe(path: Path) -> bool:
 
 
 def _content_of(path: Path) -> bytes:
-    """All that comes through a pipe; what has no line in it is not waited for."""
+    """Return everything from a pipe; a TraceError if the first line does not end."""
     kept = _HELD.get()
     if kept is not None and path in kept:
         return kept[path]
     with path.open("rb") as file:
         content = file.read(FIRST_LINE)
         if len(content) == FIRST_LINE and b"\n" not in content and not content.startswith((GZIP, ZSTD)):
-            raise TraceError(f"{path}: is not a table of text: its first line has no end")
+            raise TraceError(f"{path}: is not a text table: its first line does not end")
         content += file.read()
     if kept is not None:
         kept[path] = content
@@ -203,12 +203,12 @@ def _unpacked(content: bytes, path: Path) -> bytes:
         try:
             return gzip.decompress(content)
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise TraceError(f"{path}: is not a whole file of gzip; compress it again") from None
+            raise TraceError(f"{path}: is not a complete gzip file; compress it again") from None
     return _unzstd(content, path) if content.startswith(ZSTD) else content
 
 
 def _unzstd(content: bytes, path: Path) -> bytes:
-    """Decompressed by a module that can, or else by the program."""
+    """Decompress by the first module that is installed, or else by the zstd program."""
     for name in ZSTD_MODULES:
         try:
             module = import_module(name)
@@ -219,28 +219,28 @@ def _unzstd(content: bytes, path: Path) -> bytes:
                 return bytes(module.ZstdDecompressor().stream_reader(io.BytesIO(content)).read())
             return bytes(module.decompress(content))
         except module.ZstdError as error:
-            raise TraceError(f"{path}: is not a whole file of zstd ({error}); compress it again") from None
+            raise TraceError(f"{path}: is not a complete zstd file ({error}); compress it again") from None
     program = shutil.which("zstd")
     if program is None:
         raise TraceError(
-            f"{path}: is compressed by zstd; pip install backports.zstd, or decompress it: zstd -d {path}"
+            f"{path}: is compressed with zstd; pip install backports.zstd, or decompress it: zstd -d {path}"
         )
     done = subprocess.run([program, "-dcq"], input=content, capture_output=True, check=False)
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise TraceError(f"{path}: is not a whole file of zstd ({said}); compress it again")
+        raise TraceError(f"{path}: is not a complete zstd file ({said}); compress it again")
     return done.stdout
 
 
 def printable(text: str) -> str:
-    """The text with what would steer a terminal, or cannot be written, as an escape like `\\x1b`."""
+    """Return the text with control characters, and those that cannot be encoded, escaped like `\\x1b`."""
     if text.isprintable():
         return text
     return "".join(char if _shows(char) else char.encode("unicode_escape").decode() for char in text)
 
 
 def printable_lines(text: str) -> str:
-    """The same, line by line."""
+    """Return the text with every line escaped by `printable`."""
     return "\n".join(map(printable, text.split("\n")))
 
 
@@ -249,14 +249,14 @@ def _shows(char: str) -> bool:
 
 
 LARGEST = 2**63 - 1
-"""No count, time or measurement is larger: an integer of 64 bits can hold it."""
+"""Largest count, time or measurement: that of a 64-bit integer."""
 
 HALF = re.compile(r"\\u[dD][89a-fA-F]")
-"""The escape of half a character: two of them may be one, one alone cannot be written."""
+"""The escape of a surrogate: two may form one character, one alone cannot be encoded."""
 
 
 def parsed(text: str) -> Any:
-    """What is written there; a ValueError if it is no JSON, or says NaN or Infinity, which JSON cannot."""
+    """Return parsed JSON; a ValueError if it is not JSON, or contains NaN or Infinity, which JSON has not."""
     try:
         found = json.loads(text, parse_constant=_refused)
     except RecursionError:
@@ -267,30 +267,30 @@ def parsed(text: str) -> Any:
 
 
 def _refused(name: str) -> None:
-    raise ValueError(f"{name} is not a number that JSON has")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 FOLDERS = ("config", "examples", "results/recordings")
-"""What is shipped, below the root."""
+"""Shipped folders, relative to the root."""
 LEFT_OUT = {"__pycache__", "partial"}
-"""Folders of what is not finished, or can be made again."""
+"""Folders of unfinished or reproducible files, which are not shipped."""
 PACKAGE = Path(__file__).parents[1]
 INSIDE = PACKAGE / "shipped"
 """The root in an installed wheel."""
 
 
 def root() -> Path:
-    """Return the folder below which the shipped files are."""
+    """Return the root of the shipped files."""
     return INSIDE if INSIDE.is_dir() else PACKAGE.parents[1]
 
 
 def in_checkout() -> bool:
-    """Return whether the package is used from a checkout, which has scripts, too."""
+    """Return whether the package runs from a checkout, which also has scripts."""
     return (root() / "scripts" / "setup.sh").is_file()
 
 
 def shipped_files(base: Path) -> Iterator[Path]:
-    """Yield the shipped files below a root, as paths from there, in order."""
+    """Yield the shipped files below a root in order, relative to it."""
     for folder in FOLDERS:
         for file in sorted((base / folder).rglob("*")):
             inner = file.relative_to(base)
@@ -299,8 +299,8 @@ def shipped_files(base: Path) -> Iterator[Path]:
 
 
 def located(path: Path) -> Path:
-    """Return a path as it is, or, if nothing is there and rota ships a file of that name, where that is."""
-    if path.is_absolute() or os.path.lexists(path):  # what cannot be looked at is said by its reader
+    """Return a path unchanged, or the file that rota ships under this name if the path does not exist."""
+    if path.is_absolute() or os.path.lexists(path):  # if it cannot be accessed, its reader reports that
         return path
     named = path.as_posix()
     is_shipped = any(named == folder or named.startswith(f"{folder}/") for folder in FOLDERS)

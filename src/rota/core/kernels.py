@@ -1,7 +1,6 @@
-"""The compiled steps of the loop: apply an instant, compare a plan with what runs, make it so.
+"""Compiled steps of the state: apply an instant, compare a plan with what runs, put it into effect.
 
-Plain loops over the columns of the active jobs, compiled by Numba; nothing here costs more than
-the active jobs of the moment.
+These are plain loops over the columns of the active jobs; their cost grows with the active jobs only.
 """
 
 import numpy as np
@@ -46,19 +45,19 @@ BAD_PACE = -7
 
 @kernel
 def has_stages(columns, row):
-    """Whether the stages of a job are known; if not, it shares its slots with no other."""
+    """Return whether the stages of a job are known; if not, it cannot share slots."""
     return columns[LOAD_S, row] > 0.0 or columns[COMPUTE_S, row] > 0.0 or columns[SYNC_S, row] > 0.0
 
 
 @kernel
 def advance(columns, index, jobs, from_s, to_s, checkpoint_every_s):
-    """Let the running jobs run: sit out the start-up first, then make progress at their pace."""
+    """Advance the running jobs: first through the rest of their start-up, then by their step time."""
     elapsed_s = to_s - from_s
     for k in range(jobs):
         row = index[ROW, k]
         if columns[PLACE, row] != k:
-            continue  # lost with its node since
-        # In this order of additions, because the reference's Tiresias sinks jobs by its last bit.
+            continue  # its node was lost
+        # Added in this order, because the reference's Tiresias depends on the last bit.
         columns[EXECUTED_S, row] = columns[EXECUTED_S, row] + to_s - from_s
         stall_s = columns[STALL_S, row]
         productive_s = max(elapsed_s - stall_s, 0.0)
@@ -77,7 +76,7 @@ def advance(columns, index, jobs, from_s, to_s, checkpoint_every_s):
 
 @kernel
 def turn_over(columns, order, active, free, finished, ends, table, first_job, arrivals, at_s, events, count):
-    """Let jobs go that finished and take in those that arrived; returns how many are active."""
+    """Remove finished jobs and add those that arrived; return the number of active jobs."""
     for i in range(ends):
         row = finished[i]
         events[count].at_s = at_s
@@ -131,9 +130,10 @@ def compare(
     actions,
     paused,
 ):
-    """Check a plan and find what it changes: an action per planned job, and the rows to pause.
+    """Check a plan and find what it changes: an action per planned job, and the rows to preempt.
 
-    Returns how many rows to pause, or a negative code if the plan is illegal; what runs is not touched.
+    Returns the number of rows to preempt, or a negative code if the plan is illegal. Does not change what
+    runs.
     """
     count, seen = load[0], load[1]
     load[:] = 0
@@ -169,7 +169,7 @@ def compare(
                 if kinds >= 0.0 and (int(kinds) >> nodes[KIND, slot_node[slots[i]]]) & 1 == 0:
                     return WRONG_KIND
                 if seen[slots[i]] == k + 1:
-                    return WRONG_GANG  # one slot counts once
+                    return WRONG_GANG  # a slot may be named once
                 seen[slots[i]] = k + 1
         for i in range(begin, begin + gpus):
             count[slots[i]] += 1
@@ -189,7 +189,7 @@ def compare(
 
 @kernel
 def names_each_once(order, columns):
-    """Whether an order has as many different rows of active jobs as it has places."""
+    """Return whether an order consists of different rows of active jobs."""
     seen = np.zeros(columns.shape[1], np.bool_)
     for i in range(order.shape[0]):
         row = order[i]
@@ -216,7 +216,7 @@ def make_so(
     arena,
     used,
 ):
-    """Turn a checked plan into fact and write it down; returns the events and slots written so far."""
+    """Put a checked plan into effect and record it; return the number of events and slots recorded so far."""
     for i in range(pauses):
         row = paused[i]
         stop(columns, row)
@@ -258,7 +258,7 @@ def make_so(
 
 @kernel
 def stop(columns, row):
-    """Off its slots; what was not checkpointed has to be done again."""
+    """Take a job off its slots; progress since its last checkpoint is lost."""
     columns[PLACE, row] = -1.0
     columns[REMAINING, row] += columns[UNSAVED, row]
     columns[UNSAVED, row] = 0.0
@@ -267,7 +267,7 @@ def stop(columns, row):
 
 @kernel
 def charge(columns, index, jobs):
-    """Make every running job sit out the start-up of its whole unit again."""
+    """Charge every running job the start-up of its whole unit again."""
     k = 0
     while k < jobs:
         unit = index[UNIT, k]
@@ -283,7 +283,7 @@ def charge(columns, index, jobs):
 
 @kernel
 def sort_by(order, key, out):
-    """Sort rows by key into `out`, stably. Cheap when they are nearly sorted, as they mostly are."""
+    """Sort rows by key into `out`, stably; fast if they are nearly sorted, as they usually are."""
     n = order.shape[0]
     keys = np.empty(n)
     shifts = 0

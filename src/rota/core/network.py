@@ -14,15 +14,15 @@ from rota.core.registry import ClassContract
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One step of a network."""
+    """One operation of a network."""
 
     kind: str
-    """Such as `conv2d`, `linear`, `batchnorm`, `relu`, `add`."""
+    """Operation, such as `conv2d`, `linear`, `batchnorm`, `relu`, `add`."""
     sizes: tuple[tuple[str, int], ...] = ()
-    """Such as `(("in", 3), ("out", 32), ("kernel", 3))`."""
+    """Named sizes, such as `(("in", 3), ("out", 32), ("kernel", 3))`."""
 
     def size(self, name: str, default: int = 0) -> int:
-        """The size of that name, or the default if the layer has none."""
+        """Return the size of that name, or the default if the layer has none."""
         return dict(self.sizes).get(name, default)
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Structure:
-    """The layers of a network in the order they run, and which feeds which."""
+    """The layers of a network in the order in which they run, and the data flow between them."""
 
     layers: tuple[Layer, ...]
     edges: tuple[tuple[int, int], ...]
@@ -50,18 +50,18 @@ class Structure:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values, the same for equal structures."""
+        """Return plain values that are equal for equal structures."""
         layers = [[layer.kind, [list(size) for size in layer.sizes]] for layer in self.layers]
         return {"layers": layers, "edges": [list(edge) for edge in self.edges]}
 
     @classmethod
     def from_json(cls, values: Any) -> "Structure":
-        """What `as_json` gave, back as a structure."""
+        """Return the structure that `as_json` returned as plain values."""
         try:
             layers = tuple(_layer(kind, sizes) for kind, sizes in values["layers"])
             return cls(layers, tuple((_whole(tail), _whole(head)) for tail, head in values["edges"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"structure: not one that rota wrote ({error!r}); make it anew") from None
+            raise InputError(f"structure: not written by rota ({error!r}); record it again") from None
 
 
 def _layer(kind: Any, sizes: Any) -> Layer:
@@ -83,9 +83,9 @@ FORMS = "'deepen BLOCK', 'widen BLOCK WIDTH', 'shrink' or 'nothing'"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change.
+    """One change of a network.
 
-    Blocks are counted in the order in which data passes them, in the network as it was at first.
+    Blocks are counted in the order in which data passes them, in the initial network.
     """
 
     kind: Kind
@@ -106,11 +106,12 @@ class Change:
 
     @property
     def grows(self) -> bool:
+        """Whether the network gets larger."""
         return self.kind in ("deepen", "widen")
 
     @classmethod
     def parse(cls, text: str) -> "Change":
-        """`deepen 0`, `widen 1 64`, `shrink`, `nothing`."""
+        """Return the change that a text like `deepen 0`, `widen 1 64`, `shrink` or `nothing` names."""
         kind, *numbers = text.split() or [""]
         if kind not in KINDS:
             raise ConfigError(unknown("change", kind, KINDS))
@@ -124,52 +125,52 @@ SHRINK = Change("shrink")
 
 
 BUDGET_S = 60.0
-"""Of a resident that says nothing about it."""
+"""Default budget of an opportunistic job, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A training run at a decision, as an adaptation policy sees it."""
+    """A training run at a decision, as a growth policy sees it."""
 
     structure: Structure
-    """The network as it is now."""
+    """The current network."""
     blocks: tuple[tuple[int, ...], ...]
-    """The layers that each block consists of, as positions in the structure."""
+    """Layers of each block, as positions in the structure."""
     left_s: float
-    """Until the budget is over."""
+    """Seconds left of the budget."""
     budget_s: float
-    """All the time there is, from the start of training."""
+    """Seconds from the start of training to the end of the budget."""
     actions: tuple[Change, ...]
-    """What may be done."""
+    """Changes to choose from."""
     made: tuple[int, ...] = ()
-    """What was decided before in this run, also where it has been taken back, as positions in `actions`."""
+    """Earlier decisions of this run, undone ones included, as positions in `actions`."""
 
     @property
     def left(self) -> float:
-        """The time left, as a share of the budget."""
+        """The time left as a share of the budget."""
         return self.left_s / self.budget_s
 
 
 class GrowthPolicy(Protocol):
-    """How should this network change now? Reads the sight, changes nothing."""
+    """A policy that decides how a network changes; it only reads the observation."""
 
-    def probabilities(self, sight: Observation) -> Sequence[float]:
-        """How likely each of the sight's actions is to be the right one; they add up to 1.
+    def probabilities(self, observation: Observation) -> Sequence[float]:
+        """Return the probability of each action; they add up to 1.
 
-        Whoever has to act takes the likeliest; whoever learns draws one.
+        When a run acts, it takes the likeliest; while an agent learns, it samples one.
         """
 
 
 def likeliest(probabilities: Sequence[float]) -> int:
-    """The position of the largest; the first of equals."""
+    """Return the position of the largest; the first of equals."""
     return max(range(len(probabilities)), key=probabilities.__getitem__)
 
 
 class Growth(ABC):
-    """A growth policy: says how a network changes while it trains.
+    """Base class of growth policies, which decide how a network changes while it trains.
 
-    A subclass writes `choose(observation)`. Fields of a dataclass are its options. It is called by its
-    `name`, a text in the class, or else by the name of its class: `WhileEarly` is `while-early`.
+    A subclass implements `choose(observation)`. If it is a dataclass, its fields are its options. Its name is
+    the attribute `name` of the class, or else the class name in kebab-case: `WhileEarly` is `while-early`.
 
     >>> from dataclasses import dataclass
     >>> import rota
@@ -179,34 +180,34 @@ class Growth(ABC):
     ...
     ...     def choose(self, observation):
     ...         return "deepen 0" if observation.left > self.least else "nothing"
-    >>> from rota.core.network import NOTHING, Change
-    >>> from rota.core.network import Sight
-    >>> from rota.core.network import Structure
-    >>> early = Sight(Structure((), ()), (), 8.0, 10.0, (Change("deepen", 0), NOTHING))
+    >>> from rota.core.network import NOTHING, Change, Observation, Structure
+    >>> early = Observation(Structure((), ()), (), 8.0, 10.0, (Change("deepen", 0), NOTHING))
     >>> WhileEarly().choose(early), WhileEarly(least=0.9).choose(early)
     ('deepen 0', 'nothing')
     """
 
     @abstractmethod
     def choose(self, observation: Observation) -> Change | str:
-        """Return what is done now: one of `observation.actions`, or how it is written, as `deepen 1`.
+        """Return one of `observation.actions`, or its text, such as `deepen 1`.
 
-        `observation.left` is the time that is left as a share of the budget, `observation.left_s` and
-        `observation.budget_s` are in seconds; `observation.structure` is the network, `observation.blocks`
-        has the layers of each block that can grow, and `observation.made` what was decided before, as
-        positions in the actions. The same must be returned for the same observation. If the network cannot
-        be changed so, nothing is.
+        `observation.left` is the time left as a share of the budget; `observation.left_s` and
+        `observation.budget_s` are in seconds. `observation.structure` is the network, `observation.blocks`
+        has the layers of each block that can grow, `observation.made` the earlier decisions, as positions in
+        the actions. Equal observations must give equal choices. A change that the network does not allow is
+        not made.
         """
 
     def probabilities(self, observation: Observation) -> list[float]:
-        """Return 1 for what `choose` returns, and 0 for all else."""
+        """Return 1 for the choice, and 0 for all others."""
         chosen = self.choose(observation)
         change = Change.parse(chosen) if isinstance(chosen, str) else chosen
         if change not in observation.actions:
             may = ", ".join(map(str, observation.actions))
-            raise InputError(f"{type(self).__name__}: chose {change}, which is not offered; choose of {may}")
+            raise InputError(
+                f"{type(self).__name__}: chose {change}, which is not offered; choose one of {may}"
+            )
         return [float(action == change) for action in observation.actions]
 
 
 SEAM = ClassContract("growth policy", "rota.Growth", {"choose": ("observation",)}, ("probabilities",))
-"""What a class must have to be a growth policy."""
+"""Requirements on a growth policy class."""

@@ -1,13 +1,12 @@
-"""Placement: from an order of jobs to slots, first fit, everybody or nobody of a gang.
+"""Placement of jobs on slots: first fit in a given order; a gang gets all its slots or none.
 
-`consolidated` puts a gang on one node if any node is large enough, else on whole idle nodes and one
-part of a node, inside one switch unless no switch is large enough. `spread` takes one slot after
-another from the node with the most free ones. `anywhere` takes free slots in index order, as if
-there were no nodes.
+`consolidated` puts a gang on one node if any node is large enough, else on whole idle nodes and a part of
+another, inside one switch unless no switch is large enough. `spread` takes one slot after another from the
+node with the most free ones. `anywhere` takes free slots in index order, as if there were no nodes.
 
-Each job has an order of the nodes that it prefers (`preference`): as they are listed, or the fastest for its
-model first. A gang is as fast as its slowest slot, so it gets slots of the fastest type on which it fits, if
-need be together with faster ones. Where gangs may go at all does not depend on that order.
+Each job has an order of the nodes that it prefers (`Preferences`): as listed, or the fastest for its model
+first. A gang is as fast as its slowest slot, so it gets slots of the fastest type on which it fits, if
+necessary together with faster ones. Whether a gang fits does not depend on that order.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -29,8 +28,8 @@ from rota.core.columns import (
     UP,
 )
 from rota.core.compiled import kernel
-from rota.core.plan import Plan
-from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_displacing
+from rota.core.policy import Plan
+from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_preempting
 
 if TYPE_CHECKING:
     from rota.core.state import ClusterView
@@ -39,14 +38,14 @@ Style = Literal["consolidated", "spread", "anywhere"]
 STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
 
 Types = Literal["fastest", "blind"]
-"""Which devices jobs prefer: those that are fastest for their model, or those that are listed first."""
+"""Devices that jobs prefer: the fastest for their model, or those listed first."""
 
 # Rows of the view's scratch space; of the last two there is a pair for each order of the nodes.
 FREE, OPEN, TAKEN, HELD, PICKED, COUNTS, HINT, FAILED = range(8)
 
 
 def scratch_rows(orders: int) -> int:
-    """Return how many rows of scratch space placement needs."""
+    """Return the number of scratch rows that placement needs."""
     return HINT + 2 * orders
 
 
@@ -59,13 +58,9 @@ def first_fit(
     strict: bool = False,
     keep: bool | None = None,
 ) -> Plan:
-    """Start whoever fits, in this order; with `strict`, nobody after the first who does not.
-
-    With `keep` (by default: where the cost model says so) a running job stays on its slots unless
-    somebody before it needs them. `anchors` names, for each row, the row whose slots it would keep.
-    """
+    """Plan as `ClusterView.first_fit`; `anchors` names, for each row, the row whose slots it would keep."""
     plan = view.draft
-    if view.cost.keeps_slots if keep is None else keep:
+    if not view.cost.each_instant if keep is None else keep:
         old = view.current
         plan.jobs = fit_keeping(
             view.columns, order, order if anchors is None else anchors, view.nodes, view.slot_node,
@@ -84,14 +79,16 @@ def first_fit(
             STYLES[style],
             strict,
         )
-    plan.order = order if len(order) == len(view.order) else None  # who is not asked about keeps its place
+    plan.order = (
+        order if len(order) == len(view.order) else None
+    )  # jobs that are not in `order` keep their position
     plan.wake_at_s = np.inf
     return plan
 
 
 @kernel
 def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, strict):
-    """First fit from an empty cluster; returns how many jobs were placed."""
+    """Place jobs first fit in an empty cluster; return how many were placed."""
     free = scratch[FREE]
     left = 0
     for node in range(nodes.shape[1]):
@@ -147,10 +144,10 @@ def fit_keeping(
     style,
     strict,
 ):
-    """First fit where running jobs stay put unless somebody before them needs their slots.
+    """Place jobs first fit; running jobs stay on their slots unless a job before them needs these.
 
-    A slot is held by a running job that is going to stay, as far as counting GPUs can tell. Newcomers take
-    slots that nobody holds if they can; else they displace as few of those who come after them as they can.
+    A slot is held if its running job will stay, as far as counting GPUs can tell. Other jobs take free slots
+    that are not held if they can; else they preempt as few later jobs as possible.
     """
     free, opened = scratch[FREE], scratch[OPEN]
     taken, held = scratch[TAKEN], scratch[HELD]
@@ -211,7 +208,7 @@ def fit_keeping(
                 opened, nodes, gpus, kinds, prefers, style, scratch[hint], scratch[PICKED], scratch[COUNTS]
             )
             if parts == 0:
-                parts = find_displacing(
+                parts = find_preempting(
                     free, opened, nodes, gpus, kinds, prefers, style, scratch[PICKED], scratch[COUNTS]
                 )
             if parts == 0:
@@ -238,7 +235,7 @@ def fit_keeping(
 
 @kernel
 def take(node, count, nodes, free, opened, taken, held, slots, used):
-    """Take slots of a node: those that nobody holds first, then those of jobs further down."""
+    """Take slots of a node: first those that are not held, then those of later jobs."""
     first = nodes[FIRST, node]
     for holding in range(2):
         for slot in range(first, first + nodes[SIZE, node]):
@@ -258,7 +255,7 @@ def take(node, count, nodes, free, opened, taken, held, slots, used):
 
 @kernel
 def seat(columns, row, index, pace_s, placed, used):
-    """Write down a job that has got its slots; returns how many have."""
+    """Record a job that has its slots; return the number of such jobs."""
     index[ROW, placed] = row
     index[UNIT, placed] = placed
     index[BEGIN, placed + 1] = used

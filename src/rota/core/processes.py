@@ -1,4 +1,4 @@
-"""Work in other processes, side by side, and signals that stop a process between two steps."""
+"""Parallel work in processes, and signals that stop a process between two steps."""
 
 import multiprocessing
 import os
@@ -13,59 +13,59 @@ from typing import TypeVar
 
 from rota.core.errors import RotaError
 
-Piece = TypeVar("Piece")
-Made = TypeVar("Made")
-LOST = "a worker died, perhaps for lack of memory; start again to go on from here"
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+LOST = "a worker died, perhaps out of memory; start again to resume"
 
 
 class WorkerLost(RotaError):
-    """A process that did some of the work has died."""
+    """A worker process that died."""
 
 
 def run_dag(
-    work: Callable[[Piece], None],
-    ready: Iterable[Piece],
-    then: Callable[[Piece], Iterable[Piece]],
+    work: Callable[[Task], None],
+    ready: Iterable[Task],
+    then: Callable[[Task], Iterable[Task]],
     workers: int,
-) -> Iterator[Piece]:
-    """Do each piece, and what `then` says can be done after it; gives each when it is done.
+) -> Iterator[Task]:
+    """Do each task in a worker process, then those that `then` names after it; yield each task that is done.
 
-    What comes after a piece goes before what was ready earlier, so that branches end one by one.
+    Follow-up tasks come before tasks that were ready earlier, so that branches finish one by one.
     """
     waiting = list(reversed(list(ready)))
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
     with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
-        running: dict[Future[None], Piece] = {}
+        running: dict[Future[None], Task] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < workers:
-                    piece = waiting.pop()
-                    running[pool.submit(work, piece)] = piece
+                    task = waiting.pop()
+                    running[pool.submit(work, task)] = task
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    piece = running.pop(future)
+                    task = running.pop(future)
                     future.result()
-                    waiting += reversed(list(then(piece)))
-                    yield piece
+                    waiting += reversed(list(then(task)))
+                    yield task
         except BrokenProcessPool:
             raise WorkerLost(LOST) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in set(multiprocessing.active_children()) - others:
-                process.terminate()  # whoever waits for the end of a long piece would wait for nothing
+                process.terminate()  # the result of a long task is not needed any more
 
 
 @contextmanager
-def process_map(workers: int) -> Iterator[Callable[[Callable[[Piece], Made], Iterable[Piece]], list[Made]]]:
-    """A `map` over processes that stay; in this one if it is to be one. Results are in order."""
+def process_map(workers: int) -> Iterator[Callable[[Callable[[Task], Result], Iterable[Task]], list[Result]]]:
+    """Yield a parallel `map` over worker processes; a serial one for one worker. Results are in order."""
     if workers == 1:
-        yield lambda work, pieces: [work(piece) for piece in pieces]
+        yield lambda work, tasks: [work(task) for task in tasks]
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
         try:
-            yield lambda work, pieces: list(pool.map(work, pieces))
+            yield lambda work, tasks: list(pool.map(work, tasks))
         except BrokenProcessPool:
             raise WorkerLost(LOST) from None
         finally:
@@ -73,13 +73,13 @@ def process_map(workers: int) -> Iterator[Callable[[Callable[[Piece], Made], Ite
 
 
 def be_a_worker() -> None:
-    """Leave Ctrl-C to the process that started this one, and end with it."""
+    """Leave Ctrl-C to the parent process, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would go on beside that of the next one, and never end."""
+    """Exit when the parent does; a worker whose parent was killed would otherwise never end."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -87,25 +87,25 @@ def _end_with_parent() -> None:
 
 
 PRINTED = (1, 2)
-"""The descriptors that people read."""
+"""Descriptors that people read: stdout and stderr."""
 
 
 class StopRequest:
-    """Whether somebody wants training to stop."""
+    """A flag that is set by a signal that asks the process to stop."""
 
     def __init__(self) -> None:
         self.asked = False
         self._terminals = [number for number in PRINTED if os.isatty(number)]
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """The first time it is noted; the second time it is meant at once."""
+        """Set the flag at the first signal; raise KeyboardInterrupt at the second."""
         self._leave_closed_terminals()
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
 
     def _leave_closed_terminals(self) -> None:
-        """To print where nobody reads any more would be an error."""
+        """Redirect output from closed terminals, where printing would be an error."""
         for number in self._terminals:
             if not os.isatty(number):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -115,9 +115,9 @@ class StopRequest:
 
 @contextmanager
 def stopping() -> Iterator[StopRequest]:
-    """Ctrl-C, SIGTERM and SIGHUP are noted meanwhile. In a thread they are somebody else's business.
+    """Yield a flag that Ctrl-C, SIGTERM and SIGHUP set; in other threads than the main one, no signal does.
 
-    What was begun with nohup goes on when its terminal is closed.
+    A process started with nohup ignores SIGHUP, and goes on when its terminal is closed.
     """
     stop = StopRequest()
     if current_thread() is not main_thread():

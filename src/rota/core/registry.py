@@ -1,4 +1,4 @@
-"""Classes and functions by name: rota's own, and others as `module:Class` or `path/to/file.py:Class`."""
+"""Classes and functions by name: rota's own, or others as `module:Class` or `path/to/file.py:Class`."""
 
 import hashlib
 import importlib
@@ -18,31 +18,31 @@ from rota.core.errors import ConfigError, unknown
 
 PACKAGE = __name__.partition(".")[0]
 PREFIX = "rota_outside_"
-"""Begins the name under which a module is known that was loaded from a file."""
+"""Prefix of the names of modules that were loaded from files."""
 SUFFIX = ".py"
 INSTALLED = "site-packages"
 
 
 @dataclass(frozen=True, slots=True)
 class ClassContract:
-    """What a class must have to fit in one place of rota."""
+    """Requirements on a plug-in class."""
 
     what: str
-    """`scheduler`, `allocation` …"""
+    """Kind of plug-in: `scheduler`, `allocation` …"""
     base: str
-    """The class to derive from, which has all of it but the methods."""
+    """Base class to derive from, which has everything but the methods."""
     methods: dict[str, tuple[str, ...]]
-    """Name → what it is called with, besides itself."""
+    """Method name → names of its arguments after `self`."""
     attributes: tuple[str, ...] = field(default=())
 
 
 def is_outside(name: str) -> bool:
-    """Whether a name is that of a class outside the package."""
+    """Return whether a name is that of a class outside the package."""
     return ":" in name
 
 
 def find_class(name: str, seam: ClassContract) -> Any:
-    """Return the class behind `module:Class` or `file.py:Class`; an error says what it lacks to fit."""
+    """Return the class behind `module:Class` or `file.py:Class`. Raises ConfigError if it lacks anything."""
     found = _find(name, "class", inspect.isclass)
     check_class(found, seam, name)
     return found
@@ -54,7 +54,7 @@ def find_function(name: str) -> Any:
 
 
 def check_class(found: Any, seam: ClassContract, name: str) -> None:
-    """Raise an error that says what is missing if a class does not fit."""
+    """Raise ConfigError if a class does not meet a contract; the message says what is missing."""
     if not inspect.isclass(found):
         raise ConfigError(f"{name}: is not a class, but {type(found).__name__}; name a class")
     no = f"{name}: is not {_a(seam.what)}"
@@ -65,14 +65,14 @@ def check_class(found: Any, seam: ClassContract, name: str) -> None:
         if not callable(function) or getattr(function, "__isabstractmethod__", False):
             raise ConfigError(f"{no}: it has no {method}; write {written}")
         if not _takes(function, len(arguments)):
-            raise ConfigError(f"{no}: {method} cannot be called so; write {written}")
+            raise ConfigError(f"{no}: {method} has the wrong arguments; write {written}")
     for attribute in seam.attributes:
         if not hasattr(found, attribute):
             raise ConfigError(f"{no}: it has no {attribute!r}; {advice}")
 
 
 def name_of(found: type) -> str:
-    """Return what a class from outside is called: its `name`, else the name of the class in kebab-case."""
+    """Return the name of a plug-in class: its attribute `name`, or else the class name in kebab-case."""
     name = getattr(found, "name", None)
     if isinstance(name, str):
         return name
@@ -81,13 +81,13 @@ def name_of(found: type) -> str:
 
 
 def placed_name(name: str, folder: Path) -> str:
-    """The same class, if it is in a file, by a path that starts in this folder; other names as they are."""
+    """Return the name with the path of its file, if it has one, taken relative to a folder."""
     where, _, attribute = name.rpartition(":")
     return f"{folder / where}:{attribute}" if where.endswith(SUFFIX) else name
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a file as a module of its own; the same content at the same place is imported once."""
+    """Import a file as a separate module; the same content at the same path is imported once."""
     file = path.expanduser().resolve()
     try:
         content = file.read_bytes()
@@ -99,11 +99,11 @@ def load_file(path: Path) -> ModuleType:
         return sys.modules[name]
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{path}: is not a file of Python; name one that ends in .py")
+        raise ConfigError(f"{path}: is not a Python file; name one that ends in .py")
     module = module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses and pickles look for it
+    sys.modules[name] = module  # dataclasses and pickle look here
     if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # as for a script: what lies beside it can be imported
+        sys.path.append(str(file.parent))  # as for a script, so that its neighbours can be imported
     try:
         exec(compile(content, str(file), "exec"), module.__dict__)
     except Exception as error:
@@ -113,15 +113,15 @@ def load_file(path: Path) -> ModuleType:
 
 
 def files_of(found: type) -> list[Path]:
-    """Return the files loaded by `load_file` that an object of this class needs to be unpickled elsewhere."""
+    """Return the files loaded by `load_file` that are needed to unpickle an object of a class elsewhere."""
     names = {base.__module__ for base in found.__mro__}
     return [Path(str(sys.modules[name].__file__)) for name in names if name.startswith(PREFIX)]
 
 
 def sources(module: str) -> list[Path]:
-    """Return the files that a module outside consists of; none for one of the package or of Python.
+    """Return the source files of a module outside the package; none for the package or the standard library.
 
-    These are its own file and all that is imported by now from its folder or, of a package, from the folder
+    These are its own file and all that is imported so far from its folder or, for a package, from the folder
     of that package.
     """
     top = module.partition(".")[0]
@@ -132,7 +132,7 @@ def sources(module: str) -> list[Path]:
         return []
     folder = _top(Path(file).resolve())
     found = {Path(file).resolve()}
-    if folder.name == INSTALLED:  # what else is installed has nothing to do with it
+    if folder.name == INSTALLED:  # other installed modules do not belong to it
         return sorted(found)
     for other in list(sys.modules.values()):
         beside = getattr(other, "__file__", None)
@@ -144,12 +144,12 @@ def sources(module: str) -> list[Path]:
 
 
 def _a(what: str) -> str:
-    """The word with its article."""
+    """Return the word with its article."""
     return f"an {what}" if what[0] in "aeiou" else f"a {what}"
 
 
 def _top(file: Path) -> Path:
-    """The folder of a file or, if it is in a package, of the whole package."""
+    """Return the folder of a file or, if it is in a package, of the whole package."""
     folder = file.parent
     while (folder / "__init__.py").is_file() and (folder.parent / "__init__.py").is_file():
         folder = folder.parent
@@ -157,7 +157,7 @@ def _top(file: Path) -> Path:
 
 
 def _find(name: str, what: str, is_one: Callable[[object], bool]) -> Any:
-    """What a name stands for; if it is not there, an error lists what is of that sort."""
+    """Return the object behind a name; if there is none, the error lists the candidates."""
     where, _, attribute = name.rpartition(":")
     module = load_file(Path(where)) if where.endswith(SUFFIX) else _import(where, name, what)
     found = getattr(module, attribute, None)
@@ -167,7 +167,7 @@ def _find(name: str, what: str, is_one: Callable[[object], bool]) -> Any:
             for key, value in vars(module).items()
             if is_one(value) and getattr(value, "__module__", "") == module.__name__
         ]
-        there = f"it has {', '.join(own)}" if own else f"it has no {what} at all"
+        there = f"it has {', '.join(own)}" if own else "it has none"
         raise ConfigError(f"{name}: no {what} {attribute!r} in {where}; {there}")
     return found
 
@@ -189,7 +189,7 @@ def _import(module: str, name: str, what: str) -> ModuleType:
 
 
 def told(error: Exception, file: Path | None = None) -> str:
-    """Say what went wrong, and in which line of the file."""
+    """Return what went wrong, and in which line of the file."""
     lines = [error.lineno] if isinstance(error, SyntaxError) else []
     trace = error.__traceback__
     while trace is not None:
@@ -202,19 +202,19 @@ def told(error: Exception, file: Path | None = None) -> str:
 
 
 def _takes(function: Any, arguments: int) -> bool:
-    """Whether a method can be called with itself and so many arguments."""
+    """Return whether a method can be called with itself and a number of arguments."""
     try:
         inspect.signature(function).bind(*range(arguments + 1))
     except TypeError:
         return False
-    except ValueError:  # built in: it does not say
+    except ValueError:  # built in, without a signature
         return True
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What can be named in one place of rota."""
+    """Names of the plug-ins of one kind."""
 
     seam: ClassContract
     known: Mapping[str, str]
@@ -230,6 +230,6 @@ class Registry:
         return getattr(import_module(module), attribute)
 
     def own_name(self, found: type) -> str | None:
-        """Return the name of a class of rota's; none if it is not."""
+        """Return the name of one of rota's own classes; None for any other."""
         named = f"{found.__module__}:{found.__qualname__}"
         return next((name for name, where in self.known.items() if where == named), None)

@@ -1,7 +1,7 @@
-"""Finding room for one gang: which nodes have enough free slots, and how many to take of each.
+"""The search for free slots for one gang: which nodes, and how many slots of each.
 
-Nodes are looked at in the order that the job prefers, rank by rank (`columns`); where it prefers none, all
-have rank 0 and are looked at as they are listed.
+Nodes are visited in the order that the job prefers, rank by rank (`columns`). If it prefers none, all have
+rank 0 and are visited as listed.
 """
 
 import numpy as np
@@ -10,32 +10,32 @@ from rota.core.columns import FACTS, HEAD, KIND, LISTED, NEXT, PREFERRED, RANK, 
 from rota.core.compiled import kernel
 
 CONSOLIDATED, SPREAD, ANYWHERE = range(3)
-"""Ways to put a gang on nodes, described in `placement`."""
+"""Placement styles, described in `placement`."""
 
 
 @kernel
 def may_use(nodes, node, kinds):
-    """Whether a node's device kind is in the set; a negative set is all of them."""
+    """Return whether a node's device kind is in a set; a negative set contains all."""
     return kinds < 0.0 or (int(kinds) >> nodes[KIND, node]) & 1 == 1
 
 
 @kernel
 def order_of(nodes, prefers):
-    """The rows of an order of the nodes, given its number."""
+    """Return the rows of an order of the nodes, given its number."""
     return nodes[FACTS + PREFERRED * prefers : FACTS + PREFERRED * (prefers + 1)]
 
 
 @kernel
 def last_rank(order):
-    """The rank of the nodes that are preferred least."""
+    """Return the rank of the least preferred nodes."""
     return order[RANK, order[LISTED, order.shape[1] - 1]]
 
 
 @kernel
 def find(free, nodes, gpus, kinds, prefers, style, hint, picked, counts):
-    """Choose nodes for a gang; returns how many, 0 if it does not fit.
+    """Choose nodes for a gang; return how many, 0 if it does not fit.
 
-    `hint[gpus]` is the position in the order to look at first: nodes before it failed for this size in this
+    `hint[gpus]` is the position in the order to start from: nodes before it have failed for this size in this
     pass.
     """
     order = order_of(nodes, prefers)
@@ -57,7 +57,7 @@ def find(free, nodes, gpus, kinds, prefers, style, hint, picked, counts):
 
 @kernel
 def find_one(free, nodes, gpus, kinds, order, hint, picked, counts):
-    """The first node with room for the whole gang."""
+    """Choose the first node with room for the whole gang."""
     for position in range(hint[gpus] if kinds < 0.0 else 0, nodes.shape[1]):
         node = order[LISTED, position]
         if free[node] >= gpus and may_use(nodes, node, kinds):
@@ -81,13 +81,13 @@ def find_among(free, nodes, gpus, kinds, order, fastest, slowest, style, picked,
 
 @kernel
 def is_meant(nodes, node, kinds, order, fastest, slowest):
-    """Whether a job may use a node, and it has one of these ranks."""
+    """Return whether a job may use a node, and the node has one of these ranks."""
     return fastest <= order[RANK, node] <= slowest and may_use(nodes, node, kinds)
 
 
 @kernel
-def find_displacing(free, opened, nodes, gpus, kinds, prefers, style, picked, counts):
-    """Choose nodes for a gang that has to displace others: if one node will do, where it displaces fewest."""
+def find_preempting(free, opened, nodes, gpus, kinds, prefers, style, picked, counts):
+    """Choose nodes for a gang that has to preempt others; if one is enough, that with the fewest held."""
     best = -1
     if style == CONSOLIDATED:
         order = order_of(nodes, prefers)
@@ -108,7 +108,7 @@ def find_displacing(free, opened, nodes, gpus, kinds, prefers, style, picked, co
 
 @kernel
 def find_whole(free, nodes, gpus, kinds, order, fastest, slowest, picked, counts):
-    """A gang larger than any node: in the first switch that has room, or over all if none is large enough."""
+    """Choose nodes for a gang larger than any node: in one switch, or across if none is large enough."""
     some_switch_is_large_enough = False
     for position in range(nodes.shape[1]):
         head = order[LISTED, position]
@@ -131,9 +131,9 @@ def find_whole(free, nodes, gpus, kinds, order, fastest, slowest, picked, counts
 
 @kernel
 def find_along(free, nodes, gpus, kinds, order, fastest, slowest, head, picked, counts):
-    """Idle nodes in order while needed whole, then the first other node with room for the rest.
+    """Choose idle nodes in order while needed whole, then the first other node with room for the rest.
 
-    `head` is the first node of a switch, to stay there, or -1.
+    `head` is the first node of the switch to stay in, or -1.
     """
     parts = 0
     rest = gpus
@@ -170,7 +170,7 @@ def find_along(free, nodes, gpus, kinds, order, fastest, slowest, head, picked, 
 
 @kernel
 def at_step(order, head, before, step):
-    """The node at this step along a switch, or along all if there is no `head`; -1 after the last."""
+    """Return the node at a step along a switch, or along all nodes without a `head`; -1 after the last."""
     if head < 0:
         return order[LISTED, step] if step < order.shape[1] else -1
     return head if step == 0 else order[NEXT, before]
@@ -178,7 +178,7 @@ def at_step(order, head, before, step):
 
 @kernel
 def find_spread(free, nodes, gpus, kinds, order, fastest, slowest, picked, counts):
-    """Slot after slot from the node with the most free ones."""
+    """Take one slot after another from the node with the most free ones."""
     n = nodes.shape[1]
     counts[:n] = 0
     for _ in range(gpus):
@@ -203,7 +203,7 @@ def find_spread(free, nodes, gpus, kinds, order, fastest, slowest, picked, count
 
 @kernel
 def find_anywhere(free, nodes, gpus, kinds, order, fastest, slowest, picked, counts):
-    """Free slots in order."""
+    """Take free slots in order."""
     parts = 0
     rest = gpus
     for position in range(nodes.shape[1]):
@@ -220,9 +220,9 @@ def find_anywhere(free, nodes, gpus, kinds, order, fastest, slowest, picked, cou
 
 @kernel
 def ranks_for(room, gpus):
-    """The fastest ranks with room for a gang: from one rank, alone or with all before it, to that rank.
+    """Return the fastest ranks with room for a gang, as first and last: one rank, or all up to one.
 
-    `room` has the slots of each rank; (0, the last one) if they are too few.
+    `room` has the slots of each rank. Returns (0, last rank) if they are too few.
     """
     before = 0
     for rank in range(room.shape[0]):

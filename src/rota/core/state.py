@@ -1,4 +1,4 @@
-"""What is so, and what was asked for: the one owner of everything that changes during a run."""
+"""The state of a run of jobs: the only owner of everything that changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from rota.core.cluster import Cluster, Preferences, as_listed
 from rota.core.costs import CostModel
 from rota.core.errors import IllegalPlan
 from rota.core.placement import Style, first_fit, scratch_rows
-from rota.core.plan import Plan
+from rota.core.policy import Plan
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
 
 
 class Instant:
-    """Everything that happened at one moment, as one record."""
+    """Everything that happened at one time."""
 
     __slots__ = ("arrivals", "at_s", "ends", "finished", "first_job", "joined", "lost", "measured")
 
@@ -34,15 +34,15 @@ class Instant:
     ) -> None:
         self.at_s = at_s
         self.finished = finished
-        """Rows of the jobs that ended; the first `ends` count."""
+        """Rows of the jobs that ended; only the first `ends` are valid."""
         self.ends = ends
         self.first_job = first_job
-        """The jobs that arrived: `arrivals` of them from here on."""
+        """Index of the first job that arrived; `arrivals` jobs did, from this one on."""
         self.arrivals = arrivals
         self.joined = joined
         self.lost = lost
         self.measured = measured
-        """Row → iterations left, where that is known and not worked out from paces: on real machines."""
+        """Row → iterations left, where they are measured and not computed from step times: in real runs."""
 
 
 class Decisions:
@@ -55,15 +55,15 @@ class Decisions:
         self.actions = actions
         """KEEP, START or MOVE for each job of the plan."""
         self.paused = paused
-        """Rows to pause; the first `pauses` count."""
+        """Rows to preempt; only the first `pauses` are valid."""
         self.pauses = pauses
 
 
 class ClusterView:
-    """What a policy may read: the columns of the active jobs, and the machines.
+    """What a policy may read: the columns of the active jobs, and the nodes.
 
-    A column has one value per *row*; `order` lists the rows of the active jobs, in list order (new
-    arrivals last). Rows that are not in `order` hold leftovers.
+    A column has one value per *row*. `order` lists the rows of the active jobs in list order (new arrivals
+    last); rows that are not in `order` hold stale values.
     """
 
     cluster: Cluster
@@ -71,38 +71,38 @@ class ClusterView:
     now_s: float
     slots: int
     capacity: int
-    """How many rows there are."""
+    """Number of rows."""
     order: NDArray[np.int32]
     columns: NDArray[np.float64]
-    """All columns, for kernels; a policy writes to its own only."""
+    """All columns, for kernels; a policy writes only to its own."""
     own_slots: NDArray[np.float64]
     """The policy's own columns over the slots."""
     nodes: NDArray[np.int32]
-    """The machines, as in `rota.core.columns`."""
+    """The nodes, as in `rota.core.columns`."""
     slot_node: NDArray[np.int32]
     """The node of each slot."""
     current: Plan
-    """What runs now."""
+    """The plan that runs now."""
     draft: Plan
-    """A spare plan to write on."""
+    """A spare plan to fill."""
     scratch: NDArray[np.int32]
     """Spare rows for placement (`placement.scratch_rows`), wide enough for nodes, slots and gang sizes."""
     memo: dict[str, Any]
-    """For what a policy has worked out and may need again; nothing here changes what it decides."""
+    """A policy's cache of computed values; it must not affect decisions."""
     ranked: NDArray[np.int32] | None = None
-    """The last ranking of all active jobs, of which nobody needs to check whether it names each once."""
+    """The last ranking of all active jobs, known to be a permutation; `request` skips its check."""
     remaining: NDArray[np.float64]
-    """Iterations still to do."""
+    """Iterations left."""
     iteration_s: NDArray[np.float64]
     """Seconds per iteration, alone on the reference device."""
     gpus: NDArray[np.float64]
-    """Gang size: slots that the job occupies."""
+    """Gang size: number of slots that a job occupies."""
     submit_s: NDArray[np.float64]
     duration_s: NDArray[np.float64]
     priority: NDArray[np.float64]
     executed_s: NDArray[np.float64]
     place: NDArray[np.float64]
-    """Position in the current plan; -1 for a job that waits."""
+    """Position in the current plan; -1 if the job waits."""
 
     @property
     def remaining_s(self) -> NDArray[np.float64]:
@@ -111,11 +111,11 @@ class ClusterView:
 
     @property
     def waited_s(self) -> NDArray[np.float64]:
-        """Seconds since submit in which the job had no slots."""
+        """Seconds since submission in which the job had no slots."""
         return self.now_s - self.submit_s - self.executed_s
 
     def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
-        """The rows by ascending key; equal keys stay in (list) order."""
+        """Return the rows by ascending key; equal keys stay in list order."""
         rows = self.order if order is None else order
         ranked = np.empty_like(rows)
         kernels.sort_by(rows, key, ranked)
@@ -131,17 +131,17 @@ class ClusterView:
         strict: bool = False,
         keep: bool | None = None,
     ) -> Plan:
-        """Plan the jobs that fit, in this order; with `strict`, none after the first that does not fit.
+        """Return a plan of the jobs that fit, in this order; with `strict`, up to the first that does not.
 
-        With `keep` (by default: where the cost model says so) a running job stays on its slots unless a job
-        before it needs them. `style` says how a gang is put on nodes: on as few as possible (`consolidated`),
-        on as many (`spread`), or on any free slots (`anywhere`).
+        With `keep` (by default: unless the cost model is `interval`) a running job stays on its slots unless
+        a job before it needs them. `style` says how a gang is placed on nodes: on as few as possible
+        (`consolidated`), on as many (`spread`), or on any free slots (`anywhere`).
         """
         return first_fit(self, order, style=style, strict=strict, keep=keep)
 
 
 class JobsState:
-    """The active jobs, where they run, and the timeline so far; `apply`, `request`, `confirm` change it."""
+    """The active jobs, their slots, and the timeline so far; changed by `apply`, `request` and `confirm`."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class JobsState:
         own_slots: Sequence[str] = (),
         preferences: Preferences | None = None,
     ) -> None:
-        """`preferences` says which nodes jobs prefer; without it, those that are listed first."""
+        """`preferences` says which nodes jobs prefer; by default those that the cluster lists first."""
         preferences = preferences or as_listed(cluster)
         self.table = preferences.put_into(table)
         self.cost = cost
@@ -189,7 +189,7 @@ class JobsState:
         self._resize(64)
 
     def apply(self, instant: Instant) -> None:
-        """Let time pass up to the instant, then take in what happened."""
+        """Advance to the time of an instant, then take in what happened."""
         if instant.at_s < self.now_s:
             raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
         plan, journal = self.plan, self.journal
@@ -211,21 +211,21 @@ class JobsState:
                 instant.first_job, arrivals, self.now_s, journal.events, journal.count,
             )  # fmt: skip
             if instant.measured and ends:
-                self._tell_failures(instant)
+                self._mark_failures(instant)
             journal.count += ends + arrivals
         if instant.joined or instant.lost:
-            self._change_nodes(instant)  # after the ends: who is done by now loses nothing
+            self._change_nodes(instant)  # after the ends: jobs that are done lose nothing
         view = self.view
         view.now_s = self.now_s
         view.order = self.order[: self.active]
         view.ranked = None
 
     def request(self, plan: Plan) -> Decisions:
-        """Check a plan and record it as wanted; returns how it differs from what runs."""
+        """Check a plan and return how it differs from what runs. Raises IllegalPlan."""
         old = self.plan
         if plan.wake_at_s < self.now_s:
             raise IllegalPlan(
-                f"at {self.now_s} s: the plan asks to be woken in the past, at {plan.wake_at_s} s"
+                f"at {self.now_s} s: the plan sets a wake-up in the past, at {plan.wake_at_s} s"
             )
         if plan.jobs > len(self._actions):
             raise IllegalPlan(
@@ -248,7 +248,7 @@ class JobsState:
             raise IllegalPlan(f"at {self.now_s} s: the plan's order does not name each active job once")
 
     def confirm(self, decisions: Decisions) -> None:
-        """The decisions have been carried out: make them fact and write them down."""
+        """Make decisions that were carried out part of the state, and of the timeline."""
         plan, journal = decisions.plan, self.journal
         journal.reserve(plan.jobs + decisions.pauses, self._bound)
         journal.count, journal.used = kernels.make_so(
@@ -262,10 +262,11 @@ class JobsState:
         self.view.current = plan
 
     def timeline(self) -> Timeline:
+        """Return the events so far."""
         return self.journal.timeline()
 
-    def _tell_failures(self, instant: Instant) -> None:
-        """A job that has ended, and of which is measured that it is not done, has failed."""
+    def _mark_failures(self, instant: Instant) -> None:
+        """Mark ended jobs that have iterations left as failed."""
         events, left = self.journal.events, instant.measured or {}
         for number, row in enumerate(instant.finished[: instant.ends].tolist()):
             if left.get(row, 0.0) > 0.0:
@@ -294,7 +295,7 @@ class JobsState:
         journal.count += 1
 
     def _resize(self, at_least: int) -> None:
-        """Room for more active jobs: every array over rows doubles."""
+        """Make room for more active jobs by doubling all arrays over rows."""
         old = self.columns
         capacity = max(at_least, 2 * old.shape[1])
         self.columns = np.zeros((c.OWN + self._own, capacity))
@@ -331,10 +332,10 @@ _ILLEGAL = {
     kernels.NOT_ACTIVE: "the plan names a job that is not active",
     kernels.PLANNED_TWICE: "the plan names a job twice",
     kernels.WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
-    kernels.BAD_SLOT: "the plan names a slot that is not there",
-    kernels.WRONG_KIND: "the plan puts a job on a device that it may not use",
+    kernels.BAD_SLOT: "the plan names a slot that is not available",
+    kernels.WRONG_KIND: "the plan puts a job on a device kind that it may not use",
     kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
-    kernels.BAD_PACE: "the plan gives a job a pace that is not a number of seconds above 0",
+    kernels.BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
 }
 
 

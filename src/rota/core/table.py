@@ -1,6 +1,6 @@
-"""A delimited file as columns of text; a mistake is reported with file, line, field and what was expected.
+"""Delimited files as columns of text; errors name the file, line, field and what was expected.
 
-Columns are converted as a whole, which is fast; only when that fails is the first offending line looked for.
+Columns are converted as a whole, which is fast; only if that fails is the first bad line searched for.
 """
 
 import csv
@@ -27,27 +27,27 @@ EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of one file, by column."""
+    """The rows of a file, by column."""
 
     path: Path
     lines: Sequence[int]
-    """Where in the file each row stands."""
+    """Line number of each row in the file."""
     columns: Mapping[str, Sequence[str]]
     each: str = "line"
-    """What `lines` count."""
+    """Unit that `lines` counts."""
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def require(self, names: Sequence[str]) -> None:
-        """An error if one of these columns is not there."""
+        """Raise TraceError if a column is missing."""
         missing = [name for name in names if name not in self.columns]
         if missing:
             names, found = ", ".join(map(repr, missing)), ",".join(self.columns)
             raise TraceError(f"{self.path}: {self.each} 1: no column {names}; found {found[:200]!r}")
 
     def keep(self, rows: Mask) -> "Table":
-        """Only the marked rows; errors in them still name their own line."""
+        """Return only the marked rows; errors in them still name their own line."""
         if rows.all():
             return self
         places = np.flatnonzero(rows).tolist()
@@ -55,11 +55,11 @@ class Table:
         return replace(self, lines=[self.lines[place] for place in places], columns=columns)
 
     def optional(self, name: str) -> list[str]:
-        """Text that may be empty; all of it is, if the file has no such column."""
+        """Return text that may be empty, as it is everywhere if the column is missing."""
         return [value.strip() for value in self.columns.get(name, [""] * len(self))]
 
     def given(self, name: str) -> Mask:
-        """Which rows have something in this column."""
+        """Return which rows have a value in a column."""
         return np.array([bool(value) for value in self.optional(name)], np.bool_)
 
     def texts(self, name: str) -> list[str]:
@@ -69,13 +69,13 @@ class Table:
         return values
 
     def sets(self, name: str) -> list[tuple[str, ...]]:
-        """Text joined by bars; nothing where the field is empty."""
+        """Return text split at bars; an empty tuple where the field is empty."""
         return [
             tuple(part.strip() for part in text.split("|") if part.strip()) for text in self.optional(name)
         ]
 
     def ids(self, name: str) -> list[str]:
-        """Text that no two rows share."""
+        """Return text that is unique in each row."""
         values = self.texts(name)
         if len(set(values)) != len(values):
             first: dict[str, int] = {}
@@ -93,7 +93,7 @@ class Table:
         return values
 
     def numbers(self, name: str, *, at_least: float = 0.0) -> Floats:
-        """Finite numbers, none below the limit, and none that nothing real has."""
+        """Return finite numbers from `at_least` up to the largest 64-bit integer."""
         values = self._converted(name, float, "a number")
         self._check(name, np.isfinite(values) & (values >= at_least), f"a number of {at_least:g} or more")
         self._check(name, values < float(LARGEST), f"a number below {LARGEST:.1e}")
@@ -110,19 +110,19 @@ class Table:
         return values
 
     def floats(self, name: str) -> Floats:
-        """Any numbers, infinite ones too; NaN where the field is empty."""
+        """Return any numbers, also infinite ones; NaN where the field is empty."""
         return self._converted(name, lambda text: float(text) if text.strip() else math.nan, "a number")
 
     def numbers_or_nan(self, name: str) -> Floats:
-        """As `numbers`, with NaN where the field is empty or the column missing."""
+        """Return numbers as `numbers` does, with NaN where the field is empty or the column missing."""
         return self._or_nan(name, Table.numbers)
 
     def positives_or_nan(self, name: str) -> Floats:
-        """As `positives`, with NaN where the field is empty or the column missing."""
+        """Return numbers as `positives` does, with NaN where the field is empty or the column missing."""
         return self._or_nan(name, Table.positives)
 
     def times_s(self, name: str) -> Floats:
-        """Wall-clock times as seconds since 1970."""
+        """Return wall-clock times as seconds since 1970."""
         return self._converted(name, _seconds, "a time like 2017-10-09 07:01:55")
 
     def wrong(self, name: str, row: int, expected: str) -> TraceError:
@@ -151,7 +151,7 @@ class Table:
 
 
 def read_table(path: Path, required: Sequence[str]) -> Table:
-    """A comma-separated file whose first line names its columns, among them the required ones."""
+    """Read a comma-separated file whose first line names its columns, among them the required ones."""
     with open_table(path) as file:
         lines = csv.reader(file)
         names = [name.strip() for name in next(lines, [])]
@@ -165,7 +165,7 @@ def read_table(path: Path, required: Sequence[str]) -> Table:
 
 
 def read_unnamed(path: Path, names: Sequence[str]) -> Table:
-    """A tab-separated file without a header; quotes in it mean nothing."""
+    """Read a tab-separated file without a header; quotes have no meaning."""
     with open_table(path) as file:
         table = _table(path, names, csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     if not len(table):
@@ -177,7 +177,7 @@ def read_unnamed(path: Path, names: Sequence[str]) -> Table:
 
 
 def first_line(path: Path) -> str:
-    """The first line of a text file, without its end."""
+    """Return the first line of a text file, without its line end."""
     with open_table(path) as file:
         return file.readline().rstrip("\r\n")
 
@@ -199,7 +199,7 @@ def _table(path: Path, names: Sequence[str], reader: "Reader") -> Table:
 
 @contextmanager
 def open_table(path: Path) -> Iterator[TextIO]:
-    """Open a text file; whatever stops it from being read as one is a TraceError."""
+    """Open a text file; raise TraceError if it cannot be read."""
     try:
         if path.is_dir():
             raise TraceError(f"{path}: is a folder; expected a file")
@@ -211,7 +211,7 @@ def open_table(path: Path) -> Iterator[TextIO]:
         byte = f"byte {error.object[error.start]:#04x}"
         raise TraceError(f"{path}: is not text in UTF-8 ({byte}); expected a text file") from None
     except csv.Error as error:
-        raise TraceError(f"{path}: is not a table of text: {error}") from None
+        raise TraceError(f"{path}: is not a text table: {error}") from None
 
 
 def _seconds(value: str) -> float:

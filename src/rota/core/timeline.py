@@ -1,4 +1,4 @@
-"""The timeline of a run: events of jobs as frozen objects to read, and as columns to store."""
+"""The timeline of a run of jobs: events as frozen objects to read, and as columns to store."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 
 class EventKind(IntEnum):
-    """What happened, as a number in the timeline.
+    """The kind of an event, as its number in a timeline.
 
-    Of one instant, ends are written first, then arrivals, then nodes, each that is lost with the jobs that it
-    pauses, and last what the plan changes: who is paused, then who starts, moves or gets another pace.
+    At one instant, ends come first, then arrivals, then nodes (each lost node followed by the jobs that it
+    preempts), and then the changes of the plan: preemptions first, then starts, migrations and new step
+    times.
     """
 
     FINISHED = 0
@@ -38,7 +39,7 @@ class Arrived(Event):
 
 @dataclass(frozen=True, slots=True)
 class Started(Event):
-    """Runs now, on these slots, at this pace."""
+    """A waiting job that started on these slots, with this step time."""
 
     job: int
     pace_s: float
@@ -47,7 +48,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True)
 class Migrated(Event):
-    """Ran, and runs on, but on other slots."""
+    """A running job that was put on other slots."""
 
     job: int
     pace_s: float
@@ -56,7 +57,7 @@ class Migrated(Event):
 
 @dataclass(frozen=True, slots=True)
 class Retimed(Event):
-    """Runs on where it was, at another pace: its companions changed."""
+    """A running job that has a new step time on the same slots, since the jobs that share them changed."""
 
     job: int
     pace_s: float
@@ -64,7 +65,7 @@ class Retimed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Preempted(Event):
-    """Waits again, with so many iterations left."""
+    """A running job that waits again, with this many iterations left."""
 
     job: int
     remaining: float
@@ -77,7 +78,7 @@ class Finished(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """Has ended with so many iterations left, for its attempts are used up; only on real machines."""
+    """A job that ended with iterations left after its last attempt; only in real runs."""
 
     job: int
     remaining: float
@@ -94,7 +95,7 @@ class NodeLost(Event):
 
 
 def event(kind: EventKind, at_s: float, job: int, value: float, slots: tuple[int, ...]) -> Event:
-    """The object for one record of a timeline."""
+    """Return the object for one record of a timeline."""
     match kind:
         case EventKind.ARRIVED:
             return Arrived(at_s, job)
@@ -127,11 +128,11 @@ EVENT = np.dtype(
     ],
     align=True,
 )
-"""One thing that happened; `value` is the pace of a start and the work left at a pause or a failure."""
+"""An event; `value` is the step time of a start, or the iterations left at a preemption or failure."""
 
 
 class TimelineWriter:
-    """A timeline while it is being written: arrays that double when they are full."""
+    """A timeline being written: arrays that double when they are full."""
 
     __slots__ = ("count", "events", "slots", "used")
 
@@ -142,7 +143,7 @@ class TimelineWriter:
         self.used = 0
 
     def reserve(self, events: int, slots: int) -> None:
-        """Make room for so many more."""
+        """Make room for more events and slots."""
         if self.count + events > len(self.events):
             self.events = _doubled(self.events, self.count + events)
         if self.used + slots > len(self.slots):
@@ -154,7 +155,7 @@ class TimelineWriter:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What happened, in order."""
+    """The events of a run, in order."""
 
     events: NDArray[np.void]
     slots: NDArray[np.int32]

@@ -15,7 +15,7 @@ from rota.config.load import placed, read
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.files import located
-from rota.core.loop import Policy
+from rota.core.policy import Policy
 from rota.core.registry import check_class, sources
 from rota.policies.cluster.registry import SEAM, canonical, outside_name, own_name, scheduler_class
 from rota.simulator.jobs_config import ClusterConfig

@@ -13,8 +13,8 @@ from rota.config.load import dump
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS, CostModel
 from rota.core.errors import ConfigError, InputError, unknown
-from rota.core.loop import Policy
 from rota.core.placement import Types
+from rota.core.policy import Policy
 from rota.core.registry import PACKAGE, sources
 from rota.library.inputs import NamedPolicy, named_policy, settings
 from rota.library.run import Run

@@ -1,4 +1,4 @@
-"""The configuration of trials and of the policies that a population may name."""
+"""The configuration of trials, and of the policies of a population."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,72 +18,72 @@ from rota.policies.population import RetireSlowest
 
 MOST = 100_000
 MOST_REPORTS = 100_000_000
-"""Of all trials: more would not fit into memory."""
+"""Most reports of all trials that fit into memory."""
 FIRST_DRAWS = 2
-"""Tells the seed of first hyper-parameters from those of noise and drift."""
+"""Part of the seed of initial hyper-parameters, which distinguishes it from those of noise and drift."""
 Choices = Mapping[str, Space | Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class TrialsConfig:
-    """Which trials, and how they are trained."""
+    """Trials, and how they are trained."""
 
     trials: int = 20
-    """How many there are."""
+    """Number of trials."""
     steps: int = 1000
-    """That each trial gets."""
+    """Budget of steps of each trial."""
     interval: int = 50
     """Steps after which a trial reports."""
     target: float = inf
-    """A trial that is as good as this is done, too."""
+    """Metric at which a trial is finished before its budget is used up."""
     least_advanced_first: bool = True
-    """In the queue; else who reported first."""
+    """Whether the queue is sorted by steps, fewest first; else by time of report."""
     report: Literal["each", "batch"] = "each"
-    """When the trials of a list report: each when its part is done, or all at the end of the list."""
+    """When the trials of an assignment report: each after its interval, or all at the end."""
     start: dict[str, Space] = field(default_factory=dict)
-    """Hyper-parameter → what trials may begin with, as in `options.pbt.space`; in a simulation, what was
-    recorded if not given."""
+    """Hyper-parameter → initial values, as in `options.pbt.space`; in a simulation, the recorded values if
+    not given."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.trials <= MOST:
             raise ConfigError(f"trials is {self.trials}; it must be 1 to {MOST:,}")
         if self.interval > self.steps >= 1:
             raise ConfigError(
-                f"interval is {self.interval}, but a trial has {self.steps} steps; give at most so many"
+                f"interval is {self.interval}, but a trial has {self.steps} steps; give at most that"
             )
         self.terms()
         reports = self.trials * -(-self.steps // self.interval)
         if reports > MOST_REPORTS:
             raise ConfigError(
                 f"{self.said()} are {reports:,} reports, one after each {self.interval:,} steps; at most "
-                f"{MOST_REPORTS:,}: give a larger interval"
+                f"{MOST_REPORTS:,} are possible: give a larger interval"
             )
 
     def said(self) -> str:
-        """`20 trials × 1,000 steps`."""
+        """Return a text like `20 trials × 1,000 steps`."""
         return f"{self.trials:,} trials × {self.steps:,} steps"
 
     def terms(self, attempts: int = 3) -> Terms:
         return Terms(self.interval, self.steps, self.target, self.least_advanced_first, attempts)
 
     def choices(self) -> Choices:
-        """Hyper-parameter → what trials may begin with."""
+        """Return the initial values of each hyper-parameter."""
         return dict(self.start)
 
     def measured_from(self) -> int:
-        """The first step after which something says how good a trial is."""
+        """Return the first step after which trials have a metric."""
         return 0
 
     def check_measured(self, steps: int) -> None:
-        """Whether something says how good a trial is after so many steps; else evolution takes it for bad."""
+        """Raise ConfigError if trials have no metric after this many steps, which ranks lowest."""
         if steps < self.measured_from():
             raise ConfigError(
-                f"trials are looked at after {steps:,} steps, but the curves begin at step "
+                f"trials are reviewed after {steps:,} steps, but the curves begin at step "
                 f"{self.measured_from():,}; give at least that (population.interval is {self.interval:,})"
             )
 
     def hypers(self, seed: int) -> tuple[Hyper, ...]:
-        """What each trial begins with."""
+        """Return the initial hyper-parameters of each trial."""
         random = np.random.default_rng((seed, FIRST_DRAWS))
         choices = self.choices()
         return tuple(
@@ -92,12 +92,12 @@ class TrialsConfig:
 
 
 def in_words(choice: Space | Sequence[Any]) -> bool:
-    """Whether a hyper-parameter is a word, not a number."""
+    """Return whether a hyper-parameter is a word, not a number."""
     return bool(choice.names) if isinstance(choice, Space) else any(isinstance(each, str) for each in choice)
 
 
 def space_of(choice: Space | Sequence[Any]) -> Space | None:
-    """Return what trials may begin with as a space, numbers in order; None for words among numbers."""
+    """Return initial values as a space, numbers in order; None if words and numbers are mixed."""
     if isinstance(choice, Space):
         return choice
     words = [each for each in choice if isinstance(each, str)]
@@ -107,7 +107,7 @@ def space_of(choice: Space | Sequence[Any]) -> Space | None:
 
 
 def _drawn(choice: Space | Sequence[Any], random: np.random.Generator) -> Any:
-    """A list of whole numbers gives whole numbers, whatever TOML and types made of them."""
+    """Draw a value; a whole number from a list of whole numbers, even if binding made them floats."""
     if not isinstance(choice, Space):
         return choice[int(random.integers(len(choice)))]
     drawn = choice.draw(random)
@@ -116,11 +116,11 @@ def _drawn(choice: Space | Sequence[Any], random: np.random.Generator) -> Any:
 
 
 PRESETS = tuple(f"{name}-{mode.lower()}" for name in NAMED for mode in MODES)
-"""`spa-era` …: an allocation and what goes with it."""
+"""Presets like `spa-era`: an allocation and its retirement."""
 
 
 class PolicyChoice(Protocol):
-    """What is said about policies, and the trials that they are for."""
+    """The policies that a configuration names, and the trials that they are for."""
 
     @property
     def population(self) -> TrialsConfig: ...
@@ -136,7 +136,7 @@ class PolicyChoice(Protocol):
 
 
 def check_names(allocations: Iterable[str], evolution: str) -> None:
-    """Whether there are such policies; those from outside are looked for when they are made."""
+    """Raise ConfigError for unknown policies; those outside the package are checked when they are created."""
     if evolution not in EVOLUTIONS and not is_outside(evolution):
         raise ConfigError(unknown("evolution", evolution, EVOLUTIONS))
     for name in allocations:

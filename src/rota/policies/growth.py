@@ -7,18 +7,18 @@ from rota.core.network import NOTHING, Observation
 
 
 class Never:
-    """Nothing, always: what any adaptation must beat."""
+    """A policy that never changes a network: the baseline of all others."""
 
-    def probabilities(self, sight: Observation) -> list[float]:
-        return [float(change == NOTHING) for change in sight.actions]
+    def probabilities(self, observation: Observation) -> list[float]:
+        return [float(change == NOTHING) for change in observation.actions]
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """The same sequence each time, as positions in the actions; the last action again where it is over."""
+    """A fixed sequence of positions in the actions; the last one repeats."""
 
     sequence: Sequence[int]
 
-    def probabilities(self, sight: Observation) -> list[float]:
-        step = self.sequence[min(len(sight.made), len(self.sequence) - 1)]
-        return [float(action == step) for action in range(len(sight.actions))]
+    def probabilities(self, observation: Observation) -> list[float]:
+        step = self.sequence[min(len(observation.made), len(self.sequence) - 1)]
+        return [float(action == step) for action in range(len(observation.actions))]

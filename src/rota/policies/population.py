@@ -16,15 +16,15 @@ from rota.policies.evolution.registry import Unchanged
 
 @dataclass(frozen=True, slots=True)
 class RetireSlowest:
-    """Slots that were given up get no list any more; a busy one does its list first."""
+    """Retire the slowest slots towards the end; a busy slot completes its assignment first."""
 
     most: int = 9
-    """Slots that may be given up in all; one always stays."""
+    """Most slots that are retired in total; one always stays."""
     late: float = 0.8
-    """How far trials that are not done must be on average, as a share of their steps."""
+    """Mean progress of unfinished trials, as a share of their steps, from which slots are retired."""
     original: bool = False
-    """As the original: by the leading trial, the slots with the smallest shares, whatever comes of it; and
-    none at all unless there are more slots than `most`."""
+    """As the original: by the leading trial, the slots with the smallest shares, whether it helps or not; and
+    none unless there are more slots than `most`."""
 
     def __post_init__(self) -> None:
         if self.most < 0 or not 0.0 <= self.late <= 1.0:
@@ -40,7 +40,7 @@ class RetireSlowest:
         return self._useless(view, spare)
 
     def original_candidates(self, view: PopulationView) -> list[int]:
-        """Known from the beginning."""
+        """Return the slots that the original retires, which are known from the start."""
         share = original_shares(view, "gpa")
         if not 0 < self.most < len(share):
             return []
@@ -52,8 +52,8 @@ class RetireSlowest:
         return len(steps) > 0 and bool(steps.mean() >= self.late * view.terms.steps)
 
     def _useless(self, view: PopulationView, spare: int) -> list[int]:
-        """Idle ones among the slowest, as long as the others are not done later without them."""
-        step_s = view.paces.step_s.mean(1)
+        """Return idle slots among the slowest without which the others would not finish later."""
+        step_s = view.step_times.step_s.mean(1)
         slowest = sorted(np.flatnonzero(view.usable).tolist(), key=lambda slot: -step_s[slot])
         staying, gone = set(slowest), []
         done_s = finish_s(view, staying)
@@ -69,12 +69,11 @@ class RetireSlowest:
 
 
 def finish_s(view: PopulationView, slots: set[int]) -> float:
-    """When these slots would be done with all intervals that nobody has, if whoever is idle takes the next.
+    """Return when these slots would have completed all unassigned intervals, each taking the next when idle.
 
-    Intervals are taken to be alike, handed out one by one, and independent: any number of them could be
-    trained at once.
+    Intervals are assumed to be equal, assigned one by one, and independent: any number could run at once.
     """
-    interval_s = view.costs.dispatch_s + view.paces.step_s.mean(1) * view.terms.interval
+    interval_s = view.costs.dispatch_s + view.step_times.step_s.mean(1) * view.terms.interval
     ends = [(max(view.now_s, float(view.ends_s[slot])), float(interval_s[slot])) for slot in slots]
     heapify(ends)
     done_s = view.now_s
@@ -86,42 +85,47 @@ def finish_s(view: PopulationView, slots: set[int]) -> float:
 
 
 def _intervals_left(view: PopulationView) -> int:
-    waiting = view.steps[view.status < TrialStatus.FINISHED] + view.handed[view.status < TrialStatus.FINISHED]
+    waiting = (
+        view.steps[view.status < TrialStatus.FINISHED] + view.assigned[view.status < TrialStatus.FINISHED]
+    )
     return int(-((waiting - view.terms.steps) // view.terms.interval).sum())
 
 
 class AllocationPolicy(Protocol):
-    """Answers: which trials on this idle slot, for how many steps?"""
+    """A rule for which trials an idle slot trains next, and for how many steps."""
 
     def hand_out(self, view: PopulationView) -> Iterator[Assign]:
-        """Lists for idle slots, one by one: what was yielded is so in the view when it goes on."""
+        """Yield assignments for idle slots one by one; the view includes each before the next is computed."""
 
 
 class EvolutionPolicy(Protocol):
-    """Answers: what becomes of a trial that reported?"""
+    """A rule that reviews trials after their reports."""
 
     def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
-        """Asked once about each report, before the trial is queued again."""
+        """Return the decision about a trial; called once per report, before the trial is queued again."""
 
 
 class Retirement(Protocol):
-    """Answers: which slots are given up?"""
+    """A rule for which slots are retired."""
 
     def retire(self, view: PopulationView) -> Iterable[int]:
-        """Asked before slots are given lists. A busy slot is given up when its list is done."""
+        """Return the slots to retire; called before slots get assignments.
+
+        A busy slot completes its own first.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationPolicy:
-    """Three answers, asked in this order."""
+    """The three policies of a population, applied in the order evolution, retirement, allocation."""
 
     allocation: AllocationPolicy
     evolution: EvolutionPolicy = field(default_factory=Unchanged)
     retirement: Retirement | None = None
 
     def plan(self, view: PopulationView) -> Iterator[Decision]:
-        """All that is to be done now."""
-        for trial in list(view.judged):
+        """Yield all decisions of an instant."""
+        for trial in list(view.to_review):
             yield self.evolution.judge(view, trial)
         if self.retirement is not None:
             for slot in list(self.retirement.retire(view)):

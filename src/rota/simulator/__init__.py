@@ -1,1 +1,1 @@
-"""Virtual time: jobs and populations simulated on clusters that need not exist."""
+"""Simulation of jobs and populations in virtual time, on clusters that need not exist."""

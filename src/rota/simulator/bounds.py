@@ -9,15 +9,15 @@ from rota.core.population.view import Work
 
 
 def lower_bound_s(trials: int, work_s: float, speeds: Sequence[float]) -> float:
-    """For trials of so much work each on a slot of speed 1, if they may be moved at any moment for nothing.
+    """Return the lower bound for trials of equal work (seconds at speed 1), if migration were free.
 
-    No slot does more than its speed, and k trials are never on more than the k fastest slots.
+    No slot does more than its speed, and k trials never use more than the k fastest slots.
     """
     return bound_s([k * work_s for k in range(1, trials + 1)], speeds)
 
 
 def bound_s(largest: Sequence[float], speeds: Sequence[float]) -> float:
-    """The same, given the work of the k largest trials together, for each k."""
+    """Return the lower bound, given the total work of the k largest trials for each k."""
     fastest = list(accumulate(sorted(speeds, reverse=True)))
     each = (work_s / speed for work_s, speed in zip(largest, fastest, strict=False))
     return max(largest[-1] / fastest[-1], *each)
@@ -28,7 +28,7 @@ Done = list[dict[str, float]]
 
 
 def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> Done:
-    """What each trial did, as the trial was when it did it."""
+    """Return the work of each trial, by its kind at the time."""
     kinds = [work.kind(hyper, ()) for hyper in hypers]
     done: Done = [{} for _ in hypers]
     for event in events:
@@ -41,14 +41,14 @@ def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> D
     return done
 
 
-def bound_of_s(done: Done, fleet: PopulationCluster) -> float:
-    """The least time for it, if trials may be moved at any moment for nothing.
+def bound_of_s(done: Done, cluster: PopulationCluster) -> float:
+    """Return the lower bound for this work, if trials could migrate at any time for free.
 
-    Where slots are not equally good at all kinds of trials, work is weighed by how slow slots are with its
-    kind on average, and a slot counts as if it did only what it is best at: no schedule does better.
+    If slots are not equally good at all kinds of trials, work is weighted by how slow slots are with its kind
+    on average, and each slot counts as if it did only what it is best at: no schedule can be better.
     """
     kinds = dict.fromkeys(kind for each in done for kind in each)
-    speeds = {kind: best_speeds(fleet, kind) for kind in kinds}
+    speeds = {kind: best_speeds(cluster, kind) for kind in kinds}
     worth = {kind: len(each) / sum(each) for kind, each in speeds.items()}
     works_s = [sum(worth[kind] * work_s for kind, work_s in each.items()) for each in done]
     per_slot = zip(*([worth[kind] * speed for speed in each] for kind, each in speeds.items()), strict=True)
@@ -56,13 +56,13 @@ def bound_of_s(done: Done, fleet: PopulationCluster) -> float:
 
 
 def unequal_bound_s(works_s: Sequence[float], speeds: Sequence[float]) -> float:
-    """The least time for trials of unequal work: the k largest are never on more than the k fastest slots."""
+    """Return the lower bound for unequal trials: the k largest never use more than the k fastest slots."""
     return bound_s(list(accumulate(sorted(works_s, reverse=True))), speeds)
 
 
-def best_speeds(fleet: PopulationCluster, kind: str) -> list[float]:
-    """Slot → the most that it does with a kind of trial: its node may be faster than said for a while."""
-    factors = [1.0] * len(fleet.nodes)
-    for slowdown in fleet.slowdowns:
+def best_speeds(cluster: PopulationCluster, kind: str) -> list[float]:
+    """Return the highest speed that each slot ever has with a kind of trial."""
+    factors = [1.0] * len(cluster.nodes)
+    for slowdown in cluster.slowdowns:
         factors[slowdown.node] = min(factors[slowdown.node], slowdown.factor)
-    return [slot.speed_of(kind) / factors[slot.node] for slot in fleet.slots]
+    return [slot.speed_of(kind) / factors[slot.node] for slot in cluster.slots]

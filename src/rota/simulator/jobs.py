@@ -1,4 +1,4 @@
-"""Simulate jobs: a workload, a cluster, a scheduler and a cost model in; a timeline out."""
+"""Simulation of jobs: a workload, a cluster, a scheduler and a cost model in; a timeline out."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +14,9 @@ from rota.core.cluster import Cluster, Preferences, fastest_first
 from rota.core.columns import KIND
 from rota.core.costs import EXACT, RESTART, CostModel, Ties
 from rota.core.errors import Stuck, unknown
-from rota.core.loop import Policy, drive
+from rota.core.loop import drive
 from rota.core.placement import Types
-from rota.core.plan import Plan
+from rota.core.policy import Plan, Policy
 from rota.core.state import Decisions, Instant, JobsState
 from rota.core.timeline import Timeline
 from rota.simulator.kernels import next_ends, stretch
@@ -26,18 +26,18 @@ from rota.workload.profiles import MODELS
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What the machines do to the pace of a job."""
+    """Speeds of models on the devices of a cluster, and slowdowns across nodes and switches."""
 
     by_model: NDArray[np.float64]
-    """Model × device kind → speed relative to the reference."""
+    """Model × device kind → speed relative to the reference device."""
     cross_node: float
     cross_switch: float
 
     @classmethod
     def of(cls, cluster: Cluster, jobs: Workload) -> "Speed":
-        """The cluster's own speeds, and where it has none those that the workload was measured with.
+        """Return the cluster's own speeds, or else those with which the workload was measured.
 
-        A `default` of the cluster's own is for all models that it does not name.
+        A `default` of the cluster applies to all models that it does not name.
         """
         speeds = {kind: dict(jobs.speeds.get(kind, {})) for kind in cluster.kinds}
         for kind, own in cluster.speeds.items():
@@ -48,15 +48,15 @@ class Speed:
 
     @property
     def is_even(self) -> bool:
-        """Whether a job is equally fast everywhere, at the reference's speed."""
+        """Whether every job runs at the reference speed everywhere."""
         return bool(np.all(self.by_model == 1.0)) and self.cross_node == self.cross_switch == 1.0
 
     def preferences(self, cluster: Cluster) -> Preferences:
-        """Return which nodes jobs prefer if they prefer those that are fastest for their model."""
+        """Return the preferences of jobs that prefer the nodes that are fastest for their model."""
         return fastest_first(cluster, self.by_model, cluster.table()[KIND])
 
     def apply(self, plan: Plan, state: JobsState) -> None:
-        """Turn the paces of a plan, which are those on the reference device, into those on its slots."""
+        """Convert the step times of a plan from the reference device to its slots."""
         stretch(
             state.columns, plan.index, plan.slots, plan.pace_s, plan.jobs, self.by_model,
             state.nodes, state.slot_node, self.cross_node, self.cross_switch,
@@ -74,11 +74,11 @@ def odd_speeds(cluster: Cluster, jobs: Workload) -> list[str]:
     ]
 
 
-PATIENCE = 10_000  # instants without anything happening before a policy is said to change its mind for ever
+PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
 
 
 class JobsSimulator:
-    """Arrivals from a table of jobs, ends from their pace, nodes that come and go."""
+    """A backend in virtual time: arrivals from a table, ends from step times, nodes that join and leave."""
 
     def __init__(
         self,
@@ -124,11 +124,11 @@ class JobsSimulator:
                 instant.joined = [change.node for change in now if change.joins]
             idle = 0 if ends or arrived > first or at_s > state.now_s else idle + 1
             if idle > PATIENCE:
-                raise Stuck(f"the policy keeps changing its mind at {at_s:g} s")
+                raise Stuck(f"the policy keeps changing its plan at {at_s:g} s")
             yield instant
 
     def _next(self, arrival_s: float) -> tuple[float, int]:
-        """When something happens next, and how many jobs end then."""
+        """Return the time of the next instant, and how many jobs end then."""
         end_s, wake_s, ties = self._end_s, self._wake_s, self._ties
         at_s, ends = (arrival_s, 0) if arrival_s < end_s else (end_s, self._ends)
         if ties.merge_abs and max(end_s, arrival_s) < np.inf:
@@ -138,14 +138,14 @@ class JobsSimulator:
         return (wake_s, 0) if wake_s < at_s else (at_s, ends)
 
     def perform(self, decisions: Decisions, state: JobsState) -> None:
-        """In virtual time everything is done at once; what follows from it is when the next jobs end."""
+        """Confirm decisions at once, and compute when the next jobs end."""
         plan = decisions.plan
         if self._speed is not None:
             self._speed.apply(plan, state)
         state.confirm(decisions)
         self._wake_s = plan.wake_at_s
         self._end_s, self._ends = next_ends(
-            state.columns, plan.index, plan.jobs, state.view.order, state.now_s, not state.cost.each_instant,
+            state.columns, plan.index, plan.jobs, state.view.order, state.now_s, state.cost.each_instant,
             self._ties.ends_rel, self._ties.ends_abs, self._ending,
         )  # fmt: skip
 
@@ -162,13 +162,13 @@ REPORT_EVERY = 512  # instants between two calls of `progress`
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What came of it."""
+    """The result of a simulation."""
 
     timeline: Timeline
     instants: int
-    """At how many moments something happened."""
+    """Number of instants at which something happened."""
     wall_s: float
-    """How long the simulation itself took: no reading, no compilation."""
+    """Seconds that the simulation took, without reading and compilation."""
 
 
 def simulate(
@@ -179,9 +179,10 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     types: Types = "fastest",
 ) -> Simulation:
-    """Replay a workload until every job has finished; `progress` is told how many have.
+    """Simulate a workload until all jobs have finished; `progress` is called with the number that have.
 
-    `types` says which devices jobs prefer: the fastest for their model, or those that are listed first.
+    `types` says which devices jobs prefer: the fastest for their model, or those that the cluster lists
+    first.
     """
     table, needs, speed = jobs.table(cluster), policy.needs, Speed.of(cluster, jobs)
     preferences = speed.preferences(cluster) if types == "fastest" else None
@@ -202,7 +203,7 @@ def simulate(
 
 
 def warm_up(policy: Policy, cost: CostModel = RESTART) -> None:
-    """Load or compile all that a simulation with this policy will call, on a few jobs of no interest."""
+    """Load or compile all kernels that a simulation with this policy calls, by simulating a few jobs."""
     n = 24
     jobs = workload(
         "warm-up",

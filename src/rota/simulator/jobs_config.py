@@ -1,4 +1,4 @@
-"""The configuration of a simulation of jobs, and how it becomes a workload and a cluster."""
+"""The configuration of a simulation of jobs, and the workload and cluster built from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -23,31 +23,31 @@ from rota.workload.synthetic import SyntheticConfig, generate
 
 @dataclass(frozen=True, slots=True)
 class WorkloadConfig:
-    """Which jobs."""
+    """The jobs: a trace or a synthetic workload."""
 
     trace: Path | None = None
-    """The trace to replay; a relative path starts at the folder of the configuration file."""
+    """The trace to simulate; a relative path starts at the folder of the configuration file."""
     format: str | None = None
-    """The trace's format: a name, or a function of yours as module:function or path/to/file.py:function;
-    guessed from the file if not given."""
+    """The trace's format: a name, or your function as module:function or path/to/file.py:function; detected
+    if not given."""
     options: dict[str, object] = field(default_factory=dict)
-    """Options of such a function: what it takes besides the file."""
+    """Options of such a function: its arguments after the file."""
     synthetic: SyntheticConfig | None = None
-    """A workload to make up instead of reading a trace."""
+    """A synthetic workload instead of a trace."""
     seed: int = 0
-    """Draws what a trace leaves out: priorities, and models if `draw_models` is set."""
+    """Seed for what a trace leaves out: priorities, and models if `draw_models` is set."""
     draw_models: bool = False
-    """Give each job whose stages are not known a model of rota's, with its iterations, stages and starts."""
+    """Draw a model of rota's for each job of unknown stages, with its iterations, stages and start-up."""
     startup_s: float | None = None
-    """Seconds that each start costs, in place of what the trace or the models say."""
+    """Seconds of each start-up, instead of those of the trace or the models."""
     jobs: int | None = None
-    """Keep only the first so many jobs."""
+    """Number of jobs to keep, from the first on."""
     all_at_once: bool = False
     """Submit every job at time 0, as the `_pr` traces of Muri do."""
     profiles: Path | None = None
-    """A recording of profiles: jobs of a trace of ours, in CSV, take as long as was measured there."""
+    """A recording of profiles: jobs of a trace in rota's CSV format take as long as was measured there."""
     time_scale: float = 1.0
-    """All times of the trace are this many times as long; below 1 a trace of days becomes one of minutes."""
+    """Factor on all times of the trace; below 1 a trace of days becomes one of minutes."""
 
     def __post_init__(self) -> None:
         if (self.trace is None) == (self.synthetic is None):
@@ -55,7 +55,7 @@ class WorkloadConfig:
         check_format(self.format, self.options)
         in_columns = self.format in (None, "csv") or is_outside(str(self.format))
         if self.profiles is not None and (self.trace is None or not in_columns):
-            raise ConfigError("profiles: are for a trace in CSV; leave them out, or give such a trace")
+            raise ConfigError("profiles: only for a trace in CSV; leave them out, or give such a trace")
         if self.profiles is not None and self.draw_models:
             raise ConfigError("draw_models: profiles say how long jobs take; leave one of them out")
         if self.startup_s is not None and not 0.0 <= self.startup_s < np.inf:
@@ -64,7 +64,10 @@ class WorkloadConfig:
             raise ConfigError(f"time_scale is {self.time_scale:g}; it must be above 0")
 
     def load(self, expected_s: float = np.nan) -> Workload:
-        """The jobs. An iteration of a model that was never measured takes `expected_s`, if that is given."""
+        """Return the jobs.
+
+        Iterations of models that were never measured take `expected_s`, if that is given.
+        """
         jobs = self._read(expected_s) if self.trace else generate(self.synthetic or SyntheticConfig())
         if self.jobs is not None:
             jobs = jobs.head(self.jobs)
@@ -87,7 +90,7 @@ class WorkloadConfig:
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Some equal nodes."""
+    """A group of equal nodes."""
 
     count: int
     gpus: int
@@ -98,7 +101,7 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class NodeChangeConfig:
-    """A node that joins or leaves."""
+    """A node that joins or leaves at a time."""
 
     at_s: float
     node: int
@@ -107,26 +110,26 @@ class NodeChangeConfig:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """Which machines: equal ones, groups of them, or a file."""
+    """The cluster: equal nodes, groups of them, or a file."""
 
     nodes: int = 8
     """Equal nodes per switch."""
     gpus_per_node: int = 8
     switches: int = 1
     groups: tuple[NodeGroup, ...] = ()
-    """Unequal nodes, group by group; replaces the three above."""
+    """Groups of equal nodes; they replace the three settings above."""
     file: Path | None = None
-    """A cluster CSV of the Muri simulator, or Alibaba's list of nodes; replaces all of the above."""
+    """A cluster CSV of the Muri simulator, or Alibaba's list of nodes; it replaces all of the above."""
     slots_per_gpu: int = 1
-    """Above 1 a GPU can be split in so many parts, for jobs that ask for a fraction of one."""
+    """Slots per GPU; above 1, for jobs that ask for a fraction of a GPU."""
     cross_node: float = 1.0
     """Factor on the synchronise stage of a gang that spans nodes."""
     cross_switch: float = 1.0
     """Factor on the synchronise stage of a gang that spans switches."""
     speeds: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Device kind → model → speed relative to the reference; `default` stands for all other models."""
+    """Device kind → model → speed relative to the reference device; `default` is for all other models."""
     changes: tuple[NodeChangeConfig, ...] = ()
-    """Nodes that join and leave; one that joins first is not there before."""
+    """Nodes that join and leave; one that joins first is absent before."""
 
     def __post_init__(self) -> None:
         for name in ("nodes", "gpus_per_node", "switches", "slots_per_gpu"):
@@ -145,7 +148,7 @@ class ClusterConfig:
             return Cluster(whole, self.cross_node, self.cross_switch, self.speeds, changes=changes)
         if changes or self.switches > 1 or self.cross_switch != 1.0:
             raise ConfigError("slots_per_gpu cannot be combined with changes, switches or cross_switch")
-        # Every GPU becomes a node and every machine a switch, so that no fraction straddles two GPUs.
+        # Every GPU becomes a node and every machine a switch, so that no job gets fractions of two GPUs.
         nodes = tuple(
             Node(self.slots_per_gpu, machine, node.kind)
             for machine, node in enumerate(whole)
@@ -164,33 +167,34 @@ class ClusterConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlacementConfig:
-    """Which slots jobs get; `placement = "spread"` sets the style only."""
+    """Placement on slots; `placement = "spread"` sets the style only."""
 
     SHORT: ClassVar[str] = "style"
 
     style: Style | None = None
-    """How gangs are put on nodes, for all schedulers that leave the choice; their own default if not set."""
+    """How gangs are placed on nodes, under all schedulers with that option; their own default if not set."""
     types: Types = "fastest"
-    """Which idle devices are preferred: the fastest for the job's model, or those that are listed first."""
+    """Devices that jobs prefer: the fastest for their model, or those listed first."""
 
     def defaults_for(self, scheduler: Any) -> Mapping[str, Any]:
-        """Settings of the whole experiment that a scheduler class takes as options."""
+        """Return the settings of the experiment that a scheduler class takes as options."""
         takes = is_dataclass(scheduler) and any(option.name == "placement" for option in fields(scheduler))
         return {"placement": self.style} if takes and self.style else {}
 
 
 @dataclass(frozen=True, slots=True)
 class SimulateConfig:
-    """One question: these jobs, on these machines, under these schedulers."""
+    """One experiment: these jobs, on this cluster, under these schedulers."""
 
     workload: WorkloadConfig
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
     schedulers: tuple[str, ...] = tuple(SCHEDULERS)
-    """Which schedulers to compare: names, or classes of yours as module:Class or path/to/file.py:Class."""
+    """Schedulers to compare: names, or your classes as module:Class or path/to/file.py:Class."""
     cost: Literal["restart", "interval"] = "restart"
     """What starting a job costs; `interval` is the rule of the Muri simulator."""
     checkpoint_every_s: float = 0.0
-    """Productive seconds between checkpoints; what is newer is lost by a pause or a move. 0 loses nothing."""
+    """Productive seconds between checkpoints; newer progress is lost on preemption or migration. 0 loses
+    none."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
 
     def __post_init__(self) -> None:
@@ -208,13 +212,15 @@ class SimulateConfig:
         self._check_fractions()
 
     def _check_fractions(self) -> None:
-        """Parts of GPUs are only kept together by consolidated placement."""
+        """Raise ConfigError unless placement is consolidated, which keeps the fractions of a GPU together."""
         if self.cluster.slots_per_gpu == 1:
             return
         if "antman" in map(canonical, self.schedulers):
-            raise ConfigError("slots_per_gpu: antman hands out whole GPUs; leave it out of schedulers")
+            raise ConfigError("slots_per_gpu: antman assigns whole GPUs; leave it out of schedulers")
         if self.placement.style not in (None, "consolidated"):
-            raise ConfigError(f"slots_per_gpu: placement {self.placement.style!r} would tear GPUs apart")
+            raise ConfigError(
+                f"slots_per_gpu: placement {self.placement.style!r} would mix fractions of different GPUs"
+            )
 
     @property
     def cost_model(self) -> CostModel:

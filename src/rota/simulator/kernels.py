@@ -1,34 +1,34 @@
-"""The compiled steps of virtual time: when the next jobs end, and how fast they run where they are."""
+"""Compiled steps of the simulation of jobs: when the next jobs end, and their step times on their slots."""
 
 import numpy as np
 
 from rota.core.columns import BEGIN, KIND, MODEL, PACE_S, PLACE, REMAINING, ROW, STALL_S, SWITCH, SYNC_S, UNIT
 from rota.core.compiled import kernel
 
-WINDOW = 1e-6  # how much later than the earliest end, relatively, an end may matter to its group
+WINDOW = 1e-6  # relative time after the earliest end within which ends may be grouped
 
 
 @kernel
 def close(a, b, rel, absolute):
-    """Whether two times agree, as math.isclose has it."""
+    """Return whether two times agree, as math.isclose does."""
     return a == b or abs(a - b) <= max(rel * max(abs(a), abs(b)), absolute)
 
 
 @kernel
-def end_of(columns, row, now_s, delays_end):
-    """When a running job will end if nothing happens."""
-    if delays_end:
-        return now_s + (columns[STALL_S, row] + max(columns[REMAINING, row], 0.0) * columns[PACE_S, row])
-    return now_s + columns[REMAINING, row] * columns[PACE_S, row]
+def end_of(columns, row, now_s, each_instant):
+    """Return when a running job will end if nothing happens."""
+    if each_instant:
+        return now_s + columns[REMAINING, row] * columns[PACE_S, row]
+    return now_s + (columns[STALL_S, row] + max(columns[REMAINING, row], 0.0) * columns[PACE_S, row])
 
 
 @kernel
-def next_ends(columns, index, jobs, order, now_s, delays_end, ends_rel, ends_abs, ending):
-    """The next end and who ends then: writes their rows to `ending`, returns the time and how many."""
+def next_ends(columns, index, jobs, order, now_s, each_instant, ends_rel, ends_abs, ending):
+    """Find the jobs that end next: write their rows to `ending`, return the time and their number."""
     first_s = np.inf
     near = 0
     for k in range(jobs):
-        end_s = end_of(columns, index[ROW, k], now_s, delays_end)
+        end_s = end_of(columns, index[ROW, k], now_s, each_instant)
         if end_s < first_s:
             if first_s > end_s + WINDOW * abs(end_s) + ends_abs:
                 near = 0
@@ -39,12 +39,12 @@ def next_ends(columns, index, jobs, order, now_s, delays_end, ends_rel, ends_abs
             near += 1
     if near <= 1:
         return first_s, near
-    return group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, first_s)
+    return group_ends(columns, order, now_s, each_instant, ends_rel, ends_abs, ending, first_s)
 
 
 @kernel
-def group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, first_s):
-    """Visit the running jobs in list order; each joins the first group that is close, else founds one."""
+def group_ends(columns, order, now_s, each_instant, ends_rel, ends_abs, ending, first_s):
+    """Visit the running jobs in list order; each joins the first group that is close, else starts one."""
     n = 0
     rows = np.empty(ending.shape[0], np.int32)
     group = np.empty(ending.shape[0], np.int32)
@@ -55,7 +55,7 @@ def group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, fi
         row = order[i]
         if columns[PLACE, row] < 0.0:
             continue
-        end_s = end_of(columns, row, now_s, delays_end)
+        end_s = end_of(columns, row, now_s, each_instant)
         if end_s > limit_s:
             continue
         joined = groups
@@ -81,7 +81,7 @@ def group_ends(columns, order, now_s, delays_end, ends_rel, ends_abs, ending, fi
 
 @kernel
 def stretch(columns, index, slots, pace_s, jobs, speeds, nodes, slot_node, cross_node, cross_switch):
-    """The slowest slot sets the speed of a gang, the slowest member that of a unit; crossing adds to both."""
+    """Adapt step times to slots: the slowest slot and member of a unit set the speed, crossing slows down."""
     k = 0
     while k < jobs:
         unit = index[UNIT, k]

@@ -1,4 +1,4 @@
-"""How good simulated trials become: equal ones, the toy problem of PBT, and recorded curves."""
+"""Metrics and costs of simulated trials: equal ones, and those of recorded curves."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,20 +17,20 @@ from rota.recordings.curve import Curves, CurveSetting
 
 
 class Landscape(Work, Protocol):
-    """What trials cost, and how good they become."""
+    """Costs and metrics of trials."""
 
     def begin(self, trial: int, hyper: Hyper) -> None:
-        """A trial is there."""
+        """Start a trial."""
 
     def train(self, trial: int, steps: int) -> float:
-        """How good it is after so many more steps."""
+        """Return the metric of a trial after some more steps."""
 
     def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
-        """A trial goes on as another, with these hyper-parameters and this network."""
+        """Continue a trial as a copy of a donor, with these hyper-parameters and this network."""
 
 
 class Equal:
-    """Trials that cost the same and of which nothing is measured."""
+    """Trials of equal cost, whose metric is not known."""
 
     def __init__(self, step_s: float = 1.0, size_mb: float = 0.0) -> None:
         self._step_s, self._size_mb = step_s, size_mb
@@ -54,59 +54,17 @@ class Equal:
         pass
 
 
-START = (0.9, 0.9)
-TOP = 1.2
-
-
-class Toy:
-    """A trial has two weights θ and is as good as 1.2 − θ₀² − θ₁².
-
-    It climbs 1.2 − h₀θ₀² − h₁θ₁² in place of that, by gradient ascent: a step multiplies each weight by
-    1 − 2 · rate · h. Its hyper-parameters `h0` and `h1` are what it sees of the truth: with one of them at 0
-    a weight stays where it was.
-    """
-
-    def __init__(self, rate: float = 0.02, step_s: float = 1.0) -> None:
-        self._rate, self._step_s = rate, step_s
-        self.theta: dict[int, tuple[float, float]] = {}
-        self._sees: dict[int, tuple[float, float]] = {}
-
-    def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
-        return "toy"
-
-    def step_s(self, kind: str) -> float:
-        return self._step_s
-
-    def size_mb(self, kind: str) -> float:
-        return 0.0
-
-    def begin(self, trial: int, hyper: Hyper) -> None:
-        self.theta[trial] = START
-        self._sees[trial] = hyper["h0"], hyper["h1"]
-
-    def train(self, trial: int, steps: int) -> float:
-        (zero, one), (sees_zero, sees_one) = self.theta[trial], self._sees[trial]
-        zero *= (1.0 - 2.0 * self._rate * sees_zero) ** steps
-        one *= (1.0 - 2.0 * self._rate * sees_one) ** steps
-        self.theta[trial] = zero, one
-        return TOP - (zero * zero + one * one)
-
-    def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
-        self.theta[trial] = self.theta[donor]
-        self._sees[trial] = hyper["h0"], hyper["h1"]
-
-
 FOURFOLD = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class HyperAxis:
-    """The recorded values of a hyper-parameter, and where they lie on its scale."""
+    """The recorded values of a hyper-parameter, and their positions on its scale."""
 
     name: str
     values: tuple[Any, ...]
     scale: str
-    """`log`, `momentum`, `linear` or `words`."""
+    """Scale: `log`, `momentum`, `linear` or `words`."""
     marks: Floats
 
     @classmethod
@@ -117,7 +75,7 @@ class HyperAxis:
         return cls(name, values, scale, np.array(marks, float))
 
     def around(self, value: Any) -> list[tuple[int, float]]:
-        """Positions of recorded values on both sides, or of the one it is, with their weights."""
+        """Return the positions of the recorded values on both sides, or of an equal one, with weights."""
         if value in self.values:
             return [(self.values.index(value), 1.0)]
         at = float(np.interp(self.mark(value), self.marks, np.arange(len(self.marks))))
@@ -125,7 +83,7 @@ class HyperAxis:
         return [(low, 1.0 - (at - low)), (low + 1, at - low)] if at > low else [(low, 1.0)]
 
     def mark(self, value: Any) -> float:
-        """Where a value is on the scale, at most at its ends."""
+        """Return the position of a value on the scale, within its ends."""
         if self.scale == "words":
             if value not in self.values:
                 raise InputError(unknown(f"{self.name} in the curves:", str(value), map(str, self.values)))
@@ -136,7 +94,7 @@ class HyperAxis:
 
 
 class CurveGrid:
-    """Curves at settings of hyper-parameters, found again at any setting."""
+    """Curves recorded at settings of hyper-parameters, interpolated at any setting."""
 
     def __init__(self, names: Sequence[str], recorded: Mapping[tuple[Any, ...], Floats]) -> None:
         settings = list(recorded)
@@ -147,7 +105,7 @@ class CurveGrid:
         self.scattered = len(self._curves) * 2 < full
 
     def curve(self, setting: Sequence[Any]) -> Floats:
-        """At the values of the hyper-parameters, in the order of the axes."""
+        """Return the curve at these values of the hyper-parameters, in the order of the axes."""
         if self.scattered:
             return self._curves[self._nearest(np.array([*map(HyperAxis.mark, self.axes, setting)]))]
         corners = list(product(*map(HyperAxis.around, self.axes, setting)))
@@ -164,14 +122,14 @@ class CurveGrid:
         return np.array([axis.marks[k] for axis, k in zip(self.axes, at, strict=True)])
 
     def _node(self, at: tuple[int, ...]) -> Floats:
-        """What was recorded there, or what it is filled in with."""
+        """Return the curve recorded at a grid point, or an interpolated one."""
         if at in self._curves:
             return self._curves[at]
         lines = [line for axis in range(len(at)) if (line := self._between(at, axis)) is not None]
         return np.mean(lines, axis=0) if lines else self._curves[self._nearest(self._place(at))]
 
     def _between(self, at: tuple[int, ...], axis: int) -> Floats | None:
-        """On the line between the nearest recorded settings before and after it on an axis."""
+        """Return the curve interpolated between the nearest recorded settings on both sides along an axis."""
         marks = self.axes[axis].marks
         if self.axes[axis].scale == "words":
             return None
@@ -188,7 +146,10 @@ class CurveGrid:
         return next((each for each in along if each in self._curves), None)
 
     def _nearest(self, place: Floats) -> tuple[int, ...]:
-        """On scales of equal length; words that differ are a whole scale apart; the first of equals."""
+        """Return the nearest recorded setting, the first of equals.
+
+        All scales have equal length; different words are a whole scale apart.
+        """
 
         def distance(at: tuple[int, ...]) -> float:
             return sum(self._apart(k, self._places[at][k], place[k]) for k in range(len(at)))
@@ -221,17 +182,17 @@ BATCH = "batch_size"
 
 @dataclass(frozen=True, slots=True)
 class CurveAssumptions:
-    """What recordings do not say."""
+    """Assumptions about what recordings do not contain."""
 
     metric: str = ""
-    """How good a trial is; accuracy, or else the first that was recorded, if not given. A loss counts
-    negatively: more is better."""
+    """Metric of trials; by default accuracy, or else the first recorded one. A loss counts negatively: higher
+    is better."""
     size_mb: float = 0.0
-    """Of a checkpoint."""
+    """Size of a checkpoint."""
     growth: float = 1.25
-    """How many times as long a step takes, and as large a checkpoint is, with each change of a network."""
+    """Factor on step time and checkpoint size for each change of a network."""
     gain: float = 0.0
-    """What each change of a network adds to the metric."""
+    """Increase of the metric with each change of a network."""
 
     def __post_init__(self) -> None:
         if not self.size_mb >= 0.0 or not self.growth > 0.0 or isnan(self.gain):
@@ -243,7 +204,7 @@ class CurveAssumptions:
 
 @dataclass(slots=True)
 class CurvePosition:
-    """Where a trial is on which curve."""
+    """The position of a trial on a curve."""
 
     curve: Floats
     changes: int = 0
@@ -252,21 +213,24 @@ class CurvePosition:
 
 
 class RecordedLandscape:
-    """Metrics and costs of trials from curves; how they are found between settings is said in `grid.py`.
+    """Metrics and costs of trials from recorded curves; `CurveGrid` interpolates between settings.
 
-    - Between the ends of recorded intervals a metric is on the straight line; before the first it is not
-      known, after the last it is held: a rehearsal claims nothing that was not reached.
-    - A setting at which training failed at once has the worst metric of all that were recorded.
-    - A trial that is cloned, or goes on with other hyper-parameters, goes on along their curve from the
-      first interval whose metric is not below the donor's, or else from the last.
-    - Trials of one model, batch size and number of changes are of one kind. A step takes the median of what
-      was recorded with the batch size; with one in between it is on the straight line, below the smallest as
-      with that, above the largest in proportion. Hyper-parameters that were not recorded have no effect.
+    - Between the ends of recorded intervals a metric is interpolated linearly. Before the first it is
+    unknown,
+      after the last it stays constant: a simulation claims nothing that was not reached.
+    - A setting at which training failed at once has the worst recorded metric.
+    - A cloned trial, or one with new hyper-parameters, continues on their curve from the first interval whose
+      metric is not below the donor's, or else from the last.
+    - Trials of one model, batch size and number of changes are of one kind. A step takes the median recorded
+    with
+      the batch size; between batch sizes it is interpolated linearly, below the smallest it is constant,
+    above
+      the largest proportional. Hyper-parameters that were not recorded have no effect.
     """
 
-    def __init__(self, curves: Curves, liberties: CurveAssumptions | None = None) -> None:
-        self._curves, self._free = curves, liberties or CurveAssumptions()
-        self._metric = self._free.metric or curves.main_metric
+    def __init__(self, curves: Curves, assumptions: CurveAssumptions | None = None) -> None:
+        self._curves, self._assumed = curves, assumptions or CurveAssumptions()
+        self._metric = self._assumed.metric or curves.main_metric
         settings = list(curves.settings.values())
         if not settings:
             raise InputError(f"curves of {curves.model}: no settings were recorded; record some")
@@ -276,7 +240,7 @@ class RecordedLandscape:
             )
         self._steps = np.unique(np.concatenate([setting.steps for setting in settings])).astype(float)
         self._grid = CurveGrid(curves.hyper, _means(self._curves_of(settings), curves.hyper))
-        self._batches, self._step_s = _paces(curves.model, settings)
+        self._batches, self._step_s = _step_times(curves.model, settings)
         self._kinds: dict[str, tuple[float, int]] = {}
         self._found: dict[tuple[Any, ...], Floats] = {}
         self._trials: dict[int, CurvePosition] = {}
@@ -292,10 +256,10 @@ class RecordedLandscape:
         batch, changes = self._kinds[kind]
         above = max(1.0, batch / self._batches[-1])
         base_s = float(np.interp(batch, self._batches, self._step_s))
-        return float(base_s * above * self._free.growth**changes)
+        return float(base_s * above * self._assumed.growth**changes)
 
     def size_mb(self, kind: str) -> float:
-        return float(self._free.size_mb * self._free.growth ** self._kinds[kind][1])
+        return float(self._assumed.size_mb * self._assumed.growth ** self._kinds[kind][1])
 
     def begin(self, trial: int, hyper: Hyper) -> None:
         self._trials[trial] = CurvePosition(self.curve(hyper))
@@ -307,15 +271,15 @@ class RecordedLandscape:
         return progress.metric
 
     def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
-        giver = self._trials[donor]
-        progress = CurvePosition(self.curve(hyper), len(changes), giver.steps, giver.metric)
-        if not isnan(giver.metric):
-            reached = np.flatnonzero(progress.curve + self._free.gain * len(changes) >= giver.metric)
+        source = self._trials[donor]
+        progress = CurvePosition(self.curve(hyper), len(changes), source.steps, source.metric)
+        if not isnan(source.metric):
+            reached = np.flatnonzero(progress.curve + self._assumed.gain * len(changes) >= source.metric)
             progress.steps = float(self._steps[reached[0] if len(reached) else -1])
         self._trials[trial] = progress
 
     def curve(self, hyper: Hyper) -> Floats:
-        """The metric at the end of each recorded interval, with these hyper-parameters."""
+        """Return the metric at the end of each recorded interval, with these hyper-parameters."""
         missing = [name for name in self._curves.hyper if name not in hyper]
         if missing:
             needed = ", ".join(self._curves.hyper)
@@ -326,42 +290,42 @@ class RecordedLandscape:
         return self._found[setting]
 
     def _curves_of(self, settings: list[CurveSetting]) -> list[tuple[Hyper, Floats]]:
-        """Hyper-parameters and curve of each setting."""
+        """Return hyper-parameters and curve of each setting."""
         found: list[tuple[Hyper, Floats]] = [(each.hyper, self._goodness(each)) for each in settings]
         worst = np.full(len(self._steps), min(np.nanmin(curve, initial=inf) for _, curve in found))
         at_once = self._curves.failed.keys() - self._curves.settings.keys()
         return found + [(self._curves.failed[name], worst) for name in sorted(at_once)]
 
     def _goodness(self, setting: CurveSetting) -> Floats:
-        """The metric of a setting, more being better, at the steps that all settings are put to."""
+        """Return the metric of a setting, higher being better, at the common steps of all settings."""
         values = setting.metrics.get(self._metric, np.full(len(setting), nan))
         sign = -1.0 if self._metric.endswith("loss") else 1.0
         return np.asarray(np.interp(self._steps, setting.steps, sign * values), float)
 
     def _at(self, progress: CurvePosition) -> float:
         if progress.steps < self._steps[0]:
-            return nan  # how good it was by then was not recorded
+            return nan  # not recorded that early
         value = float(np.interp(progress.steps, self._steps, progress.curve))
-        return value + self._free.gain * progress.changes
+        return value + self._assumed.gain * progress.changes
 
 
 def _means(curves: list[tuple[Hyper, Floats]], names: tuple[str, ...]) -> dict[tuple[Any, ...], Floats]:
-    """Hyper-parameters → the mean of what was recorded with them."""
+    """Return the mean curve of each combination of hyper-parameters."""
     found: dict[tuple[Any, ...], list[Floats]] = {}
     for hyper, curve in curves:
         found.setdefault(tuple(hyper[name] for name in names), []).append(curve)
     return {hyper: np.mean(curves, axis=0) for hyper, curves in found.items()}
 
 
-def _paces(model: str, settings: list[CurveSetting]) -> tuple[Floats, Floats]:
-    """Batch sizes, and seconds per step with each."""
+def _step_times(model: str, settings: list[CurveSetting]) -> tuple[Floats, Floats]:
+    """Return the batch sizes, and the seconds per step with each."""
     found: dict[float, list[Floats]] = {}
     for setting in settings:
         each = setting.seconds / np.diff(setting.steps, prepend=0)
         found.setdefault(float(setting.hyper.get(BATCH, 1)), []).append(each[~np.isnan(each)])
-    paces = {batch: np.concatenate(each) for batch, each in sorted(found.items())}
-    if not all(len(each) for each in paces.values()):
+    times = {batch: np.concatenate(each) for batch, each in sorted(found.items())}
+    if not all(len(each) for each in times.values()):
         raise InputError(
             f"curves of {model}: seconds were not recorded for every batch size; record them again"
         )
-    return np.array(list(paces)), np.array([np.median(each) for each in paces.values()])
+    return np.array(list(times)), np.array([np.median(each) for each in times.values()])

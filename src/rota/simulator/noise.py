@@ -1,4 +1,4 @@
-"""Why an interval takes longer than its steps: noise, slots that drift, and the overhead of reports."""
+"""Simulated deviations from nominal times: noise, drift of slots, and the overhead of reports."""
 
 import math
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ AHEAD = 32  # numbers drawn at once for each row
 
 @dataclass(frozen=True, slots=True)
 class TimingNoise:
-    """How far times are off."""
+    """Random deviations of step times."""
 
     noise: float = 0.0
-    """Each part takes exp(N(-noise²/2, noise)) times as long: 1 on average."""
+    """Standard deviation of the logarithm of an interval's time; the mean factor is 1."""
     drift: float = 0.0
-    """How far the logarithm of a slot's speed wanders in an interval of training; in a part of one less."""
+    """Standard deviation of the change of the logarithm of a slot's speed over one interval."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -32,16 +32,16 @@ class TimingNoise:
 
 
 class NoiseStream:
-    """The factors themselves. Part n of a trial has the same one whatever the allocation: runs compare."""
+    """The factors on step times. The n-th interval of a trial has the same one under any allocation."""
 
-    def __init__(self, weather: TimingNoise, trials: int, slots: int) -> None:
-        self._noise, self._drift = weather.noise, weather.drift
-        self._of_trials = Draws((weather.seed, 0), trials)
-        self._of_slots = Draws((weather.seed, 1), slots)
+    def __init__(self, noise: TimingNoise, trials: int, slots: int) -> None:
+        self._noise, self._drift = noise.noise, noise.drift
+        self._of_trials = Draws((noise.seed, 0), trials)
+        self._of_slots = Draws((noise.seed, 1), slots)
         self._off = [0.0] * slots
 
     def factor(self, trial: int, slot: int, intervals: float = 1.0) -> float:
-        """Of the next part of a trial, of so many intervals. A part that is lost with its node counts."""
+        """Return the factor of a trial's next interval, of this relative length; lost ones count too."""
         off = 0.0
         if self._noise:
             off = self._noise * (self._of_trials.draw(trial) - self._noise / 2)
@@ -52,14 +52,14 @@ class NoiseStream:
 
 
 @lru_cache(maxsize=4)
-def normals(weather: TimingNoise, trials: int, parts: int) -> NDArray[np.float64]:
-    """Trial, part → the normal number that luck makes its factor of; so many parts or more."""
-    draws = Draws((weather.seed, 0), trials)
+def normals(noise: TimingNoise, trials: int, parts: int) -> NDArray[np.float64]:
+    """Return the standard normal number behind each trial's n-th factor, for at least `parts` intervals."""
+    draws = Draws((noise.seed, 0), trials)
     return np.hstack([draws.block(number) for number in range(-(-parts // AHEAD))])
 
 
 class Draws:
-    """Normal numbers, a sequence for each row: the same in whichever order rows are asked for."""
+    """Standard normal numbers, a sequence for each row that does not depend on the order of calls."""
 
     def __init__(self, seed: tuple[int, ...], rows: int) -> None:
         self._seed = seed
@@ -74,7 +74,7 @@ class Draws:
         return self._next[row].pop()
 
     def block(self, number: int) -> NDArray[np.float64]:
-        """For all rows at once: a generator for each would take longer to make than to use."""
+        """Return a block of numbers for all rows, since creating a generator per row is slow."""
         while len(self._blocks) <= number:
             random = np.random.default_rng((*self._seed, len(self._blocks)))
             self._blocks.append(random.standard_normal((len(self._next), AHEAD)))
@@ -83,14 +83,14 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class ReportOverhead:
-    """Of each part that a slot trains."""
+    """Overhead of each interval, apart from its steps."""
 
     load_s: float = 0.0
-    """To take a trial up that the slot does not have in its memory, from its checkpoint or from the start."""
+    """Seconds to load a trial that is not in the slot's memory, from its checkpoint or from the start."""
     evaluate_s: float = 0.0
-    """To find out how good it is, on a slot of speed 1; counts as computing."""
+    """Seconds to evaluate the trial, on a slot of speed 1; they count as training time."""
     save_s: float = 0.0
-    """To keep its checkpoint."""
+    """Seconds to save its checkpoint."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -99,5 +99,5 @@ class ReportOverhead:
 
     @classmethod
     def recorded(cls, details: Mapping[str, Any]) -> "ReportOverhead":
-        """As measured with curves; nothing if it was not."""
+        """Return the overhead measured with curves; none if it was not."""
         return cls(**details.get("besides", {}))

@@ -1,4 +1,4 @@
-"""Simulate a population: trials, slots and a policy in; events out."""
+"""Simulation of a population: trials, slots and a policy in; events out."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -29,57 +29,57 @@ from rota.simulator.landscapes import Landscape
 from rota.simulator.noise import NoiseStream, ReportOverhead, TimingNoise
 
 Trained = tuple[int, int, float, float, float]
-"""Trial, steps, when they began, when they ended, and what had to be waited for in between."""
+"""Trial, steps, start, end, and seconds before training could start."""
 
 
 @dataclass(slots=True)
 class SimulatedAssignment:
-    """A list on a slot."""
+    """The current assignment of a slot."""
 
-    parts: list[Interval]
-    """What is still to be trained, last first."""
+    intervals: list[Interval]
+    """Intervals left, the next one last."""
     waits_s: float
-    """Before the next part can begin: the dispatch of the list."""
+    """Seconds before the next interval can start: the dispatch of the assignment."""
     began_s: float = 0.0
     moved_s: float = 0.0
     ends_s: float = 0.0
     end: int = 0
-    """Which end in the heap is meant."""
+    """Number of its valid entry in the heap."""
     kept: list[Trained] = field(default_factory=list)
-    """What has been trained and not reported: the checkpoints of these trials are on the slot."""
+    """Intervals trained and not reported: the checkpoints of these trials are on the slot."""
 
 
 class PopulationSimulator:
-    """Lists take as long as their steps, their slot, its node and luck say."""
+    """A backend in virtual time: durations follow from steps, slots, their nodes and noise."""
 
     def __init__(
         self,
-        fleet: PopulationCluster,
+        cluster: PopulationCluster,
         landscape: Landscape,
-        luck: NoiseStream,
+        noise: NoiseStream,
         *,
         report_each: bool = True,
         besides: ReportOverhead | None = None,
     ) -> None:
-        self._fleet, self._landscape, self._luck = fleet, landscape, luck
-        self._besides = besides or ReportOverhead()
+        self._cluster, self._landscape, self._noise = cluster, landscape, noise
+        self._overhead = besides or ReportOverhead()
         self._report_each = report_each
         self._heap: list[tuple[float, int, int]] = []
         self._pushed = 0
-        self._node = [slot.node for slot in fleet.slots]
-        self._slow = [1.0] * len(fleet.nodes)
+        self._node = [slot.node for slot in cluster.slots]
+        self._slow = [1.0] * len(cluster.nodes)
         self._on: dict[int, SimulatedAssignment] = {}
         self._due: list[int] = []
         self._has: dict[int, int] = {}
-        """Slot → the trial that it has in its memory, as it is now."""
-        self._paces: dict[tuple[int, str], float] = {}
-        changes: tuple[NodeChange | Slowdown, ...] = (*fleet.changes, *fleet.slowdowns)
+        """Slot → trial whose current state is in its memory."""
+        self._step_times: dict[tuple[int, str], float] = {}
+        changes: tuple[NodeChange | Slowdown, ...] = (*cluster.changes, *cluster.slowdowns)
         self._changes = sorted(changes, key=lambda change: change.at_s)[::-1]
 
     def instants(self, state: PopulationState) -> Iterator[list[Event]]:
-        late = self._fleet.late
+        late = self._cluster.late
         events: list[Event] = [
-            Joined(0.0, node) for node in range(len(self._fleet.nodes)) if node not in late
+            Joined(0.0, node) for node in range(len(self._cluster.nodes)) if node not in late
         ]
         if events:
             yield events
@@ -92,7 +92,7 @@ class PopulationSimulator:
                 yield events
 
     def perform(self, decisions: list[Decision], state: PopulationState) -> None:
-        """In virtual time everything is done at once; then slots go on with their lists."""
+        """Carry out decisions at once; then slots continue their assignments."""
         for decision in decisions:
             if isinstance(decision, Assign):
                 self._on[decision.slot] = SimulatedAssignment(decision.parts[::-1], state.costs.dispatch_s)
@@ -106,8 +106,8 @@ class PopulationSimulator:
         self._due.clear()
 
     def _next_s(self, state: PopulationState) -> float:
-        """When something happens next."""
-        while self._heap and not self._meant(self._heap[0]):
+        """Return the time of the next instant."""
+        while self._heap and not self._is_valid(self._heap[0]):
             heappop(self._heap)
         at_s = min(self._heap[0][0] if self._heap else inf, self._changes[-1].at_s if self._changes else inf)
         if at_s == inf:
@@ -117,80 +117,82 @@ class PopulationSimulator:
             )
         return at_s
 
-    def _meant(self, end: tuple[float, int, int]) -> bool:
+    def _is_valid(self, end: tuple[float, int, int]) -> bool:
         _, number, slot = end
         return slot in self._on and self._on[slot].end == number
 
     def _begin(self, slot: int, running: SimulatedAssignment, at_s: float, state: PopulationState) -> None:
-        """The next part of a list; or its end, if what was left of it has been let go."""
-        parts = running.parts
-        while parts and state.status[parts[-1].trial] >= FINISHED:
-            parts.pop()
+        """Start the next interval of an assignment; or end it, if no remaining trial is to be trained."""
+        left = running.intervals
+        while left and state.status[left[-1].trial] >= FINISHED:
+            left.pop()
         running.began_s = running.ends_s = at_s
         running.moved_s = running.waits_s
         running.waits_s = 0.0
-        if parts:
-            trial, steps = parts[-1]
+        if left:
+            trial, steps = left[-1]
             if all(trial != kept[0] for kept in running.kept):
                 running.moved_s += state.move_s(trial, slot)
-            if self._besides.load_s or self._besides.save_s:
-                running.moved_s += self._handling_s(slot, trial)
-            luck = self._luck.factor(trial, slot, steps / state.terms.interval)
+            if self._overhead.load_s or self._overhead.save_s:
+                running.moved_s += self._load_and_save_s(slot, trial)
+            factor = self._noise.factor(trial, slot, steps / state.terms.interval)
             training_s = (
                 steps * self._step_s(slot, trial, state) + self._evaluate_s(slot, trial, state)
-            ) * luck
+            ) * factor
             running.ends_s += running.moved_s + training_s * self._slow[self._node[slot]]
         self._push(slot, running)
 
-    def _handling_s(self, slot: int, trial: int) -> float:
-        """To take a trial up, if the slot was at another one, and to keep its checkpoint."""
-        loading_s = 0.0 if self._has.get(slot) == trial else self._besides.load_s
+    def _load_and_save_s(self, slot: int, trial: int) -> float:
+        """Return the seconds to load a trial that is not in memory, and to save its checkpoint."""
+        loading_s = 0.0 if self._has.get(slot) == trial else self._overhead.load_s
         self._forget(trial)
         self._has[slot] = trial
-        return loading_s + self._besides.save_s
+        return loading_s + self._overhead.save_s
 
     def _forget(self, trial: int) -> None:
-        """What slots have of a trial is no longer what it is."""
+        """Remove a trial from the memory of all slots."""
         self._has = {slot: each for slot, each in self._has.items() if each != trial}
 
     def _evaluate_s(self, slot: int, trial: int, state: PopulationState) -> float:
-        if not self._besides.evaluate_s:
+        if not self._overhead.evaluate_s:
             return 0.0
-        return self._besides.evaluate_s / self._fleet.slots[slot].speed_of(state.kinds[state.kind[trial]])
+        return self._overhead.evaluate_s / self._cluster.slots[slot].speed_of(state.kinds[state.kind[trial]])
 
     def _push(self, slot: int, running: SimulatedAssignment) -> None:
-        """The end of what a slot is at, in place of any that was expected before."""
+        """Schedule the end of a slot's current interval; earlier entries become invalid."""
         self._pushed += 1
         running.end = self._pushed
         heappush(self._heap, (running.ends_s, self._pushed, slot))
 
     def _step_s(self, slot: int, trial: int, state: PopulationState) -> float:
-        """Seconds per step, as the machine is; policies only know what they were told and have measured."""
+        """Return the actual seconds per step; policies know only nominal speeds and measurements."""
         kind = state.kinds[state.kind[trial]]
-        if (slot, kind) not in self._paces:
-            self._paces[slot, kind] = self._landscape.step_s(kind) / self._fleet.slots[slot].speed_of(kind)
-        return self._paces[slot, kind]
+        if (slot, kind) not in self._step_times:
+            self._step_times[slot, kind] = self._landscape.step_s(kind) / self._cluster.slots[slot].speed_of(
+                kind
+            )
+        return self._step_times[slot, kind]
 
     def _ends(self, at_s: float, state: PopulationState) -> list[Event]:
-        """The parts that end now, in the order in which they were begun."""
+        """Return the events of intervals that end now, in the order in which they were started."""
         events: list[Event] = []
         while self._heap and self._heap[0][0] == at_s:
             end = heappop(self._heap)
-            if self._meant(end):
+            if self._is_valid(end):
                 events += self._end(end[2], self._on[end[2]], at_s, state)
         return events
 
     def _end(
         self, slot: int, running: SimulatedAssignment, at_s: float, state: PopulationState
     ) -> list[Event]:
-        if running.parts:
-            trial, steps = running.parts.pop()
+        if running.intervals:
+            trial, steps = running.intervals.pop()
             running.kept.append((trial, steps, running.began_s, at_s, running.moved_s))
-            if running.parts and not self._report_each:
+            if running.intervals and not self._report_each:
                 self._begin(slot, running, at_s, state)
                 return []
         events = self._reports(slot, running, at_s, state.terms.target)
-        if running.parts:
+        if running.intervals:
             self._due.append(slot)
         else:
             del self._on[slot]
@@ -198,7 +200,7 @@ class PopulationSimulator:
         return events
 
     def _reports(self, slot: int, running: SimulatedAssignment, at_s: float, target: float) -> list[Event]:
-        """Of what was kept; a trial that is as good as asked is not reported, nor trained, any further."""
+        """Return the reports of kept intervals; a trial that reached the target is trained no further."""
         events: list[Event] = []
         good: set[int] = set()
         for trial, steps, began_s, ended_s, moved_s in running.kept:
@@ -209,7 +211,7 @@ class PopulationSimulator:
                     good.add(trial)
         running.kept.clear()
         if good:
-            running.parts = [part for part in running.parts if part.trial not in good]
+            running.intervals = [part for part in running.intervals if part.trial not in good]
         return events
 
     def _node_changes(self, at_s: float) -> list[Event]:
@@ -229,7 +231,7 @@ class PopulationSimulator:
         return events
 
     def _slow_down(self, change: Slowdown, slots: list[int]) -> None:
-        """What is left of the training of each part now takes longer, or less long."""
+        """Rescale the rest of the current interval of each slot."""
         factor = change.factor / self._slow[change.node]
         self._slow[change.node] = change.factor
         for slot in slots:
@@ -241,7 +243,7 @@ class PopulationSimulator:
 
 @dataclass(frozen=True, slots=True)
 class PopulationScenario:
-    """What is rehearsed, whatever the policy."""
+    """Everything about a simulated population except the policy."""
 
     hypers: tuple[Hyper, ...]
     fleet: PopulationCluster
@@ -249,31 +251,31 @@ class PopulationScenario:
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
     weather: TimingNoise = field(default_factory=TimingNoise)
     report_each: bool = True
-    """Each part of a list reports when it is done; else all at the end of the list."""
+    """Whether each interval reports when it is done; else all at the end of the assignment."""
     besides: ReportOverhead = field(default_factory=ReportOverhead)
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPopulation:
-    """What came of it."""
+    """The result of a simulation."""
 
     timeline: Sequence[Event]
     makespan_s: float
     decisions: int
-    """Parts of lists that were handed out."""
+    """Number of intervals assigned."""
     wall_s: float
-    """How long the rehearsal itself took."""
+    """Seconds that the simulation took."""
     state: PopulationState
 
 
 def simulate_trials(
     scene: PopulationScenario, landscape: Landscape, policy: PopulationPolicy, seed: int = 0
 ) -> SimulatedPopulation:
-    """Train a population on paper until every trial is done."""
+    """Simulate a population until every trial is finished or stopped."""
     state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, seed)
-    luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    noise = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
     backend = PopulationSimulator(
-        scene.fleet, landscape, luck, report_each=scene.report_each, besides=scene.besides
+        scene.fleet, landscape, noise, report_each=scene.report_each, besides=scene.besides
     )
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)

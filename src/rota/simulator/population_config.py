@@ -16,8 +16,8 @@ from rota.core.population.events import Event, Hyper
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.config import MOST, Choices, TrialsConfig, check_names
 from rota.policies.population import RetireSlowest
-from rota.recordings.curve import Curves, read_curves
-from rota.recordings.profile import Profiles, read_profiles
+from rota.recordings.curve import read_curves
+from rota.recordings.profile import read_profiles
 from rota.simulator.bounds import best_speeds, bound_of_s, lower_bound_s, work_done
 from rota.simulator.landscapes import BATCH, CurveAssumptions, Equal, Landscape, RecordedLandscape
 from rota.simulator.noise import ReportOverhead, TimingNoise
@@ -30,18 +30,17 @@ class SlotConfig:
     """Some equal slots."""
 
     speed: float
-    """Relative: a step that takes a second at speed 1 takes half a second at speed 2."""
+    """Relative speed: a step that takes a second at speed 1 takes half a second at speed 2."""
     count: int = 1
-    """How many of them."""
+    """Number of such slots."""
     node: str = ""
-    """The node that they are on; each is on one of its own if not given."""
+    """Name of their node; a node each if not given."""
     switch: int = 0
-    """That the node is at."""
+    """Switch of the node."""
     device: str = "cpu"
-    """What they are: for people, to find them in `population.profiles`, and for the shares of the originals,
-    which are per node and device."""
+    """Device, as named in `population.profiles`; the shares of SPA and GPA are per node and device."""
     speeds: dict[str, float] = field(default_factory=dict)
-    """Kind of trial → speed with it, where that is another."""
+    """Kind of trial → speed, where it differs from `speed`."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= LARGEST:
@@ -50,7 +49,7 @@ class SlotConfig:
 
 @dataclass(frozen=True, slots=True)
 class SlotNodeChangeConfig:
-    """A node that leaves or joins."""
+    """A node that leaves or joins at a time."""
 
     at_s: float
     node: str
@@ -59,7 +58,7 @@ class SlotNodeChangeConfig:
 
 @dataclass(frozen=True, slots=True)
 class SlowdownConfig:
-    """From a moment on a node takes so many times as long as it should."""
+    """A node whose step times are multiplied by a factor from some time on."""
 
     at_s: float
     node: str
@@ -71,25 +70,25 @@ class SlotsConfig:
     """Unequal slots on nodes that may slow down, fail and come back."""
 
     slots: tuple[SlotConfig, ...]
-    """In this order they are idle at first."""
+    """Groups of slots, in the order in which they are idle at first."""
     per_trial: int = 1
-    """Slots of a node that a trial takes."""
+    """Slots of a node that each trial takes."""
     efficiency: float = 1.0
-    """Of a trial that takes several, in each of them."""
+    """Efficiency of each slot of a trial that takes several."""
     changes: tuple[SlotNodeChangeConfig, ...] = ()
-    """Nodes that leave and join; one that joins first is not there before."""
+    """Nodes that leave and join; one that joins first is absent before."""
     slowdowns: tuple[SlowdownConfig, ...] = ()
-    """Nodes that become slower, or as fast again as they were (factor 1)."""
+    """Nodes that become slower, or as fast as before (factor 1)."""
 
     def __post_init__(self) -> None:
         self.build()
 
     def build(self) -> PopulationCluster:
-        """The fleet; what is wrong with it is an error."""
+        """Return the slots as trials use them. Raises ConfigError if they are wrong."""
         return self.spanned(self.apart())
 
     def apart(self) -> PopulationCluster:
-        """With each slot by itself, however many a trial takes."""
+        """Return the single slots, however many a trial takes."""
         named = {group.node for group in self.slots}
         numbers: dict[str, int] = {}
         switches: list[int] = []
@@ -112,13 +111,13 @@ class SlotsConfig:
             tuple(Slowdown(s.at_s, _number(nodes, s.node), s.factor) for s in self.slowdowns),
         )
 
-    def spanned(self, fleet: PopulationCluster) -> PopulationCluster:
-        """Slots as trials take them."""
-        return fleet.spanned(self.per_trial, self.efficiency)
+    def spanned(self, cluster: PopulationCluster) -> PopulationCluster:
+        """Return the slots grouped as trials use them."""
+        return cluster.spanned(self.per_trial, self.efficiency)
 
 
 def _unused(numbers: Collection[str], named: Collection[str]) -> str:
-    """The name of the next node that has none: its number, unless another one is called so."""
+    """Return a name for the next unnamed node: its number, or the next free one."""
     names = (f"node{number}" for number in count(len(numbers)))
     return next(name for name in names if name not in named and name not in numbers)
 
@@ -131,28 +130,28 @@ def _number(nodes: tuple[str, ...], name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PopulationConfig(TrialsConfig):
-    """Which trials, how they are trained, and what comes of it."""
+    """Trials, how they are trained, and their metrics."""
 
     step_s: float = 1.0
-    """Seconds that a step takes on a slot of speed 1, unless curves say so."""
+    """Seconds per step on a slot of speed 1, unless curves are given."""
     checkpoint_mb: float = 0.0
-    """What has to be moved when a trial changes its node."""
+    """Size of a checkpoint, which is transferred when a trial changes its node."""
     curves: Path | None = None
-    """The folder of a recording of curves, which say what trials cost and how good they become; it starts at
-    the folder of the configuration file. Without it trials cost the same, and nothing is measured."""
+    """Folder of recorded curves, which give costs and metrics of trials; relative to the configuration file.
+    Without it trials cost the same and have no metric."""
     profiles: Path | None = None
-    """The folder of a recording of profiles, with curves: speeds of slots whose `device` was profiled are
-    predicted from it, where the slot does not give them: for each batch size that trials begin with, that was
-    recorded, or that `options.pbt.space` lists."""
+    """Folder of recorded profiles, for use with curves. They predict speeds on slots whose `device` was
+    profiled and that give no speed themselves, for each batch size that trials start with, that was recorded,
+    or that `options.pbt.space` lists."""
     parameters: dict[str, int] = field(default_factory=dict)
-    """Model → how many parameters it has, for predicting those that were not profiled from others."""
+    """Model → number of parameters, to predict models that were not profiled from others."""
     metric: str = ""
-    """Of the curves: how good a trial is; accuracy, if that was recorded. More is better: a loss counts as a
-    negative number, in targets and for evolution, too."""
+    """Recorded metric that ranks trials; accuracy by default, if recorded. Higher is better: a loss counts as
+    a negative number, also in targets and for evolution."""
     growth: float = 1.25
-    """How many times as long a step takes, and as large a checkpoint is, with each change of a network."""
+    """Factor on step time and checkpoint size for each change of a network."""
     gain: float = 0.0
-    """What each change of a network adds to the metric."""
+    """Increase of the metric with each change of a network."""
 
     def __post_init__(self) -> None:
         TrialsConfig.__post_init__(self)
@@ -161,49 +160,51 @@ class PopulationConfig(TrialsConfig):
         if not 0.0 <= self.checkpoint_mb < inf:
             raise ConfigError(f"checkpoint_mb is {self.checkpoint_mb:g}; it must be 0 or more")
         if self.profiles is not None and self.curves is None:
-            raise ConfigError("profiles: what trials are is said by curves; give those, too, or leave it out")
+            raise ConfigError("profiles: they need curves; give those too, or leave them out")
         if any(count < 1 for count in self.parameters.values()):
-            raise ConfigError("parameters: a network has 1 or more")
+            raise ConfigError("parameters: a network has at least 1")
         if self.metric.endswith("loss") and 0.0 < self.target < inf:
             raise ConfigError(
                 f"target is {self.target:g}, but {self.metric} is a loss, which counts as a negative number, "
                 f"so that more is better; give one below 0, like -{self.target:g}"
             )
-        self._liberties()
+        self._assumptions()
 
     def landscape(self) -> Landscape:
-        """Fresh: a landscape remembers where its trials stand."""
+        """Return a new landscape; it keeps the progress of its trials."""
         if self.curves is None:
             return Equal(self.step_s, self.checkpoint_mb)
-        return RecordedLandscape(_recording(self.curves), self._liberties())
+        return RecordedLandscape(_recording(self.curves), self._assumptions())
 
-    def besides(self) -> ReportOverhead:
-        """What a report costs besides its steps, as far as that was recorded."""
+    def recorded_overhead(self) -> ReportOverhead:
+        """Return the overhead of reports that was recorded with the curves."""
         return ReportOverhead.recorded(_recording(self.curves).details if self.curves else {})
 
     def measured_from(self) -> int:
-        """Where the curves begin."""
+        """Return the first step at which the curves have a metric."""
         settings = _recording(self.curves).settings.values() if self.curves else ()
         return min((int(setting.steps[0]) for setting in settings), default=0)
 
-    def foretold(
-        self, fleet: PopulationCluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
+    def predict_speeds(
+        self, cluster: PopulationCluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
     ) -> PopulationCluster:
-        """The slots, with speeds for each kind of trial as far as profiles tell.
+        """Return the cluster with a speed for each kind of trial that profiles can predict.
 
-        Kinds are those that trials begin with, that were recorded, and those of further batch sizes.
+        Kinds are those that trials start with, those that were recorded, and those of further batch sizes.
         """
         if self.profiles is None or self.curves is None:
-            return fleet
+            return cluster
         curves, landscape = _recording(self.curves), self.landscape()
         device = next(iter(curves.settings.values())).device
-        all_there_are = (*hypers, *curves.tried, *({BATCH: size} for size in batch_sizes))
-        batches = {landscape.kind(hyper, ()): int(hyper.get(BATCH, 0)) for hyper in all_there_are}
+        all_hypers = (*hypers, *curves.tried, *({BATCH: size} for size in batch_sizes))
+        batches = {landscape.kind(hyper, ()): int(hyper.get(BATCH, 0)) for hyper in all_hypers}
         kinds = {name: TrialKind(curves.model, batch) for name, batch in batches.items() if batch}
-        return PredictedStepTimes.of(_profiles(self.profiles), self.parameters, device).fill_in(fleet, kinds)
+        return PredictedStepTimes.of(_profiles(self.profiles), self.parameters, device).fill_in(
+            cluster, kinds
+        )
 
     def choices(self) -> Choices:
-        """What is said to begin with; else what was recorded."""
+        """Return the initial values of hyper-parameters: those in `start`, or else the recorded ones."""
         if self.curves is None:
             return dict(self.start)
         curves = _recording(self.curves)
@@ -213,18 +214,11 @@ class PopulationConfig(TrialsConfig):
         recorded = {name: sorted({hyper[name] for hyper in curves.tried}, key=str) for name in curves.hyper}
         return {**recorded, **self.start}
 
-    def _liberties(self) -> CurveAssumptions:
+    def _assumptions(self) -> CurveAssumptions:
         return CurveAssumptions(self.metric, self.checkpoint_mb, self.growth, self.gain)
 
 
-@cache
-def _profiles(folder: Path) -> Profiles:
-    return read_profiles(folder)
-
-
-@cache
-def _recording(folder: Path) -> Curves:
-    return read_curves(folder)
+_profiles, _recording = cache(read_profiles), cache(read_curves)
 
 
 NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
@@ -233,7 +227,7 @@ NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
 
 @dataclass(frozen=True, slots=True)
 class NoiseConfig:
-    """What makes an interval take longer or shorter than it should."""
+    """Random deviations of step times."""
 
     noise: float = 0.0
     """Each part takes exp(N(-noise²/2, noise)) times as long: 1 on average."""
@@ -249,22 +243,21 @@ class NoiseConfig:
 
 @dataclass(frozen=True, slots=True)
 class PopulationsConfig:
-    """One question: these trials, on these slots, under these allocations."""
+    """One experiment: these trials, on these slots, under these allocations."""
 
     population: PopulationConfig = field(default_factory=PopulationConfig)
     allocations: tuple[str, ...] = tuple(ALLOCATIONS)
-    """Which allocations to compare; also spa-era, spa-eta, gpa-era and gpa-eta."""
+    """Allocations to compare; also spa-era, spa-eta, gpa-era and gpa-eta."""
     evolution: str = "none"
-    """What becomes of trials that reported: none, pbt or asha."""
+    """How trials are reviewed after a report: none, pbt or asha."""
     retirement: RetireSlowest | None = None
-    """Whether slots are given up towards the end, under all allocations but presets, which say so."""
+    """Retirement of slots towards the end, under all allocations except presets, which define it."""
     seeds: int = 5
-    """How often each is rehearsed: with the seeds 0, 1, … of noise, drift, evolution and first trials."""
+    """Number of simulations of each: with the seeds 0, 1, … of noise, drift, evolution and initial trials."""
     slots: tuple[float, ...] = ()
-    """Speeds of slots, each on a node of its own; if no cluster is named either, the nine of the original
-    systems."""
+    """Speeds of slots, on a node each; if no cluster is named either, the nine of the original systems."""
     cluster: str = ""
-    """Which of `clusters` to train on, in place of `slots`."""
+    """Name of the cluster in `clusters` to train on, instead of `slots`."""
     clusters: dict[str, SlotsConfig] = field(default_factory=dict)
     """Name → slots and nodes in detail."""
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
@@ -284,21 +277,21 @@ class PopulationsConfig:
             raise ConfigError(f"seeds is {self.seeds}; it must be 1 to {MOST:,}")
         if self.population.curves is None:
             self._check_unmeasured()
-        self._check_machines()
+        self._check_cluster()
 
     def _check_unmeasured(self) -> None:
-        """Where nothing says how good trials are, nothing can depend on it."""
+        """Raise ConfigError if anything depends on metrics while no curves give them."""
         how = "nothing is measured without population.curves; give those, or leave it out"
         if self.evolution != "none":
             raise ConfigError(f"evolution is {self.evolution!r}, but {how}")
         if math.isfinite(self.population.target):
             raise ConfigError(f"population.target is {self.population.target:g}, but {how}")
 
-    def _check_machines(self) -> None:
+    def _check_cluster(self) -> None:
         if self.cluster and self.slots:
             raise ConfigError("slots and cluster are both given; leave one of them out")
         if self.cluster and self.cluster not in self.clusters:
-            how = "" if self.clusters else f"none; say what it is: [clusters.{self.cluster}]"
+            how = "" if self.clusters else f"none; define it: [clusters.{self.cluster}]"
             raise ConfigError(f"cluster: {unknown('cluster', self.cluster, self.clusters)}{how}")
         self.fleet()
 
@@ -308,31 +301,31 @@ class PopulationsConfig:
         )
 
     def scene(self, seed: int, batch_sizes: Sequence[float] = ()) -> PopulationScenario:
-        """What is rehearsed with a seed, whatever the allocation. Evolution may lead to these batch sizes."""
+        """Return the scenario of a seed, for any allocation; evolution may lead to these batch sizes."""
         hypers = self.population.hypers(seed)
         return PopulationScenario(
             hypers=hypers,
-            fleet=self._foretold(hypers, batch_sizes),
+            fleet=self._predicted(hypers, batch_sizes),
             terms=self.population.terms(),
             costs=self.costs,
             weather=self.weather.seeded(seed),
             report_each=self.population.report == "each",
-            besides=self.population.besides() if self.besides is None else self.besides,
+            besides=self.population.recorded_overhead() if self.besides is None else self.besides,
         )
 
-    def _foretold(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:
-        """The slots, with speeds from profiles: those of single slots, before trials take several."""
+    def _predicted(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:
+        """Return the slots with speeds from profiles, predicted before slots are grouped."""
         if not self.cluster:
-            return self.population.foretold(self.fleet(), hypers, batch_sizes)
-        machines = self.clusters[self.cluster]
-        return machines.spanned(self.population.foretold(machines.apart(), hypers, batch_sizes))
+            return self.population.predict_speeds(self.fleet(), hypers, batch_sizes)
+        slots = self.clusters[self.cluster]
+        return slots.spanned(self.population.predict_speeds(slots.apart(), hypers, batch_sizes))
 
     def cluster_name(self) -> str:
-        """Its name, or the speeds of the slots."""
+        """Return the name of the cluster, or the speeds of its slots."""
         return self.cluster or f"slots {','.join(f'{speed:g}' for speed in self.slots or NINE)}"
 
     def lower_bound_s(self, events: Sequence[Event], scene: PopulationScenario) -> float:
-        """The least time that what was done can take."""
+        """Return the lower bound on the makespan for the work that was done."""
         population, landscape = self.population, self.population.landscape()
         if population.curves is None:
             work_s, kind = population.steps * population.step_s, landscape.kind({}, ())

@@ -1,4 +1,4 @@
-"""Predicted step times of slots on which a trial was never measured."""
+"""Predicted step times on slots where a kind of trial was never measured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from rota.policies.allocation.predict import Predictor, StepTimeQuery
 from rota.recordings.profile import Profiles
 
 UNKNOWN = 1
-"""Parameters of a network of which nobody says how many it has: it is known by its measurements alone."""
+"""Parameter count of a network whose size is unknown; it is predicted from its own measurements only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TrialKind:
 
 @dataclass(frozen=True, slots=True)
 class PredictedStepTimes:
-    """Speeds, relative to the device that speed 1 is about."""
+    """Predicted speeds of devices, relative to a reference device."""
 
     predictor: Predictor
     parameters: Mapping[str, int]
@@ -30,7 +30,7 @@ class PredictedStepTimes:
 
     @classmethod
     def of(cls, profiles: Profiles, parameters: Mapping[str, int], reference: str) -> "PredictedStepTimes":
-        """From what was measured alone, on one device."""
+        """Return a predictor fitted to the profiles of single, undisturbed workers."""
         if reference not in profiles.devices:
             raise ConfigError(
                 f"population.profiles: nothing about {reference}, on which the curves were recorded; "
@@ -44,15 +44,15 @@ class PredictedStepTimes:
         return cls(predictor, parameters, reference)
 
     def speed(self, kind: TrialKind, device: str) -> float:
-        """Of a device with a kind of trial."""
+        """Return the speed of a device with a kind of trial."""
         asked = StepTimeQuery(
             kind.model, self.parameters.get(kind.model, UNKNOWN), kind.batch_size, self.reference
         )
         return self.predictor.step_s(asked) / self.predictor.step_s(asked._replace(device=device))
 
-    def fill_in(self, fleet: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
-        """The same slots, with a speed for each kind where nothing is said and the device was profiled."""
-        return replace(fleet, slots=tuple(self._filled(slot, kinds) for slot in fleet.slots))
+    def fill_in(self, cluster: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
+        """Return the cluster with a speed for each kind that has none, on slots whose device was profiled."""
+        return replace(cluster, slots=tuple(self._filled(slot, kinds) for slot in cluster.slots))
 
     def _filled(self, slot: Slot, kinds: Mapping[str, TrialKind]) -> Slot:
         if slot.device not in self.predictor.devices:

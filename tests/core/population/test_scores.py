@@ -115,7 +115,7 @@ def test_a_tilde_is_the_home_of_the_user(tmp_path, monkeypatch):
         ({"CPU": {"a": -4}}, "a CPU: -4 is not a number of cores or GPUs; give 0 or more"),
         ({"GPU": {"a": 0.5}}, "a GPU: 0.5 is not a number of cores or GPUs"),
         ({"GPU": {"a": True}}, "a GPU: True is not a number of cores or GPUs"),
-        ('{"CPU": {"a": 1, "a": 2}}', "'a' is there twice"),
+        ('{"CPU": {"a": 1, "a": 2}}', "'a' occurs twice"),
         ("[" * 100_000, "not JSON"),
     ],
 )
@@ -133,11 +133,11 @@ def test_wrong_resources_are_told(file, content, message):
         ("16", 'a CPU: 16 should be like {"core": 16, "score": 1410.0}'),
         ('{"core": 16}', 'should be like {"core": 16, "score": 1410.0}'),
         ('{"core": 0, "score": 1}', "a CPU: core: 0 is not a number of cores or GPUs; give 1 or more"),
-        ('{"core": 1, "score": "fast"}', "a CPU: score: 'fast' is not a number that can be compared"),
-        ('{"core": 1, "score": NaN}', "a CPU: score: nan is not a number that can be compared"),
-        ('{"core": 1, "score": 1e999}', "a CPU: score: inf is not a number that can be compared"),
-        (f'{{"core": 1, "score": 1{"0" * 400}}}', "is not a number that can be compared"),
-        ('{"core": 1, "score": 1, "spread": "much"}', "a CPU: spread: 'much' is not a number"),
+        ('{"core": 1, "score": "fast"}', "a CPU: score: 'fast' is not a finite number"),
+        ('{"core": 1, "score": NaN}', "a CPU: score: nan is not a finite number"),
+        ('{"core": 1, "score": 1e999}', "a CPU: score: inf is not a finite number"),
+        (f'{{"core": 1, "score": 1{"0" * 400}}}', "is not a finite number"),
+        ('{"core": 1, "score": 1, "spread": "much"}', "a CPU: spread: 'much' is not a finite number"),
     ],
 )
 def test_wrong_scores_are_told(file, entry, message):
@@ -147,7 +147,7 @@ def test_wrong_scores_are_told(file, entry, message):
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path):
-    with pytest.raises(InputError, match=r"res.json: not there; it should look like .*CPU"):
+    with pytest.raises(InputError, match=r"res.json: does not exist; it should look like .*CPU"):
         read_resources(tmp_path / "res.json")
     with pytest.raises(InputError, match=r"cannot be read \(Is a directory\); give another file"):
         read_scores(tmp_path)
@@ -158,9 +158,9 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
 
 def test_a_node_has_a_slot_per_bundle_that_fits_and_cpus_come_before_gpus():
     scores = {A: Score(8, 10.0), B: Score(4, 3.0), A_GPU: Score(1, 67.0)}
-    fleet, notes = fleet_of(scores, cpus={"node_b_1": 7, "10.0.0.1": 20}, gpus={"10.0.0.1": 2})
-    assert fleet.nodes == ("node_b_1", "10.0.0.1")
-    assert fleet.slots == (
+    cluster, notes = fleet_of(scores, cpus={"node_b_1": 7, "10.0.0.1": 20}, gpus={"10.0.0.1": 2})
+    assert cluster.nodes == ("node_b_1", "10.0.0.1")
+    assert cluster.slots == (
         Slot(0, 3.0),  # 7 cores are one bundle of 4
         Slot(1, 10.0),  # 20 cores are two bundles of 8, each as fast as the score says
         Slot(1, 10.0),
@@ -171,9 +171,9 @@ def test_a_node_has_a_slot_per_bundle_that_fits_and_cpus_come_before_gpus():
 
 
 def test_without_totals_each_entry_is_one_slot():
-    fleet, notes = fleet_of({A: Score(8, 10.0), B: Score(4, 3.0), A_GPU: Score(2, 67.0)})
-    assert fleet.nodes == ("10.0.0.1", "node_b_1")
-    assert fleet.slots == (Slot(0, 10.0), Slot(0, 67.0, device="gpu"), Slot(1, 3.0))
+    cluster, notes = fleet_of({A: Score(8, 10.0), B: Score(4, 3.0), A_GPU: Score(2, 67.0)})
+    assert cluster.nodes == ("10.0.0.1", "node_b_1")
+    assert cluster.slots == (Slot(0, 10.0), Slot(0, 67.0, device="gpu"), Slot(1, 3.0))
     assert notes == ()
 
 
@@ -181,9 +181,9 @@ def test_what_can_do_no_work_gets_no_slot_and_a_note_says_why():
     gone = ScoredDevice("10.0.0.9", "CPU")
     scores = {A: Score(8, 0.0), B: Score(4, 3.0), A_GPU: Score(2, 67.0), gone: Score(1, 1.0)}
     totals = {"10.0.0.1": 8, "node_b_1": 4, "new": 12}
-    fleet, notes = fleet_of(scores, cpus=totals, gpus={"10.0.0.1": 1})
-    assert fleet.nodes == ("node_b_1",)
-    assert fleet.slots == (Slot(0, 3.0),)
+    cluster, notes = fleet_of(scores, cpus=totals, gpus={"10.0.0.1": 1})
+    assert cluster.nodes == ("node_b_1",)
+    assert cluster.slots == (Slot(0, 3.0),)
     assert notes == (
         "10.0.0.9 CPU: scored, but not in the cluster; left out",
         "10.0.0.1 CPU: score 0 is not above 0; left out",
@@ -199,7 +199,7 @@ def test_what_can_do_no_work_gets_no_slot_and_a_note_says_why():
 def test_no_slot_at_all_is_an_error_that_says_why(scores, why):
     with pytest.raises(InputError) as caught:
         fleet_of(scores)
-    assert str(caught.value) == f"scores: no slot can be made of them ({why})"
+    assert str(caught.value) == f"scores: they give no slots ({why})"
 
 
 # ── this machine ────────────────────────────────────────────────────────────────────────────────────────────

@@ -77,21 +77,21 @@ def told(*events):
 @pytest.mark.parametrize(
     ("decision", "complaint"),
     [
-        (Assign(2, [Interval(0, 10)]), "slot 2 is not idle; a list cannot be handed to it"),
-        (Assign(-1, [Interval(0, 10)]), "slot -1 is not idle; a list cannot be handed to it"),
-        (Assign(0, []), "slot 0 is handed an empty list; leave it idle instead"),
-        (Assign(0, [Interval(4, 10)]), "trial 4 is not waiting; it cannot be handed to slot 0"),
-        (Assign(0, [Interval(-1, 10)]), "trial -1 is not waiting; it cannot be handed to slot 0"),
-        (Assign(0, [Interval(0, 0)]), "trial 0 is handed 0 steps; it has 30 left"),
-        (Assign(0, [Interval(0, 31)]), "trial 0 is handed 31 steps; it has 30 left"),
-        (Assign(0, [Interval(0, 20), Interval(0, 11)]), "trial 0 is handed 11 steps; it has 10 left"),
-        (Continue(0), "trial 0 has not reported; there is nothing to decide about it"),
-        (Stop(0), "trial 0 has not reported; there is nothing to decide about it"),
-        (Clone(0, 1, {}), "trial 0 is to go on as trial 1, which has no checkpoint to give"),
-        (Clone(0, 4, {}), "trial 0 is to go on as trial 4, which has no checkpoint to give"),
-        (Clone(0, -1, {}), "trial 0 is to go on as trial -1, which has no checkpoint to give"),
-        (Retire(2), "slot 2 was given up before, or never was there"),
-        (Retire(-1), "slot -1 was given up before, or never was there"),
+        (Assign(2, [Interval(0, 10)]), "slot 2 is not idle; it cannot get an assignment"),
+        (Assign(-1, [Interval(0, 10)]), "slot -1 is not idle; it cannot get an assignment"),
+        (Assign(0, []), "slot 0 gets an empty assignment; leave it idle instead"),
+        (Assign(0, [Interval(4, 10)]), "trial 4 is not waiting; it cannot be assigned to slot 0"),
+        (Assign(0, [Interval(-1, 10)]), "trial -1 is not waiting; it cannot be assigned to slot 0"),
+        (Assign(0, [Interval(0, 0)]), "trial 0 is assigned 0 steps; it has 30 left"),
+        (Assign(0, [Interval(0, 31)]), "trial 0 is assigned 31 steps; it has 30 left"),
+        (Assign(0, [Interval(0, 20), Interval(0, 11)]), "trial 0 is assigned 11 steps; it has 10 left"),
+        (Continue(0), "trial 0 has not reported; it cannot be reviewed"),
+        (Stop(0), "trial 0 has not reported; it cannot be reviewed"),
+        (Clone(0, 1, {}), "trial 0 cannot clone trial 1, which has no checkpoint"),
+        (Clone(0, 4, {}), "trial 0 cannot clone trial 4, which has no checkpoint"),
+        (Clone(0, -1, {}), "trial 0 cannot clone trial -1, which has no checkpoint"),
+        (Retire(2), "slot 2 is already retired, or does not exist"),
+        (Retire(-1), "slot -1 is already retired, or does not exist"),
     ],
 )
 def test_a_plan_that_cannot_be_is_illegal_and_the_error_says_why(decision, complaint):
@@ -115,7 +115,7 @@ def test_a_slot_and_a_trial_are_handed_out_once(then, complaint):
 def test_a_slot_is_given_up_once():
     state = state_of()
     carry_out(state, Retire(0))
-    with pytest.raises(IllegalPlan, match="slot 0 was given up before"):
+    with pytest.raises(IllegalPlan, match="slot 0 is already retired"):
         state.request([Retire(0)])
     with pytest.raises(IllegalPlan, match="slot 0 is not idle"):
         state.request([Assign(0, [Interval(0, 10)])])
@@ -125,7 +125,7 @@ def test_about_every_trial_that_reported_something_is_decided():
     state = state_of()
     carry_out(state, Assign(0, [Interval(0, 10), Interval(1, 10)]))
     report(state, 10.0, 0, 0, last=False)
-    with pytest.raises(IllegalPlan, match="trial 0 reported, and nothing was decided about it"):
+    with pytest.raises(IllegalPlan, match="trial 0 reported and was not reviewed"):
         state.request([])
 
 
@@ -173,7 +173,7 @@ def test_a_plan_is_taken_in_decision_by_decision_so_that_it_can_look_at_what_it_
 
     def plan():
         yield Assign(0, [Interval(2, 10), Interval(0, 5), Interval(2, 10)])
-        seen.append((list(state.idle), list(state.waiting), state.handed.tolist()))
+        seen.append((list(state.idle), list(state.waiting), state.assigned.tolist()))
 
     state.request(plan())
     assert seen == [([1], [1, 3], [5, 0, 20, 0])]
@@ -192,14 +192,14 @@ def test_a_report_says_how_far_and_how_good_a_trial_is_and_where():
     state = state_of()
     carry_out(state, Assign(1, [Interval(2, 10)]))
     report(state, 8.0, 1, 2, metric=0.5)
-    assert (state.status[2], state.steps[2], state.handed[2], state.metric[2]) == (
-        TrialStatus.JUDGED,
+    assert (state.status[2], state.steps[2], state.assigned[2], state.metric[2]) == (
+        TrialStatus.REPORTED,
         10,
         0,
         0.5,
     )
-    assert (state.place[2], state.leader, state.best, state.judged) == (1, 10, 0.5, [2])
-    assert (state.history[2], state.paces.step_s[1, 0]) == ([(10, 0.5)], 0.8)
+    assert (state.checkpoint_node[2], state.leader, state.best, state.to_review) == (1, 10, 0.5, [2])
+    assert (state.history[2], state.step_times.step_s[1, 0]) == ([(10, 0.5)], 0.8)
     assert (state.trial_s.tolist(), state.measured, state.freed) == ([inf, 8.0], [1], 1)
     assert state.idle == [0, 1]
 
@@ -231,7 +231,12 @@ def test_a_trial_is_done_after_its_steps_or_when_it_is_as_good_as_asked(steps, m
     carry_out(state, Assign(0, [Interval(0, 30)]))
     report(state, 30.0, 0, 0, steps=steps, metric=metric)
     assert told(*state.timeline[-2:]) == told(TrialFinished(30.0, 0), Idled(30.0, 0))
-    assert (state.status[0], state.handed[0], state.judged, state.left) == (TrialStatus.FINISHED, 0, [], 3)
+    assert (state.status[0], state.assigned[0], state.to_review, state.left) == (
+        TrialStatus.FINISHED,
+        0,
+        [],
+        3,
+    )
 
 
 def test_a_trial_that_is_stopped_is_done():
@@ -240,7 +245,7 @@ def test_a_trial_that_is_stopped_is_done():
     report(state, 10.0, 0, 0, last=False)
     carry_out(state, Stop(0))
     assert told(state.timeline[-1]) == told(Stopped(10.0, 0))
-    assert (state.status[0], state.handed[0], state.left, state.waiting) == (
+    assert (state.status[0], state.assigned[0], state.left, state.waiting) == (
         TrialStatus.STOPPED,
         0,
         3,
@@ -253,7 +258,7 @@ def test_trials_whose_list_goes_on_do_not_wait_meanwhile():
     carry_out(state, Assign(0, [Interval(0, 10), Interval(0, 10)]))
     report(state, 10.0, 0, 0, last=False)
     carry_out(state, Continue(0))
-    assert (state.status[0], state.handed[0], state.waiting) == (TrialStatus.HANDED, 10, [1, 2, 3])
+    assert (state.status[0], state.assigned[0], state.waiting) == (TrialStatus.HANDED, 10, [1, 2, 3])
 
 
 # the queue
@@ -288,7 +293,7 @@ def test_a_part_is_an_interval_or_what_is_left():
 def test_a_part_may_be_longer_or_shorter_than_an_interval():
     state = state_of()
     carry_out(state, Assign(0, [Interval(0, 3)]), Assign(1, [Interval(1, 30)]))
-    assert state.handed.tolist() == [3, 30, 0, 0]
+    assert state.assigned.tolist() == [3, 30, 0, 0]
 
 
 # clones
@@ -306,7 +311,7 @@ def clone_of_1(state, **hyper):
 def test_a_clone_has_the_checkpoint_and_network_of_its_donor_and_its_own_steps():
     hyper = {"step_s": 2.0}
     state = clone_of_1(state_of(), **hyper)
-    assert (state.place[0], state.steps[0], state.metric[0], state.fresh[0]) == (1, 10, 0.0, 0)
+    assert (state.checkpoint_node[0], state.steps[0], state.metric[0], state.fresh[0]) == (1, 10, 0.0, 0)
     assert (state.hyper[0], state.changes[0]) == (hyper, ("deepen 0",))
     assert (state.hyper[1], state.changes[1], state.fresh[1]) == ({}, (), 10)
     assert state.waiting == [2, 3, 1, 0]
@@ -316,7 +321,7 @@ def test_what_a_clone_costs_is_expected_from_what_its_slots_were_off_by():
     state = clone_of_1(state_of(hypers=[{}, {"step_s": 4.0}, {}, {}]), step_s=2.0)
     # Slot 0 took 1 s per step, as expected; slot 1 took 1 s where 4 s were expected.
     assert state.kinds == ["1.0", "4.0", "2.0 deepen 0"]
-    assert state.paces.step_s[:, state.kind[0]].tolist() == [2.0, 0.5]
+    assert state.step_times.step_s[:, state.kind[0]].tolist() == [2.0, 0.5]
 
 
 def test_moving_a_clone_is_moving_what_its_donor_had():
@@ -342,7 +347,7 @@ def test_fresh_steps_are_counted_from_when_evolution_last_looked():
         carry_out(state, Assign(0, [Interval(0, 5)]))
         report(state, at_s, 0, 0, steps=5)
         fresh.append(int(state.fresh[0]))
-        carry_out(state, Continue(0, looked=looked))
+        carry_out(state, Continue(0, reviewed=looked))
     assert fresh == [5, 10, 5]
 
 
@@ -364,7 +369,7 @@ def test_a_list_that_is_lost_was_done_by_then_and_its_slot_is_free_when_it_is_ba
     assert state.ends_s[0] == 20.0
     state.apply([NodeFailed(5.0, 0)])
     assert (state.ends_s[0], state.idle, state.waiting) == (5.0, [1], [2, 3, 0, 1])
-    assert (state.handed.tolist(), state.usable.tolist()) == ([0] * 4, [False, True])
+    assert (state.assigned.tolist(), state.usable.tolist()) == ([0] * 4, [False, True])
     state.apply([Joined(9.0, 0)])
     assert (state.idle, state.ends_s[0], state.freed) == ([1, 0], 5.0, 1)
 
@@ -409,7 +414,7 @@ def test_seconds_per_trial_are_of_training_and_over_different_trials():
     state.apply([*reports, Idled(26.0, 0)])
     # 8 + 6 + 6 s of training for two trials.
     assert (state.trial_s[0], state.first_s[0]) == (10.0, 20.0)
-    assert state.judged == [0, 1]
+    assert state.to_review == [0, 1]
 
 
 # terms
@@ -454,7 +459,7 @@ def test_a_trial_whose_part_failed_waits_again_with_what_it_had_reported():
     carry_out(state, Continue(0))
     state.apply([TrialFailed(8.0, 0, 1, "why"), Reported(8.0, 0, 0, 10, 5.0, 8.0, 0.0, nan), Idled(8.0, 0)])
     carry_out(state, Continue(0))
-    assert (state.steps.tolist(), state.handed.tolist()) == ([20, 0], [0, 0])
+    assert (state.steps.tolist(), state.assigned.tolist()) == ([20, 0], [0, 0])
     assert state.waiting == [1, 0]
     assert state.failures.tolist() == [0, 1]
     assert state.idle == [0]
@@ -475,7 +480,7 @@ def test_a_list_that_failed_as_a_whole_says_nothing_about_its_slot():
     carry_out(state, Assign(0, [Interval(0, 10)]))
     state.apply([TrialFailed(1.0, 0, 0, "why"), Idled(1.0, 0)])
     assert (state.measured, state.first_s[0], state.trial_s[0]) == ([], inf, inf)
-    assert state.paces.measured.sum() == 0
+    assert state.step_times.measured.sum() == 0
 
 
 def test_a_trial_has_at_least_one_attempt():

@@ -51,9 +51,11 @@ def population() -> Callable[..., PopulationState]:
         costs: AssignmentCosts | None = None,
         **terms: Any,
     ) -> PopulationState:
-        fleet = slots if isinstance(slots, PopulationCluster) else PopulationCluster.of(slots)
-        state = PopulationState([{}] * trials, fleet, Terms(**terms), costs or AssignmentCosts(), Equal(0.01))
-        state.apply([Joined(0.0, node) for node in range(len(fleet.nodes))])
+        cluster = slots if isinstance(slots, PopulationCluster) else PopulationCluster.of(slots)
+        state = PopulationState(
+            [{}] * trials, cluster, Terms(**terms), costs or AssignmentCosts(), Equal(0.01)
+        )
+        state.apply([Joined(0.0, node) for node in range(len(cluster.nodes))])
         return state
 
     return build
@@ -83,12 +85,12 @@ def done() -> Callable[..., None]:
         after: Callable[[int], Any] = Continue,
     ) -> None:
         at_s = state.now_s
-        steps = {trial: int(state.handed[trial]) for trial in trials}
+        steps = {trial: int(state.assigned[trial]) for trial in trials}
         reports = [
             Reported(at_s, slot, trial, steps[trial], at_s - steps[trial] * step_s, at_s, 0.0, 0.1)
             for trial in trials
         ]
         state.apply([*reports, Idled(at_s, slot)])
-        state.request([after(trial) for trial in list(state.judged)])
+        state.request([after(trial) for trial in list(state.to_review)])
 
     return finish

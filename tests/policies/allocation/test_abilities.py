@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rota.policies.allocation.abilities import original_abilities
-from rota.policies.allocation.kernels import meanwhile, standing
+from rota.policies.allocation.hrfs import meanwhile, original_abilities, standing
 
 
 @pytest.mark.parametrize(

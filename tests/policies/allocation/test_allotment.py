@@ -43,8 +43,8 @@ def test_everyone_gets_one_in_gpa_if_there_are_enough():
 
 def test_a_node_shares_its_trials_among_its_slots(population):
     """The original gives each of the two slots of the first node what the node should have in all."""
-    fleet = PopulationCluster((Slot(0, 2.0), Slot(0, 2.0), Slot(1, 2.0)))
-    view = population(12, fleet)
+    cluster = PopulationCluster((Slot(0, 2.0), Slot(0, 2.0), Slot(1, 2.0)))
+    view = population(12, cluster)
     assert shares(view, "gpa") == [4, 4, 4]
     assert original_shares(view, "gpa") == [6, 6, 6]
 
@@ -59,5 +59,5 @@ def test_what_is_not_there_gets_nothing(population):
 
 def test_devices_of_a_node_are_apart_in_the_original_and_processors_come_first(population):
     """Of 2 trials for three entries of equal score, the first two entries get one: both processors."""
-    fleet = PopulationCluster((Slot(0), Slot(0, device="gpu"), Slot(1)))
-    assert original_shares(population(2, fleet), "gpa") == [1, 0, 1]
+    cluster = PopulationCluster((Slot(0), Slot(0, device="gpu"), Slot(1)))
+    assert original_shares(population(2, cluster), "gpa") == [1, 0, 1]

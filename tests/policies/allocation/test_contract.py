@@ -42,7 +42,7 @@ def scene_of(seed):
         for node in range(nodes)
         for speed in np.exp(rng.uniform(-2.0, 2.0, int(rng.integers(1, 3))))
     )
-    fleet = PopulationCluster(
+    cluster = PopulationCluster(
         slots,
         switches=tuple(int(switch) for switch in rng.integers(0, 2, nodes)),
         changes=tuple(changes_of(rng, nodes)),
@@ -59,8 +59,8 @@ def scene_of(seed):
     costs = AssignmentCosts(
         float(rng.uniform(0.0, 0.5)), float(rng.uniform(0.0, 0.2)), 100.0, float(rng.choice([0, 20]))
     )
-    weather = TimingNoise(noise=0.1, drift=0.05, seed=seed)
-    return PopulationScenario(hypers, fleet, terms, costs, weather, bool(rng.integers(0, 2)))
+    noise = TimingNoise(noise=0.1, drift=0.05, seed=seed)
+    return PopulationScenario(hypers, cluster, terms, costs, noise, bool(rng.integers(0, 2)))
 
 
 def changes_of(rng, nodes):
@@ -73,13 +73,13 @@ def changes_of(rng, nodes):
                 yield NodeChange(lost_s + float(rng.uniform(0.1, 2.0)), node, joins=True)
 
 
-def rehearsed_with_care(scene, landscape, allocation):
-    """As a rehearsal; fails if trials wait while all slots that are there are idle."""
+def simulated_with_care(scene, landscape, allocation):
+    """As a simulation; fails if trials wait while all slots that are there are idle."""
     state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
-    luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    noise = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
-    backend = PopulationSimulator(scene.fleet, landscape, luck, report_each=scene.report_each)
+    backend = PopulationSimulator(scene.fleet, landscape, noise, report_each=scene.report_each)
     for _ in drive(PopulationPolicy(allocation), backend, state):
         there = int(state.usable.sum())
         assert not (state.waiting and there and len(state.idle) == there), f"nobody works at {state.now_s} s"
@@ -89,7 +89,7 @@ def rehearsed_with_care(scene, landscape, allocation):
 def check_that_all_is_done(rising, allocation):
     for seed in SEEDS:
         scene = scene_of(seed)
-        state = rehearsed_with_care(scene, rising(size_mb=10.0), allocation)
+        state = simulated_with_care(scene, rising(size_mb=10.0), allocation)
         assert state.left == 0
         reported = np.zeros(len(scene.hypers), int)
         for event in state.timeline:
@@ -136,13 +136,13 @@ FAKES = ("torch", "ray", "tensorflow", "gymnasium")
 
 ASK = """
 import sys
-from rota.core.population.cluster import Fleet
+from rota.core.population.cluster import PopulationCluster
 from rota.policies.allocation.registry import allocation_class
-from rota.policies.population import Policy
+from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.population import Scene, rehearse
-scene = Scene(({{}},) * 4, Fleet.of([1.0, 3.0]))
-rehearse(scene, Equal(0.01), Policy(allocation_class({name!r})()))
+from rota.simulator.population import PopulationScenario, simulate_trials
+scene = PopulationScenario(({{}},) * 4, PopulationCluster.of([1.0, 3.0]))
+simulate_trials(scene, Equal(0.01), PopulationPolicy(allocation_class({name!r})()))
 print(*sys.modules)
 """
 

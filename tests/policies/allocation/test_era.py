@@ -75,9 +75,9 @@ def test_the_stage_does_not_depend_on_the_population_or_the_interval(
 
 def test_the_slots_of_a_node_do_not_take_everything(population, lists):
     """Two slots on the first node and one on the second: in the original the third is left with nothing."""
-    fleet = PopulationCluster((Slot(0, 10.0), Slot(0, 10.0), Slot(1, 10.0)))
-    assert lists(population(20, fleet), Era(original=True)) == {0: [*range(10)], 1: [*range(10, 20)]}
-    ours = lists(population(20, fleet), Era())
+    cluster = PopulationCluster((Slot(0, 10.0), Slot(0, 10.0), Slot(1, 10.0)))
+    assert lists(population(20, cluster), Era(original=True)) == {0: [*range(10)], 1: [*range(10, 20)]}
+    ours = lists(population(20, cluster), Era())
     assert [len(ours[slot]) for slot in range(3)] == [6, 7, 7]
 
 

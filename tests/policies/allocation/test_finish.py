@@ -10,12 +10,12 @@ from rota.policies.allocation.finish import (
     DONE,
     ENDS,
     FIRST,
-    IN_A_ROW,
     LAST,
     LISTS,
     MEAN,
     NOTHING,
     REST,
+    SEQUENCE,
     STEPS,
     TRIALS,
     UNDONE,
@@ -30,7 +30,7 @@ ONE = 3
 def test_all_is_done_when_the_work_is_divided_in_proportion_to_speed(population):
     """Four trials of 1 s at speed 1, on speeds 1 and 3: 4 s ÷ 4. One trial alone takes 1 s ÷ 3."""
     outlook = Outlook(population(4, [1.0, 3.0], steps=100), slot=1)
-    assert outlook.about[[DONE, UNDONE, IN_A_ROW, MEAN]] == pytest.approx([1.0, 4, 1 / 3, 100])
+    assert outlook.about[[DONE, UNDONE, SEQUENCE, MEAN]] == pytest.approx([1.0, 4, 1 / 3, 100])
 
 
 def test_a_trial_is_not_done_before_its_steps_have_followed_on_each_other(population):

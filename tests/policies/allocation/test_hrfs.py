@@ -40,7 +40,7 @@ def measured(population, done) -> Callable:
 
 def parts(view, found):
     """Slot → its trial and steps."""
-    return {slot: (trials[0], int(view.handed[trials[0]])) for slot, trials in found.items()}
+    return {slot: (trials[0], int(view.assigned[trials[0]])) for slot, trials in found.items()}
 
 
 def test_a_slot_that_was_never_measured_gets_half_an_interval_of_the_most_advanced(population, lists):
@@ -121,7 +121,7 @@ def test_with_caution_a_slot_whose_times_vary_rests_earlier(measured, lists):
     """2.5 times as slow, or 3.5 with a deviation of 40 %: 3 intervals are left, not 4."""
     for caution, expected in ((0.0, {0: [0], 1: [2]}), (2.0, {0: [0]})):
         view = measured([1.0, 2.5], [950, 950, 950])
-        view.paces.spread[1] = 0.16
+        view.step_times.spread[1] = 0.16
         assert lists(view, Hrfs(caution=caution)) == expected
 
 
@@ -138,7 +138,7 @@ def test_trials_that_will_stop_early_leave_less_to_do(measured, lists):
 def test_of_equally_advanced_trials_one_that_is_near_is_taken(measured, lists, near, first):
     """The second trial is where the first slot is."""
     view = measured([1.0, 1.01], [0, 0, 50], costs=AssignmentCosts(latency_s=1.0))
-    view.place[:3] = [1, 0, 0]
+    view.checkpoint_node[:3] = [1, 0, 0]
     assert lists(view, Hrfs(near=near))[0] == [first]
 
 
@@ -147,9 +147,9 @@ def random_population(seed, rising):
     rng = np.random.default_rng(seed)
     trials, slots = int(rng.integers(1, 13)), int(rng.integers(1, 7))
     rates = rng.uniform(0.001, 0.02, trials)
-    fleet = PopulationCluster.of([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
+    cluster = PopulationCluster.of([float(speed) for speed in np.exp(rng.uniform(-2.0, 2.0, slots))])
     scene = PopulationScenario(
-        tuple({"rate": float(rate)} for rate in rates), fleet, Terms(steps=400, target=0.8)
+        tuple({"rate": float(rate)} for rate in rates), cluster, Terms(steps=400, target=0.8)
     )
     return scene, rising()
 

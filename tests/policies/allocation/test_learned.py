@@ -80,7 +80,7 @@ def test_where_it_has_not_learned_it_does_as_finish_does(population, tmp_path):
     for happened in (None, NodeFailed(1.0, 2), "slower"):
         state = population(9, [1.0, 3.0, 0.2, 2.0], AssignmentCosts(dispatch_s=0.1), steps=200)
         if happened == "slower":
-            state.paces.observe(3, 0, 3 * float(state.paces.expected_s[3, 0]))
+            state.step_times.observe(3, 0, 3 * float(state.step_times.expected_s[3, 0]))
         elif happened is not None:
             state.apply([happened])
         learned, finish = (

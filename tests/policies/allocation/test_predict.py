@@ -59,7 +59,7 @@ def test_a_device_that_was_never_measured_is_like_the_others_on_average():
 
 
 def test_nothing_measured_and_nonsense_are_refused():
-    with pytest.raises(InputError, match="nothing was measured"):
+    with pytest.raises(InputError, match="cannot be predicted without measurements"):
         Predictor.fit([])
     with pytest.raises(InputError, match="seconds above 0"):
         Predictor.fit([(SMALL, 0.0)])

@@ -30,9 +30,9 @@ def population() -> Callable[..., PopulationState]:
         state.metric[:] = metrics
         reported = ~np.isnan(state.metric)
         state.steps[reported] = state.fresh[reported] = 50
-        state.place[reported] = 0
-        state.judged = np.flatnonzero(reported).tolist()
-        state.status[reported] = TrialStatus.JUDGED
+        state.checkpoint_node[reported] = 0
+        state.to_review = np.flatnonzero(reported).tolist()
+        state.status[reported] = TrialStatus.REPORTED
         state.waiting = np.flatnonzero(~reported).tolist()
         state._keys = [0] * len(state.waiting)
         return state

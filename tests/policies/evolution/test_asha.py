@@ -193,5 +193,5 @@ class Later(TrialsConfig):
 def test_the_lowest_rung_is_not_below_the_first_step_that_is_measured():
     Asha().check(Later(interval=50))
     Asha(min_t=3).check(Later(interval=20))
-    with pytest.raises(ConfigError, match=r"looked at after 20 steps, but the curves begin at step 50"):
+    with pytest.raises(ConfigError, match=r"reviewed after 20 steps, but the curves begin at step 50"):
         Asha().check(Later(interval=20))

@@ -90,7 +90,7 @@ def by_sorting_all(view, trial, pbt):
     count = min(ceil(pbt.quantile * len(order)), len(order) // 2)
     better = [donor for donor in order[len(order) - count :] if worth[donor] > worth[trial]]
     if trial not in order[:count] or not better:
-        return Continue(trial, looked=True)
+        return Continue(trial, reviewed=True)
     donor = better[int(view.random.integers(len(better)))]
     return Clone(trial, donor, dict(view.hyper[donor]), view.changes[donor])
 
@@ -125,7 +125,7 @@ def test_a_kept_ranking_decides_what_sorting_all_trials_decides(trials, happenin
             state.apply([TrialFailed(at_s, 0, trial, ""), Idled(at_s, 0)])
             continue
         state.apply([Reported(at_s, 0, trial, steps, at_s - 1.0, at_s, 0.0, outcome), Idled(at_s, 0)])
-        if state.judged:
+        if state.to_review:
             before = state.random.bit_generator.state
             wanted = by_sorting_all(state, trial, pbt)
             state.random.bit_generator.state = before
@@ -149,12 +149,14 @@ def test_the_worst_quarter_goes_on_as_one_of_the_best_quarter(population):
 
 def test_the_others_go_on_as_they_are(population):
     state = population([0.1, 0.2, 0.3, 0.4, NAN, 0.5])
-    assert [PLAIN.judge(state, trial) for trial in (2, 3, 5)] == [Continue(t, looked=True) for t in (2, 3, 5)]
+    assert [PLAIN.judge(state, trial) for trial in (2, 3, 5)] == [
+        Continue(t, reviewed=True) for t in (2, 3, 5)
+    ]
 
 
 def test_equals_do_not_clone_each_other(population):
     state = population([0.6, 0.6, 0.6, 0.6])
-    assert [PLAIN.judge(state, trial) for trial in range(4)] == [Continue(t, looked=True) for t in range(4)]
+    assert [PLAIN.judge(state, trial) for trial in range(4)] == [Continue(t, reviewed=True) for t in range(4)]
 
 
 def test_only_donors_that_are_better_count(population):
@@ -166,17 +168,17 @@ def test_only_donors_that_are_better_count(population):
 
 def test_a_trial_without_a_metric_is_neither_replaced_nor_a_donor(population):
     state = population([0.1, NAN])
-    state.judged.append(1)
-    assert PLAIN.judge(state, 0) == Continue(0, looked=True)
+    state.to_review.append(1)
+    assert PLAIN.judge(state, 0) == Continue(0, reviewed=True)
     state.fresh[1] = 50
-    assert PLAIN.judge(state, 1) == Continue(1, looked=True)
+    assert PLAIN.judge(state, 1) == Continue(1, reviewed=True)
 
 
 def test_a_trial_that_diverged_is_the_worst(population):
     """Its metric is not a number after an interval: not the same as no metric yet."""
     state = population([0.1, NAN, 0.2])
     state.steps[1] = state.fresh[1] = 50
-    state.judged.append(1)
+    state.to_review.append(1)
     assert PLAIN.judge(state, 1).donor == 2
 
 
@@ -190,7 +192,7 @@ def test_who_is_finished_may_be_a_donor_and_who_was_stopped_may_not(population, 
 def test_what_the_clone_gets_is_not_the_dictionary_of_the_donor(population):
     state = population([0.1, 0.5])
     before = dict(state.hyper[1])
-    state.judged = [0]
+    state.to_review = [0]
     state.request([PLAIN.judge(state, 0)])
     state.hyper[0]["lr"] = 99.0
     assert state.hyper[1] == before
@@ -198,11 +200,11 @@ def test_what_the_clone_gets_is_not_the_dictionary_of_the_donor(population):
 
 def test_what_a_clone_takes_over_and_what_it_keeps(population):
     state = population([0.1, 0.5])
-    state.judged = [0]
+    state.to_review = [0]
     state.steps[1] = 300
-    state.place[1] = 7
+    state.checkpoint_node[1] = 7
     state.request([Pbt(explore=False).judge(state, 0)])
-    assert (state.hyper[0], state.place[0]) == (state.hyper[1], 7)
+    assert (state.hyper[0], state.checkpoint_node[0]) == (state.hyper[1], 7)
     assert (state.steps[0], state.metric[0]) == (50, 0.1)
     assert state.fresh[0] == 0
 
@@ -229,7 +231,7 @@ def test_without_exploiting_a_bad_trial_keeps_its_weights_and_explores(populatio
     clone = Pbt(exploit=False, resample=0.0).judge(state, 0)
     assert (clone.donor, clone.changes) == (0, ("deepen 0",))
     assert clone.hyper["lr"] in (0.1 * 0.8, 0.1 * 1.2)
-    state.judged = [0]
+    state.to_review = [0]
     state.request([clone])
     assert state.waiting == [0]
 
@@ -238,7 +240,7 @@ def test_a_trial_is_looked_at_after_an_interval_and_half_intervals_add_up(popula
     state = population([0.1, 0.5])
     state.fresh[0] = 25
     assert PLAIN.judge(state, 0) == Continue(0)
-    state.judged = [0]
+    state.to_review = [0]
     state.request([Continue(0)])
     assert state.fresh[0] == 25
     state.fresh[0] += 25
@@ -248,7 +250,7 @@ def test_a_trial_is_looked_at_after_an_interval_and_half_intervals_add_up(popula
 
 def test_to_have_been_looked_at_is_to_begin_anew(population):
     state = population([0.1, 0.5])
-    state.judged = [1]
+    state.to_review = [1]
     state.request([PLAIN.judge(state, 1)])
     assert state.fresh[1] == 0
 
@@ -286,7 +288,7 @@ class Watched:
         self.inner, self.asked = inner, []
 
     def judge(self, view: PopulationView, trial: int) -> object:
-        assert view.status[trial] == TrialStatus.JUDGED
+        assert view.status[trial] == TrialStatus.REPORTED
         self.asked.append((view.now_s, trial))
         return self.inner.judge(view, trial)
 
@@ -337,7 +339,7 @@ def test_an_option_out_of_range_says_what_would_be_right(options, says):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"probability": 0.5}, "say what may be done"),
+        ({"probability": 0.5}, "actions: none; give some"),
         ({"probability": 2.0, "actions": ("deepen 0",)}, "probability is 2.0"),
         ({"actions": ("shrink",)}, "'shrink' does not grow"),
         ({"actions": ("deepn 0",)}, "Did you mean 'deepen'"),
@@ -374,7 +376,7 @@ def test_options_that_fit_the_trials_are_fine():
         (Pbt(space={"optimizer": Space(0.1, 1.0)}), TRIALS, r"space\.optimizer: trials begin with words"),
         (Pbt(space={"optimizer": NUMBERS}), TRIALS, r"space\.optimizer: trials begin with words"),
         (Pbt(space={"lr": WORDS}), TRIALS, r"space\.lr: trials begin with numbers"),
-        (Pbt(), replace(TRIALS, interval=20), r"looked at after 20 steps, but the curves begin at step 50"),
+        (Pbt(), replace(TRIALS, interval=20), r"reviewed after 20 steps, but the curves begin at step 50"),
     ],
 )
 def test_options_that_do_not_fit_the_trials_are_found_before_anything_runs(pbt, trials, says):

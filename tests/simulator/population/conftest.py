@@ -132,13 +132,13 @@ def by_hand() -> type[ByHand]:
 
 @pytest.fixture(scope="session")
 def run() -> Callable[..., SimulatedPopulation]:
-    """Gives a function that rehearses lists written by hand, or `Fifo` if there are none.
+    """Gives a function that simulates lists written by hand, or `Fifo` if there are none.
 
     A step takes a second on a slot of speed 1, a trial reports after 10 of them.
     """
 
     def make(
-        hypers: Sequence[Hyper], fleet: Any, *lists: Any, steps: int = 20, **options: Any
+        hypers: Sequence[Hyper], cluster: Any, *lists: Any, steps: int = 20, **options: Any
     ) -> SimulatedPopulation:
         policy = PopulationPolicy(
             options.pop("allocation", None) or (ByHand(*lists) if lists else FifoAllocation()),
@@ -146,7 +146,9 @@ def run() -> Callable[..., SimulatedPopulation]:
             options.pop("retirement", None),
         )
         terms = Terms(10, steps, **{name: options.pop(name) for name in ("target",) if name in options})
-        done = simulate_trials(PopulationScenario(tuple(hypers), fleet, terms, **options), Telling(), policy)
+        done = simulate_trials(
+            PopulationScenario(tuple(hypers), cluster, terms, **options), Telling(), policy
+        )
         return replace(done, timeline=Told(done.timeline))
 
     return make

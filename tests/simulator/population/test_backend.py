@@ -219,10 +219,10 @@ def test_an_idle_slot_is_given_up_at_once(run, given_up):
 
 
 def test_a_slot_that_was_to_be_given_up_and_is_lost_before_is_given_up_then(run, given_up):
-    fleet = PopulationCluster(
+    cluster = PopulationCluster(
         SLOW_AND_FAST.slots, changes=(NodeChange(7.0, 0, False), NodeChange(8.0, 0, True))
     )
-    done = run([{}, {}], fleet, retirement=given_up(5.0, [0]))
+    done = run([{}, {}], cluster, retirement=given_up(5.0, [0]))
     assert done.timeline[7:10] == [NodeFailed(7.0, 0), Retired(7.0, 0), Joined(8.0, 0)]
     # From 5 s slot 1 has trial 1 until 10 s, then trial 0 from its beginning: 20 steps in 10 s.
     assert done.makespan_s == 20.0
@@ -232,10 +232,10 @@ def test_a_slot_that_was_to_be_given_up_and_is_lost_before_is_given_up_then(run,
 
 
 def test_when_the_last_slot_is_given_up_and_all_others_are_gone_there_is_no_way_on(run, given_up):
-    fleet = PopulationCluster(SLOW_AND_FAST.slots, changes=(NodeChange(3.0, 1, joins=False),))
+    cluster = PopulationCluster(SLOW_AND_FAST.slots, changes=(NodeChange(3.0, 1, joins=False),))
     complaint = "at 10 s nothing runs and nothing will happen, but 2 trials are not done and 0 slots are idle"
     with pytest.raises(Stuck, match=f"^{complaint}$"):
-        run([{}, {}], fleet, retirement=given_up(3.0, [0]))
+        run([{}, {}], cluster, retirement=given_up(3.0, [0]))
 
 
 def test_when_an_allocation_leaves_every_slot_idle_there_is_no_way_on(run):
@@ -249,9 +249,9 @@ def test_when_an_allocation_leaves_every_slot_idle_there_is_no_way_on(run):
 
 def test_each_kind_of_trial_has_its_own_speed_on_a_slot(run):
     # The second kind takes 2 s per step at speed 1; slot 0 does it four times as fast, slot 1 twice as fast.
-    fleet = PopulationCluster((Slot(0, 1.0, {"2.0 0.0": 4.0}), Slot(1, 2.0)))
+    cluster = PopulationCluster((Slot(0, 1.0, {"2.0 0.0": 4.0}), Slot(1, 2.0)))
     lists = [(0, [(0, 10), (1, 10)]), (1, [(0, 10), (1, 10)])]
-    done = run([{}, {"step_s": 2.0}], fleet, *lists)
+    done = run([{}, {"step_s": 2.0}], cluster, *lists)
     reports = [event for event in done.timeline if isinstance(event, Reported)]
     # 10 × 1 ÷ 1, 10 × 2 ÷ 4, 10 × 1 ÷ 2, 10 × 2 ÷ 2.
     assert [(report.trial, report.ended_s) for report in reports] == [
@@ -264,5 +264,5 @@ def test_each_kind_of_trial_has_its_own_speed_on_a_slot(run):
 
 def test_trials_may_span_several_slots(run):
     # Slots of speed 3 and 2 together, at three quarters of twice the slower: 3. The third is left over.
-    fleet = PopulationCluster((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0))).spanned(2, 0.75)
-    assert run([{}], fleet, (0, [(0, 30)]), steps=30).makespan_s == 10.0
+    cluster = PopulationCluster((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0))).spanned(2, 0.75)
+    assert run([{}], cluster, (0, [(0, 30)]), steps=30).makespan_s == 10.0

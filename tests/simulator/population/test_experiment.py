@@ -73,26 +73,26 @@ def test_slots_of_a_cluster_are_on_nodes_that_have_names():
             "slowdowns": [{"at_s": 6.0, "node": "head", "factor": 2.0}],
         },
     )
-    fleet = machines.build()
-    assert fleet.nodes == ("head", "node1", "node2")
-    assert fleet.switches == (0, 1, 1)
-    assert fleet.slots == (Slot(0, 2.0), Slot(1, 1.0), Slot(2, 1.0), Slot(0, 8.0, device="gpu"))
-    assert fleet.changes == (NodeChange(5.0, 1, False),)
-    assert fleet.slowdowns == (Slowdown(6.0, 0, 2.0),)
+    cluster = machines.build()
+    assert cluster.nodes == ("head", "node1", "node2")
+    assert cluster.switches == (0, 1, 1)
+    assert cluster.slots == (Slot(0, 2.0), Slot(1, 1.0), Slot(2, 1.0), Slot(0, 8.0, device="gpu"))
+    assert cluster.changes == (NodeChange(5.0, 1, False),)
+    assert cluster.slowdowns == (Slowdown(6.0, 0, 2.0),)
 
 
 def test_slots_without_a_node_are_on_none_that_has_a_name():
     slots = [{"speed": 1.0, "count": 2}, {"speed": 2.0, "node": "node1"}, {"speed": 3.0}]
-    fleet = bind(SlotsConfig, {"slots": slots}).build()
-    assert fleet.nodes == ("node0", "node2", "node1", "node3")
-    assert [slot.node for slot in fleet.slots] == [0, 1, 2, 3]
+    cluster = bind(SlotsConfig, {"slots": slots}).build()
+    assert cluster.nodes == ("node0", "node2", "node1", "node3")
+    assert [slot.node for slot in cluster.slots] == [0, 1, 2, 3]
 
 
 def test_a_trial_may_take_several_slots_of_a_node():
     slots = [{"speed": 1.0, "node": "a", "count": 4}, {"speed": 3.0, "node": "b", "count": 3}]
-    fleet = bind(SlotsConfig, {"slots": slots, "per_trial": 2, "efficiency": 0.9}).build()
-    assert [slot.node for slot in fleet.slots] == [0, 0, 1]
-    assert [slot.speed for slot in fleet.slots] == pytest.approx([1.8, 1.8, 5.4])
+    cluster = bind(SlotsConfig, {"slots": slots, "per_trial": 2, "efficiency": 0.9}).build()
+    assert [slot.node for slot in cluster.slots] == [0, 0, 1]
+    assert [slot.speed for slot in cluster.slots] == pytest.approx([1.8, 1.8, 5.4])
 
 
 def test_reports_can_wait_for_the_end_of_a_list():
@@ -120,7 +120,7 @@ def test_reports_can_wait_for_the_end_of_a_list():
         ({"seeds": 0}, "seeds is 0; it must be 1 to 100,000"),
         ({"slots": [1.0, -1.0]}, "slots: slot 1: speed -1; it must be"),
         ({"slots": [1.0], "cluster": "a"}, "slots and cluster are both given; leave one of them out"),
-        ({"cluster": "a"}, "cluster: unknown cluster 'a'. Known: none; say what it is: [clusters.a]"),
+        ({"cluster": "a"}, "cluster: unknown cluster 'a'. Known: none; define it: [clusters.a]"),
         ({"weather": {"noise": -1.0}}, "weather: noise is -1.0"),
         ({"costs": {"dispatch_s": -1.0}}, "costs: dispatch_s is -1; it must be 0 to 1e+09"),
     ],

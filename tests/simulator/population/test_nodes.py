@@ -14,10 +14,10 @@ ONE = PopulationCluster.of([1.0])
 TWO = PopulationCluster.of([1.0, 1.0])
 
 
-def changed(fleet, *changes, slowdowns=()):
+def changed(cluster, *changes, slowdowns=()):
     """The same slots; changes are (at, node, joins), slow-downs (at, node, factor)."""
     return PopulationCluster(
-        fleet.slots,
+        cluster.slots,
         changes=tuple(NodeChange(*change) for change in changes),
         slowdowns=tuple(Slowdown(*slowdown) for slowdown in slowdowns),
     )
@@ -47,33 +47,33 @@ def spans(done):
     ],
 )
 def test_what_is_left_of_a_part_takes_longer_from_the_moment_when_the_node_slows_down(run, slowdowns, ends_s):
-    fleet = changed(TWO, slowdowns=slowdowns)
-    assert spans(run([{}], fleet, (0, [(0, 10)]), steps=10)) == [(0, 0.0, ends_s)]
+    cluster = changed(TWO, slowdowns=slowdowns)
+    assert spans(run([{}], cluster, (0, [(0, 10)]), steps=10)) == [(0, 0.0, ends_s)]
 
 
 def test_a_part_that_begins_as_the_node_slows_down_takes_longer_as_a_whole(run):
-    fleet = changed(ONE, slowdowns=[(10.0, 0, 2.0)])
-    assert spans(run([{}], fleet, (0, [(0, 10), (0, 10)]))) == [(0, 0.0, 10.0), (0, 10.0, 30.0)]
+    cluster = changed(ONE, slowdowns=[(10.0, 0, 2.0)])
+    assert spans(run([{}], cluster, (0, [(0, 10), (0, 10)]))) == [(0, 0.0, 10.0), (0, 10.0, 30.0)]
 
 
 @pytest.mark.parametrize("at_s", [2.0, 5.0])
 def test_a_slow_node_is_slow_at_training_not_at_what_comes_before(run, at_s):
     # 5 s of dispatch, then ten steps at 2 s.
-    fleet = changed(ONE, slowdowns=[(at_s, 0, 2.0)])
-    done = run([{}], fleet, (0, [(0, 10)]), steps=10, costs=AssignmentCosts(dispatch_s=5.0))
+    cluster = changed(ONE, slowdowns=[(at_s, 0, 2.0)])
+    done = run([{}], cluster, (0, [(0, 10)]), steps=10, costs=AssignmentCosts(dispatch_s=5.0))
     assert done.makespan_s == 25.0
 
 
 def test_an_end_that_was_expected_before_the_node_became_faster_means_nothing_later(run):
-    fleet = changed(ONE, slowdowns=[(10.0, 0, 10.0), (20.0, 0, 1.0)])
+    cluster = changed(ONE, slowdowns=[(10.0, 0, 10.0), (20.0, 0, 1.0)])
     # The second part would end at 110 s. From 20 s, 9 s are left: it ends at 29 s. The third takes 100 s.
-    done = run([{}], fleet, (0, [(0, 10)]), (0, [(0, 10)]), (0, [(0, 100)]), steps=120)
+    done = run([{}], cluster, (0, [(0, 10)]), (0, [(0, 10)]), (0, [(0, 100)]), steps=120)
     assert spans(done) == [(0, 0.0, 10.0), (0, 10.0, 29.0), (0, 29.0, 129.0)]
 
 
-def test_paces_are_measured_as_they_are(run):
+def test_step_times_are_measured_as_they_are(run):
     done = run([{}], changed(ONE, slowdowns=[(0.0, 0, 4.0)]), (0, [(0, 10)]), steps=10)
-    assert done.state.paces.step_s[0, 0] == 4.0
+    assert done.state.step_times.step_s[0, 0] == 4.0
 
 
 # failing and coming back
@@ -178,8 +178,8 @@ def test_who_is_done_by_the_time_its_node_leaves_for_good_is_not_stuck(run):
 
 def test_a_node_may_fail_and_come_back_at_the_moment_when_a_part_ends(run):
     lists = [(0, [(0, 10), (0, 10)]), (0, [(0, 10)])]
-    fleet = changed(ONE, (13.0, 0, False), (13.0, 0, True))
-    done = run([{}], fleet, *lists, costs=AssignmentCosts(dispatch_s=3.0))
+    cluster = changed(ONE, (13.0, 0, False), (13.0, 0, True))
+    done = run([{}], cluster, *lists, costs=AssignmentCosts(dispatch_s=3.0))
     # The first part took 3 s + 10 s, and so does the next, since the list is a new one.
     assert done.timeline[2:] == [
         Reported(13.0, 0, 0, 10, 0.0, 13.0, 3.0, 0.0),
@@ -209,15 +209,15 @@ def test_a_node_that_joins_at_the_beginning_and_one_that_leaves_then(run):
 
 
 def test_a_slot_that_was_given_up_stays_so_when_its_node_comes_back(run, given_up):
-    fleet = changed(TWO, (2.0, 0, False), (4.0, 0, True))
-    done = run([{}, {}], fleet, steps=10, retirement=given_up(0.0, [0]))
+    cluster = changed(TWO, (2.0, 0, False), (4.0, 0, True))
+    done = run([{}, {}], cluster, steps=10, retirement=given_up(0.0, [0]))
     assert {event.slot for event in done.timeline if isinstance(event, Assigned)} == {1}
 
 
 def test_all_slots_of_a_node_are_lost_with_it(run):
-    fleet = PopulationCluster((Slot(0), Slot(0), Slot(1)), changes=(NodeChange(5.0, 0, False),))
+    cluster = PopulationCluster((Slot(0), Slot(0), Slot(1)), changes=(NodeChange(5.0, 0, False),))
     # Trials 0 and 1 are lost at 5 s; slot 2 is done with trial 2 at 10 s and trains them one after the other.
-    done = run([{}, {}, {}], fleet, steps=10)
+    done = run([{}, {}, {}], cluster, steps=10)
     assert spans(done) == [(2, 0.0, 10.0), (0, 10.0, 20.0), (1, 20.0, 30.0)]
 
 

@@ -38,10 +38,10 @@ def profiles(here="cpu"):
 
 
 def test_a_network_that_was_measured_with_other_batch_sizes_is_as_much_faster():
-    foretold = PredictedStepTimes.of(profiles(), {}, "cpu")
-    assert foretold.speed(TrialKind("convnet2", 32), "gpu") == pytest.approx(4.0)
-    assert foretold.speed(TrialKind("other", 64), "gpu") == pytest.approx(9.0)
-    assert foretold.speed(TrialKind("convnet2", 32), "cpu") == 1.0
+    predicted = PredictedStepTimes.of(profiles(), {}, "cpu")
+    assert predicted.speed(TrialKind("convnet2", 32), "gpu") == pytest.approx(4.0)
+    assert predicted.speed(TrialKind("other", 64), "gpu") == pytest.approx(9.0)
+    assert predicted.speed(TrialKind("convnet2", 32), "cpu") == 1.0
 
 
 def test_one_that_was_never_measured_is_between_the_others():
@@ -51,12 +51,12 @@ def test_one_that_was_never_measured_is_between_the_others():
 
 
 def test_what_a_slot_says_itself_and_devices_that_were_not_profiled_stay_as_they_are():
-    fleet = PopulationCluster((Slot(0, 2.0, device="gpu", speeds={"b": 7.0}), Slot(1, 3.0, device="tpu")))
+    cluster = PopulationCluster((Slot(0, 2.0, device="gpu", speeds={"b": 7.0}), Slot(1, 3.0, device="tpu")))
     found = PredictedStepTimes.of(profiles(), {}, "cpu").fill_in(
-        fleet, {"a": TrialKind("convnet2", 32), "b": TrialKind("convnet2", 64)}
+        cluster, {"a": TrialKind("convnet2", 32), "b": TrialKind("convnet2", 64)}
     )
     assert found.slots[0].speeds == pytest.approx({"a": 4.0, "b": 7.0})
-    assert found.slots[1] == fleet.slots[1]
+    assert found.slots[1] == cluster.slots[1]
 
 
 def config(tmp_path, machines=None, **population):
@@ -96,13 +96,13 @@ def test_batch_sizes_that_no_trial_begins_with_are_predicted_too(tmp_path):
 
 
 def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_path):
-    with pytest.raises(ConfigError, match="what trials are is said by curves"):
+    with pytest.raises(ConfigError, match="profiles: they need curves"):
         bind(PopulationsConfig, {"population": {"profiles": str(tmp_path)}})
     with pytest.raises(ConfigError, match="nothing about tpu, on which the curves were recorded"):
         PredictedStepTimes.of(profiles(), {}, "tpu")
 
 
-def test_a_rehearsal_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
+def test_a_simulation_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
     explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
     contender = Variant("fifo", PopulationPolicy(FifoAllocation(), explored), {}, "pbt")
     scene = scene_of(config(tmp_path, trials=2), contender, 0)

@@ -294,12 +294,12 @@ def test_curves_that_do_not_say_enough_are_an_error():
 
 
 @pytest.mark.parametrize("options", [{"size_mb": -1.0}, {"growth": 0.0}, {"gain": float("nan")}])
-def test_liberties_out_of_range_are_refused(options):
+def test_assumptions_out_of_range_are_refused(options):
     with pytest.raises(ConfigError, match="size_mb is"):
         CurveAssumptions(**options)
 
 
-def test_a_rehearsal_reports_what_was_recorded_when_it_was(shipped):
+def test_a_simulation_reports_what_was_recorded_when_it_was(shipped):
     settings = list(shipped.settings.values())[::9]
     scene = PopulationScenario(
         tuple(each.hyper for each in settings), PopulationCluster.of([1.0] * len(settings))

@@ -4,23 +4,61 @@ import numpy as np
 import pytest
 
 from rota.core.population.cluster import PopulationCluster
-from rota.core.population.events import Cloned
+from rota.core.population.events import Cloned, Hyper
 from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import Unchanged
 from rota.policies.population import EvolutionPolicy, PopulationPolicy
-from rota.simulator.landscapes import Toy
 from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 
+START, TOP = (0.9, 0.9), 1.2
 SPACE = {"h0": Space(0.0, 1.0), "h1": Space(0.0, 1.0)}
 NONE = Unchanged()
 EXPLOIT = Pbt(space=SPACE, explore=False)
 EXPLORE = Pbt(space=SPACE, exploit=False)
 BOTH = Pbt(space=SPACE)
 PAPER = ({"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0})
-"""Each sees one half of the truth."""
+"""Each sees one half of the real function."""
+
+
+class Toy:
+    """The toy problem of PBT: a trial has two weights θ, and its metric is 1.2 − θ₀² − θ₁².
+
+    It climbs 1.2 − h₀θ₀² − h₁θ₁² instead, by gradient ascent: a step multiplies each weight by 1 − 2 · rate ·
+    h. Its hyper-parameters `h0` and `h1` are what it sees of the real function: where one is 0, the weight
+    does not change.
+    """
+
+    def __init__(self, rate: float = 0.02, step_s: float = 1.0) -> None:
+        self._rate, self._step_s = rate, step_s
+        self.theta: dict[int, tuple[float, float]] = {}
+        self._sees: dict[int, tuple[float, float]] = {}
+
+    def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
+        return "toy"
+
+    def step_s(self, kind: str) -> float:
+        return self._step_s
+
+    def size_mb(self, kind: str) -> float:
+        return 0.0
+
+    def begin(self, trial: int, hyper: Hyper) -> None:
+        self.theta[trial] = START
+        self._sees[trial] = hyper["h0"], hyper["h1"]
+
+    def train(self, trial: int, steps: int) -> float:
+        (zero, one), (sees_zero, sees_one) = self.theta[trial], self._sees[trial]
+        zero *= (1.0 - 2.0 * self._rate * sees_zero) ** steps
+        one *= (1.0 - 2.0 * self._rate * sees_one) ** steps
+        self.theta[trial] = zero, one
+        return TOP - (zero * zero + one * one)
+
+    def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
+        self.theta[trial] = self.theta[donor]
+        self._sees[trial] = hyper["h0"], hyper["h1"]
 
 
 def two(evolution: EvolutionPolicy, seed: int = 0, steps: int = 400) -> SimulatedPopulation:
@@ -30,7 +68,7 @@ def two(evolution: EvolutionPolicy, seed: int = 0, steps: int = 400) -> Simulate
 
 
 def mean_of_eight(evolution: EvolutionPolicy, seed: int) -> float:
-    """How good eight trials are on average that see something of the truth each, after 80 steps."""
+    """How good eight trials are on average that see something of the real function each, after 80 steps."""
     sees = np.random.default_rng(seed).uniform(0, 1, (8, 2)).tolist()
     hypers = tuple({"h0": zero, "h1": one} for zero, one in sees)
     scene = PopulationScenario(hypers, PopulationCluster.of([1.0, 1.1]), Terms(4, 80))

@@ -46,17 +46,17 @@ def test_the_largest_trials_are_on_no_more_slots_than_there_are_of_them():
 
 
 def test_slots_that_are_good_at_different_things_are_not_credited_with_both():
-    fleet = PopulationCluster((Slot(0, 1.0, {"size 1": 4.0}), Slot(1, 1.0, {"size 2": 4.0})))
+    cluster = PopulationCluster((Slot(0, 1.0, {"size 1": 4.0}), Slot(1, 1.0, {"size 2": 4.0})))
     # 8 s of work of each kind, in two trials each: each slot does what it is good at, at a speed of 4.
     done = [{"size 1": 4.0}, {"size 1": 4.0}, {"size 2": 4.0}, {"size 2": 4.0}]
-    assert bound_of_s(done, fleet) == pytest.approx(2.0)
+    assert bound_of_s(done, cluster) == pytest.approx(2.0)
 
 
 def test_a_kind_that_all_slots_are_good_at_does_not_loosen_the_bound_of_another():
-    fleet = PopulationCluster((Slot(0, 1.0, {"size 1": 10.0}), Slot(1, 1.0, {"size 1": 10.0})))
+    cluster = PopulationCluster((Slot(0, 1.0, {"size 1": 10.0}), Slot(1, 1.0, {"size 1": 10.0})))
     # 20 s of the one kind take 1 s on both slots, 20 s of the other 10 s; with the best speeds it would be 2.
     done = [{"size 1": 10.0}, {"size 1": 10.0}, {"size 2": 10.0}, {"size 2": 10.0}]
-    assert bound_of_s(done, fleet) == pytest.approx(11.0)
+    assert bound_of_s(done, cluster) == pytest.approx(11.0)
 
 
 def test_a_node_that_becomes_slower_may_not_lower_the_bound_but_one_that_becomes_faster_does():

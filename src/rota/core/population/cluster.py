@@ -1,4 +1,4 @@
-"""The slots that a population trains on: speeds, step times as measured, and what assigning work costs."""
+"""Slots that a population trains on: their speeds, their measured step times, and the cost of assignments."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,43 +15,43 @@ from rota.core.errors import ConfigError, InputError
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What one trial occupies: a GPU, or some cores; several of them if trials span several."""
+    """A GPU, or a set of cores, that trains one trial at a time."""
 
     node: int
     speed: float = 1.0
-    """Relative: what a score says."""
+    """Speed relative to the other slots, such as a score."""
     speeds: Mapping[str, float] = field(default_factory=dict)
-    """Kind of trial → speed with it, where that is another."""
+    """Kind of trial → speed, where it differs from `speed`."""
     device: str = "cpu"
 
     def speed_of(self, kind: str) -> float:
-        """With a kind of trial; a network that has grown (`resnet18 64 +1`) is one of its kind."""
+        """Return the speed with a kind of trial; a grown network (`resnet18 64 +1`) counts as ungrown."""
         return self.speeds.get(kind, self.speeds.get(kind.split(" +")[0], self.speed))
 
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """From this moment a node takes so many times as long as it should."""
+    """A node whose step times are multiplied by a factor from some time on."""
 
     at_s: float
     node: int
     factor: float
 
 
-OfNode = TypeVar("OfNode", Slot, NodeChange, Slowdown)
+OnNode = TypeVar("OnNode", Slot, NodeChange, Slowdown)
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationCluster:
-    """All slots there are, and what is known about their nodes."""
+    """All slots of a population, and their nodes."""
 
     slots: tuple[Slot, ...]
     nodes: tuple[str, ...] = ()
-    """Their names; numbers if not given."""
+    """Node names; numbered if not given."""
     switches: tuple[int, ...] = ()
-    """Node → switch; all at one if not given."""
+    """Node → switch; one switch if not given."""
     changes: tuple[NodeChange, ...] = ()
-    """A node whose first change is a join is not there before it."""
+    """Joins and leaves; a node whose first change is a join is absent before it."""
     slowdowns: tuple[Slowdown, ...] = ()
 
     def __post_init__(self) -> None:
@@ -93,18 +93,18 @@ class PopulationCluster:
 
     @classmethod
     def of(cls, speeds: Sequence[float]) -> "PopulationCluster":
-        """One slot per node."""
+        """Return a cluster of one slot per node, with these speeds."""
         return cls(tuple(Slot(node, speed) for node, speed in enumerate(speeds)))
 
     @property
     def late(self) -> frozenset[int]:
-        """The nodes that are not there at first."""
+        """The nodes that are absent at first."""
         return late_nodes(self.changes)
 
     def spanned(self, count: int, efficiency: float = 1.0) -> "PopulationCluster":
-        """The same for trials that take several slots of a node each, as fast as the slowest of them allows.
+        """Return a cluster whose slots are `count` slots of a node each, as fast as the slowest allows.
 
-        What is left over on a node is not used; a node of which nothing is used is left out.
+        Remaining slots of a node are not used; a node without any is left out.
         """
         if count < 1 or not 0.0 < efficiency <= 1.0:
             raise InputError(
@@ -130,8 +130,8 @@ class PopulationCluster:
         )
 
 
-def _renumbered(found: Iterable[OfNode], used: Mapping[int, int]) -> tuple[OfNode, ...]:
-    """Those of nodes that are used; `used` gives their new numbers."""
+def _renumbered(found: Iterable[OnNode], used: Mapping[int, int]) -> tuple[OnNode, ...]:
+    """Return the items of used nodes; `used` maps nodes to their new numbers."""
     return tuple(replace(each, node=used[each.node]) for each in found if each.node in used)
 
 
@@ -143,21 +143,21 @@ def _bundle(slots: Sequence[Slot], efficiency: float) -> Slot:
 
 
 LONGEST_S = 1e9
-"""Beside what takes longer, training would be lost in the rounding of the clock."""
+"""Longest cost in seconds; beside longer ones, training times would be lost in rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentCosts:
-    """Of everything that is not training."""
+    """Costs of an assignment apart from training."""
 
     dispatch_s: float = 0.0
-    """To hand a list to a slot, however long the list is."""
+    """Seconds to send an assignment to a slot, however long it is."""
     latency_s: float = 0.0
-    """Of moving a checkpoint to another node."""
+    """Seconds before the transfer of a checkpoint to another node starts."""
     bandwidth_mb_s: float = math.inf
-    """Between nodes at one switch."""
+    """Bandwidth between nodes at one switch."""
     cross_switch_mb_s: float = 0.0
-    """Between nodes at different switches; as between others if not given."""
+    """Bandwidth between nodes at different switches; 0 if it is the same."""
 
     def __post_init__(self) -> None:
         for name in ("dispatch_s", "latency_s"):
@@ -168,42 +168,42 @@ class AssignmentCosts:
 
     @property
     def moves_are_free(self) -> bool:
-        """Whether it makes no difference where a checkpoint is."""
+        """Whether checkpoints can be transferred in no time."""
         return not self.latency_s and self.bandwidth_mb_s == math.inf and not self.cross_switch_mb_s
 
     def move_s(self, size_mb: float, *, across: bool) -> float:
-        """Of a checkpoint to another node, perhaps across switches."""
+        """Return the seconds to transfer a checkpoint to another node, perhaps across switches."""
         bandwidth = self.cross_switch_mb_s if across and self.cross_switch_mb_s else self.bandwidth_mb_s
         return self.latency_s + size_mb / bandwidth
 
 
 WEIGHT = 0.3
-"""Of the newest measurement."""
+"""Weight of the newest measurement in the smoothed step time."""
 
 
 class StepTimes:
-    """Seconds per step for slot and kind of trial, smoothed, and how far measurements are apart.
+    """Smoothed step times per slot and kind of trial, and the spread of their measurements.
 
-    A kind that was never measured on a slot is expected to be off by what the slot is off with others.
+    A kind never measured on a slot is expected to deviate as the slot's last measured kind does.
     """
 
     __slots__ = ("_off", "_unknown", "expected_s", "measured", "spread", "step_s")
 
     def __init__(self, expected_s: NDArray[np.float64]) -> None:
         self.expected_s = expected_s
-        """Slot, kind → what was said before anything was measured."""
+        """Slot, kind → expected seconds per step before any measurement."""
         self.step_s = expected_s.copy()
-        """Slot, kind → seconds, as far as is known now."""
+        """Slot, kind → current estimate in seconds per step."""
         self.measured = np.zeros(expected_s.shape, np.int64)
-        """Slot, kind → how often."""
+        """Slot, kind → number of measurements."""
         self.spread = np.zeros(expected_s.shape)
-        """Slot, kind → variance of measurements, relative to their mean."""
+        """Slot, kind → variance of measurements relative to their mean."""
         self._off = np.ones(len(expected_s))
         self._unknown = [expected_s.shape[1]] * len(expected_s)
-        """Slot → kinds that were never measured on it."""
+        """Slot → number of kinds never measured on it."""
 
     def observe(self, slot: int, kind: int, step_s: float) -> None:
-        """Take a measurement in; one of nothing, shorter than the clock can tell, says nothing."""
+        """Take in a measurement in seconds per step; ignored if it is not above 0."""
         if not step_s > 0.0:
             return
         known, before = self.measured.item(slot, kind), self.step_s.item(slot, kind)
@@ -222,7 +222,7 @@ class StepTimes:
             self.step_s[slot, unknown] = self.expected_s[slot, unknown] * self._off[slot]
 
     def add_kind(self, expected_s: NDArray[np.float64]) -> None:
-        """A kind of trial that was not there before, with what is expected of each slot."""
+        """Add a new kind of trial, with its expected step time on each slot."""
         self.expected_s = np.column_stack([self.expected_s, expected_s])
         self.step_s = np.column_stack([self.step_s, expected_s * self._off])
         self.measured = np.column_stack([self.measured, np.zeros(len(expected_s), np.int64)])

@@ -5,64 +5,64 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 Hyper = Mapping[str, Any]
-"""Hyper-parameters: plain values."""
+"""Hyper-parameters: names and plain values."""
 
 
 class Interval(NamedTuple):
-    """Some steps of a trial; it reports after them."""
+    """Steps that a trial trains between two reports."""
 
     trial: int
     steps: int
 
 
 class Assign(NamedTuple):
-    """Train these one after the other, on this slot. A trial may be there several times."""
+    """Train these intervals in order on a slot. A trial may occur several times."""
 
     slot: int
     parts: list[Interval]
 
 
 class Retire(NamedTuple):
-    """Give this slot up for good, once it is idle."""
+    """Retire a slot once it is idle: it gets no more assignments."""
 
     slot: int
 
 
 class Continue(NamedTuple):
-    """Let a trial that reported go on as it is."""
+    """Continue a trial that reported, unchanged."""
 
     trial: int
-    looked: bool = False
-    """Whether evolution has looked at how good it is: its fresh steps are counted anew from here."""
+    reviewed: bool = False
+    """Whether evolution has compared it with others; if so, its steps since the last review count from 0."""
 
 
 class Stop(NamedTuple):
-    """Let a trial go; it is not trained any more."""
+    """Stop a trial for good."""
 
     trial: int
 
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """Let a trial go on as another: with its network, its weights, the state of its optimiser.
+    """Continue a trial as a copy of its donor: its network, weights and optimiser state.
 
-    The trial keeps its own budget of steps, the steps it has had, and its metric until it next reports.
-    Its hyper-parameters and what its network has become are said here, in full. A trial that is its own
-    donor keeps its weights and goes on with these.
+    The trial keeps its own budget and count of steps, and its metric until its next report. All its
+    hyper-parameters and all changes of its network are given here. A trial that is its own donor keeps its
+    weights.
     """
 
     trial: int
     donor: int
     hyper: Hyper
     changes: tuple[str, ...] = ()
-    """What has been done to the network since the beginning: `deepen 0`, `widen 1`."""
+    """Changes of the network since the start, such as `deepen 0`, `widen 1`."""
 
 
 Decision = Assign | Retire | Continue | Stop | Clone
 
 
 class Assigned(NamedTuple):
-    """A slot was given a list: so many trials, so many steps."""
+    """A slot was given an assignment of this many trials and steps."""
 
     at_s: float
     slot: int
@@ -71,33 +71,33 @@ class Assigned(NamedTuple):
 
 
 class Reported(NamedTuple):
-    """A part was trained."""
+    """An interval was trained."""
 
     at_s: float
     slot: int
     trial: int
     steps: int
     began_s: float
-    """When it began, with what had to be moved first."""
+    """Start time, before its checkpoint was transferred."""
     ended_s: float
-    """When its training ended; earlier than `at_s` if its list reports at the end."""
+    """End time of its training; earlier than `at_s` if its assignment reports at the end."""
     moved_s: float
-    """How long it took before training could begin: moving a checkpoint, and the dispatch of its list."""
+    """Seconds before training could start: transfer of its checkpoint, dispatch of its assignment."""
     metric: float
-    """How good the trial is now; NaN if nothing was measured."""
+    """Metric of the trial after the interval, higher is better; NaN if it was not measured."""
     ended: bool = False
-    """Whether the trial has nothing more to train, whatever steps it has left."""
+    """Whether the trial ended by itself, however many steps it has left."""
 
 
 class Idled(NamedTuple):
-    """A slot has done its list."""
+    """A slot has completed its assignment."""
 
     at_s: float
     slot: int
 
 
 class Cloned(NamedTuple):
-    """A trial goes on as another."""
+    """A trial continues as a copy of its donor."""
 
     at_s: float
     trial: int
@@ -107,28 +107,28 @@ class Cloned(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """A trial was let go."""
+    """A trial was stopped."""
 
     at_s: float
     trial: int
 
 
 class TrialFinished(NamedTuple):
-    """A trial has had its steps, is as good as asked, or ended by itself."""
+    """A trial has used up its steps, reached the target, or ended by itself."""
 
     at_s: float
     trial: int
 
 
 class Retired(NamedTuple):
-    """A slot was given up."""
+    """A slot was retired."""
 
     at_s: float
     slot: int
 
 
 class TrialFailed(NamedTuple):
-    """A part could not be trained; its trial waits again, or is let go if it failed too often."""
+    """An interval failed; its trial waits again, or is stopped if it failed too often."""
 
     at_s: float
     slot: int
@@ -137,14 +137,14 @@ class TrialFailed(NamedTuple):
 
 
 class NodeFailed(NamedTuple):
-    """A node failed; what its slots were at is to be done again."""
+    """A node failed; the current assignments of its slots are lost."""
 
     at_s: float
     node: int
 
 
 class Joined(NamedTuple):
-    """A node came, or came back."""
+    """A node joined or came back."""
 
     at_s: float
     node: int
@@ -171,9 +171,9 @@ NAMES_IN_FILES = {
     "TrialFailed": "Failed",
     "TrialFinished": "Finished",
 }
-"""Journals and timelines keep the names that these classes had when their formats were made."""
+"""Names in journals and timelines of the classes that were named differently when the formats were made."""
 
 
 def name_in_files(kind: type) -> str:
-    """Return the name by which a class of events or decisions is known in journals and timelines."""
+    """Return the name of an event or decision class in journals and timelines."""
     return NAMES_IN_FILES.get(kind.__name__, kind.__name__)

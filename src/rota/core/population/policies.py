@@ -1,4 +1,4 @@
-"""The base classes of allocations and evolutions that are written outside of rota."""
+"""Base classes of allocations and evolutions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -10,10 +10,10 @@ from rota.core.population.view import PopulationView
 
 
 class Allocation(ABC):
-    """An allocation: says which trials an idle slot trains next, and for how many steps.
+    """Base class of allocations, which decide what an idle slot trains next, and for how many steps.
 
-    A subclass writes `assign(view)`. Fields of a dataclass are its options. It is called by its `name`, a
-    text in the class, or else by the name of its class: `TwoAtOnce` is `two-at-once`.
+    A subclass implements `assign(view)`. If it is a dataclass, its fields are its options. Its name is the
+    attribute `name` of the class, or else the class name in kebab-case: `TwoAtOnce` is `two-at-once`.
 
     >>> from dataclasses import dataclass
     >>> import rota
@@ -31,12 +31,12 @@ class Allocation(ABC):
 
     @abstractmethod
     def assign(self, view: PopulationView) -> Iterable[tuple[int, Iterable[Interval]]]:
-        """Yield an idle slot and what it trains, again and again, until nothing more is to be assigned.
+        """Yield pairs of an idle slot and the intervals that it trains, until nothing more is to be assigned.
 
-        What was yielded is so in the view when it goes on. `view.idle` are the slots, `view.waiting` the
-        trials in the order of the queue; `view.part(trial)` is an interval of a trial, `view.first(n)` one of
-        each of the first n. `view.steps`, `view.metric` and `view.history` say where trials stand,
-        `view.paces.step_s[slot, view.kind[trial]]` how many seconds a step is expected to take there.
+        After each yield, the view includes that assignment. `view.idle` are the slots, `view.waiting` the
+        trials in queue order; `view.interval(trial)` is the next interval of a trial, `view.first(n)` that of
+        each of the first n. `view.steps`, `view.metric` and `view.history` are the progress of trials;
+        `view.step_times.step_s[slot, view.kind[trial]]` is the expected step time in seconds.
         """
 
     def hand_out(self, view: PopulationView) -> Iterator[Assign]:
@@ -44,21 +44,23 @@ class Allocation(ABC):
         name = type(self).__name__
         found = self.assign(view)
         if found is None:
-            raise IllegalPlan(f"{name}.assign returned None; yield an idle slot and what it trains")
+            raise IllegalPlan(f"{name}.assign returned None; yield an idle slot and its intervals")
         for pair in found:
             try:
                 slot, parts = pair
                 assignment = list(parts)
             except (TypeError, ValueError):
-                raise IllegalPlan(f"{name}.assign yielded {pair!r}; yield a slot and a list") from None
+                raise IllegalPlan(
+                    f"{name}.assign yielded {pair!r}; yield a slot and a list of intervals"
+                ) from None
             yield Assign(slot, assignment)
 
 
 class Evolution(ABC):
-    """An evolution: says what becomes of a trial that reported.
+    """Base class of evolutions, which review trials after a report: continue, clone or stop.
 
-    A subclass writes `review(view, trial)`. Fields of a dataclass are its options. It is called by its
-    `name`, a text in the class, or else by the name of its class.
+    A subclass implements `review(view, trial)`. If it is a dataclass, its fields are its options. Its name is
+    the attribute `name` of the class, or else the class name in kebab-case.
 
     >>> from dataclasses import dataclass
     >>> import rota
@@ -74,18 +76,18 @@ class Evolution(ABC):
 
     @abstractmethod
     def review(self, view: PopulationView, trial: int) -> Continue | Clone | Stop | None:
-        """Return what becomes of the trial: `self.stop(trial)`, `self.clone(…)`, or None to continue.
+        """Return `self.stop(trial)`, `self.clone(…)`, or None to continue.
 
-        It is asked once about each report, before the trial is queued again. `view.metric`, `view.steps` and
-        `view.history` say how good trials are (more is better), `view.hyper` which hyper-parameters they
-        have. Whatever is random is drawn from `view.random`.
+        Called once per report, before the trial is queued again. `view.metric` (higher is better),
+        `view.steps` and `view.history` are the progress of trials, `view.hyper` their hyper-parameters.
+        Random numbers must come from `view.random`.
         """
 
     def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
-        """Return what `review` says, as a decision."""
+        """Return what `review` returns, as a decision."""
         found = self.review(view, trial)
         if found is None:
-            return Continue(trial, looked=True)
+            return Continue(trial, reviewed=True)
         if not isinstance(found, Continue | Clone | Stop):
             name = type(self).__name__
             raise IllegalPlan(
@@ -95,13 +97,13 @@ class Evolution(ABC):
 
     @staticmethod
     def stop(trial: int) -> Stop:
-        """Return the decision that a trial is not trained any more."""
+        """Return the decision to stop a trial for good."""
         return Stop(trial)
 
     @staticmethod
     def clone(view: PopulationView, trial: int, donor: int, **changed: Any) -> Clone:
-        """Return the decision that a trial goes on as another: with its weights and hyper-parameters.
+        """Return the decision that a trial continues with the weights and hyper-parameters of a donor.
 
-        `changed` are hyper-parameters that it has otherwise. It keeps its own budget of steps.
+        `changed` are hyper-parameters that differ from the donor's. The trial keeps its own budget of steps.
         """
         return Clone(trial, donor, {**view.hyper[donor], **changed}, view.changes[donor])

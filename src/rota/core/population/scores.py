@@ -1,4 +1,4 @@
-"""Which names and addresses are this machine."""
+"""Scores of machines (`res.json`, `score.json`), slots made from them, and the names of this machine."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ from rota.core.population.cluster import PopulationCluster, Slot
 
 
 def is_here(name: str) -> bool:
-    """Whether this is a name or an address of this machine. Nobody but a name server is asked."""
+    """Return whether a name or address belongs to this machine; at most a name server is asked."""
     if name in ("localhost", socket.gethostname()):
         return True
     return any(_is_own(family, address) for family, address in _addresses(name))
@@ -25,12 +25,12 @@ def _addresses(name: str) -> list[tuple[int, tuple[object, ...]]]:
     try:
         found = socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        return []  # nobody knows that name
+        return []  # unknown name
     return [(family, address) for family, _, _, _, address in found]
 
 
 def _is_own(family: int, address: tuple[object, ...]) -> bool:
-    """What would be sent to an address of this machine would be sent from that same address."""
+    """Return whether a packet to an address would be sent from that same address."""
     if ip_address(str(address[0]).partition("%")[0]).is_loopback:
         return True
     try:
@@ -47,7 +47,7 @@ SCORES_EXAMPLE = '{"CPU": {"10.0.0.1": {"core": 16, "score": 1410.0}}, "GPU": {}
 
 
 class ScoredDevice(NamedTuple):
-    """Where a bundle is: the name or address of a machine, and CPU or GPU."""
+    """One device type of a machine: its name or address, and CPU or GPU."""
 
     ip: str
     device: str
@@ -58,16 +58,16 @@ class ScoredDevice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How fast one bundle of a machine is, whether the machine has room for one of them or for several."""
+    """The speed of one bundle of cores or GPUs of a machine."""
 
     core: int
-    """Cores of the bundle, or GPUs."""
+    """Number of cores or GPUs in the bundle."""
     score: float
     """Images per second of training, or any other measure that is larger for a faster bundle."""
     spread: float | None = None
-    """How far the measurements lie apart, in the same unit."""
+    """Spread of the measurements, in the same unit."""
     work: str = ""
-    """What was trained to measure it. Only scores of the same work can be compared."""
+    """Training that was measured; only scores of the same training are comparable."""
 
 
 Resources = dict[ScoredDevice, int]
@@ -75,27 +75,27 @@ Scores = dict[ScoredDevice, Score]
 
 
 class Scored(NamedTuple):
-    """Slots as fast as their scores say, and why some entries have none."""
+    """Slots with speeds from scores, and notes on entries without slots."""
 
     fleet: PopulationCluster
     notes: tuple[str, ...]
 
 
 def read_resources(path: Path) -> Resources:
-    """What `res.json` says, CPU entries first; a bundle of 0 cores means that there is none."""
+    """Return the entries of `res.json`, CPU first; those with 0 cores are left out."""
     entries = _read(path, RESOURCES_EXAMPLE)
-    found = {place: _count(path, str(place), value, least=0) for place, value in entries.items()}
-    return {place: core for place, core in found.items() if core}
+    found = {key: _count(path, str(key), value, least=0) for key, value in entries.items()}
+    return {key: core for key, core in found.items() if core}
 
 
 def read_scores(path: Path) -> Scores:
-    """What `score.json` says, CPU entries first."""
-    return {place: _score(path, place, value) for place, value in _read(path, SCORES_EXAMPLE).items()}
+    """Return the entries of `score.json`, CPU first."""
+    return {key: _score(path, key, value) for key, value in _read(path, SCORES_EXAMPLE).items()}
 
 
 def write_scores(path: Path, scores: Mapping[ScoredDevice, Score]) -> None:
-    """Write `score.json`; a reader sees all of it or nothing."""
-    _write(path, {place: _entry(score) for place, score in scores.items()})
+    """Write `score.json` atomically."""
+    _write(path, {key: _entry(score) for key, score in scores.items()})
 
 
 def fleet_of(
@@ -103,26 +103,26 @@ def fleet_of(
     cpus: Mapping[str, int] | None = None,
     gpus: Mapping[str, int] | None = None,
 ) -> Scored:
-    """A node per machine, a slot per bundle that it has room for, its CPU slots first.
+    """Return a cluster of a node per machine and a slot per bundle that fits, CPU slots first.
 
-    `cpus` and `gpus` say how many each machine has, in the order of the nodes; without both, each entry is
-    one bundle. The score of an entry is the speed of each of its slots: it is not shared between them. What
-    remains beside the bundles of a machine is not used. An entry whose score is not above 0 gets no slot: it
-    would never finish anything, and an allocation that counts on it would wait for ever.
+    `cpus` and `gpus` are the totals per machine, in node order; without both, each entry is one bundle. Each
+    slot of an entry has the full score as its speed. Cores beyond whole bundles are not used. An entry whose
+    score is not above 0 gets no slot: it would never finish anything, and an allocation might wait for it
+    forever.
     """
     totals = _totals(scores, cpus, gpus)
     slots: list[Slot] = []
     nodes: list[str] = []
-    notes = [f"{place}: scored, but not in the cluster; left out" for place in scores if place not in totals]
-    for ip in dict.fromkeys(place.ip for place in totals):
-        places = [place for device in DEVICES if (place := ScoredDevice(ip, device)) in totals]
-        notes += [note for place in places if (note := _no_slot(scores.get(place), place, totals[place]))]
-        room = [(place.device, scores.get(place), totals[place]) for place in places]
+    notes = [f"{key}: scored, but not in the cluster; left out" for key in scores if key not in totals]
+    for ip in dict.fromkeys(key.ip for key in totals):
+        keys = [key for device in DEVICES if (key := ScoredDevice(ip, device)) in totals]
+        notes += [note for key in keys if (note := _no_slot(scores.get(key), key, totals[key]))]
+        room = [(key.device, scores.get(key), totals[key]) for key in keys]
         made = [slot for bundles in room for slot in _slots(len(nodes), *bundles)]
         nodes += [ip] if made else []
         slots += made
     if not slots:
-        raise InputError(f"scores: no slot can be made of them ({'; '.join(notes) or 'there are none'})")
+        raise InputError(f"scores: they give no slots ({'; '.join(notes) or 'there are none'})")
     return Scored(PopulationCluster(tuple(slots), tuple(nodes)), tuple(notes))
 
 
@@ -130,7 +130,7 @@ def _totals(
     scores: Mapping[ScoredDevice, Score], cpus: Mapping[str, int] | None, gpus: Mapping[str, int] | None
 ) -> dict[ScoredDevice, int]:
     if cpus is None and gpus is None:
-        return {place: score.core for place, score in scores.items()}
+        return {key: score.core for key, score in scores.items()}
     tables = zip(DEVICES, (cpus or {}, gpus or {}), strict=True)
     return {
         ScoredDevice(ip, device): total for device, table in tables for ip, total in table.items() if total
@@ -143,24 +143,24 @@ def _slots(node: int, device: str, score: Score | None, total: int) -> list[Slot
     return [Slot(node, score.score, device=device.lower())] * (total // score.core)
 
 
-def _no_slot(score: Score | None, place: ScoredDevice, total: int) -> str:
-    """Why there is no slot, if there is none."""
+def _no_slot(score: Score | None, key: ScoredDevice, total: int) -> str:
+    """Return why there is no slot; empty if there is one."""
     if score is None:
-        return f"{place}: has no score; left out"
+        return f"{key}: has no score; left out"
     if not score.score > 0:
-        return f"{place}: score {score.score:g} is not above 0; left out"
+        return f"{key}: score {score.score:g} is not above 0; left out"
     if total < score.core:
-        return f"{place}: has {total}, and a bundle takes {score.core}; left out"
+        return f"{key}: has {total}, and a bundle takes {score.core}; left out"
     return ""
 
 
 def _read(path: Path, example: str) -> dict[ScoredDevice, Any]:
-    """The entries of both tables."""
+    """Return the entries of both tables."""
     fix = f"it should look like {example}"
     try:
         found = json.loads(expanded(path).read_text("utf-8"), object_pairs_hook=_once)
     except FileNotFoundError:
-        raise InputError(f"{path}: not there; {fix}") from None
+        raise InputError(f"{path}: does not exist; {fix}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); give another file") from None
     except (ValueError, RecursionError) as error:
@@ -179,18 +179,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} occurs twice")
     return found
 
 
-def _score(path: Path, place: ScoredDevice, entry: Any) -> Score:
+def _score(path: Path, key: ScoredDevice, entry: Any) -> Score:
     if not isinstance(entry, dict) or not {"core", "score"} <= set(entry):
-        raise InputError(f'{path}: {place}: {entry!r} should be like {{"core": 16, "score": 1410.0}}')
-    core = _count(path, f"{place}: core", entry["core"], least=1)
-    score = _number(path, f"{place}: score", entry["score"])
+        raise InputError(f'{path}: {key}: {entry!r} should be like {{"core": 16, "score": 1410.0}}')
+    core = _count(path, f"{key}: core", entry["core"], least=1)
+    score = _number(path, f"{key}: score", entry["score"])
     spread = entry.get("spread")
     if spread is not None:
-        spread = _number(path, f"{place}: spread", spread)
+        spread = _number(path, f"{key}: spread", spread)
     return Score(core, score, spread, str(entry.get("work", "")))
 
 
@@ -202,20 +202,20 @@ def _count(path: Path, what: str, value: Any, *, least: int) -> int:
 
 def _number(path: Path, what: str, value: Any) -> float:
     if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
-        raise InputError(f"{path}: {what}: {value!r} is not a number that can be compared; give a finite one")
+        raise InputError(f"{path}: {what}: {value!r} is not a finite number")
     return float(value)
 
 
 def _write(path: Path, entries: Mapping[ScoredDevice, Any]) -> None:
     tables: dict[str, dict[str, Any]] = {device: {} for device in DEVICES}
-    for place, entry in entries.items():
-        tables[place.device][place.ip] = entry
+    for key, entry in entries.items():
+        tables[key.device][key.ip] = entry
     with atomic_write(expanded(path)) as stream:
         stream.write((json.dumps(tables, indent=4, allow_nan=False) + "\n").encode())
 
 
 def _entry(score: Score) -> dict[str, Any]:
-    """Core and score first, as other tools know them; then what they do not look at, if it is known."""
+    """Return an entry with the keys that other tools know first, then the optional ones."""
     entry: dict[str, Any] = {"core": score.core, "score": score.score}
     if score.spread is not None:
         entry["spread"] = score.spread
@@ -223,7 +223,7 @@ def _entry(score: Score) -> dict[str, Any]:
 
 
 def expanded(path: Path) -> Path:
-    """The shell does not replace every `~`."""
+    """Return the path with `~` replaced, which not every shell does."""
     try:
         return path.expanduser()
     except RuntimeError:

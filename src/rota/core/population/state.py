@@ -1,7 +1,4 @@
-"""The state of a population: what has happened, what has been asked for, and the list of both.
-
-`view.py` has what policies read; `State` adds the three ways in which it changes.
-"""
+"""The state of a population: the view that policies read, and the three ways to change it."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -32,25 +29,34 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.core.population.view import FINISHED, HANDED, JUDGED, STOPPED, WAITING, PopulationView, Terms, Work
+from rota.core.population.view import (
+    FINISHED,
+    HANDED,
+    REPORTED,
+    STOPPED,
+    WAITING,
+    PopulationView,
+    Terms,
+    Work,
+)
 
 
 class PopulationState(PopulationView):
-    """A population, and the only ways in which it changes: `apply`, `request` and `confirm`."""
+    """A population that changes by `apply`, `request` and `confirm`."""
 
     def __init__(
         self,
         hypers: Sequence[Hyper],
-        fleet: PopulationCluster,
+        cluster: PopulationCluster,
         terms: Terms,
         costs: AssignmentCosts,
         work: Work,
         seed: int = 0,
     ) -> None:
-        super().__init__(hypers, fleet, terms, costs, work, seed)
+        super().__init__(hypers, cluster, terms, costs, work, seed)
         self.timeline: list[Event] = []
         self.decisions = 0
-        """How often a trial was placed: parts of lists that were handed out."""
+        """Number of intervals assigned so far."""
         self._keys = [0] * len(self.waiting)
         self._on: dict[int, list[Interval]] = {}
         self._trained_s: dict[int, float] = {}
@@ -60,7 +66,7 @@ class PopulationState(PopulationView):
         return self
 
     def apply(self, events: Sequence[Event]) -> None:
-        """What happened at one instant."""
+        """Take in the events of one instant."""
         self.now_s = events[0].at_s
         self.freed = 0
         for event in events:
@@ -78,14 +84,14 @@ class PopulationState(PopulationView):
                     self._join(node)
 
     def request(self, plan: Iterable[Decision]) -> list[Decision]:
-        """Take what is wanted as intent, one by one; what cannot be is an error."""
+        """Apply decisions one by one, as they are made, and return them. Raises IllegalPlan."""
         wanted = []
         for decision in plan:
             match decision:
                 case Assign(slot, parts):
-                    self._hand(slot, parts)
-                case Continue(trial, looked):
-                    self._go_on(trial, looked)
+                    self._assign(slot, parts)
+                case Continue(trial, reviewed):
+                    self._continue(trial, reviewed)
                 case Clone():
                     self._clone(decision)
                 case Stop(trial):
@@ -93,12 +99,12 @@ class PopulationState(PopulationView):
                 case Retire(slot):
                     self._retire(slot)
             wanted.append(decision)
-        if self.judged:
-            raise IllegalPlan(f"trial {self.judged[0]} reported, and nothing was decided about it")
+        if self.to_review:
+            raise IllegalPlan(f"trial {self.to_review[0]} reported and was not reviewed")
         return wanted
 
     def confirm(self, decision: Decision) -> None:
-        """It has been done."""
+        """Record a decision that was carried out in the timeline."""
         match decision:
             case Assign(slot, parts):
                 trials, steps = len({part.trial for part in parts}), sum(part.steps for part in parts)
@@ -113,32 +119,32 @@ class PopulationState(PopulationView):
     def _report(self, event: Reported) -> None:
         trial, slot, steps = event.trial, event.slot, event.steps
         training_s = event.ended_s - event.began_s - event.moved_s
-        if steps:  # else it had ended before
-            self.paces.observe(slot, int(self.kind[trial]), training_s / steps)
+        if steps:  # else it had already ended
+            self.step_times.observe(slot, int(self.kind[trial]), training_s / steps)
         self._trained_s[slot] = self._trained_s.get(slot, 0.0) + training_s
         total = int(self.steps[trial]) + steps
         self.steps[trial] = total
-        self.handed[trial] -= steps
+        self.assigned[trial] -= steps
         self.fresh[trial] += steps
         self.metric[trial] = event.metric
         self.history[trial].append((total, event.metric))
-        self.place[trial] = self.node[slot]
+        self.checkpoint_node[trial] = self.node[slot]
         self.leader = max(self.leader, total)
         if not event.metric <= self.best and not isnan(event.metric):
             self.best = event.metric
         self._rank(trial)
         if total >= self.terms.steps or event.metric >= self.terms.target or event.ended:
-            self._let_go(trial, FINISHED)
+            self._close(trial, FINISHED)
             self.timeline.append(TrialFinished(self.now_s, trial))
         else:
-            self.status[trial] = JUDGED
-            if trial not in self.judged:
-                self.judged.append(trial)
+            self.status[trial] = REPORTED
+            if trial not in self.to_review:
+                self.to_review.append(trial)
 
     def _empty(self, slot: int) -> None:
         trials = len({part.trial for part in self._on.pop(slot)})
         training_s = self._trained_s.pop(slot, 0.0)
-        if training_s:  # else all of it failed, which says nothing about the slot
+        if training_s:  # else everything failed, which says nothing about the slot
             if slot not in self.measured:
                 self.measured.append(slot)
                 self.first_s[slot] = training_s
@@ -151,13 +157,13 @@ class PopulationState(PopulationView):
             self.idle.append(slot)
 
     def _fail(self, trial: int) -> None:
-        """The rest of the list that it was on is done without it."""
+        """Requeue or stop a failed trial; the rest of the assignment goes on without it."""
         self.failures[trial] += 1
-        self.handed[trial] = 0
+        self.assigned[trial] = 0
         if self.failures[trial] < self.terms.attempts:
             self._queue(trial)
         else:
-            self._let_go(trial, STOPPED)
+            self._close(trial, STOPPED)
             self.timeline.append(Stopped(self.now_s, trial))
 
     def _lose(self, node: int) -> None:
@@ -167,24 +173,24 @@ class PopulationState(PopulationView):
                 self.idle.remove(slot)
             self.ends_s[slot] = self.now_s
             if slot in self._on:
-                self._lose_list(slot)
+                self._lose_assignment(slot)
         if not self.usable.any():
-            self._take_back()
+            self._unretire()
 
-    def _take_back(self) -> None:
-        """Slots that were given up are needed after all: nobody else is left."""
+    def _unretire(self) -> None:
+        """Reactivate retired slots, since no other slot is left."""
         for slot in np.flatnonzero(self.up & self.retired).tolist():
             self.retired[slot] = False
             if slot not in self._on:
                 self.idle.append(slot)
                 self.freed += 1
 
-    def _lose_list(self, slot: int) -> None:
-        """Who is still on it waits again, with what it had reported."""
+    def _lose_assignment(self, slot: int) -> None:
+        """Requeue the trials of a lost assignment, with what they had reported."""
         self._trained_s.pop(slot, None)
         for trial in dict.fromkeys(part.trial for part in self._on.pop(slot)):
             if self.at[trial] == slot:
-                self.handed[trial] = 0
+                self.assigned[trial] = 0
                 if self.status[trial] == HANDED:
                     self._queue(trial)
         if self.retired[slot]:
@@ -198,19 +204,19 @@ class PopulationState(PopulationView):
                     self.idle.append(slot)
                     self.freed += 1
         if not self.usable.any():
-            self._take_back()
+            self._unretire()
 
-    def _hand(self, slot: int, parts: list[Interval]) -> None:
+    def _assign(self, slot: int, parts: list[Interval]) -> None:
         if slot not in self.idle:
-            raise IllegalPlan(f"slot {slot} is not idle; a list cannot be handed to it")
+            raise IllegalPlan(f"slot {slot} is not idle; it cannot get an assignment")
         if not parts:
-            raise IllegalPlan(f"slot {slot} is handed an empty list; leave it idle instead")
+            raise IllegalPlan(f"slot {slot} gets an empty assignment; leave it idle instead")
         ends_s = self.now_s + self.costs.dispatch_s
         mine = set()
         for trial, steps in parts:
             if trial not in mine:
                 if trial not in self.waiting:
-                    raise IllegalPlan(f"trial {trial} is not waiting; it cannot be handed to slot {slot}")
+                    raise IllegalPlan(f"trial {trial} is not waiting; it cannot be assigned to slot {slot}")
                 mine.add(trial)
                 self.status[trial] = HANDED
                 self.at[trial] = slot
@@ -219,71 +225,71 @@ class PopulationState(PopulationView):
                 ends_s += self.move_s(trial, slot)
             if not 1 <= steps <= self.remaining(trial):
                 raise IllegalPlan(
-                    f"trial {trial} is handed {steps} steps; it has {self.remaining(trial)} left"
+                    f"trial {trial} is assigned {steps} steps; it has {self.remaining(trial)} left"
                 )
-            self.handed[trial] += steps
-            ends_s += steps * float(self.paces.step_s[slot, self.kind[trial]])
+            self.assigned[trial] += steps
+            ends_s += steps * float(self.step_times.step_s[slot, self.kind[trial]])
         self.idle.remove(slot)
         self._on[slot] = parts
         self.ends_s[slot] = ends_s
         self.decisions += len(parts)
 
-    def _go_on(self, trial: int, looked: bool) -> None:
-        self._judged(trial)
-        if looked:
+    def _continue(self, trial: int, reviewed: bool) -> None:
+        self._reviewed(trial)
+        if reviewed:
             self.fresh[trial] = 0
-        if self.handed[trial]:
+        if self.assigned[trial]:
             self.status[trial] = HANDED
         else:
             self._queue(trial)
 
     def _clone(self, decision: Clone) -> None:
         trial, donor = decision.trial, decision.donor
-        if not 0 <= donor < len(self.place) or self.place[donor] < 0:
-            raise IllegalPlan(f"trial {trial} is to go on as trial {donor}, which has no checkpoint to give")
-        self.place[trial] = self.place[donor]
+        if not 0 <= donor < len(self.checkpoint_node) or self.checkpoint_node[donor] < 0:
+            raise IllegalPlan(f"trial {trial} cannot clone trial {donor}, which has no checkpoint")
+        self.checkpoint_node[trial] = self.checkpoint_node[donor]
         self.hyper[trial] = dict(decision.hyper)
         self.changes[trial] = tuple(decision.changes)
         self._set_kind(trial)
-        self._go_on(trial, looked=True)
+        self._continue(trial, reviewed=True)
 
     def _stop(self, trial: int) -> None:
-        self._judged(trial)
-        self._let_go(trial, STOPPED)
+        self._reviewed(trial)
+        self._close(trial, STOPPED)
 
     def _retire(self, slot: int) -> None:
         if not 0 <= slot < len(self.retired) or self.retired[slot]:
-            raise IllegalPlan(f"slot {slot} was given up before, or never was there")
+            raise IllegalPlan(f"slot {slot} is already retired, or does not exist")
         self.retired[slot] = True
         if slot in self.idle:
             self.idle.remove(slot)
 
     def _note_retired(self, slot: int) -> None:
-        """Once it is free: a list is not taken from it."""
+        """Record a retirement once the slot is idle; its assignment is not interrupted."""
         if slot not in self._on:
             self.timeline.append(Retired(self.now_s, slot))
 
-    def _judged(self, trial: int) -> None:
-        if trial not in self.judged:
-            raise IllegalPlan(f"trial {trial} has not reported; there is nothing to decide about it")
-        self.judged.remove(trial)
+    def _reviewed(self, trial: int) -> None:
+        if trial not in self.to_review:
+            raise IllegalPlan(f"trial {trial} has not reported; it cannot be reviewed")
+        self.to_review.remove(trial)
 
-    def _let_go(self, trial: int, status: int) -> None:
-        self.handed[trial] = 0
+    def _close(self, trial: int, status: int) -> None:
+        self.assigned[trial] = 0
         self.status[trial] = status
         self.at[trial] = -1
         self.left -= 1
         self._rank(trial)
-        if trial in self.judged:
-            self.judged.remove(trial)
+        if trial in self.to_review:
+            self.to_review.remove(trial)
 
     def _rank(self, trial: int) -> None:
-        """Whatever its place depends on has changed."""
+        """Update the rank of a trial in all rankings."""
         for interval, ranking in self._rankings.items():
             ranking.put(trial, self._worth(trial, interval))
 
     def _queue(self, trial: int) -> None:
-        """Behind those that are as far, or last of all."""
+        """Queue a trial: after those with at most as many steps, or last."""
         self.status[trial] = WAITING
         self.at[trial] = -1
         if self.terms.least_advanced_first:

@@ -1,4 +1,4 @@
-"""A population as policies see it: trials, slots, step times and the ranking."""
+"""A population as policies see it: trials, slots, step times and rankings."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,14 @@ from rota.core.population.events import Hyper, Interval
 
 
 class Ranking:
-    """Trials, worst first, equals by their number. Whose value is not a number has no place in it."""
+    """Trials from worst to best, equal ones by their number; a trial whose value is NaN is not ranked."""
 
     def __init__(self, values: Iterable[float]) -> None:
         self._values = list(values)
         self._order = sorted((value, trial) for trial, value in enumerate(self._values) if not isnan(value))
 
     def put(self, trial: int, value: float) -> None:
-        """From now on it is as good as this."""
+        """Set the value of a trial."""
         before = self._values[trial]
         if not isnan(before):
             del self._order[bisect_left(self._order, (before, trial))]
@@ -33,48 +33,48 @@ class Ranking:
     def __len__(self) -> int:
         return len(self._order)
 
-    def __getitem__(self, place: int) -> int:
-        """Which trial has a place."""
-        return self._order[place][1]
+    def __getitem__(self, rank: int) -> int:
+        """Return the trial at a rank."""
+        return self._order[rank][1]
 
-    def place(self, trial: int) -> int:
-        """0 is the worst; -1 if it has none."""
+    def rank(self, trial: int) -> int:
+        """Return the rank of a trial, 0 for the worst; -1 if it is not ranked."""
         value = self._values[trial]
         return -1 if isnan(value) else bisect_left(self._order, (value, trial))
 
     def above(self, trial: int) -> int:
-        """The first place of those that are better than a trial which has one."""
+        """Return the lowest rank of the trials that are better than a ranked one."""
         return bisect_right(self._order, (self._values[trial], inf))
 
 
 class TrialStatus(IntEnum):
-    """Where a trial stands."""
+    """Status of a trial."""
 
     WAITING = 0
     HANDED = 1
-    """On a slot, or on the list of one."""
-    JUDGED = 2
-    """It reported, and what becomes of it is being decided."""
+    """Part of a slot's current assignment."""
+    REPORTED = 2
+    """It reported, and is under review."""
     FINISHED = 3
     STOPPED = 4
 
 
-WAITING, HANDED, JUDGED, FINISHED, STOPPED = (
+WAITING, HANDED, REPORTED, FINISHED, STOPPED = (
     int(status) for status in TrialStatus
-)  # which NumPy takes in faster
+)  # plain integers, which NumPy handles faster
 
 
 class Work(Protocol):
-    """What trials are made of, as far as their cost goes."""
+    """Costs of trials by their kind."""
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
-        """Trials of one kind cost the same: `resnet18 64`."""
+        """Return the kind of a trial, such as `resnet18 64`; trials of one kind cost the same."""
 
     def step_s(self, kind: str) -> float:
-        """Seconds per step on a slot of speed 1."""
+        """Return the seconds per step on a slot of speed 1."""
 
     def size_mb(self, kind: str) -> float:
-        """Of a checkpoint."""
+        """Return the size of a checkpoint in MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ class Terms:
     interval: int = 50
     """Steps after which a trial reports."""
     steps: int = 1000
-    """That a trial gets."""
+    """Budget of steps of each trial."""
     target: float = inf
-    """A trial that is as good as this is done, too."""
+    """Metric at which a trial is finished before its budget is used up."""
     least_advanced_first: bool = True
-    """In the queue; else who reported first."""
+    """Whether the queue is sorted by steps, fewest first; else by time of report."""
     attempts: int = 3
-    """A trial whose parts failed so often in all is let go."""
+    """Number of failed intervals after which a trial is stopped."""
 
     def __post_init__(self) -> None:
         for name in ("interval", "steps", "attempts"):
@@ -101,12 +101,12 @@ class Terms:
 
 
 class PopulationView:
-    """A population as policies see it. They change nothing in it."""
+    """A population as policies see it; they must not change it."""
 
     def __init__(
         self,
         hypers: Sequence[Hyper],
-        fleet: PopulationCluster,
+        cluster: PopulationCluster,
         terms: Terms,
         costs: AssignmentCosts,
         work: Work,
@@ -114,60 +114,60 @@ class PopulationView:
     ) -> None:
         if not hypers:
             raise ConfigError("population: no trials; give at least one")
-        trials, slots = len(hypers), len(fleet.slots)
+        trials, slots = len(hypers), len(cluster.slots)
         self.now_s = 0.0
-        self.terms, self.costs, self.fleet = terms, costs, fleet
+        self.terms, self.costs, self.fleet = terms, costs, cluster
         self.random = np.random.default_rng(seed)
-        """What evolution draws from."""
+        """Source of random numbers for evolution."""
 
         self.hyper = list(hypers)
         self.changes: list[tuple[str, ...]] = [()] * trials
         self.status = np.full(trials, WAITING, np.int64)
         self.steps = np.zeros(trials, np.int64)
-        """Trial → steps that it has reported."""
-        self.handed = np.zeros(trials, np.int64)
-        """Trial → steps that it has been handed and not reported yet."""
+        """Trial → steps reported."""
+        self.assigned = np.zeros(trials, np.int64)
+        """Trial → steps assigned and not reported yet."""
         self.metric = np.full(trials, nan)
-        """Trial → how good it is; NaN before it has reported."""
+        """Trial → metric, higher is better; NaN before its first report."""
         self.fresh = np.zeros(trials, np.int64)
-        """Trial → steps since evolution last looked at it."""
+        """Trial → steps since its last review."""
         self.history: list[list[tuple[int, float]]] = [[] for _ in range(trials)]
-        """Trial → its reports: steps, and how good it was after them."""
+        """Trial → its reports: total steps and metric."""
         self.failures = np.zeros(trials, np.int64)
-        """Trial → how often a part of it could not be trained."""
-        self.place = np.full(trials, -1, np.int64)
-        """Trial → node with its checkpoint; -1 before there is one."""
+        """Trial → number of failed intervals."""
+        self.checkpoint_node = np.full(trials, -1, np.int64)
+        """Trial → node with its checkpoint; -1 if there is none."""
         self.at = np.full(trials, -1, np.int64)
-        """Trial → slot whose list it is on; -1 if it is on none."""
+        """Trial → slot that it is assigned to; -1 if none."""
         self.left = trials
-        """How many trials are not done."""
+        """Number of trials that are neither finished nor stopped."""
         self.waiting = list(range(trials))
-        """Trials, in the order of the queue."""
-        self.judged: list[int] = []
-        """Trials that reported at this instant and go on, unless something else is decided."""
+        """Waiting trials, in queue order."""
+        self.to_review: list[int] = []
+        """Trials that reported at this instant and have to be reviewed."""
         self.leader = 0
-        """Steps of the trial that is furthest."""
+        """Steps of the most advanced trial."""
         self.best = nan
-        """The best metric that there has been."""
+        """Best metric so far."""
 
-        self.node = np.array([slot.node for slot in fleet.slots])
+        self.node = np.array([slot.node for slot in cluster.slots])
         """Slot → node."""
-        self.scores = np.array([slot.speed for slot in fleet.slots])
-        """Slot → speed that it is said to have."""
+        self.scores = np.array([slot.speed for slot in cluster.slots])
+        """Slot → nominal speed."""
         self.up = np.zeros(slots, bool)
         self.retired = np.zeros(slots, bool)
         self.idle: list[int] = []
-        """Slots, in the order in which they became so."""
+        """Idle slots, in the order in which they became idle."""
         self.ends_s = np.zeros(slots)
-        """Slot → when its list is expected to be done."""
+        """Slot → expected end of its assignment."""
         self.trial_s = np.full(slots, inf)
-        """Slot → seconds of training per trial in its last list; infinite before that."""
+        """Slot → seconds of training per trial in its last assignment; infinite before that."""
         self.measured: list[int] = []
-        """Slots that have done a list, in the order of their first."""
+        """Slots that have completed an assignment, in the order of their first one."""
         self.first_s = np.full(slots, inf)
-        """Slot → seconds of training in its first list; infinite before that."""
+        """Slot → seconds of training in its first assignment; infinite before that."""
         self.freed = 0
-        """How many slots became idle at this instant, or were done with their last list."""
+        """Number of slots that became idle or retired at this instant."""
 
         self.work = work
         self._moves_are_free = costs.moves_are_free
@@ -175,32 +175,38 @@ class PopulationView:
         self.kind = np.zeros(trials, np.int64)
         """Trial → position of its kind in `kinds`."""
         self._numbers: dict[str, int] = {}
-        self.paces = StepTimes(np.zeros((slots, 0)))
+        self.step_times = StepTimes(np.zeros((slots, 0)))
         self._rankings: dict[int, Ranking] = {}
         for trial in range(trials):
             self._set_kind(trial)
 
     @property
+    def paces(self) -> StepTimes:  # its former name
+        return self.step_times
+
+    @property
     def usable(self) -> np.ndarray:
-        """Slot → whether it is there and not given up."""
+        """Slot → whether its node is up and it is not retired."""
         return self.up & ~self.retired
 
     def remaining(self, trial: int) -> int:
-        """Steps that a trial may still be handed."""
-        return self.terms.steps - int(self.steps[trial]) - int(self.handed[trial])
+        """Return the steps of a trial's budget that are not assigned yet."""
+        return self.terms.steps - int(self.steps[trial]) - int(self.assigned[trial])
 
-    def part(self, trial: int) -> Interval:
-        """An interval of a trial, or what is left of its budget."""
+    def interval(self, trial: int) -> Interval:
+        """Return the next interval of a trial, cut to its budget."""
         return Interval(trial, min(self.terms.interval, self.remaining(trial)))
 
+    part = interval  # its former name
+
     def first(self, count: int) -> list[Interval]:
-        """An interval of each of the first in the queue."""
-        return [self.part(trial) for trial in self.waiting[:count]]
+        """Return the next interval of each of the first trials in the queue."""
+        return [self.interval(trial) for trial in self.waiting[:count]]
 
     def ranking(self, interval: int) -> Ranking:
-        """Trials by how good they are, but for those that were stopped.
+        """Return the ranking of all trials that were not stopped, by metric.
 
-        A metric that is not a number is the worst there is after so many steps, and none before that.
+        A metric of NaN ranks lowest from `interval` steps on, and is not ranked before.
         """
         if interval not in self._rankings:
             self._rankings[interval] = Ranking(
@@ -209,17 +215,17 @@ class PopulationView:
         return self._rankings[interval]
 
     def _worth(self, trial: int, interval: int) -> float:
-        """What counts in a ranking."""
+        """Return the value of a trial in a ranking."""
         metric = self.metric.item(trial)
         if self.status[trial] == STOPPED:
             return nan
         return -inf if isnan(metric) and self.steps[trial] >= interval else metric
 
     def move_s(self, trial: int, slot: int) -> float:
-        """What it would take to have the checkpoint of a trial on a slot."""
+        """Return the seconds to transfer a trial's checkpoint to a slot."""
         if self._moves_are_free:
             return 0.0
-        here, there = int(self.place[trial]), int(self.node[slot])
+        here, there = int(self.checkpoint_node[trial]), int(self.node[slot])
         if here in (-1, there):
             return 0.0
         switches = self.fleet.switches
@@ -232,5 +238,5 @@ class PopulationView:
             self._numbers[name] = len(self.kinds)
             self.kinds.append(name)
             base_s = self.work.step_s(name)
-            self.paces.add_kind(np.array([base_s / slot.speed_of(name) for slot in self.fleet.slots]))
+            self.step_times.add_kind(np.array([base_s / slot.speed_of(name) for slot in self.fleet.slots]))
         self.kind[trial] = self._numbers[name]

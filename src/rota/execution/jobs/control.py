@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rota.core.costs import RESTART
-from rota.core.loop import Policy, drive
+from rota.core.loop import drive
+from rota.core.policy import Policy
 from rota.core.state import JobsState
 from rota.core.timeline import Timeline
 from rota.execution.checkpoints import CheckpointPruner

@@ -10,7 +10,7 @@ import numpy as np
 from rota.config.bind import facts
 from rota.core import columns as c
 from rota.core.errors import InputError
-from rota.core.plan import Plan
+from rota.core.policy import Plan
 from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.entries import LOST
 from rota.execution.journal import JournalEntry

@@ -1,1 +1,1 @@
-"""Which trials on this idle slot, for how many steps?"""
+"""Allocation: which trials an idle slot trains next, and for how many steps."""

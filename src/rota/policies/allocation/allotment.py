@@ -1,7 +1,7 @@
-"""How many trials a slot should have at a time, from scores: n0, the static part of ERA.
+"""Shares of a population: how many trials a slot has at a time, from scores (n0, the static part of ERA).
 
-Two splits of a population over slots. `spa` is proportional, and a slot may come out with none. `gpa` gives
-everyone one trial before it divides the others in proportion.
+There are two ways to divide a population over slots. `spa` is proportional, and a slot may get none. `gpa`
+gives each slot one trial before it divides the rest in proportion.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ import numpy as np
 from rota.core.population.view import PopulationView
 
 Split = Literal["gpa", "spa"]
-"""How trials are shared out."""
+"""How trials are divided over slots."""
 
 
 def spa(scores: Sequence[float], trials: int) -> list[int]:
-    """In proportion, rounded down; what is left over goes to the best, one each. Who scores 0 gets nothing.
+    """Divide in proportion, rounded down; the remainder goes to the best, one each. A score of 0 gets none.
 
-    Where nobody scores, all get the same, and the first one more if it does not divide evenly.
+    If no score is above 0, all get the same, and the first ones one more if it does not divide evenly.
     """
     if not any(score > 0.0 for score in scores):
         return [trials // len(scores) + (at < trials % len(scores)) for at in range(len(scores))]
@@ -34,10 +34,10 @@ def spa(scores: Sequence[float], trials: int) -> list[int]:
 
 
 def gpa(scores: Sequence[float], trials: int, least: float | None = None) -> list[int]:
-    """One each, and the others in proportion; if there are too few trials for that, one for each of the best.
+    """Give one each, and the rest in proportion; with fewer trials than slots, one to each of the best.
 
-    A score below `least` counts as that. The original takes 1, which is right for images per second but
-    makes all speeds below 1 equal; unless it is given, it is the smallest score above 0.
+    A score below `least` counts as `least`. The original takes 1, which suits images per second but makes all
+    speeds below 1 equal; by default it is the smallest score above 0.
     """
     if least is None:
         least = min((score for score in scores if score > 0.0), default=1.0)
@@ -54,7 +54,7 @@ def gpa(scores: Sequence[float], trials: int, least: float | None = None) -> lis
 
 
 def _mend(shares: list[int], trials: int, worst_first: list[int], best_first: list[int]) -> None:
-    """Rounding may have given too few, or too many: one more for each of the best, one less for the worst."""
+    """Correct rounding: add one to the best, or take one from the worst, in turn until the sum is right."""
     for at in cycle(best_first):
         if sum(shares) >= trials:
             break
@@ -66,13 +66,13 @@ def _mend(shares: list[int], trials: int, worst_first: list[int], best_first: li
 
 
 def _ascending(scores: Sequence[float]) -> tuple[list[int], list[int]]:
-    """Positions, the lowest score first and the highest first; of equals, the earlier first."""
+    """Return positions by ascending and by descending score; of equals, the earlier first."""
     positions = range(len(scores))
     return sorted(positions, key=lambda at: scores[at]), sorted(positions, key=lambda at: -scores[at])
 
 
 def shares(view: PopulationView, split: Split) -> list[int]:
-    """Slot → its trials at a time, shared out over the slots that are there and not given up."""
+    """Return the trials at a time of each slot, divided over the usable slots."""
     return _shares(view.scores.tobytes(), view.usable.tobytes(), len(view.status), split)
 
 
@@ -89,7 +89,7 @@ def _shares(scores: bytes, usable: bytes, trials: int, split: Split) -> list[int
 
 
 def original_shares(view: PopulationView, split: Split) -> list[int]:
-    """Slot → what the originals give it: the whole share of its node and device, even if it is not there."""
+    """Return the original shares: each slot has the whole share of its node and device, even if absent."""
     slots = view.fleet.slots
     entries = {(slot.node, slot.device): slot.speed for slot in reversed(slots)}
     ordered = sorted(entries, key=lambda entry: (entry[1] != "cpu", entry[0]))

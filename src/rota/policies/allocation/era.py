@@ -1,4 +1,4 @@
-"""ERA: long lists while there is much to do, shorter ones towards the end."""
+"""ERA: long assignments while there is much to do, shorter ones towards the end."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from rota.core.population.view import PopulationView
 from rota.policies.allocation.allotment import Split, original_shares, shares
 
 ROUNDING = 1e-9
-"""Without it, what is 243 comes out as 243.00000000000003 and is rounded up to 244."""
+"""Tolerance, without which 243 would be 243.00000000000003 and rounded up to 244."""
 NOT_KNOWN = 9999
-"""What the originals take for the intervals that are left, before the first report."""
+"""Intervals left in the original, before the first report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,17 @@ class Era:
     """A slot gets the first trials of the queue, as many as its share × slope^stage."""
 
     stage: int = 100
-    """Steps of the leading trial after which lists become shorter again."""
+    """Steps of the leading trial after which assignments become shorter again."""
     slope: float = 0.9
-    """How much shorter."""
+    """Factor on the length of assignments at each stage."""
     split: Split = "gpa"
-    """How a population is shared out over slots."""
+    """Division of the population over slots."""
     fastest_first: bool = True
-    """Of idle slots, so that a slow one gets the last trials only if nobody else is idle; else whoever has
-    been idle for longest."""
+    """Serve the fastest idle slot first, so that a slow one gets the last trials only if no other is idle;
+    else the one that has been idle for longest."""
     original: bool = False
-    """As the originals: slots as they came, a stage that fits populations of 50 trials only, and a node's
-    whole share for each of its slots."""
+    """As the originals: slots in the order in which they became idle, a stage that fits populations of 50
+    trials only, and a node's whole share for each of its slots."""
 
     def __post_init__(self) -> None:
         if self.stage < 1 or not 0.0 < self.slope <= 1.0:
@@ -48,7 +48,7 @@ class Era:
                 yield Assign(slot, view.first(self._length(share[slot] * factor)))
 
     def reached(self, view: PopulationView) -> int:
-        """The stage that the population is at."""
+        """Return the current stage of the population."""
         if self.original:
             return max(0, floor((view.terms.steps - intervals_left(view)) / self.stage))
         return view.leader // self.stage
@@ -63,7 +63,7 @@ class Era:
 
 
 def intervals_left(view: PopulationView) -> int:
-    """What the originals take for it: as if all trials stood where the leading one stands."""
+    """Return the original's estimate of the intervals left: as if all trials were level with the leader."""
     if not view.leader:
         return NOT_KNOWN
     return int((view.terms.steps - view.leader) / view.terms.interval * len(view.status))

@@ -9,7 +9,7 @@ from rota.core.population.view import PopulationView
 
 @dataclass(frozen=True, slots=True)
 class FifoAllocation:
-    """An interval of one trial at a time, whatever the slot."""
+    """One interval of one trial at a time, on any slot."""
 
     def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         while view.idle and view.waiting:

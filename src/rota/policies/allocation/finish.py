@@ -1,4 +1,4 @@
-"""Finish: the fastest idle slot first, and never work that other slots would complete sooner."""
+"""Finish: minimise the estimated makespan, the fastest idle slot first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,49 +11,50 @@ from rota.core.errors import ConfigError
 from rota.core.population.events import Assign, Interval
 from rota.core.population.view import PopulationView
 from rota.policies.allocation.horizon import (
-    after_lists,
+    after_assignments,
     all_done,
     divided,
+    in_sequence,
     lag,
-    one_after_the_other,
     world_of,
 )
 
 INTERVALS = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
-"""Lengths of lists, in intervals."""
+"""Lengths of assignments, in intervals."""
 WHOLE = 2
-"""The position of a whole interval among them."""
+"""Position of a whole interval among them."""
 SHARES = np.array([0.125, 0.25, 0.5, 0.75, 1.0])
-"""Lengths of lists, in fair shares."""
+"""Lengths of assignments, in fair shares."""
 LISTS = len(INTERVALS) + len(SHARES)
 CANDIDATES = 1 + 2 * LISTS
-"""Nothing; lists from the head of the queue; lists from where it suits the slot."""
+"""Number of candidates: no assignment; assignments from the head of the queue; those from where it suits the
+slot."""
 
 STEPS, ENDS, ALL_DONE, LAST, TRIALS, MOVES, FIRST, REST, MORE = range(9)
-"""Columns: steps of the list, when it ends, when all would be done, when its last trial could be done, how
-many trials it has, seconds before training, steps that its first trial has left before it, and its last one
-after it, and seconds that dispatches of later lists will take. Times count from now."""
+"""Columns of a candidate: steps, end of the assignment, estimated makespan, earliest end of its last trial,
+number of trials, seconds before training, steps left of its first trial before and of its last one after, and
+seconds of later dispatches. Times count from now."""
 COLUMNS = 9
 
-DONE, UNDONE, IN_A_ROW, MEAN, BEHIND = range(5)
-"""About all candidates: when all would be done if the slot is used as well as can be, how many trials are
-not done, when the trial with most to do could be, steps that a trial has left on average, and steps that
-those who wait are behind the leading trial in all."""
+DONE, UNDONE, SEQUENCE, MEAN, BEHIND = range(5)
+"""Facts about all candidates: makespan if the slot is used best, number of unfinished trials, earliest end of
+the largest trial, mean steps left of a trial, and total steps that waiting trials are behind the leading
+one."""
 FACTS = 5
 
 CAUTION = 1.0
-"""Standard deviations by which a list is expected to end later."""
+"""Standard deviations by which an assignment is expected to end later."""
 
 NOTHING = 0
 
 
 class Outlook:
-    """One idle slot, and what could be done with it."""
+    """An idle slot, and its candidate assignments."""
 
     __slots__ = ("about", "candidates", "suits", "waiting")
 
     def __init__(self, view: PopulationView, slot: int, *, short: bool = False) -> None:
-        """Lists of more than an interval may be left out: `short`."""
+        """With `short`, leave out assignments longer than an interval."""
         self.waiting = np.array(view.waiting)
         self.candidates = np.empty((CANDIDATES, COLUMNS))
         """Candidate → columns as above."""
@@ -61,7 +62,7 @@ class Outlook:
         state = (
             view.status,
             view.steps,
-            view.handed,
+            view.assigned,
             view.at,
             view.up,
             view.retired,
@@ -73,72 +74,72 @@ class Outlook:
         idle[view.idle] = True
         self.suits = look(
             self.candidates, self.about, slot, self.waiting, moves_s(view, slot), idle,
-            view.paces.step_s, view.paces.spread, view.kind, state, given,
+            view.step_times.step_s, view.step_times.spread, view.kind, state, given,
         )  # fmt: skip
-        """Which of the queue suits the slot."""
+        """The queue position that suits the slot."""
 
     def parts(self, view: PopulationView, candidate: int) -> list[Interval]:
-        """What the slot is handed then."""
+        """Return the intervals of a candidate."""
         start = 0 if candidate <= LISTS else self.suits
         order = [*view.waiting[start:], *view.waiting[:start][::-1]]
-        return parts_of(view, order, int(self.candidates[candidate, STEPS]))
+        return intervals_of(view, order, int(self.candidates[candidate, STEPS]))
 
 
 def moves_s(view: PopulationView, slot: int) -> Floats:
-    """What it would take to have each waiting trial there."""
+    """Return the seconds to transfer each waiting trial to a slot."""
     if view.costs.moves_are_free:
         return np.zeros(len(view.waiting))
     return np.array([view.move_s(trial, slot) for trial in view.waiting])
 
 
-def parts_of(view: PopulationView, trials: list[int], steps: int) -> list[Interval]:
-    """So many steps of these trials, each as far as possible before the next, interval by interval."""
-    parts = []
+def intervals_of(view: PopulationView, trials: list[int], steps: int) -> list[Interval]:
+    """Return intervals of these trials up to a number of steps, one trial after the other."""
+    intervals = []
     for trial in trials:
         mine = min(steps, view.remaining(trial))
         steps -= mine
         while mine:
             length = min(view.terms.interval, mine)
-            parts.append(Interval(trial, length))
+            intervals.append(Interval(trial, length))
             mine -= length
         if not steps:
             break
-    return parts
+    return intervals
 
 
 def fastest_first(view: PopulationView) -> list[int]:
-    """The idle slots in the order in which they are handed something."""
+    """Return the idle slots in the order in which they get assignments."""
     if not view.idle or not view.waiting:
         return []
     if len(view.idle) == 1:
         return list(view.idle)
-    pace = view.paces.step_s.mean(1).tolist()
-    return sorted(view.idle, key=lambda slot: (pace[slot], slot))
+    step_s = view.step_times.step_s.mean(1).tolist()
+    return sorted(view.idle, key=lambda slot: (step_s[slot], slot))
 
 
 @kernel
-def look(candidates, about, slot, waiting, moves, idle, pace, spread, kind, state, given):  # type: ignore[no-untyped-def]
-    """Fill in the candidates, and what is about all of them; returns the position that suits the slot."""
+def look(candidates, about, slot, waiting, moves, idle, step_s, spread, kind, state, given):  # type: ignore[no-untyped-def]
+    """Fill in the candidates and the facts about all; return the queue position that suits the slot."""
     short = given[-1]
-    world = world_of(pace, spread, kind, state, given[:-1])
+    world = world_of(step_s, spread, kind, state, given[:-1])
     next_s = wait_for_next(world, slot, idle)
     trials = ((world.left > 0) | world.busy).sum()
     best = all_done(world, world.work)
     about[DONE], about[UNDONE], about[MEAN] = best, trials, world.left.sum() / trials
-    about[IN_A_ROW] = divided(world.slots, world.work.max(), 1, 0.0)
+    about[SEQUENCE] = divided(world.slots, world.work.max(), 1, 0.0)
     about[BEHIND] = lag(world, waiting)
-    share = max(0.0, best - world.dispatch_s) / pace[slot, kind[waiting[0]]]
+    share = max(0.0, best - world.dispatch_s) / step_s[slot, kind[waiting[0]]]
     start = suitable(world, slot, waiting, trials)
     before_s = world.slots.free_s[slot]
     for c in range(len(candidates)):
         row = candidates[c]
         if c == NOTHING:
             row[:] = 0.0
-            row[ALL_DONE] = np.inf  # somebody has to do something
+            row[ALL_DONE] = np.inf  # some slot has to work
             if next_s < np.inf:
                 row[MORE] = more_dispatches_s(world, slot, waiting[0], best - next_s)
                 world.slots.free_s[slot] = next_s + row[MORE]
-                row[ALL_DONE] = after_lists(world, 0.0, 0.0, all_done(world, world.work))
+                row[ALL_DONE] = after_assignments(world, 0.0, 0.0, all_done(world, world.work))
         elif c > LISTS and start == 0:
             row[:] = candidates[c - LISTS]
         else:
@@ -154,7 +155,7 @@ def look(candidates, about, slot, waiting, moves, idle, pace, spread, kind, stat
 
 @kernel
 def wait_for_next(world, slot, idle):  # type: ignore[no-untyped-def]
-    """Idle slots that were asked before this one are free when the next list is done: that moment.
+    """Return when the next assignment ends; idle slots that were served before this one count as free then.
 
     They were left idle. If each could still be counted on, none would ever do anything.
     """
@@ -162,27 +163,27 @@ def wait_for_next(world, slot, idle):  # type: ignore[no-untyped-def]
     for other in world.slots.order:
         if not idle[other]:
             next_s = min(next_s, world.slots.free_s[other])
-    mine_s = world.pace[slot].mean()
+    mine_s = world.step_s[slot].mean()
     for other in world.slots.order:
-        if idle[other] and (world.pace[other].mean(), other) < (mine_s, slot):
+        if idle[other] and (world.step_s[other].mean(), other) < (mine_s, slot):
             world.slots.free_s[other] = next_s
     return next_s
 
 
 @kernel
 def suitable(world, slot, waiting, trials):  # type: ignore[no-untyped-def]
-    """The position in the queue of a trial that suits the slot.
+    """Return the queue position of a trial that suits the slot.
 
-    A slot on which trials gain on the mean is for the least advanced. On others they lose: they are for the
-    least advanced of those that can afford it.
+    A slot on which trials gain on the mean is for the least advanced. On other slots trials fall behind:
+    these are for the least advanced of those that can afford it.
     """
     kind = world.kind[waiting[0]]
     rate, used = 0.0, 0
     for other in world.slots.order:
         if used < trials:
-            rate += 1.0 / world.pace[other, kind]
+            rate += 1.0 / world.step_s[other, kind]
             used += 1
-    meanwhile = world.interval * world.pace[slot, kind] * rate / trials
+    meanwhile = world.interval * world.step_s[slot, kind] * rate / trials
     if meanwhile <= world.interval:
         return 0
     most = world.left.sum() / trials - meanwhile + world.interval
@@ -194,7 +195,7 @@ def suitable(world, slot, waiting, trials):  # type: ignore[no-untyped-def]
 
 @kernel
 def length(number, interval, share):  # type: ignore[no-untyped-def]
-    """Steps of a list; never less than in the shortest, or there would be no end of crumbs."""
+    """Return the steps of an assignment; at least those of the shortest, to avoid ever smaller ones."""
     shortest = max(1.0, INTERVALS[0] * interval)
     if number < len(INTERVALS):
         return max(shortest, INTERVALS[number] * interval)
@@ -203,14 +204,14 @@ def length(number, interval, share):  # type: ignore[no-untyped-def]
 
 @kernel
 def more_dispatches_s(world, slot, trial, left_s):  # type: ignore[no-untyped-def]
-    """Lists that follow are dispatched, too: one for each halving of the time that is left."""
-    shortest_s = max(world.dispatch_s, world.interval * world.pace[slot, world.kind[trial]])
+    """Return the seconds of later dispatches: one for each halving of the time that is left."""
+    shortest_s = max(world.dispatch_s, world.interval * world.step_s[slot, world.kind[trial]])
     return world.dispatch_s * np.log2(1.0 + max(0.0, left_s) / shortest_s)
 
 
 @kernel
 def consider(row, world, slot, waiting, moves, first, steps, best):  # type: ignore[no-untyped-def]
-    """Fill in the row of a list of so many steps."""
+    """Fill in the row of an assignment of this many steps."""
     taken, made, moved_s, trained_s, left, last = 0, 0, 0.0, 0.0, 0, -1
     rest = world.rest
     rest[:] = world.work
@@ -220,7 +221,7 @@ def consider(row, world, slot, waiting, moves, first, steps, best):  # type: ign
         mine = min(world.left[last], steps - made)
         left = world.left[last] - mine
         moved_s += moves[at]
-        trained_s += mine * world.pace[slot, world.kind[last]]
+        trained_s += mine * world.step_s[slot, world.kind[last]]
         rest[last] = left * world.units_s[world.kind[last]]
         made += mine
         taken += 1
@@ -230,11 +231,11 @@ def consider(row, world, slot, waiting, moves, first, steps, best):  # type: ign
     rest_s = all_done(world, rest, slot)
     row[STEPS] = made
     row[ENDS] = end_s
-    row[LAST] = end_s if left == 0 else one_after_the_other(world, left, world.kind[last], end_s)
+    row[LAST] = end_s if left == 0 else in_sequence(world, left, world.kind[last], end_s)
     late_s = (
-        end_s + CAUTION * world.doubt * np.sqrt(made * world.interval) * world.pace[slot, world.kind[last]]
+        end_s + CAUTION * world.doubt * np.sqrt(made * world.interval) * world.step_s[slot, world.kind[last]]
     )
-    row[ALL_DONE] = after_lists(world, late_s, rest[last], max(late_s, rest_s, row[LAST]))
+    row[ALL_DONE] = after_assignments(world, late_s, rest[last], max(late_s, rest_s, row[LAST]))
     row[TRIALS] = taken
     row[MOVES] = moved_s + world.dispatch_s
     row[FIRST] = world.left[waiting[first]]
@@ -247,17 +248,17 @@ SLACK, PATIENCE = 0.002, 100.0
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Chooses the list after which all would be done soonest, by estimate.
+    """Choose the assignment with the lowest estimated makespan.
 
-    Of equals, one after which fewer dispatches are expected, then whole intervals before a part of one, then
-    trials that suit the slot, then the shortest; a slot is left idle only if that is better than any list.
+    Of equals it takes one with fewer expected dispatches, then whole intervals before fractions, then trials
+    that suit the slot, then the shortest. A slot is left idle only if that is better than any assignment.
     """
 
     slack: float = SLACK
-    """Estimates that differ by less than this share are equal."""
+    """Relative difference below which estimates are equal."""
     patience: float = PATIENCE
-    """Lists of more than an interval take at most so many times what it costs to hand them out: what is on a
-    long list stays there, whatever becomes of the slot."""
+    """Longest assignment of more than an interval, as a multiple of its dispatch and transfer times: what is
+    assigned stays on a slot, whatever happens to it."""
 
     def __post_init__(self) -> None:
         if not (self.slack >= 0.0 and self.patience >= 0.0):
@@ -276,7 +277,7 @@ class Finish:
 
 @kernel
 def choose(candidates, interval, slack, patience):  # type: ignore[no-untyped-def]
-    """The position of the best candidate."""
+    """Return the position of the best candidate."""
     soonest = np.inf
     for row in candidates:
         if row[STEPS] <= interval or row[ENDS] <= patience * row[MOVES]:

@@ -1,8 +1,8 @@
-"""When all would be done, by estimate.
+"""Estimates of the makespan, compiled.
 
-As if slots could change trials at will, from the moment when each is free. But a trial is on one slot at a
-time: so the k trials with most to do are not done before any k slots could have done what they have to do.
-And what is on a list comes back when the list is done: whatever comes back after a moment is done after it.
+Slots are assumed to change trials freely once they are free. But a trial is on one slot at a time, so the k
+trials with most work are not done before the k best slots could do their work. And assigned trials come back
+when their assignment ends: work that comes back after some time is done after it.
 """
 
 from typing import NamedTuple
@@ -17,79 +17,79 @@ from rota.core.population.view import TrialStatus
 FINISHED, HANDED = int(TrialStatus.FINISHED), int(TrialStatus.HANDED)
 NEARLY = 1 + 1e-12
 UNKNOWN, LARGEST = 0.05, 0.1
-"""The standard deviation of a part before any was measured, as a share; and the largest that is believed: a
-node that has become slower is not a node that varies."""
+"""Relative standard deviation of an interval before any was measured, and the largest that is trusted: a node
+that has slowed down is not one that varies."""
 
 
 class Slots(NamedTuple):
-    """When slots are free and how fast they are. Few arrays: compiled code counts who refers to each."""
+    """When slots become free, and their speeds. Few arrays, since compiled code counts references to each."""
 
     free_s: Floats
-    """Slot → when its list is done, from now on; infinite if it is not usable."""
+    """Slot → seconds until its assignment ends; infinite if it is not usable."""
     speeds: Floats
-    """Slot → relative to the mean; 0 if it is not usable."""
+    """Slot → speed relative to the mean; 0 if it is not usable."""
     order: Ints
-    """Usable slots, the fastest first."""
+    """Usable slots, fastest first."""
     dispatch_s: float
     could: Floats
     best: Ints
-    """To compute in."""
+    """Scratch space, with `could`."""
 
 
 class World(NamedTuple):
-    """What there is, for compiled code."""
+    """Trials and slots at one instant, for compiled code."""
 
-    pace: Floats
+    step_s: Floats
     """Slot, kind → seconds per step."""
     kind: Ints
     """Trial → kind."""
     left: Ints
-    """Trial → steps that it may still be handed."""
+    """Trial → steps that are not assigned yet."""
     busy: NDArray[np.bool_]
-    """Trial → whether it is on a list."""
+    """Trial → whether it is assigned."""
     work: Floats
-    """Trial → what it has left, in seconds at speed 1."""
+    """Trial → work left, in seconds at speed 1."""
     slots: Slots
     dispatch_s: float
     interval: int
     doubt: float
-    """By what share a part takes longer or less long than expected: the standard deviation."""
+    """Relative standard deviation of the time of an interval."""
     units_s: Floats
     """Kind → seconds per step at speed 1."""
     latest: Ints
-    """Slots whose lists leave something to do, the one that is done last first."""
+    """Slots whose assignments leave trials unfinished, the last to end first."""
     held: Floats
-    """Slot → work that trials on its list have left after it."""
+    """Slot → work that its assigned trials have left afterwards."""
     holds: Ints
-    """Slot → how many trials have."""
+    """Slot → number of such trials."""
     rest: Floats
     owed: Floats
-    """To compute in."""
+    """Scratch space, with `rest`."""
 
 
 @kernel
-def world_of(pace, spread, kind, state, given):  # type: ignore[no-untyped-def]
-    """What there is."""
-    status, steps, handed, at, up, retired, ends_s, now_s = state
+def world_of(step_s, spread, kind, state, given):  # type: ignore[no-untyped-def]
+    """Return the trials and slots at this instant."""
+    status, steps, assigned, at, up, retired, ends_s, now_s = state
     budget, interval, dispatch_s = given
-    slots, trials = len(pace), len(status)
+    slots, trials = len(step_s), len(status)
     free_s, speeds = np.full(slots, np.inf), np.zeros(slots)
-    units_s, usable = np.zeros(pace.shape[1]), 0
+    units_s, usable = np.zeros(step_s.shape[1]), 0
     for slot in range(slots):
         if up[slot] and not retired[slot]:
             free_s[slot] = max(0.0, ends_s[slot] - now_s)
-            units_s += pace[slot]
+            units_s += step_s[slot]
             usable += 1
     units_s /= usable
     for slot in range(slots):
         if free_s[slot] < np.inf:
-            speeds[slot] = units_s.sum() / pace[slot].sum()
+            speeds[slot] = units_s.sum() / step_s[slot].sum()
     left, work = np.zeros(trials, np.int64), np.zeros(trials)
     busy = status == HANDED
     held, holds = np.zeros(slots), np.zeros(slots, np.int64)
     for trial in range(trials):
         if status[trial] < FINISHED:
-            left[trial] = budget - steps[trial] - handed[trial]
+            left[trial] = budget - steps[trial] - assigned[trial]
             work[trial] = left[trial] * units_s[kind[trial]]
             if busy[trial] and left[trial] > 0:
                 held[at[trial]] += work[trial]
@@ -98,14 +98,14 @@ def world_of(pace, spread, kind, state, given):  # type: ignore[no-untyped-def]
     latest = most_first(np.where(holds > 0, free_s + 1.0, 0.0), np.empty(slots, np.int64))
     those = Slots(free_s, speeds, order, dispatch_s, np.empty(slots), np.empty(slots, np.int64))
     return World(
-        pace, kind, left, busy, work, those, dispatch_s, interval, doubted(spread), units_s, latest, held,
+        step_s, kind, left, busy, work, those, dispatch_s, interval, doubted(spread), units_s, latest, held,
         holds, np.empty(trials), np.empty(slots),
     )  # fmt: skip
 
 
 @kernel
 def doubted(spread):  # type: ignore[no-untyped-def]
-    """The standard deviation of a part, as a share, over all slots."""
+    """Return the relative standard deviation of an interval, over all slots."""
     total, known = 0.0, 0
     for each in spread.ravel():
         if each > 0.0:
@@ -116,7 +116,7 @@ def doubted(spread):  # type: ignore[no-untyped-def]
 
 @kernel
 def most_first(values, found):  # type: ignore[no-untyped-def]
-    """The positions of the largest values, as many as there is room for; those of 0 are left out."""
+    """Return the positions of the largest values, as many as fit; values of 0 are left out."""
     count = 0
     for position in range(len(values)):
         value = values[position]
@@ -133,9 +133,9 @@ def most_first(values, found):  # type: ignore[no-untyped-def]
 
 @kernel
 def all_done(world, work, but=-1):  # type: ignore[no-untyped-def]
-    """When all would be done: lists, and the work that is on none.
+    """Return when all assignments and all unassigned work would be done.
 
-    The list of one slot may be left out.
+    The assignment of one slot may be left out.
     """
     slots, end_s = world.slots, 0.0
     for slot in slots.order:
@@ -151,20 +151,20 @@ def all_done(world, work, but=-1):  # type: ignore[no-untyped-def]
 
 @kernel
 def longest(world, work):  # type: ignore[no-untyped-def]
-    """When the trial with most to do of each kind could be done: slots are unequally fast with kinds."""
+    """Return when the largest trial of each kind could be done, since slots are unequally fast with kinds."""
     end_s, most = 0.0, np.zeros(len(world.units_s))
     for trial in range(len(work)):
         kind = world.kind[trial]
         most[kind] = max(most[kind], work[trial])
     for kind in range(len(most)):
         if most[kind] > 0.0:
-            end_s = max(end_s, one_after_the_other(world, most[kind] / world.units_s[kind], kind, 0.0))
+            end_s = max(end_s, in_sequence(world, most[kind] / world.units_s[kind], kind, 0.0))
     return end_s
 
 
 @kernel
 def most_owed(work, owed):  # type: ignore[no-untyped-def]
-    """The work of the trials that have most to do, as many as there is room for."""
+    """Return the work of the largest trials, as many as fit."""
     number = 0
     for each in work:
         if each > 0.0 and (number < len(owed) or each > owed[-1]):
@@ -179,7 +179,7 @@ def most_owed(work, owed):  # type: ignore[no-untyped-def]
 
 @kernel
 def too_much(slots, owed, end_s):  # type: ignore[no-untyped-def]
-    """The work of some trials that so many slots cannot do until then, and how many; nothing if they can."""
+    """Return the work of the first k trials that k slots cannot do in time, and k; zeros if there is none."""
     total, done = 0.0, 0.0
     for number, slot in enumerate(most_able(slots, len(owed), 0.0, end_s)):
         total += owed[number]
@@ -190,8 +190,8 @@ def too_much(slots, owed, end_s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def after_lists(world, end_s, left, done_s):  # type: ignore[no-untyped-def]
-    """When trials could be done that lists do not finish, the one of a further list among them.
+def after_assignments(world, end_s, left, done_s):  # type: ignore[no-untyped-def]
+    """Return when trials could be done that assignments leave unfinished, a further assignment included.
 
     `done_s` is when all others are done.
     """
@@ -210,7 +210,7 @@ def after_lists(world, end_s, left, done_s):  # type: ignore[no-untyped-def]
 
 @kernel
 def at_least(slots, work, most, from_s, done_s):  # type: ignore[no-untyped-def]
-    """That moment, or the one when work is done that so many slots can begin with from a moment on."""
+    """Return `done_s`, or when work is done that up to `most` slots can start from `from_s` on, if later."""
     rest, used = work, 0
     for slot in slots.order:  # the fastest are often enough
         ready_s = max(from_s, slots.free_s[slot]) + slots.dispatch_s
@@ -224,11 +224,11 @@ def at_least(slots, work, most, from_s, done_s):  # type: ignore[no-untyped-def]
 
 @kernel
 def divided(slots, work, most, from_s):  # type: ignore[no-untyped-def]
-    """When work is done that can be divided at will, on so many slots, each once it is free."""
+    """Return when freely divisible work is done on up to `most` slots, each once it is free."""
     if work <= 0.0:
         return 0.0
     end_s, best = np.inf, slots.order
-    while True:  # with the slots that could do most until then, it is done sooner
+    while True:  # repeated with the slots that could do most until then
         speed, total, used = 0.0, work, 0
         for slot in best:
             ready_s = max(from_s, slots.free_s[slot]) + slots.dispatch_s
@@ -245,7 +245,7 @@ def divided(slots, work, most, from_s):  # type: ignore[no-untyped-def]
 
 @kernel
 def most_able(slots, most, from_s, end_s):  # type: ignore[no-untyped-def]
-    """The slots that could do most between two moments."""
+    """Return the slots that could do most between two times."""
     could = slots.could
     for slot in range(len(could)):
         ready_s = max(from_s, slots.free_s[slot]) + slots.dispatch_s
@@ -254,18 +254,18 @@ def most_able(slots, most, from_s, end_s):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def one_after_the_other(world, steps, kind, from_s):  # type: ignore[no-untyped-def]
-    """When steps are done that follow on each other, on one slot."""
+def in_sequence(world, steps, kind, from_s):  # type: ignore[no-untyped-def]
+    """Return when consecutive steps are done on the best single slot."""
     slots, end_s = world.slots, np.inf
     for slot in slots.order:
         ready_s = max(from_s, slots.free_s[slot]) + slots.dispatch_s
-        end_s = min(end_s, ready_s + steps * world.pace[slot, kind])
+        end_s = min(end_s, ready_s + steps * world.step_s[slot, kind])
     return end_s
 
 
 @kernel
 def lag(world, waiting):  # type: ignore[no-untyped-def]
-    """Steps that those who wait are behind whoever has least to do, of those that are not done."""
+    """Return the steps that waiting trials are behind the most advanced unfinished trial."""
     least, total = np.inf, 0.0
     for trial in range(len(world.left)):
         if world.left[trial] > 0 or world.busy[trial]:

@@ -28,7 +28,6 @@ from rota.policies.allocation.finish import (
     DONE,
     ENDS,
     FIRST,
-    IN_A_ROW,
     LAST,
     LISTS,
     MEAN,
@@ -36,6 +35,7 @@ from rota.policies.allocation.finish import (
     NOTHING,
     PATIENCE,
     REST,
+    SEQUENCE,
     SLACK,
     STEPS,
     TRIALS,
@@ -53,7 +53,7 @@ AGAIN = "learn it again: rota learn config/learn/place.toml"
 
 
 class Weights(NamedTuple):
-    """Of three layers, with what is added in each, and of the straight way past them.
+    """Weights and biases of three layers, and weights of the linear path past them.
 
     The first two have a row per input, so that compiled code can add up whole rows.
     """
@@ -77,11 +77,11 @@ def write_agent(folder: Path, weights: Weights, about: Mapping[str, Any]) -> Non
         file.write(content)
     with atomic_write(folder / FACTS) as file:
         file.write((json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
-    read_weights.cache_clear()  # another agent may have been there
+    read_weights.cache_clear()  # the folder may have held another agent
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What an agent is and how it was learned."""
+    """Return the facts about an agent and its training. Raises InputError."""
     path = folder / FACTS
     try:
         found = parsed(path.read_text("utf-8"))
@@ -101,7 +101,7 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What `agent.json` says that is counted on."""
+    """Entries of `agent.json` that rota relies on."""
 
     sha256: str
     updates: int = 0
@@ -113,7 +113,7 @@ class AgentFacts:
 
 @cache
 def read_weights(folder: Path) -> Weights:
-    """Of an agent."""
+    """Return the weights of an agent. Raises InputError if they are missing or damaged."""
     sha256 = read_about(folder).get("sha256")
     path = folder / WEIGHTS
     try:
@@ -132,19 +132,19 @@ def read_weights(folder: Path) -> Weights:
 FAR = 2.0
 FEATURES = 29
 LATE, ADVISED = 0, 26
-"""The features that say by how much later all would be done than with the best list, and whether the rule
-`finish` would choose this one."""
+"""Features: the increase of the estimated makespan over the best candidate, and whether `finish` would choose
+this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Hands out the list that the agent finds best."""
+    """Choose the assignment that the agent scores highest."""
 
     agent: Path | None = None
-    """The folder of the agent; the shipped one if not given."""
+    """Folder of the agent; the shipped one if not given."""
     careful: bool = True
-    """Do as `finish` does while nodes are gone, or slots are far from as fast as they were said to be: from
-    such no agent has learned."""
+    """Follow `finish` while nodes are absent, or step times far from nominal: no agent has learned from
+    that."""
 
     def __post_init__(self) -> None:
         if read_weights(self.agent or SHIPPED).a.shape[0] != FEATURES:
@@ -165,45 +165,45 @@ class Learned:
 
 
 def unusual(view: PopulationView) -> bool:
-    """Whether a node is gone, or a slot takes twice or half as long as it should."""
-    off = view.paces.step_s / view.paces.expected_s
+    """Return whether a node is absent, or a slot takes twice or half its expected time."""
+    off = view.step_times.step_s / view.step_times.expected_s
     return bool(not view.up.all() or off.max() > FAR or off.min() < 1.0 / FAR)
 
 
 def seen(view: PopulationView, slot: int, outlook: Outlook) -> tuple[Singles, NDArray[np.bool_]]:
-    """What the agent sees of each candidate, and which there are."""
+    """Return the features of each candidate, and which candidates exist."""
     features = np.zeros((CANDIDATES, FEATURES), np.float32)
     allowed = np.zeros(CANDIDATES, np.bool_)
     describe(
-        features, allowed, outlook.candidates, outlook.about, slot, view.paces.step_s, view.paces.spread,
-        view.up, view.retired, int(view.kind[outlook.waiting[0]]), outlook.suits, len(view.waiting),
-        len(view.idle), view.terms.interval, view.costs.dispatch_s,
+        features, allowed, outlook.candidates, outlook.about, slot, view.step_times.step_s,
+        view.step_times.spread, view.up, view.retired, int(view.kind[outlook.waiting[0]]),
+        outlook.suits, len(view.waiting), len(view.idle), view.terms.interval, view.costs.dispatch_s,
     )  # fmt: skip
     return features, allowed
 
 
 @kernel
 def describe(  # type: ignore[no-untyped-def]
-    features, allowed, candidates, about, slot, pace, spread, up, retired, kind, suits, waiting, idle,
+    features, allowed, candidates, about, slot, step_s, spread, up, retired, kind, suits, waiting, idle,
     interval, dispatch_s,
 ):  # fmt: skip
-    """Fill in what is seen, and which candidates there are: each list once."""
+    """Fill in the features, and which candidates exist: each assignment once."""
     fastest, total, usable, faster, ahead, meanwhile = inf, 0.0, 0, 0, 0.0, 0
-    mine = pace[slot, kind]
-    for j in range(len(pace)):
+    mine = step_s[slot, kind]
+    for j in range(len(step_s)):
         if up[j] and not retired[j]:
-            fastest = min(fastest, pace[j, kind])
-            total += 1.0 / pace[j, kind]
+            fastest = min(fastest, step_s[j, kind])
+            total += 1.0 / step_s[j, kind]
             usable += 1
-            meanwhile += int(mine / pace[j, kind]) if j != slot else 0
-            faster += pace[j, kind] < mine
-            ahead += (1.0 / pace[j, kind]) if pace[j, kind] < mine else 0.0
+            meanwhile += int(mine / step_s[j, kind]) if j != slot else 0
+            faster += step_s[j, kind] < mine
+            ahead += (1.0 / step_s[j, kind]) if step_s[j, kind] < mine else 0.0
     soonest = candidates[:, ALL_DONE].min()
     horizon = max(about[DONE], 1e-9)
     undone, mean = about[UNDONE], max(about[MEAN], 1.0)
     advised = choose(candidates, interval, SLACK, PATIENCE)
     if suits == 0 and advised > LISTS:
-        advised -= LISTS  # the same list
+        advised -= LISTS  # the same assignment
     interval_s = interval * mine
     for c in range(len(candidates)):
         row, f = candidates[c], features[c]
@@ -235,7 +235,7 @@ def describe(  # type: ignore[no-untyped-def]
         f[18] = np.sqrt(spread[slot].mean()) * 5.0
         f[19] = min(3.0, (row[ALL_DONE] - horizon) / horizon)
         f[20] = np.log(undone / usable) / 2.0
-        f[21] = min(2.0, about[IN_A_ROW] / horizon)
+        f[21] = min(2.0, about[SEQUENCE] / horizon)
         f[22] = max(-2.0, min(2.0, (row[FIRST] - mean) / mean)) if c > NOTHING else 0.0
         f[23] = row[REST] / max(row[REST] + row[STEPS], 1.0)
         f[24] = faster / usable
@@ -247,7 +247,7 @@ def describe(  # type: ignore[no-untyped-def]
 
 @kernel
 def scores(features, allowed, weights):  # type: ignore[no-untyped-def]
-    """Candidate → score; minus infinity where there is none."""
+    """Return the score of each candidate; minus infinity where there is none."""
     a, a0, b, b0, c, c0, past = weights
     found = np.full(len(features), -np.inf, np.float32)
     one, two = np.empty(len(a0), np.float32), np.empty(len(b0), np.float32)

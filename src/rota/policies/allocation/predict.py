@@ -1,12 +1,12 @@
-"""Seconds per step of what was never measured, from parameter count, batch size and device.
+"""Prediction of step times that were never measured, from parameter count, batch size and device.
 
     ln(seconds) = device + a·ln(parameters) + b·ln(batch size) + own
 
-by least squares, in two steps. What batch size does (b) is found by comparing each network with itself, on
-one device: large networks tend to have small batches, and would otherwise hide it. Then a plane is laid
-through the means of networks: device and a. `own` is how far a network is off the plane, since not its number
-of parameters alone counts. So one that was measured with another batch size, or on another device, is
-predicted much better than one that was never seen, for which `own` is 0.
+is fitted by least squares in two steps. The effect of batch size (b) is found by comparing each network with
+itself on one device: large networks tend to have small batches, which would otherwise hide it. Then a plane
+is fitted to the means of networks: device and a. `own` is the residual of a network, since its parameter
+count is not all that matters. So a network that was measured with another batch size, or on another device,
+is predicted much better than an unseen one, for which `own` is 0.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from rota.core.errors import InputError
 
 
 class StepTimeQuery(NamedTuple):
-    """What is to be predicted, or was measured."""
+    """A network, batch size and device whose step time is predicted or was measured."""
 
     network: str
     parameters: int
@@ -35,21 +35,21 @@ Where = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """What was found in measurements."""
+    """A fitted model of step times."""
 
     batch: float
-    """b above."""
+    """The exponent b of the batch size."""
     parameters: float
-    """a above."""
+    """The exponent a of the parameter count."""
     devices: Mapping[str, float]
     own: Mapping[Where, float]
 
     @classmethod
     def fit(cls, measured: Iterable[tuple[StepTimeQuery, float]]) -> "Predictor":
-        """From seconds per step."""
+        """Return a model fitted to seconds per step. Raises InputError without measurements."""
         rows = [(asked, log(_checked(asked, step_s))) for asked, step_s in measured]
         if not rows:
-            raise InputError("seconds per step cannot be predicted: nothing was measured; give measurements")
+            raise InputError("step times cannot be predicted without measurements; give some")
         groups: dict[Where, list[tuple[StepTimeQuery, float]]] = {}
         for asked, seconds in rows:
             groups.setdefault((asked.network, asked.device), []).append((asked, seconds))
@@ -62,7 +62,7 @@ class Predictor:
     def _plane(
         cls, batch: float, asked: Sequence[StepTimeQuery], means: Mapping[Where, float]
     ) -> "Predictor":
-        """Through the means; of many equally good ones, that with the smallest weights."""
+        """Fit the plane through the means; of many equally good ones, that with the smallest weights."""
         names = sorted({each.device for each in asked})
         table = [[log(each.parameters), *(float(each.device == name) for name in names)] for each in asked]
         weights: Floats = np.linalg.lstsq(np.array(table), np.array(list(means.values())))[0]
@@ -71,20 +71,20 @@ class Predictor:
         return cls(batch, float(weights[0]), devices, dict(zip(means, off.tolist(), strict=True)))
 
     def step_s(self, asked: StepTimeQuery) -> float:
-        """Predicted. A device that was never measured is taken to be like the average of the others."""
+        """Return predicted seconds per step; an unknown device counts as the mean of the others."""
         device = self.devices.get(asked.device, _mean(list(self.devices.values())))
         plane = device + self.parameters * log(asked.parameters) + self.batch * log(asked.batch_size)
         return exp(plane + self._own(asked))
 
     def _own(self, asked: StepTimeQuery) -> float:
-        """On this device, or as on others."""
+        """Return the residual of a network on this device, or else its mean on others."""
         here = self.own.get((asked.network, asked.device))
         anywhere = [off for (network, _), off in self.own.items() if network == asked.network]
         return here if here is not None else _mean(anywhere or [0.0])
 
 
 def _within(groups: Iterable[Sequence[tuple[StepTimeQuery, float]]]) -> float:
-    """How seconds grow with batch size inside of groups; in proportion, if no group has two batch sizes."""
+    """Return the exponent of batch size within groups; 1 if no group has two batch sizes."""
     products = squares = 0.0
     for group in groups:
         sizes = np.log([asked.batch_size for asked, _ in group])

@@ -1,6 +1,6 @@
-"""SPA and GPA: the two schedulers that users of the originals know, put together from our parts."""
+"""Allocations by name, and SPA and GPA, the schedulers of the original systems, as combinations of them."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rota.core.errors import ConfigError, unknown
 from rota.core.registry import ClassContract, Registry
@@ -10,19 +10,19 @@ from rota.policies.allocation.eta import Eta
 from rota.policies.population import AllocationPolicy, Retirement, RetireSlowest
 
 NAMED: dict[str, tuple[Split, bool]] = {"spa": ("spa", False), "gpa": ("gpa", True)}
-"""Name → how trials are shared out, and whether slots retire."""
+"""Name → how trials are divided over slots, and whether slots retire."""
 MODES = {"ERA": Era, "ETA": Eta}
 
 
 class PolicyParts(NamedTuple):
-    """Of a policy."""
+    """The allocation and the retirement of a preset."""
 
     allocation: AllocationPolicy
     retirement: Retirement | None
 
 
 def named(name: str, mode: str = "ERA", *, original: bool = False) -> PolicyParts:
-    """What a name and a `--mode` stand for; with `original`, as the originals have it, defects included."""
+    """Return the policies of a name and a `--mode`; with `original`, with all defects of the originals."""
     if name.lower() not in NAMED:
         raise ConfigError(unknown("scheduler", name, NAMED))
     if mode.upper() not in MODES:
@@ -44,9 +44,4 @@ ALLOCATIONS = {
 REGISTRY = Registry(
     ClassContract("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)), ALLOCATIONS
 )
-"""What a class must have to be an allocation."""
-
-
-def allocation_class(name: str) -> Any:
-    """The class behind a name; only its own module is imported."""
-    return REGISTRY.find(name)
+allocation_class = REGISTRY.find

@@ -1,4 +1,4 @@
-"""AntMan: guaranteed jobs get GPUs of their own, opportunistic ones squeeze in beside them."""
+"""AntMan: guaranteed jobs get GPUs of their own, opportunistic ones share them."""
 
 import math
 from dataclasses import dataclass
@@ -29,8 +29,7 @@ from rota.core.columns import (
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.kernels import has_stages
-from rota.core.loop import Needs
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.room import last_rank, may_use, order_of, ranks_for
 from rota.core.state import ClusterView
 
@@ -39,7 +38,7 @@ PHASE = OWN
 PIN = OWN + 1
 WAITING, RESERVING, STARTED = 0, 1, 2
 
-# Own columns of a slot. Rows and jobs are kept plus one: 0 is nobody.
+# Own columns of a slot. Rows and jobs are stored plus one: 0 is none.
 LOAD, OWNER, OWNER_JOB, GUEST, GUEST_JOB = range(5)
 
 # How much a job adds to the load of its GPUs: a guaranteed one nine tenths of its share when it reserves
@@ -48,13 +47,13 @@ LOAD, OWNER, OWNER_JOB, GUEST, GUEST_JOB = range(5)
 GUARANTEED, OPPORTUNISTIC, FULL = 0.1, 0.9, 0.8
 RESERVED, COMPLETED = 0.9 * GUARANTEED, 0.1 * GUARANTEED
 
-# A job whose stages are not known shares with nobody: it is owner and guest of its GPUs at once. If it is
-# guaranteed it reserves as others do, and starts when the last guest of its GPUs has gone.
+# A job whose stages are not known cannot share: it is owner and guest of its GPUs at once. If it is
+# guaranteed it reserves as others do, and starts when the last guest of its GPUs has left.
 
 
 @dataclass(frozen=True, slots=True)
 class AntMan:
-    """Nothing is ever pre-empted or moved; guaranteed jobs reserve GPUs until they have enough."""
+    """No job is ever preempted or migrated; guaranteed jobs reserve GPUs until they have enough."""
 
     @property
     def needs(self) -> Needs:
@@ -80,7 +79,7 @@ class AntMan:
 
 @kernel
 def release(columns, order, nodes, slots):
-    """Give back the GPUs of jobs that have ended, and of those that lost a node."""
+    """Release the GPUs of jobs that ended or lost a node."""
     lost = False
     for i in range(order.shape[0]):
         lost |= columns[PHASE, order[i]] == STARTED and columns[PLACE, order[i]] < 0.0
@@ -106,7 +105,7 @@ def release(columns, order, nodes, slots):
 
 @kernel
 def withdraw(columns, order, slots):
-    """Who does not run starts over, in order: an older job must not wait for a younger one's GPUs."""
+    """Reset jobs that do not run, in order: an older job must not wait for a younger one's GPUs."""
     for slot in range(slots.shape[1]):
         row = int(slots[OWNER, slot]) - 1
         if (
@@ -124,7 +123,7 @@ def withdraw(columns, order, slots):
 
 @kernel
 def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, chosen, pace_s):
-    """Start who can start, let the others reserve, and write the plan of all that run."""
+    """Start the jobs that can start, let the others reserve, and write the plan of all that run."""
     available = scratch[0]
     total = 0
     for node in range(nodes.shape[1]):
@@ -154,7 +153,7 @@ def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, ch
             if columns[PHASE, row] == STARTED:
                 used = owned(columns, row, slots, chosen, used)
         elif gpus <= candidates:
-            used = squeeze_in(columns, row, gpus, nodes, slots, chosen, used)
+            used = share_gpus(columns, row, gpus, nodes, slots, chosen, used)
             if used > begin:
                 candidates -= gpus
         if used > begin:
@@ -163,20 +162,20 @@ def admit(columns, order, nodes, slots, scratch, old_index, old_slots, index, ch
             planned += 1
             index[BEGIN, planned] = used
     for k in range(planned):
-        pace_s[k] = pace(columns, index[ROW, k], chosen, index[BEGIN, k], index[BEGIN, k + 1], slots)
+        pace_s[k] = step_time_s(columns, index[ROW, k], chosen, index[BEGIN, k], index[BEGIN, k + 1], slots)
     return planned
 
 
 @kernel
 def reserve(columns, row, gpus, nodes, slots, available):
-    """Take available GPUs for a guaranteed job and start it once it has all; returns how many were taken."""
+    """Take available GPUs for a guaranteed job and start it once it has all; return the number taken."""
     kinds, order = columns[KINDS, row], order_of(nodes, int(columns[PREFERENCE, row]))
     largest = 0
     for node in range(nodes.shape[1]):
         if nodes[UP, node] and may_use(nodes, node, kinds):
             largest = max(largest, nodes[SIZE, node])
     have = held(columns, row, slots) if columns[PHASE, row] == RESERVING else 0
-    several = have > 0 and columns[PIN, row] == 0.0  # it has begun to reserve whole nodes, and goes on
+    several = have > 0 and columns[PIN, row] == 0.0  # it continues to reserve whole nodes
     taken = 0
     if gpus <= largest and not several:
         node = int(columns[PIN, row]) - 1
@@ -200,7 +199,7 @@ def reserve(columns, row, gpus, nodes, slots, available):
 
 @kernel
 def own_whole(columns, row, gpus, nodes, order, slots, available):
-    """Take the GPUs of idle nodes until there are enough; of one type, if one has enough of them."""
+    """Take the GPUs of idle nodes until there are enough; of one type, if one has enough."""
     idle = np.zeros(nodes.shape[1], np.int32)
     room = np.zeros(last_rank(order) + 1, np.int32)
     for node in range(nodes.shape[1]):
@@ -219,7 +218,7 @@ def own_whole(columns, row, gpus, nodes, order, slots, available):
 
 @kernel
 def roomiest(gpus, kinds, nodes, order, available):
-    """The first node with enough available GPUs, else of those that are large enough the first with the most.
+    """Return the first node with enough available GPUs, else the first large enough one with the most.
 
     -1 if no such node has any.
     """
@@ -252,7 +251,7 @@ def own(columns, row, node, count, nodes, slots, available):
 
 @kernel
 def close_to_guests(columns, row, slots):
-    """Let no more guests on the GPUs that a job has reserved; returns whether the last one has gone."""
+    """Admit no more guests to the GPUs that a job has reserved; return whether the last one has left."""
     closed = True
     for slot in range(slots.shape[1]):
         if slots[OWNER, slot] == row + 1.0 and slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0:
@@ -264,7 +263,7 @@ def close_to_guests(columns, row, slots):
 
 @kernel
 def held(columns, row, slots):
-    """How many GPUs a job has reserved so far."""
+    """Return the number of GPUs that a job has reserved so far."""
     count = 0
     for slot in range(slots.shape[1]):
         count += slots[OWNER, slot] == row + 1.0 and slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0
@@ -273,7 +272,7 @@ def held(columns, row, slots):
 
 @kernel
 def owned(columns, row, slots, chosen, used):
-    """Write down the GPUs of a guaranteed job."""
+    """Record the GPUs of a guaranteed job."""
     for slot in range(slots.shape[1]):
         if slots[OWNER, slot] == row + 1.0 and slots[OWNER_JOB, slot] == columns[JOB, row] + 1.0:
             chosen[used] = slot
@@ -282,11 +281,11 @@ def owned(columns, row, slots, chosen, used):
 
 
 @kernel
-def squeeze_in(columns, row, gpus, nodes, slots, chosen, used):
-    """Give an opportunistic job the least loaded GPUs without another guest, if there are enough.
+def share_gpus(columns, row, gpus, nodes, slots, chosen, used):
+    """Give an opportunistic job the least loaded GPUs without a guest, if there are enough.
 
-    One that shares with nobody gets GPUs without an owner, and owns them. Where there are several types, it
-    gets idle GPUs first, those that it prefers before others; all of one type, if one has enough of them.
+    A job that cannot share gets GPUs without an owner, and owns them. If there are several types, it gets
+    idle GPUs first, preferred ones before others; all of one type, if one has enough.
     """
     n = 0
     alone = not has_stages(columns, row)
@@ -324,7 +323,7 @@ def squeeze_in(columns, row, gpus, nodes, slots, chosen, used):
 
 @kernel
 def turns(where, rank, slots, gpus):
-    """When it is the turn of each GPU: idle ones first, the fastest first, those of other types last."""
+    """Return the rank of each GPU: idle ones first, the fastest first, those of other types last."""
     ranks = rank.max() + 1
     room = np.zeros((2, ranks), np.int32)  # of idle ones, of all
     for i in range(where.shape[0]):
@@ -348,8 +347,8 @@ def invite(columns, row, slot, slots):
 
 
 @kernel
-def pace(columns, row, chosen, begin, end, slots):
-    """A guaranteed job runs as if alone; a guest waits for the slowest of its hosts."""
+def step_time_s(columns, row, chosen, begin, end, slots):
+    """Return the step time of a job: a guaranteed one runs as if alone, a guest waits for its hosts."""
     pace_s = columns[ITERATION_S, row]
     if columns[PRIORITY, row] == 0.0:
         return pace_s
@@ -357,7 +356,7 @@ def pace(columns, row, chosen, begin, end, slots):
         slot = chosen[i]
         host = int(slots[OWNER, slot]) - 1
         if host >= 0 and host != row and columns[PHASE, host] == STARTED:
-            turns = iterations_beside(
+            turns = host_iterations(
                 columns[LOAD_S, row], columns[COMPUTE_S, row], columns[SYNC_S, row],
                 columns[LOAD_S, host], columns[COMPUTE_S, host], columns[SYNC_S, host],
             )  # fmt: skip
@@ -366,11 +365,11 @@ def pace(columns, row, chosen, begin, end, slots):
 
 
 @kernel
-def iterations_beside(load, compute, sync, host_load, host_compute, host_sync):
-    """How many iterations of its host go by in one iteration of a guest.
+def host_iterations(load, compute, sync, host_load, host_compute, host_sync):
+    """Return how many iterations of its host pass in one iteration of a guest.
 
-    Each stage of the guest uses the gaps in which the host is at its other two stages; what is left over
-    of a gap is used by the guest's next stage.
+    Each stage of the guest uses the gaps in which the host is at its other two stages; the rest of a gap is
+    used by the guest's next stage.
     """
     turns = 0.0
     gap = host_compute + host_sync

@@ -5,20 +5,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from rota.core.columns import JOB
-from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
 class Fifo:
-    """Whoever runs keeps running; the others start in the order in which they came."""
+    """Running jobs keep running; the others start in order of arrival."""
 
     backfill: bool = False
-    """Let later jobs overtake one that does not fit; without it nobody overtakes the head."""
+    """Let later jobs overtake one that does not fit; without it none overtakes the head of the queue."""
     placement: Style = "consolidated"
-    """How a gang is put on nodes."""
+    """How a gang is placed on nodes."""
 
     @property
     def needs(self) -> Needs:

@@ -1,4 +1,4 @@
-"""Grouping jobs of equal gang size until they fit the cluster: by matching, or simply in runs."""
+"""Grouping of jobs of equal gang size until they fit the cluster: by matching, or in runs of neighbours."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -10,43 +10,43 @@ from numpy.typing import NDArray
 from rota.policies.cluster.interleaving import Catalogue
 from rota.policies.cluster.matching import assign, best_pairs
 
-WEIGHT_UNIT = 1e9  # efficiencies become whole numbers of this many parts, so that sums are exact
+WEIGHT_UNIT = 1e9  # efficiencies become whole numbers of this unit, so that sums are exact
 ALL = -1  # the set of all device kinds
 
 
 @dataclass(slots=True)
 class Bucket:
-    """The groups of one gang size, in order of urgency, the kind of each, and where it is at home."""
+    """The groups of one gang size, by urgency, with their kinds and homes."""
 
     gpus: int
     groups: list[tuple[int, ...]]
     kinds: list[int] = field(default_factory=list)
     homes: list[int] = field(default_factory=list)
-    """What a group shares with those it would rather be with; -1 for nothing, as if not said."""
+    """Unit that each group prefers to stay in; -1 for none."""
     devices: int = ALL
-    """The set of device kinds that its jobs may use."""
+    """Set of device kinds that its jobs may use."""
     alone: bool = False
-    """Whether its jobs share with nobody, as their stages are not known."""
+    """Whether its jobs cannot share slots, since their stages are not known."""
 
     def __post_init__(self) -> None:
         self.homes = self.homes or [-1] * len(self.groups)
 
 
 class Shortage:
-    """How many slots are missing: in all, and of the devices of each set that jobs are restricted to."""
+    """The number of missing slots: in total, and of each set of devices that jobs are restricted to."""
 
     def __init__(self, buckets: list[Bucket], slots: Mapping[int, int]) -> None:
-        """`slots` has those there are of each set of devices, ALL among them."""
+        """`slots` has the number of slots of each set of devices, including ALL."""
         self._missing = {devices: -there for devices, there in slots.items()}
         for bucket in buckets:
             self._add(bucket.devices, bucket.gpus * len(bucket.groups))
 
     def hits(self, bucket: Bucket) -> bool:
-        """Whether jobs of a bucket have to share."""
+        """Return whether jobs of a bucket have to share."""
         return not bucket.alone and (self._missing[ALL] > 0 or self._missing[bucket.devices] > 0)
 
-    def give_back(self, bucket: Bucket) -> None:
-        """Two groups of a bucket have become one."""
+    def release(self, bucket: Bucket) -> None:
+        """Count two groups of a bucket that have become one."""
         self._add(bucket.devices, -bucket.gpus)
 
     def _add(self, devices: int, gpus: int) -> None:
@@ -62,9 +62,9 @@ def group_by_matching(
     least: Callable[[int], float],
     catalogue: Catalogue,
 ) -> None:
-    """Pair groups up by maximum-weight matching, at most `largest` times, until the need for slots is met.
+    """Pair groups by maximum-weight matching, at most `largest` times, until they fit the slots.
 
-    Pairs are merged bucket by bucket, in order, and only while more slots are needed than there are.
+    Pairs are merged bucket by bucket, in order, and only while slots are missing.
     """
     for _ in range(largest):
         merged = False
@@ -79,7 +79,7 @@ def group_by_matching(
 def match_bucket(
     bucket: Bucket, largest: int, least: Callable[[int], float], catalogue: Catalogue
 ) -> list[int]:
-    """The best partner for each group of a bucket, or -1."""
+    """Return the best partner for each group of a bucket, or -1."""
     if len(bucket.groups) < 2:
         return [-1] * len(bucket.groups)
     counts = Counter(bucket.kinds)
@@ -99,7 +99,7 @@ def match_bucket(
 def _weights(
     present: list[int], largest: int, least: Callable[[int], float], catalogue: Catalogue
 ) -> NDArray[np.int64]:
-    """What a pair of each two kinds is worth."""
+    """Return the weight of a pair of each two kinds."""
     weight = np.zeros((len(present), len(present)), np.int64)
     worth = catalogue.worth
     for i, a in enumerate(present):
@@ -112,7 +112,7 @@ def _weights(
 
 
 def _worth(a: int, b: int, largest: int, least: Callable[[int], float], catalogue: Catalogue) -> int:
-    """The efficiency of the group that two kinds make, as a whole number; 0 if they must not."""
+    """Return the efficiency of the group that two kinds form, as a whole number; 0 if it is not allowed."""
     size = len(catalogue.kinds[a].profiles) + len(catalogue.kinds[b].profiles)
     if size > largest:
         return 0
@@ -121,14 +121,14 @@ def _worth(a: int, b: int, largest: int, least: Callable[[int], float], catalogu
 
 
 def _merge(bucket: Bucket, mates: list[int], shortage: Shortage, catalogue: Catalogue) -> bool:
-    """Go through the groups in order; a pair stands where its later half stood. Returns if there was any."""
+    """Merge pairs in order; a pair takes the place of its later half. Return whether there was any."""
     groups, kinds, homes = [], [], []
     for later, earlier in enumerate(mates):
         if earlier > later:
             continue
         ahead = [] if earlier < 0 else [earlier]
         if ahead and shortage.hits(bucket):
-            shortage.give_back(bucket)
+            shortage.release(bucket)
             groups.append(bucket.groups[earlier] + bucket.groups[later])
             kinds.append(catalogue.pair(bucket.kinds[earlier], bucket.kinds[later]))
             homes.append(bucket.homes[earlier] if bucket.homes[earlier] >= 0 else bucket.homes[later])
@@ -149,14 +149,14 @@ def group_in_runs(
     least: Callable[[int], float],
     catalogue: Catalogue,
 ) -> None:
-    """Cut buckets into runs of neighbours; the first of a run takes in the others while slots are needed."""
+    """Cut buckets into runs of neighbours; the first of a run takes in the others while slots are missing."""
     for bucket in buckets:
         groups, kinds = [], []
         for first in range(0, len(bucket.groups), largest):
             leader, kind = bucket.groups[first], bucket.kinds[first]
             for i in range(first + 1, min(first + largest, len(bucket.groups))):
                 if shortage.hits(bucket):
-                    shortage.give_back(bucket)
+                    shortage.release(bucket)
                     leader, kind = leader + bucket.groups[i], catalogue.pair(kind, bucket.kinds[i])
                 else:
                     groups.append(bucket.groups[i])

@@ -1,7 +1,7 @@
-"""How long an iteration takes when the stages of several jobs are interleaved on the same GPUs.
+"""Step times of jobs whose stages are interleaved on the same GPUs.
 
-The members of a group take turns: while one loads, another computes and a third synchronises. The
-group's period is the time in which each member does one iteration, so it is the same for all.
+The members of a group take turns: while one loads, another computes and a third synchronises. The period of a
+group is the time in which each member does one iteration.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ Stages = tuple[float, float, float]
 Ordering = Literal["best", "worst"]
 
 CONTENTION = {1: 1.0, 2: 1.33 / SCHEDULED, 3: 1.5 / SCHEDULED, 4: 1.37 / SCHEDULED}
-"""How much longer a period is in practice than on paper, by group size, as measured by Muri."""
+"""Factor by which a measured period is longer than the computed one, by group size, as measured by Muri."""
 CONTENTION_UNMATCHED = {**CONTENTION, 4: 1.3 / SCHEDULED}
-"""The same in the variant without matching, whose four-job groups were given another factor."""
+"""The factors of the variant without matching, which differ for groups of four."""
 
 
 def period_s(members: Sequence[Stages], resources: int, ordering: Ordering) -> float:
-    """The period of a group, on paper, under the best (or worst) order of its members."""
+    """Return the computed period of a group under the best (or worst) order of its members."""
     choose = min if ordering == "best" else max
     stages = np.array(members)
     orders = _orders(len(members))
@@ -43,15 +43,15 @@ def _orders(members: int) -> NDArray[np.int64]:
 
 
 def _half_cycle(a: Stages, b: Stages) -> float:
-    """Two jobs can also meet half-way: one loads while the other does everything else."""
+    """Return the period of two jobs in half cycles: one loads while the other does everything else."""
     return max(a[0], b[1] + b[2]) + max(b[0], a[1] + a[2])
 
 
 @kernel
 def pipelined(stages, orders):
-    """Four resources for three stages: loading keeps two of them busy, storage and CPU: two slots.
+    """Return the period for each order with four resources: loading takes storage and CPU, hence two slots.
 
-    Two rounds of four slots are filled from a cold start; the period is read off as soon as it repeats.
+    Two rounds of four slots are filled from a cold start; the period is taken as soon as it repeats.
     """
     periods = np.empty(orders.shape[0])
     n = orders.shape[1]
@@ -77,7 +77,7 @@ def pipelined(stages, orders):
 
 @kernel
 def rotated(stages, orders, resources):
-    """The paper's formula: in slot i member m is at stage i - m; the slowest member decides."""
+    """Return the period for each order by the paper's formula: in slot i, member m is at stage i - m."""
     periods = np.zeros(orders.shape[0])
     for o in range(orders.shape[0]):
         for i in range(resources):
@@ -92,19 +92,19 @@ def rotated(stages, orders, resources):
 
 @dataclass(frozen=True, slots=True)
 class GroupKind:
-    """A group as far as its speed goes: which profiles are in it."""
+    """A kind of group: the profiles of its members, and the step time that follows."""
 
     profiles: tuple[int, ...]
     pace_s: float
     """Seconds per iteration of each member."""
     efficiency: float
-    """The share of the resources' time that the group makes use of."""
+    """Share of the resources' time that the group uses."""
     slower_than_in_turn: bool
     """Whether running the members one after another would be faster."""
 
 
 class Catalogue:
-    """All kinds of groups met so far, numbered: pure arithmetic that is asked for again and again."""
+    """All kinds of groups so far, numbered: a cache of pure arithmetic."""
 
     def __init__(self, resources: int, ordering: Ordering, contention: dict[int, float]) -> None:
         self._resources = resources
@@ -115,12 +115,12 @@ class Catalogue:
         self._pairs: dict[tuple[int, int], int] = {}
         self.kinds: list[GroupKind] = []
         self.worth: dict[tuple[int, int], int] = {}
-        """What a pair of kinds is worth to a matching, where it has been asked."""
+        """Weight of a pair of kinds in a matching, where it is known."""
         self.pairings: dict[tuple[tuple[int, int], ...], NDArray[np.int64]] = {}
-        """The best pairs of a bucket, by how many groups of each kind are in it."""
+        """The best pairs of a bucket, by the number of groups of each kind in it."""
 
     def single(self, columns: NDArray[np.float64], row: int) -> int:
-        """The number of the group that is this job alone."""
+        """Return the number of the group that consists of one job."""
         profile = int(columns[c.PROFILE, row])
         if profile not in self._jobs:
             iteration_s = float(columns[c.ITERATION_S, row])
@@ -129,7 +129,7 @@ class Catalogue:
         return self._number((profile,))
 
     def pair(self, a: int, b: int) -> int:
-        """The number of the group that two groups make together."""
+        """Return the number of the group that two groups form together."""
         key = (a, b) if a <= b else (b, a)
         number = self._pairs.get(key)
         if number is None:

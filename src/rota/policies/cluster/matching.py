@@ -1,12 +1,12 @@
 """Maximum-weight matching of things that come in a few types.
 
-The jobs of a bucket have a handful of profiles, so instead of a graph with a vertex per job it is enough
-to decide *how many* pairs to make of each two types: pairs of types, counts instead of vertices.
+The jobs of a bucket have a handful of profiles. So instead of a graph with a vertex per job it is enough to
+decide *how many* pairs to form of each two types.
 
-The relaxation in which pairs may be halved is a transportation problem from the types to themselves
-(every thing appears once as giver and once as taker; a pair is counted half from each side). It is solved
-by augmenting along the best path; where a count comes out as a half, both ways to round it are tried. The
-result is exact. With many types the graph is handed to rustworkx instead, which takes a vertex per thing.
+The relaxation in which pairs may be halved is a transportation problem from the types to themselves (every
+thing occurs once as giver and once as taker; a pair counts half from each side). It is solved by augmenting
+along the best path; where a count is a half, both ways to round it are tried. The result is exact. With many
+types rustworkx matches a graph with a vertex per thing instead.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from rota.core.compiled import kernel
 
 FEW = 20  # types up to which counting beats the graph
-BRANCHES = 500  # roundings tried before the graph is asked after all
-DEPTH = 32  # roundings inside roundings
+BRANCHES = 500  # roundings tried before the graph is used
+DEPTH = 32  # depth of nested roundings
 
 
 def best_pairs(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many pairs to make of each two types; `weight[a, b]` is what one is worth, 0 forbids it."""
+    """Return the number of pairs of each two types; `weight[a, b]` is that of one pair, 0 forbids it."""
     if len(counts) <= FEW:
         pairs, exact = count_pairs(counts, weight)
         if exact:
@@ -30,7 +30,7 @@ def best_pairs(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[
 
 
 def _pairs_by_graph(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.int64]:
-    import rustworkx  # here, because it is not needed where types are few
+    import rustworkx  # here, since it is not needed for few types
 
     types = np.repeat(np.arange(len(counts)), counts)
     a, b = np.triu_indices(len(types), 1)
@@ -49,9 +49,9 @@ def _pairs_by_graph(counts: NDArray[np.int64], weight: NDArray[np.int64]) -> NDA
 
 @kernel
 def assign(types, pairs, homes):
-    """The partner of each thing, or -1: the pairs are given out to things in ascending order.
+    """Return the partner of each thing, or -1: pairs are assigned in ascending order.
 
-    Those with the same home (not -1) come first: of equally good pairings, one that moves fewer.
+    Things with the same home (not -1) come first: of equally good pairings, this migrates fewer.
     """
     n = types.shape[0]
     left = pairs.copy()
@@ -74,7 +74,7 @@ def assign(types, pairs, homes):
 
 @kernel
 def count_pairs(counts, weight):
-    """How many pairs to make of each two types; and whether that is proven to be the best."""
+    """Return the number of pairs of each two types, and whether they are proven to be the best."""
     k = counts.shape[0]
     best = np.zeros((k, k), np.int64)
     best_value = np.int64(-1)
@@ -118,7 +118,7 @@ def count_pairs(counts, weight):
 
 @kernel
 def halved(flow):
-    """Two types of which an odd number of half pairs were made, or -1."""
+    """Return two types with an odd number of half pairs, or -1."""
     k = flow.shape[0]
     for i in range(k):
         if flow[i, i] % 2 == 1:
@@ -131,13 +131,13 @@ def halved(flow):
 
 @kernel
 def transport(counts, weight, low, high):
-    """The heaviest flow from types to types within the bounds; returns it and its weight, or -2."""
+    """Return the heaviest flow between types within the bounds, and its weight; -2 if there is none."""
     k = counts.shape[0]
     flow = low.copy()
     give = counts.astype(np.int64)
     take = give.copy()
     value = np.int64(0)
-    room = counts.sum() // 2 * 2  # of an odd number of things one stays alone
+    room = counts.sum() // 2 * 2  # of an odd number of things one stays single
     for i in range(k):
         for j in range(k):
             give[i] -= low[i, j]
@@ -170,7 +170,10 @@ def transport(counts, weight, low, high):
 
 @kernel
 def best_path(flow, weight, low, high, give, take, gain, came_from):
-    """The augmenting path that gains most, or -1: givers are nodes 0 to k-1, takers k to 2k-1."""
+    """Find the augmenting path with the largest gain; return its end or -1.
+
+    Givers are nodes 0 to k-1, takers k to 2k-1.
+    """
     k = give.shape[0]
     unreached = np.int64(-(2**62))
     for i in range(k):
@@ -205,7 +208,7 @@ def best_path(flow, weight, low, high, give, take, gain, came_from):
 
 @kernel
 def min_on_path(flow, low, high, give, take, came_from, end):
-    """How much fits through the path."""
+    """Return the capacity of a path."""
     k = give.shape[0]
     amount = take[end - k]
     node = end

@@ -1,7 +1,7 @@
 """Muri: jobs that need different resources at different times share GPUs, stage by stage.
 
-Jobs are ranked by service; as many as could run if GPUs were shared are taken; those with the same gang
-size and devices are then grouped by maximum-weight matching, round after round, until the groups fit.
+Jobs are ranked by service. As many are taken as could run if GPUs were shared. Those with the same gang size
+and devices are grouped by maximum-weight matching, round after round, until the groups fit.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,8 @@ from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.kernels import has_stages
-from rota.core.loop import Needs
 from rota.core.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.room import CONSOLIDATED, find
 from rota.core.state import ClusterView
 from rota.policies.cluster.grouping import ALL, Bucket, Shortage, group_by_matching, group_in_runs
@@ -29,12 +28,12 @@ LARGEST_GROUP = 8
 
 @dataclass(frozen=True, slots=True)
 class Muri:
-    """What the four variants have in common; they differ in a ranking, an ordering and a way to group."""
+    """The common part of the four variants, which differ in ranking, ordering and grouping."""
 
     packing_num: int = 4
-    """The largest group."""
+    """Largest group."""
     multi_resource: int = 4
-    """How many resources a job uses in turn; 4 splits loading into storage and CPU."""
+    """Number of resources that a job uses in turn; 4 splits loading into storage and CPU."""
     weight_lbd: float = 0.0
     """Group only if the efficiency is above this times group size ÷ resources."""
     autopack: bool = True
@@ -71,14 +70,14 @@ class Muri:
         taken, ends = self._take(view, order)
         enough = view.gpus[taken].sum() <= _slots(view, ALL)
         if self.matches and enough and not (view.columns[KINDS, taken] >= 0.0).any():
-            plan = first_fit(view, view.rank(key, taken))  # nobody has to share
+            plan = first_fit(view, view.rank(key, taken))  # no job has to share
         else:
             plan = self._place(view, key, self._group(view, _buckets(view, taken, ends)))
         plan.order = view.rank(-view.gpus, order)
         return plan
 
     def _key(self, view: ClusterView) -> NDArray[np.float64]:
-        """Service left, where durations are known; service had, where they are not. In GPU-seconds."""
+        """Return the remaining service if durations are known, else the attained service, in GPU-seconds."""
         if not self.knows_durations:
             return view.executed_s * view.gpus
         left_s = np.where(view.executed_s > 0.0, view.remaining * view.iteration_s, view.duration_s)
@@ -87,13 +86,13 @@ class Muri:
     def _take(
         self, view: ClusterView, order: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Who would run if every GPU were shared: rows, bucket after bucket, and where each bucket ends."""
+        """Return the jobs that would run if every GPU were shared, by bucket, and where each bucket ends."""
         taken, ends = np.empty_like(order), np.empty_like(order)
         buckets = take(view.columns, order, view.nodes, self.packing_num, view.scratch, taken, ends)
         return taken[: ends[buckets - 1] if buckets else 0], ends[:buckets]
 
     def _group(self, view: ClusterView, buckets: list[Bucket]) -> list[tuple[tuple[int, ...], float]]:
-        """The groups to run, each with its pace."""
+        """Return the groups to run, each with its step time."""
         catalogue = self._catalogue(view)
         for bucket in buckets:
             bucket.kinds = [catalogue.single(view.columns, group[0]) for group in bucket.groups]
@@ -113,7 +112,7 @@ class Muri:
         return groups
 
     def _least(self, size: int) -> float:
-        """The efficiency that a group of this size must exceed."""
+        """Return the efficiency that a group of this size must exceed."""
         return self.weight_lbd * (size / self.multi_resource)
 
     def _catalogue(self, view: ClusterView) -> Catalogue:
@@ -126,7 +125,7 @@ class Muri:
     def _place(
         self, view: ClusterView, key: NDArray[np.float64], groups: list[tuple[tuple[int, ...], float]]
     ) -> Plan:
-        """First fit of whole groups, the most urgent member deciding; the members share its slots."""
+        """Place whole groups first fit, by their most urgent member; the members share its slots."""
         urgency = [min(key[row] for row in rows) if len(rows) > 1 else key[rows[0]] for rows, _ in groups]
         ranked = [groups[i] for i in np.argsort(urgency, kind="stable").tolist()]
         leaders = np.array([rows[0] for rows, _ in ranked], np.int32)
@@ -140,15 +139,15 @@ class Muri:
 
 
 def _home(view: ClusterView, row: int) -> int:
-    """The unit that a job is in now, where it costs something to leave it; -1 for none."""
-    if not view.cost.keeps_slots:
+    """Return the current unit of a job, if leaving it costs anything; -1 for none."""
+    if view.cost.each_instant:
         return -1
     place = int(view.place[row])
     return int(view.current.index[UNIT, place]) if place >= 0 else -1
 
 
 def _slots(view: ClusterView, devices: int) -> int:
-    """How many slots there are now of a set of device kinds."""
+    """Return the number of slots that are up of a set of device kinds."""
     up = view.nodes[SIZE] * view.nodes[UP]
     if devices == ALL:
         return int(up.sum())
@@ -179,11 +178,11 @@ def _share(plan: Plan, units: list[tuple[tuple[int, ...], float]]) -> None:
 
 @kernel
 def take(columns, order, nodes, packing_num, scratch, taken, ends):
-    """Take who would run if every GPU were shared by `packing_num` jobs, bucket after bucket.
+    """Take the jobs that would run if every GPU were shared by `packing_num` jobs, bucket by bucket.
 
-    From an empty cluster, whoever fits brings along the next jobs of the same gang size and devices, unless
-    its stages are not known: such jobs have buckets of their own. Writes the rows of each bucket, in order,
-    to `taken` and where it ends to `ends`; returns how many buckets.
+    In an empty cluster, each job that fits brings along the next jobs of the same gang size and devices,
+    unless its stages are not known: such jobs have buckets of their own. Writes the rows of each bucket, in
+    order, to `taken` and where it ends to `ends`; returns the number of buckets.
     """
     free = scratch[FREE]
     for node in range(nodes.shape[1]):
@@ -246,25 +245,25 @@ def take(columns, order, nodes, packing_num, scratch, taken, ends):
 
 @dataclass(frozen=True, slots=True)
 class MuriS(Muri):
-    """Durations are known: least service left first."""
+    """Muri with known durations: least remaining service first."""
 
     knows_durations: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class MuriL(Muri):
-    """Durations are unknown: least service had first."""
+    """Muri with unknown durations: least attained service first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MuriLWorstOrder(Muri):
-    """Muri-L whose groups interleave their stages in the worst order: what ordering is worth."""
+    """Muri-L whose groups interleave their stages in the worst order: the baseline of ordering."""
 
     ordering: ClassVar[Ordering] = "worst"
 
 
 @dataclass(frozen=True, slots=True)
 class MuriLNoBlossom(Muri):
-    """Muri-L whose groups are neighbours in the queue: what matching is worth."""
+    """Muri-L whose groups are neighbours in the queue: the baseline of matching."""
 
     matches: ClassVar[bool] = False

@@ -1,15 +1,14 @@
-"""The cluster schedulers by name; `module:Class` and `path/to/file.py:Class` name those of others.
+"""Cluster schedulers by name; `module:Class` or `path/to/file.py:Class` names any other.
 
-To add one to rota: write its file in this folder, add its line here. A scheduler is a frozen dataclass whose
-fields are its options, with `needs` and `plan(view)` as in `rota.core.loop.Policy`. The contract tests over
-this table then cover it, and so do the commands.
+To add one to rota, write its file in this folder and add its line here. A scheduler is a frozen dataclass
+whose fields are its options, with `needs` and `plan(view)` as in `rota.core.policy.Policy`. The contract
+tests and the commands cover every scheduler in this table.
 """
 
-from importlib import import_module
 from typing import Any
 
 from rota.core.errors import ConfigError, unknown
-from rota.core.registry import ClassContract, find_class, is_outside, name_of
+from rota.core.registry import ClassContract, Registry, is_outside, name_of
 
 SCHEDULERS = {
     "fifo": "rota.policies.cluster.fifo:Fifo",
@@ -33,15 +32,17 @@ ALIASES = {
     "multi-resource-blossom-same-gpu-unaware-worstordering": "muri-l-worst-order",
     "multi-resource-gpu-unaware": "muri-l-no-blossom",
 }
-"""The names that the schedulers had in the Muri simulator."""
+"""Names of schedulers in the Muri simulator."""
 
 
 SEAM = ClassContract("scheduler", "rota.Scheduler", {"plan": ("view",)}, ("needs",))
-"""What a class must have to be a scheduler."""
+"""Requirements on a scheduler class."""
+REGISTRY = Registry(SEAM, SCHEDULERS)
+own_name = REGISTRY.own_name
 
 
 def canonical(name: str) -> str:
-    """The name of a scheduler, given that, an alias, or where its class is."""
+    """Return the name of a scheduler, given its name, an alias, or the location of its class."""
     if is_outside(name):
         return outside_name(scheduler_class(name), name)
     found = ALIASES.get(name, name)
@@ -51,24 +52,15 @@ def canonical(name: str) -> str:
 
 
 def scheduler_class(name: str) -> Any:
-    """The class behind a name; only its own module is imported."""
-    if is_outside(name):
-        return find_class(name, SEAM)
-    module, attribute = SCHEDULERS[canonical(name)].split(":")
-    return getattr(import_module(module), attribute)
+    """Return the class behind a name; only its own module is imported."""
+    return REGISTRY.find(name if is_outside(name) else canonical(name))
 
 
 def outside_name(found: type, where: str) -> str:
-    """What a class is called that is not rota's; an error if one of rota's own is called so."""
+    """Return the name of a class outside the package. Raises ConfigError if it is taken."""
     name = name_of(found)
     if name in SCHEDULERS or name in ALIASES:
         raise ConfigError(
-            f"{where}: is called {name!r}, as a scheduler of rota's; give the class another name, or a `name`"
+            f"{where}: is named {name!r}, like a scheduler of rota; give the class another name, or a `name`"
         )
     return name
-
-
-def own_name(found: type) -> str | None:
-    """The name of a class of rota's; none if it is not."""
-    named = f"{found.__module__}:{found.__qualname__}"
-    return next((name for name, where in SCHEDULERS.items() if where == named), None)

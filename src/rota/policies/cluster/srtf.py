@@ -3,18 +3,17 @@
 from dataclasses import dataclass
 
 from rota.core.costs import Ties
-from rota.core.loop import Needs
 from rota.core.placement import Style
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
 class Srtf:
-    """Rank by the time that is left to do, then first fit."""
+    """Rank by remaining time, then first fit."""
 
     placement: Style = "consolidated"
-    """How a gang is put on nodes."""
+    """How a gang is placed on nodes."""
 
     @property
     def needs(self) -> Needs:

@@ -1,4 +1,4 @@
-"""Themis: finish-time fairness, the worst-off job deciding how the cluster is shared."""
+"""Themis: finish-time fairness; the worst-off job decides how the cluster is shared."""
 
 import math
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, SIZE, SUBMIT_S, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
-from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 # Own columns of a job.
@@ -20,10 +19,10 @@ SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)
 
 @dataclass(frozen=True, slots=True)
 class Themis:
-    """Shares under which the worst ratio of finish time to fair finish time is smallest; then by deficit."""
+    """Minimise the worst ratio of finish time to fair finish time; then serve the largest deficit first."""
 
     placement: Style = "consolidated"
-    """How a gang is put on nodes."""
+    """How a gang is placed on nodes."""
 
     @property
     def needs(self) -> Needs:
@@ -34,28 +33,28 @@ class Themis:
         capacity = float((view.nodes[SIZE] * view.nodes[UP]).sum())
         ranked = self._rank(view, capacity)
         plan = first_fit(view, ranked, style=self.placement)
-        if not view.cost.keeps_slots:
-            # The reference places those chosen anew, the largest first; one that does not fit then waits.
+        if view.cost.each_instant:
+            # The reference places the chosen jobs again, largest first; one that does not fit then waits.
             largest_first = -view.gpus
             plan = first_fit(view, view.rank(largest_first, plan.rows.copy()), style=self.placement)
             plan.order = view.rank(largest_first, ranked)
         return plan
 
     def _rank(self, view: ClusterView, capacity: float) -> NDArray[np.int32]:
-        """By share per time had, then by what a job is owed, then by share, all descending."""
+        """Rank by share per executed time, then by what a job is owed, then by share, all descending."""
         shares, owed_s = np.zeros(view.capacity), np.zeros(view.capacity)
-        share_out(view.columns, view.order, view.now_s, capacity, shares, owed_s)
+        divide(view.columns, view.order, view.now_s, capacity, shares, owed_s)
         urgency = np.where(view.executed_s > 0.0, shares / np.maximum(view.executed_s, 1e-300), shares * 1e9)
         by_share = view.rank(-shares)
         return view.rank(-urgency, view.rank(-owed_s, by_share))
 
 
 @kernel
-def share_out(columns, order, now_s, capacity, shares, owed_s):
-    """Find each job's share of its gang and what it is owed, and keep the accounts of fair work."""
+def divide(columns, order, now_s, capacity, shares, owed_s):
+    """Compute each job's share of its gang and what it is owed, and update its account of fair work."""
     n = order.shape[0]
     if capacity == 0.0:
-        return  # no node is up: nothing can be shared out
+        return  # no node is up
     left_s = np.empty(n)
     fair = np.empty(n)
     gpus = np.empty(n)
@@ -68,7 +67,7 @@ def share_out(columns, order, now_s, capacity, shares, owed_s):
         gpus[i] = columns[GPUS, row]
         columns[SHARE, row] = min(1.0, math.ceil(capacity / n) / gpus[i])
         columns[LEFT, row] = left
-        # In iterations, not in seconds, as the reference has it.
+        # In iterations, not in seconds, as in the reference.
         fair[i] = max(columns[FAIR_WORK, row] + left / columns[SHARE, row], 1e-12)
         left_s[i] = max(left, 1e-12) * columns[ITERATION_S, row]
         age_s[i] = now_s - columns[SUBMIT_S, row]
@@ -84,7 +83,7 @@ def share_out(columns, order, now_s, capacity, shares, owed_s):
 
 @kernel
 def fairest_shares(left_s, fair, gpus, age_s, capacity):
-    """Minimise the largest (age + left ÷ share) ÷ fair work by bisection; spread what is left over evenly."""
+    """Minimise the largest (age + left ÷ share) ÷ fair work by bisection; divide the rest evenly."""
     ratio = 0.0
     for i in range(left_s.shape[0]):
         ratio = max(ratio, (age_s[i] + left_s[i]) / fair[i])
@@ -109,7 +108,7 @@ def fairest_shares(left_s, fair, gpus, age_s, capacity):
 
 @kernel
 def demand(ratio, left_s, fair, gpus, age_s, x):
-    """The least shares with which nobody exceeds the ratio; returns the GPUs they take together."""
+    """Compute the least shares with which no job exceeds the ratio; return their total of GPUs."""
     total = 0.0
     for i in range(x.shape[0]):
         x[i] = min(1.0, left_s[i] / max(ratio * fair[i] - age_s[i], left_s[i]))

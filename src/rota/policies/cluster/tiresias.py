@@ -1,4 +1,4 @@
-"""Tiresias: three queues by attained service, so that durations need not be known."""
+"""Tiresias: queues by attained service, so that durations need not be known."""
 
 import math
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
-from rota.core.loop import Needs
 from rota.core.placement import Style, first_fit
-from rota.core.plan import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.state import ClusterView
 
 LEVEL = OWN
@@ -25,7 +24,8 @@ class Tiresias:
     limits_gpu_s: tuple[float, ...] = (3250.0, 7200.0)
     """Attained GPU-seconds at which a job sinks from each queue to the next."""
     placement: Style | None = None
-    """How a gang is put on nodes: consolidated; anywhere with `interval`, as its reference does not look."""
+    """How a gang is placed on nodes: consolidated by default; anywhere with `interval`, as in the
+    reference."""
 
     def __post_init__(self) -> None:
         if (
@@ -46,7 +46,7 @@ class Tiresias:
         sink(view.columns, view.order, view.current.index, view.current.jobs, limits, queued)
         whole_gpus = view.cluster.slots_per_gpu == 1
         if view.cost.each_instant and self.placement is None and whole_gpus:
-            plan = first_fit(view, queued, style="anywhere", keep=True)  # its reference only counts GPUs
+            plan = first_fit(view, queued, style="anywhere", keep=True)  # the reference only counts GPUs
         else:
             plan = first_fit(view, queued, style=self.placement or "consolidated")
         plan.order = np.empty_like(view.order)
@@ -56,7 +56,7 @@ class Tiresias:
 
 @kernel
 def sink(columns, order, index, jobs, limits, queued):
-    """Move running jobs that have had enough to the tail of the next queue, in order of arrival."""
+    """Move running jobs that reached their limit to the tail of the next queue, in order of arrival."""
     key = np.empty(columns.shape[1])
     for i in range(order.shape[0]):
         key[order[i]] = 2.0 * columns[LEVEL, order[i]]
@@ -73,7 +73,7 @@ def sink(columns, order, index, jobs, limits, queued):
 
 @kernel
 def settle(columns, queued, index, jobs, limits, now_s, order):
-    """Put the waiting jobs of each queue behind its running ones; returns when the next job will sink."""
+    """Put the waiting jobs of each queue behind its running ones; return when the next job will sink."""
     key = np.empty(columns.shape[1])
     for i in range(queued.shape[0]):
         key[queued[i]] = 2.0 * columns[LEVEL, queued[i]] + 1.0
@@ -85,8 +85,8 @@ def settle(columns, queued, index, jobs, limits, now_s, order):
         if level < limits.shape[0]:
             sinks_s = now_s + (math.ceil(limits[level] / columns[GPUS, row]) - columns[EXECUTED_S, row])
             if sinks_s <= now_s:
-                # Rounding has left it a hair short of the limit. Letting no time pass may round it over, as
-                # executed time is added up; if not, it sinks at the next event, whatever that is.
+                # Rounding left it just below the limit. Adding no time may round it up to the limit, as
+                # executed time is accumulated; if not, it sinks at the next event.
                 executed_s = columns[EXECUTED_S, row] + now_s - now_s
                 sinks_s = now_s if executed_s * columns[GPUS, row] >= limits[level] else np.inf
             wake_s = min(wake_s, sinks_s)

@@ -1,1 +1,1 @@
-"""What becomes of a trial that reported?"""
+"""Evolution: the review of trials after their reports."""

@@ -1,8 +1,8 @@
-"""Asynchronous successive halving: at each rung only the best go on.
+"""Asynchronous successive halving (ASHA): only the best trials of each rung continue.
 
-The rule is `rungs`, `limit_of` and `loses`, for whoever has values in whatever form. Who has reached a rung
-is compared with all who reached it so far, each time it reports again: one that was good enough when it
-came there can lose once better ones have come.
+`rungs`, `limit_of` and `loses` are the rule, for values in any form. A trial is compared at each of its rungs
+with all that have reached it so far, again at each of its reports: one that was good enough when it arrived
+can lose once better ones have arrived.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ Mode = Literal["max", "min"]
 
 
 def rungs(reduction_factor: float, min_t: float, max_t: float) -> list[float]:
-    """min_t, and so many times as much each time, up to max_t; the largest first. The first t is 1."""
+    """Return min_t, min_t · reduction_factor … up to max_t, largest first."""
     found = []
     at = min_t
     while at <= max_t:
@@ -32,9 +32,9 @@ def rungs(reduction_factor: float, min_t: float, max_t: float) -> list[float]:
 
 
 def limit_of(values: Sequence[float], reduction_factor: float, mode: Mode) -> float:
-    """Where the best 1 ÷ reduction_factor of a rung begin: NumPy's linear percentile of what is finite.
+    """Return the limit of the best 1 ÷ reduction_factor of a rung: a linear percentile of finite values.
 
-    Not a number where nothing is.
+    NaN if no value is finite.
     """
     found = np.asarray(values, float)
     finite = found[np.isfinite(found)]
@@ -47,26 +47,26 @@ def limit_of(values: Sequence[float], reduction_factor: float, mode: Mode) -> fl
 
 
 def loses(value: float, limit: float, mode: Mode) -> bool:
-    """Whether a value is not among the best of its rung. What is not finite always loses."""
+    """Return whether a value is not among the best of its rung; a value that is not finite always loses."""
     return not (isfinite(value) and (value <= limit if mode == "min" else value >= limit))
 
 
 def losers(values: Sequence[float], reduction_factor: float, mode: Mode) -> list[bool]:
-    """Position → whether it is not among the best 1 ÷ reduction_factor of a rung."""
+    """Return for each value whether it is not among the best 1 ÷ reduction_factor of a rung."""
     limit = limit_of(values, reduction_factor, mode)
     return [loses(value, limit, mode) for value in values]
 
 
 @dataclass(frozen=True, slots=True)
 class Asha:
-    """Stops trials that are not among the best of a rung. A trial's t is the number of its intervals."""
+    """Stop trials that are not among the best of a rung. A trial's t is its number of intervals."""
 
     reduction_factor: float = 4.0
-    """One in so many goes on from each rung."""
+    """One trial in this many continues from each rung."""
     min_t: int = 1
     """The lowest rung, in intervals."""
     max_t: int = 50
-    """No rung is higher."""
+    """The limit of the highest rung, in intervals."""
 
     def __post_init__(self) -> None:
         if not self.reduction_factor > 1.0:
@@ -75,7 +75,7 @@ class Asha:
             raise ConfigError(f"min_t is {self.min_t}, max_t {self.max_t}; give max_t > min_t > 0")
 
     def check(self, trials: TrialsConfig) -> None:
-        """Whether trials are measured when they reach the lowest rung."""
+        """Raise ConfigError if trials have no metric when they reach the lowest rung."""
         trials.check_measured(self.min_t * trials.interval)
 
     def judge(self, view: PopulationView, trial: int) -> Continue | Stop:
@@ -84,15 +84,15 @@ class Asha:
             steps = rung * view.terms.interval
             if steps <= done and self._loses(view, trial, steps):
                 return Stop(trial)
-        return Continue(trial, looked=True)
+        return Continue(trial, reviewed=True)
 
     def _loses(self, view: PopulationView, trial: int, steps: float) -> bool:
-        """Whether it is among the losers of the rung at so many steps."""
+        """Return whether a trial is among the losers of the rung at this many steps."""
         there = np.flatnonzero(view.steps >= steps).tolist()
         values = [_value(view.history[other], steps) for other in there]
         return losers(values, self.reduction_factor, "max")[there.index(trial)]
 
 
 def _value(reports: list[tuple[int, float]], steps: float) -> float:
-    """Of the first report after so many steps or more: intervals may have been reported in parts."""
+    """Return the metric of the first report at or after this many steps; reports may be irregular."""
     return reports[bisect_left(reports, steps, key=lambda report: report[0])][1]

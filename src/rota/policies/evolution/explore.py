@@ -1,4 +1,4 @@
-"""Hyper-parameters that are a little different: drawn afresh, perturbed, or one further along a list."""
+"""Exploration of hyper-parameters: drawn again, perturbed, or shifted along a list."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,18 +13,18 @@ from rota.core.population.events import Hyper
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What a hyper-parameter may be: `low` to `high`, `low` to just `below` something, or one of a list."""
+    """The values of a hyper-parameter: `low` to `high`, `low` to just `below` a limit, or a list."""
 
     low: float | None = None
-    """The least of a range."""
+    """Lowest value of a range."""
     high: float | None = None
-    """The most."""
+    """Highest value of a range."""
     below: float | None = None
-    """In place of `high`, what must not be reached: 1 for a momentum."""
+    """Limit that is not reached, instead of `high`: 1 for a momentum."""
     log: bool = False
-    """Draw from a range evenly in its logarithm."""
+    """Draw from a range uniformly in its logarithm."""
     values: tuple[float, ...] = ()
-    """Numbers to choose from, in place of a range. What was a whole number stays one."""
+    """Numbers to choose from, instead of a range; whole numbers stay whole."""
     names: tuple[str, ...] = ()
     """Words to choose from."""
 
@@ -35,7 +35,7 @@ class Space:
             if (self.high, self.below, self.log) != (None, None, False):
                 raise ConfigError("high, below and log belong to a range; give low with them, and no list")
         elif (self.high is None) == (self.below is None):
-            raise ConfigError("a range has either high or below besides low")
+            raise ConfigError("a range has low and either high or below")
         elif not (-math.inf < self.low < self.most < math.inf and (self.low > 0.0 or not self.log)):
             raise ConfigError(
                 f"a range of {self.low:g} to {self.most:g}; give less before more, both above 0 for log"
@@ -49,11 +49,11 @@ class Space:
 
     @property
     def listed(self) -> Sequence[Any]:
-        """What there is to choose from; nothing if this is a range."""
+        """The values to choose from; empty for a range."""
         return self.values or self.names
 
     def draw(self, random: np.random.Generator) -> Any:
-        """Anything there is, all alike."""
+        """Return a value drawn uniformly."""
         if self.listed:
             return self.listed[int(random.integers(len(self.listed)))]
         ends = np.array([self.low, self.most], float)
@@ -61,12 +61,12 @@ class Space:
         return self.kept(drawn, drawn)
 
     def shifted(self, value: Any, random: np.random.Generator) -> Any:
-        """The one before or after it on the list, where there is one."""
+        """Return the previous or next value of the list, if there is one."""
         at = self.listed.index(value) + (1 if random.random() < 0.5 else -1)
         return self.listed[min(max(at, 0), len(self.listed) - 1)]
 
     def kept(self, value: float, before: float) -> float:
-        """Within the range; what would reach the end that is excluded goes half of the way there."""
+        """Return a value within the range; one that would reach the excluded end goes half-way there."""
         assert self.low is not None
         if self.below is None:
             return min(max(value, self.low), self.most)
@@ -76,23 +76,23 @@ class Space:
 
 
 USUAL: Mapping[str, Space] = {"lr": Space(1e-4, 1.0), "momentum": Space(1e-4, below=1.0)}
-"""What is explored if nothing is said."""
+"""Spaces that are explored by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explorer:
-    """How hyper-parameters are changed."""
+    """A way to perturb hyper-parameters."""
 
     spaces: Mapping[str, Space]
     resample: float
-    """How probably a value is drawn afresh."""
+    """Probability that a value is drawn again."""
     factors: tuple[float, ...]
-    """One of these times the value, else."""
+    """Factors by one of which the value is multiplied otherwise."""
     clamp: bool = True
-    """Keep to the ranges; else a factor may lead out of them."""
+    """Keep to the ranges; else a factor may leave them."""
 
     def explore(self, hyper: Hyper, random: np.random.Generator) -> dict[str, Any]:
-        """A changed copy; what no space is given for stays as it is."""
+        """Return a perturbed copy; hyper-parameters without a space are unchanged."""
         changed = dict(hyper)
         for name, space in self.spaces.items():
             if name not in changed:
@@ -101,10 +101,10 @@ class Explorer:
         return changed
 
     def _changed(self, space: Space, value: Any, random: np.random.Generator) -> Any:
-        afresh = random.random() < self.resample
+        again = random.random() < self.resample
         if space.listed:
-            new = space.draw(random) if afresh or value not in space.listed else space.shifted(value, random)
-        elif afresh:
+            new = space.draw(random) if again or value not in space.listed else space.shifted(value, random)
+        elif again:
             new = space.draw(random)
         else:
             new = self._perturbed(space, value, random)
@@ -115,7 +115,7 @@ class Explorer:
         return space.kept(value * factor, value) if self.clamp else value * factor
 
     def _whole(self, space: Space, value: float) -> int | float:
-        """The nearest whole number that is allowed; as it is if there is none."""
+        """Return the nearest allowed whole number; the value itself if there is none."""
         near = sorted((math.floor(value), math.ceil(value)), key=lambda whole: abs(whole - value))
         for whole in near:
             if self._allowed(space, whole):

@@ -1,4 +1,4 @@
-"""Population-based training: who does badly goes on as one who does well, a little differently."""
+"""Population-based training: a trial that does badly continues as a copy of one that does well, perturbed."""
 
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -15,14 +15,14 @@ from rota.policies.evolution.explore import USUAL, Explorer, Space
 
 @dataclass(frozen=True, slots=True)
 class Grow:
-    """Networks that grow when they are cloned."""
+    """Growth of networks when they are cloned."""
 
     probability: float = 0.0
-    """That a clone is also changed."""
+    """Probability that a clone also grows."""
     actions: tuple[str, ...] = ()
-    """What may be done to it: `deepen 0`, `widen 1 64`."""
+    """Possible changes, such as `deepen 0`, `widen 1 64`."""
     most: int = 3
-    """Changes that a network may have behind it."""
+    """Most changes of a network in total."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.probability <= 1.0 or self.most < 0:
@@ -33,10 +33,10 @@ class Grow:
             if not Change.parse(action).grows:
                 raise ConfigError(f"actions: {action!r} does not grow a network; deepen or widen")
         if self.probability and not self.actions:
-            raise ConfigError("actions: none; say what may be done: 'deepen 0', 'widen 1 64'")
+            raise ConfigError("actions: none; give some: 'deepen 0', 'widen 1 64'")
 
     def grown(self, changes: tuple[str, ...], random: np.random.Generator) -> tuple[str, ...]:
-        """The same network, or one with a change more. To widen again to the same width changes nothing."""
+        """Return the changes of a network, perhaps with one more; the same width is never added again."""
         if not self.probability or random.random() >= self.probability or len(changes) >= self.most:
             return changes
         useful = [action for action in self.actions if not (action.startswith("widen") and action in changes)]
@@ -45,35 +45,35 @@ class Grow:
 
 @dataclass(frozen=True, slots=True)
 class Pbt:
-    """Truncation selection: a trial of the lower quantile goes on as one of the upper quantile.
+    """Truncation selection: a trial in the lower quantile continues as a copy of one in the upper quantile.
 
-    It takes over the donor's network, weights, optimiser and hyper-parameters, these changed a little. It
-    keeps its own steps, budget and place in the queue. Trials that finished are donors, too. A metric that
-    is not a number after an interval is the worst there is.
+    It takes over the donor's network, weights, optimiser and hyper-parameters, the latter perturbed. It keeps
+    its own steps, budget and place in the queue. Finished trials are donors too. A metric of NaN after an
+    interval ranks lowest.
     """
 
     quantile: float = 0.25
-    """Share of the population that is replaced, and that others are replaced by."""
+    """Share of the population that is replaced, and of that which replaces it."""
     interval: int | None = None
-    """Steps after which a trial is looked at; the interval of its reports if not given."""
+    """Steps between two reviews of a trial; the interval of its reports if not given."""
     space: dict[str, Space] | None = field(default=None, hash=False)
-    """What hyper-parameters may become; if not given, what trials may begin with: all that `population.start`
-    names, in a simulation what was recorded. Those that are not named here are not explored. An empty table
-    stands for lr and momentum in their usual ranges."""
+    """Values that hyper-parameters may take; by default their initial values: those in `population.start`, or
+    in a simulation the recorded ones. Hyper-parameters that are not named here are not explored. An empty
+    table means lr and momentum in their usual ranges."""
     resample: float = 0.25
-    """How probably a hyper-parameter is drawn afresh."""
+    """Probability that a hyper-parameter is drawn again."""
     factors: tuple[float, ...] = (0.8, 1.2)
-    """By one of which a number is multiplied, else."""
+    """Factors by one of which a number is multiplied otherwise."""
     clamp: bool = True
-    """Keep to the bounds; without it factors may lead out of them, as in some originals."""
+    """Keep to the bounds; without it factors may leave them, as in some originals."""
     keep: tuple[str, ...] = ()
     """Hyper-parameters that a trial never takes over."""
     grow: Grow = field(default_factory=Grow)
-    """Networks that grow when they are cloned."""
+    """Growth of networks when they are cloned."""
     exploit: bool = True
-    """Take over another's weights; without it a trial that does badly only explores."""
+    """Take over the donor's weights; without it a trial that does badly only explores."""
     explore: bool = True
-    """Change hyper-parameters and networks; without it trials are cloned as they are."""
+    """Perturb hyper-parameters and grow networks; without it clones are exact."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.quantile <= 0.5:
@@ -86,7 +86,7 @@ class Pbt:
             raise ConfigError(f"factors are {self.factors}; give at least one, above 0")
 
     def check(self, trials: TrialsConfig) -> None:
-        """Whether trials have the hyper-parameters that are named, and are measured by the first look."""
+        """Raise ConfigError if trials lack a named hyper-parameter, or have no metric at the first review."""
         choices, given = trials.choices(), self.space or {}
         for where, names in (("space", given), ("keep", self.keep)):
             for name in names:
@@ -99,7 +99,7 @@ class Pbt:
         trials.check_measured(self.interval or trials.interval)
 
     def fitted(self, trials: TrialsConfig) -> "Pbt":
-        """Return a copy that explores what trials may begin with, unless a space is given."""
+        """Return a copy that explores the initial values of trials, unless a space is given."""
         if self.space is not None:
             return self
         found = {name: space_of(choice) for name, choice in trials.choices().items() if name not in self.keep}
@@ -112,11 +112,11 @@ class Pbt:
             return Continue(trial)
         ranking = view.ranking(interval)
         lower, upper = quantiles(len(ranking), self.quantile)
-        if ranking.place(trial) not in lower:
-            return Continue(trial, looked=True)
+        if ranking.rank(trial) not in lower:
+            return Continue(trial, reviewed=True)
         better = range(max(upper.start, ranking.above(trial)), upper.stop)
         if not better:
-            return Continue(trial, looked=True)
+            return Continue(trial, reviewed=True)
         donor = ranking[better[int(view.random.integers(len(better)))]] if self.exploit else trial
         return self._clone(view, trial, donor)
 
@@ -135,9 +135,9 @@ class Pbt:
 
 
 def quantiles(ranked: int, share: float) -> tuple[range, range]:
-    """Places of those that do worst and of those that do best, among so many.
+    """Return the ranks of the worst and of the best trials among so many.
 
-    Both are equally many, at least one, and nobody is in both; with fewer than two nobody is in either.
+    Both have equally many, at least one, and no trial in common; with fewer than two trials both are empty.
     """
     count = min(ceil(share * ranked), ranked // 2)
     return range(count), range(ranked - count, ranked)

@@ -1,4 +1,4 @@
-"""What must hold for every rehearsal: any population, any slots, any lists, whatever happens to the nodes."""
+"""Invariants of every simulation: any population, slots and lists, whatever happens to the nodes."""
 
 import re
 from collections import defaultdict
@@ -71,7 +71,7 @@ class AnyVerdict:
     random: Random
 
     def judge(self, view, trial):
-        donors = np.flatnonzero(view.place >= 0).tolist()
+        donors = np.flatnonzero(view.checkpoint_node >= 0).tolist()
         dice = self.random.random()
         if dice < 0.05:
             return Stop(trial)
@@ -82,7 +82,7 @@ class AnyVerdict:
                 "gain": self.random.random(),
             }
             return Clone(trial, self.random.choice(donors), hyper, ("widen 1",))
-        return Continue(trial, looked=dice < 0.6)
+        return Continue(trial, reviewed=dice < 0.6)
 
 
 @dataclass
@@ -105,7 +105,7 @@ TIMES = st.one_of(st.sampled_from([0.0, 5.0, 10.0, 20.0, 40.0]), st.floats(0.0, 
 
 
 @st.composite
-def fleets(draw):
+def clusters(draw):
     """Up to six slots on up to four nodes that slow down, fail and join, often at the same time."""
     nodes = draw(st.integers(1, 4))
     node = st.integers(0, nodes - 1)
@@ -128,7 +128,7 @@ def scenes(draw):
     )
     return PopulationScenario(
         hypers=tuple(draw(st.lists(hyper, min_size=1, max_size=8))),
-        fleet=draw(fleets()),
+        fleet=draw(clusters()),
         terms=Terms(10, draw(st.integers(1, 45)), draw(st.sampled_from([1.0, 1e9])), draw(st.booleans())),
         costs=AssignmentCosts(
             *draw(st.sampled_from([(0.0, 0.0), (2.5, 0.0), (1.0, 0.5, 10.0), (0.0, 1.0, 10.0, 2.0)]))
@@ -144,13 +144,13 @@ def check(state):
     assert sorted(state.waiting) == [trial for trial in trials if state.status[trial] == TrialStatus.WAITING]
     assert state.left == int((state.status < TrialStatus.FINISHED).sum())
     for trial in trials:
-        assert (state.handed[trial] > 0) == (state.status[trial] == TrialStatus.HANDED)
-        assert 0 <= state.steps[trial] + state.handed[trial] <= state.terms.steps
+        assert (state.assigned[trial] > 0) == (state.status[trial] == TrialStatus.HANDED)
+        assert 0 <= state.steps[trial] + state.assigned[trial] <= state.terms.steps
     if state.terms.least_advanced_first:
         assert all(state.steps[first] <= state.steps[then] for first, then in pairwise(state.waiting))
     assert len(set(state.idle)) == len(state.idle)
     assert all(state.up[slot] and not state.retired[slot] for slot in state.idle)
-    assert state.judged == []
+    assert state.to_review == []
 
 
 def drive_checked(policy, backend, state):
@@ -170,14 +170,14 @@ def drive_checked(policy, backend, state):
     lazy=st.sampled_from([0.0, 0.3]),
     retiring=st.sampled_from([0.0, 0.02]),
 )
-def test_whatever_happens_a_rehearsal_ends_or_says_why_it_cannot(
+def test_whatever_happens_a_simulation_ends_or_says_why_it_cannot(
     telling, referee, scene, seed, lazy, retiring
 ):
     random, landscape = Random(seed), telling()
     policy = PopulationPolicy(AnyLists(random, lazy), AnyVerdict(random), AnyRetirement(random, retiring))
     state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, 0)
-    luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
-    backend = PopulationSimulator(scene.fleet, landscape, luck, report_each=scene.report_each)
+    noise = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    backend = PopulationSimulator(scene.fleet, landscape, noise, report_each=scene.report_each)
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
     complaint = drive_checked(policy, backend, state)
@@ -198,9 +198,9 @@ def test_whatever_happens_a_rehearsal_ends_or_says_why_it_cannot(
 
 
 @settings(max_examples=60)
-@given(fleet=fleets(), trials=st.integers(1, 8), steps=st.integers(1, 45), seed=st.integers(0, 2**32))
-def test_a_finished_trial_has_reported_its_budget_to_the_step(referee, fleet, trials, steps, seed):
-    there = replace(fleet, changes=())
+@given(cluster=clusters(), trials=st.integers(1, 8), steps=st.integers(1, 45), seed=st.integers(0, 2**32))
+def test_a_finished_trial_has_reported_its_budget_to_the_step(referee, cluster, trials, steps, seed):
+    there = replace(cluster, changes=())
     scene = PopulationScenario(
         ({},) * trials, there, Terms(10, steps), AssignmentCosts(1.0), TimingNoise(0.2)
     )
@@ -244,10 +244,10 @@ def test_equal_slots_that_each_get_as_many_trials_reach_the_lower_bound():
 @settings(max_examples=30)
 @given(scene=scenes(), seed=st.integers(0, 2**32))
 def test_on_slots_that_are_all_twice_as_fast_everything_takes_half_the_time(scene, seed):
-    fleet = replace(scene.fleet, changes=(), slowdowns=())
-    faster = replace(fleet, slots=tuple(replace(slot, speed=2 * slot.speed) for slot in fleet.slots))
+    cluster = replace(scene.fleet, changes=(), slowdowns=())
+    faster = replace(cluster, slots=tuple(replace(slot, speed=2 * slot.speed) for slot in cluster.slots))
     runs = []
-    for slots in (fleet, faster):
+    for slots in (cluster, faster):
         alike = replace(scene, fleet=slots, hypers=({},) * len(scene.hypers), costs=AssignmentCosts())
         runs.append(simulate_trials(alike, Equal(), PopulationPolicy(AnyLists(Random(seed)))).timeline)
     # To the last bit, for halves are exact.
@@ -316,7 +316,7 @@ def test_lists_of_one_part_report_alike_at_once_and_at_their_end():
     assert list(map(repr, runs[0])) == list(map(repr, runs[1]))
 
 
-def test_a_rehearsal_says_how_often_trials_were_placed_and_how_long_that_took():
+def test_a_simulation_says_how_often_trials_were_placed_and_how_long_that_took():
     done = simulate_trials(
         PopulationScenario(({},) * 3, PopulationCluster.of([1.0]), Terms(10, 25)),
         Equal(),
@@ -327,7 +327,7 @@ def test_a_rehearsal_says_how_often_trials_were_placed_and_how_long_that_took():
     assert done.wall_s > 0.0
 
 
-def test_a_landscape_begins_anew_with_every_rehearsal(telling):
+def test_a_landscape_begins_anew_with_every_simulation(telling):
     landscape = telling()
     scene = PopulationScenario(({"gain": 1.0},), PopulationCluster.of([1.0]), Terms(10, 20))
     runs = [simulate_trials(scene, landscape, PopulationPolicy(FifoAllocation())) for _ in range(2)]

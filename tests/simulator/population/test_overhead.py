@@ -1,4 +1,4 @@
-"""What a report costs besides its steps: taking a trial up, evaluating it, keeping its checkpoint.
+"""The overhead of a report: loading a trial, evaluating it, saving its checkpoint.
 
 A step takes a second; `Reported` reads: at, slot, trial, steps, began, ended, moved, metric.
 """
@@ -14,7 +14,7 @@ from rota.simulator.population_config import PopulationsConfig
 
 ONE = PopulationCluster.of((1.0,))
 TWO = PopulationCluster.of((1.0, 2.0))
-BESIDES = ReportOverhead(load_s=3.0, evaluate_s=2.0, save_s=1.0)
+OVERHEAD = ReportOverhead(load_s=3.0, evaluate_s=2.0, save_s=1.0)
 
 
 def reports(done):
@@ -22,7 +22,7 @@ def reports(done):
 
 
 def test_a_slot_that_goes_on_with_its_trial_need_not_take_it_up(run):
-    assert reports(run([{}], ONE, (0, [(0, 10)]), (0, [(0, 10)]), besides=BESIDES)) == [
+    assert reports(run([{}], ONE, (0, [(0, 10)]), (0, [(0, 10)]), besides=OVERHEAD)) == [
         Reported(
             16.0, 0, 0, 10, 0.0, 16.0, 4.0, 0.0
         ),  # 3 + 10 + 2 + 1 s; computing is training and evaluating
@@ -32,24 +32,24 @@ def test_a_slot_that_goes_on_with_its_trial_need_not_take_it_up(run):
 
 def test_trials_that_take_turns_are_taken_up_each_time(run):
     lists = [(0, [(trial, 10)]) for trial in (0, 1, 0, 1)]
-    assert [each.moved_s for each in reports(run([{}, {}], ONE, *lists, besides=BESIDES))] == [4.0] * 4
+    assert [each.moved_s for each in reports(run([{}, {}], ONE, *lists, besides=OVERHEAD))] == [4.0] * 4
 
 
 def test_a_trial_that_was_elsewhere_meanwhile_is_taken_up_again(run):
     lists = [(0, [(0, 10)]), (1, [(0, 10)]), (0, [(0, 10)]), (0, [(0, 10)])]
-    found = reports(run([{}], TWO, *lists, steps=40, besides=BESIDES))
+    found = reports(run([{}], TWO, *lists, steps=40, besides=OVERHEAD))
     assert [(each.slot, each.moved_s) for each in found] == [(0, 4.0), (1, 4.0), (0, 4.0), (0, 1.0)]
 
 
 def test_a_clone_is_taken_up_from_its_donor(run, verdicts):
     lists = [(0, [(0, 10)]), (0, [(1, 10)]), (0, [(1, 10)]), (0, [(0, 10)])]
     evolution = verdicts({(1, 10): Clone(1, 0, {}, ())})
-    found = reports(run([{}, {}], ONE, *lists, besides=BESIDES, evolution=evolution))
+    found = reports(run([{}, {}], ONE, *lists, besides=OVERHEAD, evolution=evolution))
     assert [(each.trial, each.moved_s) for each in found] == [(0, 4.0), (1, 4.0), (1, 4.0), (0, 4.0)]
 
 
 def test_a_fast_slot_evaluates_faster(run):
-    (found,) = reports(run([{}], TWO, (1, [(0, 10)]), steps=10, besides=BESIDES))
+    (found,) = reports(run([{}], TWO, (1, [(0, 10)]), steps=10, besides=OVERHEAD))
     assert found == Reported(10.0, 1, 0, 10, 0.0, 10.0, 4.0, 0.0)  # 3 + 10 / 2 + 2 / 2 + 1
 
 
@@ -59,15 +59,15 @@ def test_every_part_of_a_list_pays_and_the_dispatch_is_paid_once(run):
         ONE,
         (0, [(0, 10), (1, 10)]),
         steps=10,
-        besides=BESIDES,
+        besides=OVERHEAD,
         costs=AssignmentCosts(dispatch_s=7.0),
     )
     assert [each.moved_s for each in reports(done)] == [11.0, 4.0]
 
 
 def test_policies_measure_what_a_part_takes_with_its_evaluation(run):
-    done = run([{}], ONE, (0, [(0, 10)]), (0, [(0, 10)]), besides=BESIDES)
-    assert done.state.paces.step_s[0, 0] == pytest.approx(1.2)  # 12 s for 10 steps
+    done = run([{}], ONE, (0, [(0, 10)]), (0, [(0, 10)]), besides=OVERHEAD)
+    assert done.state.step_times.step_s[0, 0] == pytest.approx(1.2)  # 12 s for 10 steps
 
 
 def test_a_configuration_may_say_it_and_recordings_from_before_say_nothing():

@@ -14,7 +14,7 @@ from rota.policies.growth import Fixed, Never
 FOUR = (Change("deepen", 0), Change("deepen", 1), Change("widen", 1, 64), NOTHING)
 SIZES = {"in": 8, "out": 32, "kernel": 3, "stride": 1, "groups": 1}
 LAYERS = (Layer("conv2d", tuple(SIZES.items())), Layer("relu"), Layer("linear", (("in", 32), ("out", 10))))
-SIGHT = Observation(Structure(LAYERS, ((0, 1), (1, 2))), ((0, 1), (2,)), 30.0, 120.0, FOUR)
+OBSERVATION = Observation(Structure(LAYERS, ((0, 1), (1, 2))), ((0, 1), (2,)), 30.0, 120.0, FOUR)
 
 POLICIES: dict[str, Callable[[], GrowthPolicy]] = {
     "never": Never,
@@ -32,8 +32,8 @@ class TestEveryPolicy:
     )
     def test_gives_a_probability_for_each_action_and_they_add_up_to_one(self, name, actions, left, made):
         some = (FOUR[0], *actions, NOTHING)
-        sight = replace(SIGHT, actions=some, left_s=120.0 * left, made=tuple(made))
-        chances = POLICIES[name]().probabilities(sight)
+        observation = replace(OBSERVATION, actions=some, left_s=120.0 * left, made=tuple(made))
+        chances = POLICIES[name]().probabilities(observation)
         assert len(chances) == len(some)
         assert all(0.0 <= chance <= 1.0 for chance in chances)
         assert sum(chances) == pytest.approx(1.0)
@@ -41,18 +41,18 @@ class TestEveryPolicy:
     def test_answers_the_same_each_time(self, name):
         one = POLICIES[name]()
         assert (
-            list(one.probabilities(SIGHT))
-            == list(one.probabilities(SIGHT))
-            == list(POLICIES[name]().probabilities(SIGHT))
+            list(one.probabilities(OBSERVATION))
+            == list(one.probabilities(OBSERVATION))
+            == list(POLICIES[name]().probabilities(OBSERVATION))
         )
 
 
 def test_never_does_nothing_wherever_that_stands():
-    assert Never().probabilities(SIGHT) == [0.0, 0.0, 0.0, 1.0]
-    assert Never().probabilities(replace(SIGHT, actions=(NOTHING, *FOUR[:2]))) == [1.0, 0.0, 0.0]
+    assert Never().probabilities(OBSERVATION) == [0.0, 0.0, 0.0, 1.0]
+    assert Never().probabilities(replace(OBSERVATION, actions=(NOTHING, *FOUR[:2]))) == [1.0, 0.0, 0.0]
 
 
 def test_a_fixed_sequence_goes_on_with_its_last_action_when_it_is_over():
     fixed = Fixed((2, 0, 1))
-    seen = [replace(SIGHT, made=(3,) * count) for count in range(5)]
-    assert [likeliest(fixed.probabilities(sight)) for sight in seen] == [2, 0, 1, 1, 1]
+    seen = [replace(OBSERVATION, made=(3,) * count) for count in range(5)]
+    assert [likeliest(fixed.probabilities(observation)) for observation in seen] == [2, 0, 1, 1, 1]

@@ -12,10 +12,10 @@ from rota.core.population.cluster import PopulationCluster, Slot, Slowdown
 TWO = (Slot(0), Slot(1))
 
 
-def test_a_fleet_of_speeds_has_one_slot_per_node():
-    fleet = PopulationCluster.of([1.0, 8.0])
-    assert fleet.slots == (Slot(0, 1.0), Slot(1, 8.0))
-    assert (fleet.nodes, fleet.switches) == (("node0", "node1"), (0, 0))
+def test_a_cluster_of_speeds_has_one_slot_per_node():
+    cluster = PopulationCluster.of([1.0, 8.0])
+    assert cluster.slots == (Slot(0, 1.0), Slot(1, 8.0))
+    assert (cluster.nodes, cluster.switches) == (("node0", "node1"), (0, 0))
 
 
 def test_a_slot_has_its_own_speed_with_kinds_for_which_it_is_said():
@@ -47,7 +47,7 @@ def test_who_joins_first_is_late_and_who_leaves_first_is_not():
         ({"slots": TWO, "slowdowns": (Slowdown(1.0, 0, 0.0),)}, "node 0: factor 0; it must be above 0"),
     ],
 )
-def test_a_fleet_that_cannot_be_is_refused(wrong, complaint):
+def test_a_cluster_that_cannot_be_is_refused(wrong, complaint):
     with pytest.raises(InputError, match=f"^slots: .*{complaint}"):
         PopulationCluster(**wrong)
 
@@ -56,44 +56,44 @@ def test_a_fleet_that_cannot_be_is_refused(wrong, complaint):
 
 
 def test_a_span_is_as_fast_as_its_slots_would_be_if_all_were_like_the_slowest():
-    fleet = PopulationCluster((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0), Slot(1, 4.0), Slot(1, 5.0)))
+    cluster = PopulationCluster((Slot(0, 1.0), Slot(0, 3.0), Slot(0, 2.0), Slot(1, 4.0), Slot(1, 5.0)))
     # Node 0: 3 and 2 together, the 1 is left over; node 1: 5 and 4. Each twice the slower, at 90 %.
-    assert [(slot.node, slot.speed) for slot in fleet.spanned(2, 0.9).slots] == [(0, 3.6), (1, 7.2)]
+    assert [(slot.node, slot.speed) for slot in cluster.spanned(2, 0.9).slots] == [(0, 3.6), (1, 7.2)]
 
 
 def test_slots_of_a_node_need_not_stand_together():
-    fleet = PopulationCluster((Slot(0), Slot(1), Slot(0), Slot(1)))
-    assert [slot.node for slot in fleet.spanned(2).slots] == [0, 1]
+    cluster = PopulationCluster((Slot(0), Slot(1), Slot(0), Slot(1)))
+    assert [slot.node for slot in cluster.spanned(2).slots] == [0, 1]
 
 
 def test_a_span_has_the_speed_of_its_slowest_slot_with_each_kind():
-    fleet = PopulationCluster((Slot(0, 4.0, {"a": 1.0}), Slot(0, 2.0, {"b": 3.0})))
+    cluster = PopulationCluster((Slot(0, 4.0, {"a": 1.0}), Slot(0, 2.0, {"b": 3.0})))
     # With `a` the second has its usual 2, with `b` the first its usual 4.
-    (span,) = fleet.spanned(2).slots
+    (span,) = cluster.spanned(2).slots
     assert (span.speed, dict(span.speeds)) == (4.0, {"a": 2.0, "b": 6.0})
 
 
 def test_spans_keep_what_is_known_about_nodes_and_spans_of_one_keep_everything():
-    fleet = PopulationCluster(
+    cluster = PopulationCluster(
         (Slot(0), Slot(1), Slot(0), Slot(1)),
         nodes=("a", "b"),
         switches=(0, 1),
         changes=(NodeChange(1.0, 1, False),),
         slowdowns=(Slowdown(1, 1, 2),),
     )
-    assert fleet.spanned(2) == replace(fleet, slots=(Slot(0, 2.0), Slot(1, 2.0)))
-    assert fleet.spanned(1) is fleet
+    assert cluster.spanned(2) == replace(cluster, slots=(Slot(0, 2.0), Slot(1, 2.0)))
+    assert cluster.spanned(1) is cluster
 
 
 def test_nodes_without_room_for_a_span_are_left_out_and_the_others_numbered_anew():
-    fleet = PopulationCluster(
+    cluster = PopulationCluster(
         (Slot(0), Slot(1), Slot(1), Slot(2), Slot(3), Slot(3)),
         nodes=("a", "b", "c", "d"),
         switches=(0, 1, 2, 3),
         changes=(NodeChange(1.0, 0, True), NodeChange(2.0, 1, False), NodeChange(3.0, 3, True)),
         slowdowns=(Slowdown(1, 2, 2), Slowdown(2, 3, 2)),
     )
-    assert fleet.spanned(2) == PopulationCluster(
+    assert cluster.spanned(2) == PopulationCluster(
         (Slot(0, 2.0), Slot(1, 2.0)),
         nodes=("b", "d"),
         switches=(1, 3),

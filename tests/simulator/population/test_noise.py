@@ -16,15 +16,15 @@ from rota.simulator.noise import AHEAD, NoiseStream, TimingNoise
 from rota.simulator.population import PopulationScenario, simulate_trials
 
 
-def test_in_good_weather_parts_take_as_long_as_they_should():
-    luck = NoiseStream(TimingNoise(), 2, 2)
-    assert [luck.factor(trial, slot) for trial in (0, 1) for slot in (0, 1)] == [1.0] * 4
+def test_without_noise_intervals_take_as_long_as_they_should():
+    stream = NoiseStream(TimingNoise(), 2, 2)
+    assert [stream.factor(trial, slot) for trial in (0, 1) for slot in (0, 1)] == [1.0] * 4
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.5])
 def test_noise_is_log_normal_with_mean_1(noise):
-    luck = NoiseStream(TimingNoise(noise=noise), 200, 1)
-    factors = np.array([luck.factor(trial, 0) for trial in range(200) for _ in range(200)])
+    stream = NoiseStream(TimingNoise(noise=noise), 200, 1)
+    factors = np.array([stream.factor(trial, 0) for trial in range(200) for _ in range(200)])
     # The variance of such a factor is exp(noise²) - 1; that of the mean of 40,000 is 40,000 times less.
     error = np.sqrt(np.expm1(noise**2) / factors.size)
     assert factors.mean() == pytest.approx(1.0, abs=4 * error)
@@ -47,14 +47,14 @@ def test_the_factors_of_a_trial_do_not_depend_on_how_many_trials_there_are():
     assert [few.factor(1, 0) for _ in range(2 * AHEAD)][:AHEAD] == [many.factor(1, 0) for _ in range(AHEAD)]
 
 
-def test_other_seeds_are_other_weather():
+def test_other_seeds_are_other_noise():
     first, second = (NoiseStream(TimingNoise(noise=0.3, seed=seed), 1, 1).factor(0, 0) for seed in (0, 1))
     assert first != second
 
 
 def test_drift_wanders_from_part_to_part_and_is_the_same_for_all_trials_on_a_slot():
-    luck = NoiseStream(TimingNoise(drift=0.1), 2, 1)
-    logs = np.log([luck.factor(part % 2, 0) for part in range(4000)])
+    stream = NoiseStream(TimingNoise(drift=0.1), 2, 1)
+    logs = np.log([stream.factor(part % 2, 0) for part in range(4000)])
     steps = np.diff(logs, prepend=0.0)
     # A walk: its steps are N(0, 0.1) and do not depend on each other.
     assert steps.std() == pytest.approx(0.1, rel=0.05)
@@ -74,8 +74,8 @@ def test_short_parts_drift_as_far_as_long_ones_in_the_same_training():
 
 
 def test_each_slot_drifts_for_itself_and_only_when_it_is_used():
-    luck, alone = NoiseStream(TimingNoise(drift=0.1), 1, 2), NoiseStream(TimingNoise(drift=0.1), 1, 2)
-    mixed = [luck.factor(0, slot) for slot in (0, 1, 1, 0)]
+    stream, alone = NoiseStream(TimingNoise(drift=0.1), 1, 2), NoiseStream(TimingNoise(drift=0.1), 1, 2)
+    mixed = [stream.factor(0, slot) for slot in (0, 1, 1, 0)]
     assert [mixed[0], mixed[3]] == [alone.factor(0, 0), alone.factor(0, 0)]
     assert mixed[0] != mixed[1]
 
@@ -91,20 +91,20 @@ def test_a_part_takes_its_steps_times_its_factor():
     scene = PopulationScenario(
         ({}, {}), PopulationCluster.of([2.0]), Terms(10, 30), weather=TimingNoise(noise=0.2, seed=7)
     )
-    luck = NoiseStream(scene.weather, 2, 1)
+    stream = NoiseStream(scene.weather, 2, 1)
     done = simulate_trials(scene, Equal(3.0), PopulationPolicy(FifoAllocation()))
     spans = [event for event in done.timeline if isinstance(event, Reported)]
     for span in spans:  # ten steps of 3 s at twice the speed: 15 s
-        assert span.ended_s - span.began_s == pytest.approx(15.0 * luck.factor(span.trial, 0))
+        assert span.ended_s - span.began_s == pytest.approx(15.0 * stream.factor(span.trial, 0))
     assert len(spans) == 6
 
 
 @pytest.mark.parametrize("wrong", [{"noise": -0.1}, {"noise": nan}, {"drift": inf}, {"drift": 10.0}])
-def test_weather_that_cannot_be_is_refused(wrong):
+def test_noise_that_cannot_be_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"noise is .*, drift .*; give 0 to 10"):
         TimingNoise(**wrong)
 
 
 def test_the_largest_noise_can_still_be_written_as_a_number():
-    luck = NoiseStream(TimingNoise(noise=9.99), 1, 1)
-    assert all(0.0 < luck.factor(0, 0) < exp(300.0) for _ in range(1000))
+    stream = NoiseStream(TimingNoise(noise=9.99), 1, 1)
+    assert all(0.0 < stream.factor(0, 0) < exp(300.0) for _ in range(1000))

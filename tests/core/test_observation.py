@@ -23,6 +23,6 @@ def test_none_is_likelier_and_none_before_is_as_likely(chances):
 
 
 def test_the_time_left_is_a_share_of_the_budget():
-    sight = Observation(Structure((Layer("relu"),), ()), (), 30.0, 120.0, (NOTHING,))
-    assert sight.left == 0.25
-    assert sight.made == ()
+    observation = Observation(Structure((Layer("relu"),), ()), (), 30.0, 120.0, (NOTHING,))
+    assert observation.left == 0.25
+    assert observation.made == ()

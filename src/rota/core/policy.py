@@ -1,0 +1,103 @@
+"""Scheduling policies: the plan that they return, their requirements on the state, and their base class."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.columns import BEGIN, ROW, UNIT
+from rota.core.costs import EXACT, Ties
+
+if TYPE_CHECKING:
+    from rota.core.state import ClusterView
+
+
+class Plan:
+    """The jobs that should run now and their slots, in arrays that are refilled at each instant.
+
+    Jobs are grouped in units; the jobs of a unit share its slots. The job at position `k` has row
+    `index[ROW, k]`, unit `index[UNIT, k]` and step time `pace_s[k]`; unit `u` has the slots
+    `slots[index[BEGIN, u] : index[BEGIN, u + 1]]`.
+    """
+
+    __slots__ = ("index", "jobs", "order", "pace_s", "slots", "wake_at_s")
+
+    def __init__(self, jobs: int, slots: int) -> None:
+        self.index = np.zeros((3, jobs + 1), np.int32)
+        self.slots = np.zeros(slots, np.int32)
+        self.pace_s = np.zeros(jobs)
+        self.jobs = 0
+        self.order: NDArray[np.int32] | None = None
+        """The list order to keep for the next instant; None leaves it unchanged."""
+        self.wake_at_s = np.inf
+        """Time at which the policy is asked again if nothing happens before."""
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """The rows of the planned jobs."""
+        return self.index[ROW, : self.jobs]
+
+    def slots_of(self, position: int) -> NDArray[np.int32]:
+        """Return the slots of the job at a position."""
+        unit = self.index[UNIT, position]
+        return self.slots[self.index[BEGIN, unit] : self.index[BEGIN, unit + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Requirements of a policy on the state that it plans on."""
+
+    own: tuple[str, ...] = ()
+    """Names of the policy's own columns over the active jobs; 0 when a job arrives."""
+    own_slots: tuple[str, ...] = ()
+    """Names of the policy's own columns over the slots; 0 at the start."""
+    sharing: int = 1
+    """Number of jobs that may share a slot."""
+    ties: Ties = EXACT
+    """Times that the reference implementation treats as one instant; used with the `interval` cost."""
+
+
+class Policy(Protocol):
+    """A rule that decides at each instant which jobs run, where, and which of them share slots."""
+
+    @property
+    def needs(self) -> Needs: ...
+
+    def plan(self, view: "ClusterView") -> Plan:
+        """Return what should run now. Called once per instant; must not change the view."""
+
+
+class Scheduler(ABC):
+    """Base class of schedulers, which decide at each instant which jobs run, and where.
+
+    A subclass implements `plan(view)`. If it is a dataclass, its fields are its options. Its name is the
+    attribute `name` of the class, or else the class name in kebab-case: `ShortestFirst` is `shortest-first`.
+
+    >>> from dataclasses import dataclass
+    >>> import rota
+    >>> @dataclass(frozen=True)
+    ... class Aging(rota.Scheduler):
+    ...     patience: float = 0.1
+    ...
+    ...     def plan(self, view):
+    ...         return view.first_fit(view.rank(view.remaining_s - self.patience * view.waited_s))
+    >>> jobs = rota.synthetic_trace(jobs=50, gpus=16, seed=1)
+    >>> rota.simulate(jobs, rota.Cluster.uniform(nodes=2, gpus=8), Aging(2.0)).scheduler
+    'aging'
+    """
+
+    @property
+    def needs(self) -> Needs:
+        """Requirements on the state; none by default."""
+        return Needs()
+
+    @abstractmethod
+    def plan(self, view: "ClusterView") -> Plan:
+        """Return what should run now.
+
+        Called once per instant; it must not change the view. `view` has a column per property of the active
+        jobs: `remaining_s`, `waited_s`, `executed_s` and `submit_s` in seconds, `gpus`, `priority` …
+        `view.rank` sorts jobs by a key; `view.first_fit` assigns slots to the jobs that fit, in that order.
+        """
