@@ -13,11 +13,11 @@ import pytest
 from rota.core.errors import InputError
 from rota.core.population.events import Reported, Stopped, TrialFailed
 from rota.core.population.view import Terms, TrialStatus
+from rota.execution.assignments import Done, made
 from rota.execution.checkpoints import OWNER, Checkpoints
 from rota.execution.journal import NotWritten
 from rota.execution.local import CannotStart
-from rota.execution.orders import Done, made
-from rota.execution.picture import read_picture
+from rota.execution.status import read_status
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 
@@ -63,7 +63,7 @@ def test_a_trial_that_always_raises_is_let_go_with_its_traceback_kept_and_others
         "finished",
         "finished",
     ]
-    kept, phase = read_picture(books.journal)
+    kept, phase = read_status(books.journal)
     assert phase == "complete"
     assert len(kept.failures) == 3
     assert "AssertionError: trial 1 cannot" in kept.failures[0].why
@@ -272,7 +272,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_no_partial_file(tmp_path):
 import resource
 from pathlib import Path
 from rota.execution.checkpoints import Checkpoints
-from rota.execution.orders import Done, made
+from rota.execution.assignments import Done, made
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 which = made(0, 1, 10, {{}}, (), None, "run")
 Checkpoints(Path({str(folder.folder)!r})).write(Done(which.digest, 0.5), which, b"x" * 5000)
@@ -293,7 +293,7 @@ from pathlib import Path
 from rota.execution.local import LocalConfig, LocalSlotConfig
 from rota.execution.engine import Assignment
 from rota.execution.folder import Books
-from rota.execution.orders import Order, made
+from rota.execution.assignments import Order, made
 config = LocalConfig((LocalSlotConfig(count=2),))
 books = Books(Path(sys.argv[1]))
 books.make()

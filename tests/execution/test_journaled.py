@@ -10,7 +10,7 @@ from rota.core.population.events import Assign, Reported
 from rota.core.population.view import Terms
 from rota.execution.journal import Journal, read_journal
 from rota.execution.journaled import OtherDecision
-from rota.execution.picture import read_picture
+from rota.execution.status import read_status
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.evolution.asha import Asha
@@ -67,7 +67,7 @@ def test_it_goes_on_from_wherever_the_journal_ends(local, small, books, follows,
 
 def test_what_the_journal_says_is_what_the_run_looked_like(local, small, books):
     outcome = local(small(), PopulationPolicy(FifoAllocation(), Pbt()))
-    picture, phase = read_picture(books.journal)
+    picture, phase = read_status(books.journal)
     assert phase == "complete"
     assert picture.record() == outcome.picture.record()
 

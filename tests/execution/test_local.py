@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.execution.answers import parse_answer
-from rota.execution.engine import Answered, Died, WorkerSetup
+from rota.execution.assignments import Assignment, Done, FailedAnswer, answer_line, made, parse_order
+from rota.execution.engine import Answered, Died, WorkerSetup, parse_answer
 from rota.execution.local import LocalConfig, LocalSlot, LocalSlotConfig, _environment
-from rota.execution.orders import Assignment, Done, FailedAnswer, answer_line, made, parse_order
 
 
 @pytest.fixture

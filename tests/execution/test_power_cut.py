@@ -14,10 +14,9 @@ import pytest
 from rota.core.population.events import Reported, TrialFailed
 from rota.core.population.view import Terms
 from rota.execution import controller
-from rota.execution.answers import parse_answer
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints
 from rota.execution.controller import control
-from rota.execution.engine import Answered
+from rota.execution.engine import Answered, parse_answer
 from rota.execution.entries import parse_decisions, parse_events
 from rota.execution.folder import RunPaths
 from rota.execution.idle import Idle

@@ -12,11 +12,11 @@ import pytest
 from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
+from rota.execution.assignments import Assignment, FailedAnswer, made
 from rota.execution.controller import PopulationSpec, control
 from rota.execution.engine import Answered, Died, WorkerSetup
 from rota.execution.folder import RunPaths
 from rota.execution.local import CannotStart
-from rota.execution.orders import Assignment, FailedAnswer, made
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy

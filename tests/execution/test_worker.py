@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from rota.execution.assignments import Assignment, Done, FailedAnswer, made
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.idle import Idle
-from rota.execution.orders import Assignment, Done, FailedAnswer, made
 from rota.execution.worker import Worker
 
 

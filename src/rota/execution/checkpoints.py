@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 
 from rota.core.errors import InputError
 from rota.core.files import flush_to_disk
+from rota.execution.assignments import Assignment, CheckpointInfo, Done, done
 from rota.execution.journal import Journal, NotWritten
-from rota.execution.orders import Assignment, CheckpointInfo, Done, done
 
 MAGIC = b"rota part 1"
 ENDING = ".part"

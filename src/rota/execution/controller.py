@@ -10,6 +10,8 @@ from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Event, Hyper
 from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms, Work
+from rota.execution.assignments import CheckpointInfo
+from rota.execution.backend import PopulationBackend
 from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Workers
 from rota.execution.entries import DECIDED, INSTANT, PopulationEntries, parse_decisions, parse_events
@@ -17,9 +19,7 @@ from rota.execution.folder import RunPaths, Spool
 from rota.execution.journal import Journal
 from rota.execution.journaled import ENDED, STOPPED, Journaled, begin_or_resume
 from rota.execution.ledger import Ledger
-from rota.execution.machines import Machines
-from rota.execution.orders import CheckpointInfo
-from rota.execution.picture import PopulationFrame, PopulationStatus, parse_frame
+from rota.execution.status import PopulationFrame, PopulationStatus, parse_frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def control(
         state, picture, timeline = undertaking.state(), PopulationStatus(frame), Spool(books.spool)
         crew = workers()
         try:
-            machines = Machines(
+            machines = PopulationBackend(
                 undertaking.ledger(frame.run), crew, books.checkpoints, spares,
                 lambda: _past(journal, undertaking.ledger(frame.run)),
                 anew=anew, report_each=undertaking.report_each, asked_to_stop=asked_to_stop,

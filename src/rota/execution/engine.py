@@ -1,13 +1,27 @@
 """The protocol of an engine: its configuration, and workers that carry out assignments, one per slot."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from rota.core.population.cluster import PopulationCluster
-from rota.execution.answers import AnyAnswer, AnyOrder
+from rota.execution.assignments import Assignment, Done, FailedAnswer, done
 from rota.execution.folder import RunPaths
+from rota.execution.jobs.assignments import PARTS, JobAnswer, JobAssignment, sliced
 from rota.execution.worker import WorkerHello
+
+AnyOrder = Assignment | JobAssignment
+AnyAnswer = Done | FailedAnswer | JobAnswer
+
+
+def parse_answer(line: bytes) -> AnyAnswer:
+    found = json.loads(line)
+    if PARTS in found:
+        return sliced(found[PARTS])
+    if "metric" in found:
+        return done(found)
+    return FailedAnswer(**found)
 
 
 class Answered(NamedTuple):

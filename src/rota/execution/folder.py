@@ -13,10 +13,10 @@ from rota.config.load import read
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, flush_to_disk, write_once
 from rota.core.population.events import Event
+from rota.execution.assignments import ENCODE
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.entries import event_records, parse_events
 from rota.execution.journal import NotWritten, check_not_lost, is_begun, is_sealed, read_journal
-from rota.execution.orders import ENCODE
 
 
 def config_digest(table: Mapping[str, object]) -> str:

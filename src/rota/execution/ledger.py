@@ -19,8 +19,8 @@ from rota.core.population.events import (
     Stop,
     TrialFailed,
 )
+from rota.execution.assignments import Assignment, CheckpointInfo, Done, made
 from rota.execution.checkpoints import Name
-from rota.execution.orders import Assignment, CheckpointInfo, Done, made
 
 
 @dataclass(slots=True)

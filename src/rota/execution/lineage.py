@@ -8,13 +8,13 @@ from typing import NamedTuple, Optional
 
 from rota.core.errors import InputError, RotaError
 from rota.core.population.events import Clone, Hyper, Reported
+from rota.execution.assignments import Assignment, CheckpointInfo, Done, FailedAnswer, made
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.engine import Died, NodeWent, Workers
 from rota.execution.entries import DECIDED, INSTANT, parse_decisions, parse_events
 from rota.execution.journal import JournalEntry, read_journal
 from rota.execution.journaled import BEGAN
-from rota.execution.orders import Assignment, CheckpointInfo, Done, FailedAnswer, made
-from rota.execution.picture import PopulationFrame, parse_frame, taken_in
+from rota.execution.status import PopulationFrame, parse_frame, taken_in
 
 
 class LineageStage(NamedTuple):

@@ -16,8 +16,7 @@ from typing import Any
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError, InputError
 from rota.core.population.cluster import PopulationCluster, Slot
-from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.engine import Answered, Died, Message, WorkerSetup
+from rota.execution.engine import Answered, AnyOrder, Died, Message, WorkerSetup, parse_answer
 from rota.execution.folder import last_line, last_of, opened
 from rota.execution.trainable import check_name
 from rota.execution.worker import WorkerHello

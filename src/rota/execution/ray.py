@@ -12,13 +12,12 @@ from typing import Any
 
 from rota.core.errors import InputError, RotaError
 from rota.core.population.cluster import PopulationCluster
-from rota.execution.answers import AnyOrder, parse_answer
+from rota.execution.assignments import CheckpointInfo, Done, done
 from rota.execution.checkpoints import CheckpointContents, Checkpoints, DamagedCheckpoint
-from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
+from rota.execution.engine import Answered, AnyOrder, Died, Message, NodeCame, NodeWent, parse_answer
 from rota.execution.folder import TAIL, last_of
 from rota.execution.journal import NotWritten
 from rota.execution.local import STARTS, CannotStart
-from rota.execution.orders import CheckpointInfo, Done, done
 from rota.execution.ray_cluster import RayCluster, RayNode
 from rota.execution.trainable import check_name
 from rota.execution.worker import AssignmentHandler, WorkerHello, hand, parse_hello

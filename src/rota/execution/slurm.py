@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.population.cluster import PopulationCluster
-from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
+from rota.execution.engine import Answered, AnyOrder, Died, Message, NodeCame, NodeWent, parse_answer
 from rota.execution.folder import last_line, last_of, opened
 from rota.execution.local import STARTS, CannotStart
 from rota.execution.slurm_commands import (

@@ -19,6 +19,16 @@ from time import perf_counter
 from typing import IO, Any, Protocol
 
 from rota.core.errors import RotaError
+from rota.execution.assignments import (
+    Answer,
+    Assignment,
+    CheckpointInfo,
+    Done,
+    FailedAnswer,
+    IntervalSeconds,
+    answer_line,
+    parse_order,
+)
 from rota.execution.checkpoints import (
     CheckpointContents,
     Checkpoints,
@@ -29,16 +39,6 @@ from rota.execution.checkpoints import (
 )
 from rota.execution.jobs.worker import JobFactory, JobWorker
 from rota.execution.journal import NotWritten
-from rota.execution.orders import (
-    Answer,
-    Assignment,
-    CheckpointInfo,
-    Done,
-    FailedAnswer,
-    IntervalSeconds,
-    answer_line,
-    parse_order,
-)
 from rota.execution.own_code import as_number
 from rota.execution.trainable import Trainable, make
 

@@ -11,8 +11,8 @@ import pytest
 from rota.core.cluster import Cluster, Node
 from rota.execution.engine import WorkerSetup
 from rota.execution.folder import RunPaths
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.control import JobsOutcome, control_jobs
-from rota.execution.jobs.slices import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
 from rota.execution.journal import read_journal
 from rota.execution.local import LocalConfig, LocalSlotConfig

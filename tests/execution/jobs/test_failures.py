@@ -16,8 +16,8 @@ from rota.core.cluster import Cluster, Node
 from rota.core.errors import InputError, Stuck
 from rota.core.timeline import NodeLost, Preempted
 from rota.execution.folder import RealFolder
-from rota.execution.jobs.board import is_of_jobs, read_board
-from rota.execution.jobs.slices import SLICE
+from rota.execution.jobs.assignments import SLICE
+from rota.execution.jobs.status import is_of_jobs, read_jobs_status
 from rota.execution.journal import read_journal
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 
@@ -220,7 +220,7 @@ def test_nothing_is_lost_however_often_the_controller_is_killed(tmp_path, trial_
         words = ["run", "--resume", folder]
     journal = RealFolder(folder).books(0).journal
     assert is_of_jobs(journal)
-    assert read_board(journal)[1] == "stopped"
+    assert read_jobs_status(journal)[1] == "stopped"
     gate.touch()
     last = rota(*words, "--json")
     out, err = last.communicate(timeout=LIMIT_S)
@@ -233,5 +233,5 @@ def test_nothing_is_lost_however_often_the_controller_is_killed(tmp_path, trial_
         if entry.kind == SLICE:
             done.update({part["job"]: part["iterations"] for part in entry.body["parts"]})
     assert [done[job] for job in range(4)] == [1000, 1100, 1200, 1300]
-    board, phase = read_board(journal)
+    board, phase = read_jobs_status(journal)
     assert (phase, board.record()["finished"]) == ("complete", 4)

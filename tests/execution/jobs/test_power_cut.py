@@ -5,9 +5,8 @@ import shutil
 from functools import partial
 from itertools import count
 
-from rota.execution.answers import parse_answer
 from rota.execution.checkpoints import CheckpointPruner
-from rota.execution.engine import Answered
+from rota.execution.engine import Answered, parse_answer
 from rota.execution.folder import RunPaths
 from rota.execution.jobs import control
 from rota.execution.jobs.idle import IdleSite

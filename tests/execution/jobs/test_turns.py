@@ -5,7 +5,7 @@ from threading import Lock
 
 import pytest
 
-from rota.execution.jobs.slices import ShareSeconds
+from rota.execution.jobs.assignments import ShareSeconds
 from rota.execution.jobs.worker import AHEAD, interleave
 
 

@@ -8,17 +8,17 @@ from rota.core.costs import RESTART
 from rota.core.loop import Policy, drive
 from rota.core.state import JobsState
 from rota.core.timeline import Timeline
+from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Workers
 from rota.execution.folder import RunPaths
-from rota.execution.jobs.board import JobsFrame, JobsStatus, StatusObserver, parse_frame
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.backend import JobsBackend, note
 from rota.execution.jobs.ledger import JobLedger, Told
-from rota.execution.jobs.machines import JobMachines, note
-from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobEntries, parse_landed
 from rota.execution.jobs.spec import JobsSpec
+from rota.execution.jobs.status import JobsFrame, JobsStatus, StatusObserver, parse_frame
 from rota.execution.journal import Journal
 from rota.execution.journaled import ENDED, STOPPED, Journaled, begin_or_resume
-from rota.execution.orders import CheckpointInfo
 
 JobsWatch = Callable[[JobsStatus], None]
 """Is told that something has happened."""
@@ -70,7 +70,7 @@ def control_jobs(
             watch(board)
 
         try:
-            machines = JobMachines(
+            machines = JobsBackend(
                 venture, ledger, crew, books.checkpoints, journal, spares,
                 lambda: _past(journal, venture.ledger(frame.run)),
                 anew=anew, asked_to_stop=asked_to_stop, landed=landed,

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rota.execution.assignments import Assignment, CheckpointInfo, made
 from rota.execution.checkpoints import Name
-from rota.execution.jobs.slices import (
+from rota.execution.jobs.assignments import (
     CompletedAssignment,
     JobAnswer,
     JobProgress,
@@ -12,7 +13,6 @@ from rota.execution.jobs.slices import (
     JobTimes,
     ShareSeconds,
 )
-from rota.execution.orders import Assignment, CheckpointInfo, made
 
 
 @dataclass(slots=True)

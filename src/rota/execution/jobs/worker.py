@@ -9,10 +9,17 @@ from threading import Condition, Lock, Thread
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
+from rota.execution.assignments import CheckpointInfo, Done, IntervalSeconds
 from rota.execution.checkpoints import DamagedCheckpoint, LostCheckpoint, Store, start_of
-from rota.execution.jobs.slices import JobAnswer, JobAssignment, JobShare, JobTimes, ShareSeconds, parse_slice
+from rota.execution.jobs.assignments import (
+    JobAnswer,
+    JobAssignment,
+    JobShare,
+    JobTimes,
+    ShareSeconds,
+    parse_slice,
+)
 from rota.execution.journal import NotWritten
-from rota.execution.orders import CheckpointInfo, Done, IntervalSeconds
 
 
 class JobTrainer(Protocol):

@@ -1,8 +1,4 @@
-"""The backend for jobs on real machines: a plan becomes slices for workers, and their answers become events.
-
-A unit of the plan runs as slices, one after the other, until another plan says otherwise; what is under way
-then is waited for. So nobody is ever interrupted, and a job that is paused has its checkpoint already.
-"""
+"""The backend of a real run of jobs: plans become assignments, and answers become events."""
 
 import logging
 import math
@@ -17,10 +13,10 @@ import numpy as np
 from rota.core.columns import UP
 from rota.core.errors import Stuck
 from rota.core.state import Decisions, Instant, JobsState
+from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
-from rota.execution.jobs.ledger import AssignmentInFlight, JobLedger, Told
-from rota.execution.jobs.slices import (
+from rota.execution.jobs.assignments import (
     SLICE,
     CompletedAssignment,
     JobAnswer,
@@ -31,10 +27,10 @@ from rota.execution.jobs.slices import (
     slice_body,
     units,
 )
+from rota.execution.jobs.ledger import AssignmentInFlight, JobLedger, Told
 from rota.execution.jobs.spec import JobsSpec
 from rota.execution.journal import Journal, NotWritten
 from rota.execution.journaled import RunClock
-from rota.execution.orders import CheckpointInfo
 
 LOOK_EVERY_S = 0.2
 """Whether somebody wants the run to stop."""
@@ -42,7 +38,7 @@ LOOK_EVERY_S = 0.2
 log = logging.getLogger(__name__)
 
 
-class JobMachines:
+class JobsBackend:
     """Runs the jobs of a venture. `asked_to_stop` is looked at again and again.
 
     When it is so, what is under way is waited for, nothing more is begun, and there are no more instants.

@@ -1,4 +1,4 @@
-"""The backend for real: decisions become orders for workers, and what they answer becomes events."""
+"""The backend of a population's real run: decisions become assignments, and answers become events."""
 
 import logging
 from collections import defaultdict, deque
@@ -10,13 +10,13 @@ import numpy as np
 from rota.core.errors import Stuck
 from rota.core.population.events import Decision, Event, Idled, Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.state import PopulationState
+from rota.execution.assignments import CheckpointInfo, Done, FailedAnswer
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
-from rota.execution.jobs.slices import JobAnswer
+from rota.execution.jobs.assignments import JobAnswer
 from rota.execution.journal import NotWritten
 from rota.execution.journaled import RunClock
 from rota.execution.ledger import Ledger, QueuedInterval, RunningAssignment
-from rota.execution.orders import CheckpointInfo, Done, FailedAnswer
 
 AHEAD = 2
 """Orders that a worker may have at a time: it goes on with the next one without being told."""
@@ -29,7 +29,7 @@ LEAST_S = 1e-9
 """That a part takes: policies divide by it."""
 
 
-class Machines:
+class PopulationBackend:
     """Trains a population on workers. `asked_to_stop` is looked at again and again.
 
     When it is so, what workers are at is waited for, nothing more is sent, and there are no more instants.

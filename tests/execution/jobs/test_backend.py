@@ -4,8 +4,8 @@ import pytest
 
 from rota.core.cluster import Cluster, Node
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent
-from rota.execution.jobs.board import read_board
-from rota.execution.jobs.slices import JobAnswer, JobTimes, ShareSeconds
+from rota.execution.jobs.assignments import JobAnswer, JobTimes, ShareSeconds
+from rota.execution.jobs.status import read_jobs_status
 from rota.execution.journal import read_journal
 from rota.execution.journaled import RunClock
 
@@ -65,7 +65,7 @@ def conduct(on_engine, monkeypatch):
     """Runs jobs on scripted workers and by their clock; the same folder each time."""
 
     def run(few, workers, **more):
-        monkeypatch.setattr("rota.execution.jobs.machines.RunClock", lambda: RunClock(lambda: workers.now_s))
+        monkeypatch.setattr("rota.execution.jobs.backend.RunClock", lambda: RunClock(lambda: workers.now_s))
         return on_engine(few, workers, **more)
 
     return run
@@ -139,7 +139,7 @@ def test_a_run_is_not_over_while_its_resident_has_time_left(conduct, few, journa
     )
     assert seen[-1] == "finished"
     assert not stopped.complete
-    assert read_board(journal)[1] == "stopped"
+    assert read_jobs_status(journal)[1] == "stopped"
     outcome = conduct(asked, Scripted())
     assert outcome.complete
     assert outcome.board.resident.done > stopped.board.resident.done

@@ -1,4 +1,4 @@
-"""Messages between the controller of jobs and its workers, and the same as entries of the journal."""
+"""Messages between the controller of jobs and its workers, and the entries of its journal."""
 
 import json
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from rota.core import columns as c
 from rota.core.errors import InputError
 from rota.core.plan import Plan
 from rota.core.state import Decisions, Instant, JobsState
+from rota.execution.assignments import ENCODE, Assignment, order_of
 from rota.execution.entries import LOST
 from rota.execution.journal import JournalEntry
-from rota.execution.orders import ENCODE, Assignment, order_of
 
 SHARES, PARTS = "shares", "parts"
 """By these an order and an answer are told from others."""

@@ -1,4 +1,4 @@
-"""How a run is doing, read from its journal alone: its trials, its best checkpoint."""
+"""The status of a population's run, read from its journal alone."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ from rota.core.population.events import (
     TrialFailed,
 )
 from rota.core.population.view import Terms
+from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointContents, DamagedCheckpoint
 from rota.execution.entries import DECIDED, INSTANT, LOST, parse_decisions, parse_events
 from rota.execution.folder import RunPaths, last_line
 from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
 from rota.execution.ledger import Ledger
-from rota.execution.orders import CheckpointInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ def _see(picture: PopulationStatus, entry: JournalEntry) -> None:
         picture.decide(parse_decisions(entry.body["decisions"]))
 
 
-def read_picture(file: Path) -> tuple[PopulationStatus, str]:
+def read_status(file: Path) -> tuple[PopulationStatus, str]:
     """The run so far, and whether it is `running`, `complete` or `stopped`."""
     picture, phase = None, "stopped"
     for entry in read_journal(file):

@@ -8,13 +8,13 @@ from rota.core.errors import Stuck
 from rota.core.loop import drive
 from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
+from rota.execution.assignments import Done, FailedAnswer, IntervalSeconds
+from rota.execution.backend import PopulationBackend
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent
 from rota.execution.journal import Journal
 from rota.execution.journaled import RunClock
 from rota.execution.ledger import Ledger
-from rota.execution.machines import Machines
-from rota.execution.orders import Done, FailedAnswer, IntervalSeconds
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 
@@ -66,7 +66,7 @@ def drive_on(tmp_path, small):
         ledger = Ledger("run", undertaking.fleet, undertaking.hypers, undertaking.terms.target)
         clock, stack = RunClock(tick=lambda: 0.0), ExitStack()
         journal = stack.enter_context(Journal(tmp_path / "journal.sqlite"))
-        machines = Machines(
+        machines = PopulationBackend(
             ledger,
             workers,
             checkpoints,

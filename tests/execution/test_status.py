@@ -18,7 +18,7 @@ from rota.core.population.events import (
     TrialFailed,
 )
 from rota.core.population.view import Terms
-from rota.execution.picture import PopulationFrame, PopulationStatus, parse_frame
+from rota.execution.status import PopulationFrame, PopulationStatus, parse_frame
 
 FRAME = PopulationFrame(
     "run", 0, [{"lr": 0.1}, {"lr": 0.2}, {"lr": 0.3}], [0, 0, 1], ["a", "b"], Terms(10, 20)

@@ -1,8 +1,4 @@
-"""What a controller and a worker say to each other: a line of JSON each.
-
-An order says what to make of which checkpoint. The answer says that it is there, or why not. An order that is
-given again is answered again, from the checkpoint, without training.
-"""
+"""Messages between a controller and its workers: one line of JSON each."""
 
 import hashlib
 import json

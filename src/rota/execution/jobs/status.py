@@ -1,4 +1,4 @@
-"""How a run of jobs is doing, read from its journal."""
+"""The status of a run of jobs, read from its journal alone."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,10 @@ from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.entries import DECIDED, INSTANT, LOST
-from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
 from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
-from rota.execution.picture import taken_in
+from rota.execution.status import taken_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _see(board: JobsStatus, entry: JournalEntry) -> None:
         board.landed(parse_landed(entry))
 
 
-def read_board(file: Path) -> tuple[JobsStatus, str]:
+def read_jobs_status(file: Path) -> tuple[JobsStatus, str]:
     """The run so far, and whether it is `running`, `complete` or `stopped`."""
     board, phase = None, "stopped"
     for entry in read_journal(file):

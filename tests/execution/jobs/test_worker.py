@@ -5,9 +5,9 @@ import json
 import pytest
 
 from rota.execution.checkpoints import Checkpoints
+from rota.execution.jobs.assignments import JobAssignment, JobShare, parse_slice, sliced
 from rota.execution.jobs.idle import IdleJob, IdleSite
 from rota.execution.jobs.ledger import JobLedger
-from rota.execution.jobs.slices import JobAssignment, JobShare, parse_slice, sliced
 from rota.execution.jobs.worker import KEPT, JobWorker
 from rota.execution.journal import NotWritten
 
