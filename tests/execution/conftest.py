@@ -95,7 +95,7 @@ class Small:
     def hypers(self) -> list[dict[str, Any]]:
         return [{"lr": 0.25 * (1 + trial)} for trial in range(self.trials)]
 
-    def undertaking(self) -> PopulationSpec:
+    def spec(self) -> PopulationSpec:
         return PopulationSpec(
             self.hypers, self.fleet, self.terms, AssignmentCosts(), Equal(STEP_S), self.seed, self.report_each
         )
@@ -120,9 +120,7 @@ def on_local(
     engine = LocalConfig((LocalSlotConfig(count=small.slots, cores=0),))
     books = RunPaths(folder / "books")
     assignment = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, books)
-    return control(
-        small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
-    )
+    return control(small.spec(), policy, lambda: engine.workers(small.fleet, assignment), books, **more)
 
 
 def on_ray(small: Small, policy: PopulationPolicy, folder: Path, ray: Any, **more: Any) -> PopulationOutcome:
@@ -130,9 +128,7 @@ def on_ray(small: Small, policy: PopulationPolicy, folder: Path, ray: Any, **mor
     engine = RayConfig(ray.address, (slots,))
     books = RunPaths(folder / "books")
     assignment = WorkerSetup(IDLE, {"step_s": STEP_S}, small.seed, books)
-    return control(
-        small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
-    )
+    return control(small.spec(), policy, lambda: engine.workers(small.fleet, assignment), books, **more)
 
 
 def on_slurm(
@@ -148,9 +144,7 @@ def on_slurm(
     engine = SlurmConfig((SlurmNodeConfig(slots=small.slots),))
     books = RunPaths(folder / "books")
     assignment = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, books)
-    return control(
-        small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
-    )
+    return control(small.spec(), policy, lambda: engine.workers(small.fleet, assignment), books, **more)
 
 
 BACKENDS: dict[str, Callable[..., Any]] = {

@@ -60,10 +60,10 @@ def drive_on(tmp_path, small):
     """Drives a small population on scripted workers; time stands still but for what they say."""
 
     def run(workers, policy=None, asked_to_stop=lambda: False, **what):
-        undertaking = small(**what).undertaking()
+        spec = small(**what).spec()
         checkpoints = Checkpoints(tmp_path / "checkpoints")
-        state = undertaking.state()
-        ledger = Ledger("run", undertaking.fleet, undertaking.hypers, undertaking.terms.target)
+        state = spec.state()
+        ledger = Ledger("run", spec.fleet, spec.hypers, spec.terms.target)
         clock, stack = RunClock(tick=lambda: 0.0), ExitStack()
         journal = stack.enter_context(Journal(tmp_path / "journal.sqlite"))
         machines = PopulationBackend(
@@ -72,7 +72,7 @@ def drive_on(tmp_path, small):
             checkpoints,
             stack.enter_context(CheckpointPruner(checkpoints, journal)),
             dict,
-            report_each=undertaking.report_each,
+            report_each=spec.report_each,
             asked_to_stop=asked_to_stop,
             clock=clock,
         )

@@ -13,7 +13,7 @@ import pytest
 from rota.core.errors import InputError
 from rota.core.population.events import Reported, Stopped, TrialFailed
 from rota.core.population.view import Terms, TrialStatus
-from rota.execution.assignments import Done, made
+from rota.execution.assignments import Done, checkpoint_info
 from rota.execution.checkpoints import OWNER, Checkpoints
 from rota.execution.journal import NotWritten
 from rota.execution.local import CannotStart
@@ -260,7 +260,7 @@ def test_a_full_disk_stops_the_run_cleanly_and_it_goes_on_when_there_is_room(
         local(small(trials=8), FIFO)
     enlarge()
     outcome = local(small(trials=8), FIFO)
-    assert outcome.replayed > 0
+    assert outcome.restored > 0
     assert not kinds(outcome.timeline, TrialFailed)
     assert follows(outcome.timeline, small(trials=8).hypers) == 32
 
@@ -272,15 +272,15 @@ def test_a_checkpoint_that_does_not_fit_leaves_no_partial_file(tmp_path):
 import resource
 from pathlib import Path
 from rota.execution.checkpoints import Checkpoints
-from rota.execution.assignments import Done, made
+from rota.execution.assignments import Done, checkpoint_info
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-which = made(0, 1, 10, {{}}, (), None, "run")
+which = checkpoint_info(0, 1, 10, {{}}, (), None, "run")
 Checkpoints(Path({str(folder.folder)!r})).write(Done(which.digest, 0.5), which, b"x" * 5000)
 """
     tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "NotWritten" in tried.stderr
     assert [file.name for file in folder.folder.iterdir()] == [OWNER]
-    which = made(0, 1, 10, {}, (), None, "run")
+    which = checkpoint_info(0, 1, 10, {}, (), None, "run")
     folder.write(Done(which.digest, 0.5), which, b"x\ny")
     assert folder.read(which).content == b"x\ny"
 
@@ -291,16 +291,17 @@ def test_a_worker_that_was_stuck_is_killed_with_its_controller(tmp_path):
 import sys, time
 from pathlib import Path
 from rota.execution.local import LocalConfig, LocalSlotConfig
-from rota.execution.engine import Assignment
-from rota.execution.folder import Books
-from rota.execution.assignments import Order, made
+from rota.execution.engine import WorkerSetup
+from rota.execution.folder import RunPaths
+from rota.execution.assignments import Assignment, checkpoint_info
 config = LocalConfig((LocalSlotConfig(count=2),))
-books = Books(Path(sys.argv[1]))
+books = RunPaths(Path(sys.argv[1]))
 books.make()
-workers = config.workers(config.fleet(), Assignment("rota.execution.idle:idle", {"step_s": 1000.0}, 0, books))
+setup = WorkerSetup("rota.execution.idle:idle", {"step_s": 1000.0}, 0, books)
+workers = config.workers(config.fleet(), setup)
 workers.nodes()
 for slot in range(2):
-    workers.send(slot, Order(made(slot, 1, 10, {}, (), None, "run")))
+    workers.send(slot, Assignment(checkpoint_info(slot, 1, 10, {}, (), None, "run")))
 print(*workers.pids(), flush=True)
 time.sleep(1000)
 """

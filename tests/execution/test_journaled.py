@@ -89,6 +89,6 @@ def test_every_policy_decides_again_what_it_decided(local, small, name, evolutio
     policy = PopulationPolicy(allocation_class(name)(), evolution, RetireSlowest(late=0.5))
     first = local(wanted, policy)
     again = local(wanted, policy)
-    assert again.replayed > 0
+    assert again.restored > 0
     assert list(again.timeline) == list(first.timeline)
     assert again.picture.record() == first.picture.record()

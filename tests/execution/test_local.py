@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from rota.execution.assignments import Assignment, Done, FailedAnswer, answer_line, made, parse_order
+from rota.execution.assignments import (
+    Assignment,
+    Done,
+    FailedAnswer,
+    answer_line,
+    checkpoint_info,
+    parse_assignment,
+)
 from rota.execution.engine import Answered, Died, WorkerSetup, parse_answer
 from rota.execution.local import LocalConfig, LocalSlot, LocalSlotConfig, _environment
 
@@ -38,7 +45,8 @@ def workers(hire):
 def order(trial, version, source=None, **more):
     hyper = {"lr": 0.5, **more}
     return Assignment(
-        made(trial, version, 10, hyper, (), source.make if source else None, "run"), source and source.make
+        checkpoint_info(trial, version, 10, hyper, (), source.make if source else None, "run"),
+        source and source.make,
     )
 
 
@@ -156,7 +164,7 @@ def test_orders_are_a_line_each_and_come_back_as_they_were(over):
     source = order(0, 1, name="\n\"quoted\" 'é' ..")
     wanted = Assignment(order(0, 2, source).make, source.make, (source.make, None), over)
     assert wanted.line().count(b"\n") == 1
-    assert parse_order(wanted.line()) == wanted
+    assert parse_assignment(wanted.line()) == wanted
 
 
 def test_answers_are_a_line_each_and_come_back_as_they_were():

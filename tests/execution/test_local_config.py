@@ -18,7 +18,7 @@ def test_slots_take_the_cores_one_after_the_other_and_begin_again_when_they_end(
     config = LocalConfig(
         (LocalSlotConfig(count=2, cores=2), LocalSlotConfig(cores=1), LocalSlotConfig(cores=0))
     )
-    places = config.places([0, 1, 2, 3])
+    places = config.pinned([0, 1, 2, 3])
     assert [place.cores for place in places] == [(0, 1), (2, 3), (0,), ()]
 
 
@@ -26,7 +26,7 @@ def test_gpus_can_be_shared_and_stand_beside_cores():
     config = LocalConfig(
         (LocalSlotConfig(count=2, gpu="0", speed=8.0, node="g"), LocalSlotConfig(node="g"), LocalSlotConfig())
     )
-    assert [place.gpu for place in config.places([0])] == ["0", "0", "", ""]
+    assert [place.gpu for place in config.pinned([0])] == ["0", "0", "", ""]
     fleet = config.fleet()
     assert fleet.nodes == ("g", "here")
     assert [(slot.node, slot.speed, slot.device) for slot in fleet.slots] == [
@@ -73,7 +73,7 @@ def test_a_worker_is_pinned_to_its_core_and_sees_its_gpu(tmp_path, small, trial_
     engine = LocalConfig((LocalSlotConfig(count=2, cores=1, gpu="7"),))
     assignment = WorkerSetup(trial_module(ASKS), {}, 0, books)
     outcome = control(
-        wanted.undertaking(),
+        wanted.spec(),
         PopulationPolicy(FifoAllocation()),
         lambda: engine.workers(wanted.fleet, assignment),
         books,

@@ -78,7 +78,7 @@ def run(small, monkeypatch):
     """Runs a population under pbt in a folder, to its end, from wherever its journal ends."""
     ticks = count()  # however slow the machine is, some instants pass between two syncs
     counted = partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks))
-    monkeypatch.setattr(controller, "Spares", counted)
+    monkeypatch.setattr(controller, "CheckpointPruner", counted)
 
     def conduct(folder, slots=1, **more):
         books, wanted = RunPaths(folder), small(trials=TRIALS, slots=slots, terms=TERMS)
@@ -86,7 +86,7 @@ def run(small, monkeypatch):
             InProcess(books, slots),
             PopulationPolicy(FifoAllocation(), evolution=Pbt(quantile=0.34)),
         )
-        outcome = control(wanted.undertaking(), policy, lambda: workers, books, **more)
+        outcome = control(wanted.spec(), policy, lambda: workers, books, **more)
         return outcome, workers.parts
 
     return conduct
@@ -171,16 +171,16 @@ def test_what_was_trained_since_the_last_sync_is_lost_at_most(copies, run):
 
 def test_what_the_journal_on_the_disk_needs_is_there_however_much_has_happened_since(copies, small):
     _, found = copies
-    undertaking = small(trials=TRIALS, slots=1, terms=TERMS).undertaking()
+    spec = small(trials=TRIALS, slots=1, terms=TERMS).spec()
     ahead = 0
     for folder, _ in found:
-        journal, ledger = RunPaths(folder).journal, undertaking.ledger("run")
+        journal, ledger = RunPaths(folder).journal, spec.ledger("run")
         for entry in read_journal(journal):
             if entry.number > _sealed(journal):
                 ahead += 1
             else:
-                ledger.note(parse_events(entry.body.get("events", ())))
-                ledger.take(parse_decisions(entry.body.get("decisions", ())))
+                ledger.see(parse_events(entry.body.get("events", ())))
+                ledger.decide(parse_decisions(entry.body.get("decisions", ())))
         assert ledger.needed() <= set(RunPaths(folder).checkpoints.names())
     assert ahead > len(found)
 

@@ -12,7 +12,7 @@ import pytest
 from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
-from rota.execution.assignments import Assignment, FailedAnswer, made
+from rota.execution.assignments import Assignment, FailedAnswer, checkpoint_info
 from rota.execution.controller import PopulationSpec, control
 from rota.execution.engine import Answered, Died, WorkerSetup
 from rota.execution.folder import RunPaths
@@ -45,7 +45,7 @@ def hire(ray, books):
 
 def order(trial, version, source=None):
     return Assignment(
-        made(trial, version, 10, {"lr": 0.5}, (), source.make if source else None, "run"),
+        checkpoint_info(trial, version, 10, {"lr": 0.5}, (), source.make if source else None, "run"),
         source and source.make,
     )
 
@@ -164,7 +164,7 @@ def test_a_node_that_is_killed_in_the_middle_of_a_run_is_lost_with_what_it_was_a
     wanted, fleet = small(trials=4, terms=Terms(10, 200)), engine.fleet()
     # 20 parts each: the run is not over, and nodes have something to do, until the node is there again
     assignment = WorkerSetup(rationed.trial, rationed.settings(20, step_s=STEP_S), 0, books)
-    undertaking = PopulationSpec(wanted.hypers, fleet, wanted.terms, AssignmentCosts(), Equal(STEP_S))
+    spec = PopulationSpec(wanted.hypers, fleet, wanted.terms, AssignmentCosts(), Equal(STEP_S))
 
     def watch(picture, events):
         if picture.reports >= 6 and len(nodes) == 1:
@@ -176,7 +176,7 @@ def test_a_node_that_is_killed_in_the_middle_of_a_run_is_lost_with_what_it_was_a
             rationed.free.touch()
 
     done = control(
-        undertaking,
+        spec,
         PopulationPolicy(FifoAllocation()),
         lambda: engine.workers(fleet, assignment),
         books,

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from rota.core.errors import ConfigError, InputError
-from rota.execution.assignments import Assignment, FailedAnswer, made
+from rota.execution.assignments import Assignment, FailedAnswer, checkpoint_info
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent, WorkerSetup
 from rota.execution.folder import RunPaths
 from rota.execution.local import CannotStart
@@ -37,7 +37,7 @@ def begin(outside, books):
 
 def order(trial, version, source=None, steps=10):
     before = source.make if source else None
-    return Assignment(made(trial, version, steps, {"lr": 0.5}, (), before, "run"), before)
+    return Assignment(checkpoint_info(trial, version, steps, {"lr": 0.5}, (), before, "run"), before)
 
 
 def heard(workers, count, within_s=120.0):
@@ -179,7 +179,7 @@ def test_slots_are_where_their_feature_and_their_gres_are(begin, trial_module, t
         settings={"folder": str(seen)},
     )
     assert workers.nodes() == [0, 1, 2]
-    hosts = [place.host for _, place in sorted(workers.places().items())]
+    hosts = [place.host for _, place in sorted(workers.targets().items())]
     assert hosts[0] in ("node1", "node2")
     assert hosts[1] in ("node3", "node4")
     assert hosts[2] == "node4"
@@ -205,13 +205,13 @@ def test_a_node_that_has_to_wait_in_the_queue_comes_when_it_can(begin, outside):
 def test_a_job_that_somebody_cancels_is_a_node_that_went_and_another_one_comes(begin, outside):
     workers = begin(SlurmNodeConfig(slots=2), settings={"step_s": 100.0})
     workers.nodes()
-    (job, _) = workers.places()[0]
+    (job, _) = workers.targets()[0]
     workers.send(0, order(0, 1))
     outside.run("scancel", job)
     assert heard(workers, 1) == [NodeWent(0)]
     workers.send(0, order(0, 1))  # before the controller has been told
     assert heard(workers, 1) == [NodeCame(0)]
-    assert workers.places()[0].job != job
+    assert workers.targets()[0].job != job
 
 
 def test_when_a_job_is_cancelled_before_it_was_granted_the_others_go_on(begin, outside):
@@ -245,8 +245,8 @@ def allocation(outside, monkeypatch):
 def test_in_an_allocation_there_are_its_nodes_and_no_others(begin, allocation, outside):
     workers = begin(SlurmNodeConfig(count=3, slots=2))
     assert workers.nodes() == [0, 1]
-    assert {place.job for place in workers.places().values()} == {allocation}
-    assert len({place.host for place in workers.places().values()}) == 2
+    assert {place.job for place in workers.targets().values()} == {allocation}
+    assert len({place.host for place in workers.targets().values()}) == 2
     assert jobs(outside) == [allocation]
     for slot in range(4):
         workers.send(slot, order(slot, 1))

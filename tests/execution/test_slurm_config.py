@@ -17,7 +17,7 @@ from rota.execution.slurm_commands import (
     outside,
     step_command,
 )
-from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig, assigned
+from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig, match_hosts
 from rota.library.real_run import ordered
 
 CONFIG = Path(__file__).parents[2] / "config" / "run" / "slurm.toml"
@@ -38,7 +38,7 @@ def test_nodes_have_names_of_their_own_and_the_speed_of_their_feature():
         (0, 4.0, "gpu"), (0, 4.0, "gpu"), (1, 4.0, "gpu"), (1, 4.0, "gpu"),
         (2, 2.0, "cpu"), (3, 1.0, "cpu"), (4, 1.0, "cpu"), (5, 3.0, "cpu"),
     ]  # fmt: skip
-    assert len(config.lots()) == 6
+    assert len(config.requests()) == 6
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_nodes_have_names_of_their_own_and_the_speed_of_their_feature():
     ],
 )
 def test_a_gres_has_a_name_and_a_count(gres, name, count):
-    lot = SlurmNodeConfig(gres=gres).lot
-    assert (lot.gres, lot.gres_count) == (name, count)
+    request = SlurmNodeConfig(gres=gres).request
+    assert (request.gres, request.gres_count) == (name, count)
 
 
 HOSTILE = ["a b", "../a", "a\nb", "'a'", "$(x)", "a;b", "--wrap=x", "a,b", "é"]
@@ -120,14 +120,14 @@ def test_cores_per_node_are_read_as_slurm_writes_them():
 def test_who_is_choosy_chooses_first_and_who_finds_nothing_is_not_there():
     fast, slow = frozenset({"fast", "x"}), frozenset({"slow"})
     hosts = [Host("a", 4, fast), Host("b", 4, fast), Host("c", 4, slow)]
-    lots = [
+    requests = [
         NodeRequest(2, 1),
         NodeRequest(2, 2, "fast"),
         NodeRequest(1, 1, host="b"),
         NodeRequest(1, 1, "slow"),
     ]
-    assert assigned(lots, hosts) == {2: "b", 1: "a", 3: "c"}
-    assert assigned([NodeRequest(2, 3), NodeRequest(1, 4)], hosts) == {
+    assert match_hosts(requests, hosts) == {2: "b", 1: "a", 3: "c"}
+    assert match_hosts([NodeRequest(2, 3), NodeRequest(1, 4)], hosts) == {
         1: "a"
     }  # six cores are more than any of them has
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rota.execution.assignments import Assignment, Done, FailedAnswer, made
+from rota.execution.assignments import Assignment, Done, FailedAnswer, checkpoint_info
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.idle import Idle
 from rota.execution.worker import Worker
@@ -30,7 +30,7 @@ def answer(tmp_path):
     checkpoints.claim("run")
 
     def carry_out(value, mode="max"):
-        order = Assignment(made(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
+        order = Assignment(checkpoint_info(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
         return Worker(Says(value), checkpoints, mode).carry_out(order)
 
     return carry_out

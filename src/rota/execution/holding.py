@@ -1,8 +1,8 @@
-"""An allocation that lasts as long as its controller: `python -m rota.execution.holding PARENT salloc …`.
+"""The holder of a Slurm allocation: `python -m rota.execution.holding PARENT salloc …`.
 
-That process becomes the salloc, and is told to end when the controller dies: then a job that still waits in
-the queue is taken out of it. What salloc starts is `python -m rota.execution.holding`: it says which job and
-which node that is, and waits for the end of its pipe.
+That process becomes salloc, and is terminated when the controller dies, which removes a queued job from the
+queue. salloc in turn runs `python -m rota.execution.holding`, which prints the job and the node, and waits
+until its pipe is closed.
 """
 
 import json
@@ -15,12 +15,14 @@ from rota.execution.worker import end_with
 
 def hold() -> None:
     found = {"job": os.environ["SLURM_JOB_ID"], "host": os.environ["SLURM_JOB_NODELIST"]}
+    """Print the job and the node of this allocation, then wait for the end of the input."""
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
     sys.stdin.read()
 
 
 def ask(parent: int, command: list[str]) -> None:
+    """Become this command, which is terminated when the controller dies."""
     end_with(parent, signal.SIGTERM)
     os.execvp(command[0], command)
 

@@ -76,7 +76,7 @@ class Few:
     def policy(self) -> Any:
         return scheduler_class(self.scheduler)(**self.options)
 
-    def venture(self) -> JobsSpec:
+    def spec(self) -> JobsSpec:
         jobs = self.workload
         return JobsSpec(
             ids=jobs.ids,
@@ -96,7 +96,7 @@ def run(few: Few, engine: Any, folder: Path, **more: Any) -> JobsOutcome:
     books = RunPaths(folder / "books")
     assignment = WorkerSetup(few.site, few.kinds, 0, books)
     return control_jobs(
-        few.venture(),
+        few.spec(),
         few.scheduler,
         few.policy,
         lambda: engine.workers(engine.fleet(), assignment),

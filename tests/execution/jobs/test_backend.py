@@ -235,10 +235,10 @@ def test_a_gang_that_was_paused_meets_anew_and_one_alone_goes_on_as_if_it_had_no
     workers = Noting()
     asked = few((("job", gang, 60, 0.0), ("job", gang, 10, 0.05)), slots=gang, slice_s=0.05, kinds=KINDS)
     assert conduct(asked, workers).complete
-    landed = [(slice.parts[0].job, slice.fresh) for slice in slices()]
-    back = 1 + max(number for number, (job, _) in enumerate(landed) if job == 1)
-    assert [job for job, _ in landed[back:]] == [0] * (len(landed) - back)
-    assert [fresh for _, fresh in landed[back:]] == [gang > 1] + [False] * (len(landed) - back - 1)
+    completed = [(slice.parts[0].job, slice.fresh) for slice in slices()]
+    back = 1 + max(number for number, (job, _) in enumerate(completed) if job == 1)
+    assert [job for job, _ in completed[back:]] == [0] * (len(completed) - back)
+    assert [fresh for _, fresh in completed[back:]] == [gang > 1] + [False] * (len(completed) - back - 1)
     of_first = [meeting for job, meeting in workers.meetings if job == 0]
     assert len(set(of_first)) == gang
     assert of_first == sorted(of_first, key=of_first.index)  # it never comes back to the one before

@@ -47,12 +47,12 @@ def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, slices, tmp_
     assert killed
     (line,) = outcome.board.jobs
     assert (line.status, line.done, line.metric, line.failures) == ("finished", 60, 60.0, 1)
-    assert sum(part.iterations for landed in slices() for part in landed.parts) == 60
+    assert sum(part.iterations for completed in slices() for part in completed.parts) == 60
     assert "the worker died" in line.why
 
 
 ODD = """
-    from rota.execution.jobs.idle import IdleJob, IdleSite
+    from rota.execution.jobs.idle import IdleJob, IdleJobFactory
 
     class Odd(IdleJob):
         def compute(self):
@@ -60,7 +60,7 @@ ODD = """
             if self.done == self._seconds.get("fails_at"):
                 raise ValueError("odd")
 
-    class Site(IdleSite):
+    class Site(IdleJobFactory):
         def open(self, job, kind, rank, size, meeting):
             return Odd(self._kinds[kind])
 
@@ -88,7 +88,7 @@ def test_one_of_a_group_that_fails_leaves_the_other_alone(locally, few, trial_mo
     asked = few(jobs=jobs, kinds=kinds, site=trial_module(ODD), slots=1, scheduler="muri-s")
     odd, fine = locally(asked).board.jobs
     assert (odd.status, fine.status, fine.failures, fine.metric) == ("failed", "finished", 0, 20.0)
-    assert any(len(landed.parts) == 2 for landed in slices())
+    assert any(len(completed.parts) == 2 for completed in slices())
 
 
 def test_a_run_that_is_stopped_goes_on_where_it_was(locally, few, slices):
@@ -96,13 +96,13 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(locally, few, slices):
     assert not stopped.complete
     before = len(slices())
     went_on = locally(few())
-    assert (went_on.complete, went_on.replayed > 0) == (True, True)
+    assert (went_on.complete, went_on.restored > 0) == (True, True)
     done = Counter()
-    for landed in slices():
-        done.update({part.job: part.iterations for part in landed.parts})
-    assert [done[job] for job in range(5)] == few().venture().iterations
+    for completed in slices():
+        done.update({part.job: part.iterations for part in completed.parts})
+    assert [done[job] for job in range(5)] == few().spec().iterations
     assert len(slices()) > before
-    times = [landed.ended_s for landed in slices()]
+    times = [completed.ended_s for completed in slices()]
     assert times == sorted(times)  # time stood still while nobody ran it
 
 
@@ -144,7 +144,7 @@ def test_a_node_that_is_lost_is_nobodys_fault(ray, few, on_engine, slices):
     events = list(outcome.timeline)
     assert [event.node for event in events if isinstance(event, NodeLost)] == [1]
     assert [event.job for event in events if isinstance(event, Preempted)] == [1]
-    assert sum(part.iterations for landed in slices() for part in landed.parts) == 300
+    assert sum(part.iterations for completed in slices() for part in completed.parts) == 300
 
 
 CONFIG = """
@@ -165,14 +165,14 @@ gate = "GATE"
 GATED = """
     import time
     from pathlib import Path
-    from rota.execution.jobs.idle import IdleJob, IdleSite
+    from rota.execution.jobs.idle import IdleJob, IdleJobFactory
 
     class Gated(IdleJob):
         def compute(self):
             if not Path(self._seconds["gate"]).exists():
                 super().compute()
 
-    class Site(IdleSite):
+    class Site(IdleJobFactory):
         def open(self, job, kind, rank, size, meeting):
             return Gated(self._kinds[kind])
 

@@ -9,7 +9,7 @@ from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Answered, parse_answer
 from rota.execution.folder import RunPaths
 from rota.execution.jobs import control
-from rota.execution.jobs.idle import IdleSite
+from rota.execution.jobs.idle import IdleJobFactory
 from rota.execution.jobs.worker import JobWorker
 from rota.execution.journal import DamagedJournal, read_journal, salvage
 
@@ -24,7 +24,10 @@ class InProcess:
         return None
 
     def workers(self, fleet, assignment):
-        self._hand, self._orders = JobWorker(IdleSite(assignment.settings), assignment.books.checkpoints), []
+        self._hand, self._orders = (
+            JobWorker(IdleJobFactory(assignment.settings), assignment.paths.checkpoints),
+            [],
+        )
         return self
 
     def nodes(self):
@@ -45,7 +48,9 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
     few, tmp_path, on_engine, monkeypatch
 ):
     ticks = count()  # however slow the machine is, some instants pass between two syncs
-    monkeypatch.setattr(control, "Spares", partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks)))
+    monkeypatch.setattr(
+        control, "CheckpointPruner", partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks))
+    )
     asked = few(JOBS, slots=1, slice_s=0.01, kinds={"short": {"compute_s": 0.001}})
     found = []
 

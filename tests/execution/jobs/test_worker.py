@@ -5,14 +5,14 @@ import json
 import pytest
 
 from rota.execution.checkpoints import Checkpoints
-from rota.execution.jobs.assignments import JobAssignment, JobShare, parse_slice, sliced
-from rota.execution.jobs.idle import IdleJob, IdleSite
+from rota.execution.jobs.assignments import JobAssignment, JobShare, parse_job_answer, parse_job_assignment
+from rota.execution.jobs.idle import IdleJob, IdleJobFactory
 from rota.execution.jobs.ledger import JobLedger
 from rota.execution.jobs.worker import KEPT, JobWorker
 from rota.execution.journal import NotWritten
 
 
-class Site(IdleSite):
+class Site(IdleJobFactory):
     """Counts how often jobs are opened; the job of kind `bad` cannot be."""
 
     def __init__(self):
@@ -49,7 +49,7 @@ def hand(site, store):
 
 
 def share(ledger, job, iterations=10, **more):
-    return JobShare(ledger.order(job, iterations), ledger.kinds[job], **more)
+    return JobShare(ledger.next_assignment(job, iterations), ledger.kinds[job], **more)
 
 
 def done(store, which):
@@ -60,10 +60,10 @@ def test_a_slice_and_its_answer_are_lines_of_json(hand, ledger):
     order = JobAssignment(
         (share(ledger, 0), share(ledger, 1, rank=1, size=2, meeting="/there", room=1, at_s=2.5))
     )
-    assert parse_slice(order.line()) == order
+    assert parse_job_assignment(order.line()) == order
     line = hand.answer(order.line())
     assert line.endswith(b"\n")
-    answer = sliced(json.loads(line)["parts"])
+    answer = parse_job_answer(json.loads(line)["parts"])
     assert [part.metric for part in answer.parts] == [10.0, 10.0]
 
 
@@ -124,15 +124,15 @@ class Telling(IdleJob):
         return notes
 
 
-class Tellings(IdleSite):
+class Tellings(IdleJobFactory):
     def open(self, job, kind, rank, size, meeting):
         return Telling()
 
 
 def test_what_is_made_again_is_told_what_it_was_told_then_and_does_not_note_it_again(ledger, store):
     def carry_out(hand, room, at_s):
-        order = share(ledger, 0, room=room, at_s=at_s, told=(ledger.jobs[0].told,))
-        (part,) = hand.carry_out(parse_slice(JobAssignment((order,)).line())).parts
+        order = share(ledger, 0, room=room, at_s=at_s, told=(ledger.jobs[0].context,))
+        (part,) = hand.carry_out(parse_job_assignment(JobAssignment((order,)).line())).parts
         ledger.did(0, 10, (room, at_s))
         return part
 
