@@ -46,10 +46,10 @@ class Counting(Idle):
 class InProcess:
     """Workers, one on each slot, which carry out an order each when they are waited for."""
 
-    def __init__(self, books, slots):
-        self._orders = [[] for _ in range(slots)]
+    def __init__(self, paths, slots):
+        self._assignments = [[] for _ in range(slots)]
         self._trainables = [Counting() for _ in range(slots)]
-        self._workers = [Worker(each, Checkpoints(books.checkpoints.folder)) for each in self._trainables]
+        self._workers = [Worker(each, Checkpoints(paths.checkpoints.folder)) for each in self._trainables]
 
     @property
     def parts(self):
@@ -58,15 +58,15 @@ class InProcess:
     def nodes(self):
         return [0]
 
-    def send(self, slot, order):
-        self._orders[slot].append(order.line())
+    def send(self, slot, assignment):
+        self._assignments[slot].append(assignment.line())
 
     def wait(self, timeout_s):
-        each = enumerate(zip(self._workers, self._orders, strict=True))
+        each = enumerate(zip(self._workers, self._assignments, strict=True))
         return [
-            Answered(slot, parse_answer(worker.answer(orders.pop(0))))
-            for slot, (worker, orders) in each
-            if orders
+            Answered(slot, parse_answer(worker.answer(assignments.pop(0))))
+            for slot, (worker, assignments) in each
+            if assignments
         ]
 
     def close(self):
@@ -81,12 +81,12 @@ def run(small, monkeypatch):
     monkeypatch.setattr(controller, "CheckpointPruner", counted)
 
     def conduct(folder, slots=1, **more):
-        books, wanted = RunPaths(folder), small(trials=TRIALS, slots=slots, terms=TERMS)
+        paths, wanted = RunPaths(folder), small(trials=TRIALS, slots=slots, terms=TERMS)
         workers, policy = (
-            InProcess(books, slots),
+            InProcess(paths, slots),
             PopulationPolicy(FifoAllocation(), evolution=Pbt(quantile=0.34)),
         )
-        outcome = control(wanted.spec(), policy, lambda: workers, books, **more)
+        outcome = control(wanted.spec(), policy, lambda: workers, paths, **more)
         return outcome, workers.parts
 
     return conduct

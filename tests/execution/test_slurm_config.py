@@ -32,9 +32,9 @@ def test_nodes_have_names_of_their_own_and_the_speed_of_their_feature():
             SlurmNodeConfig(feature="fast", speed=3.0),
         )
     )
-    fleet = config.fleet()
-    assert fleet.nodes == ("fast-0", "fast-1", "big7", "node-0", "node-1", "fast-2")
-    assert [(slot.node, slot.speed, slot.device) for slot in fleet.slots] == [
+    cluster = config.fleet()
+    assert cluster.nodes == ("fast-0", "fast-1", "big7", "node-0", "node-1", "fast-2")
+    assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
         (0, 4.0, "gpu"), (0, 4.0, "gpu"), (1, 4.0, "gpu"), (1, 4.0, "gpu"),
         (2, 2.0, "cpu"), (3, 1.0, "cpu"), (4, 1.0, "cpu"), (5, 3.0, "cpu"),
     ]  # fmt: skip
@@ -85,7 +85,7 @@ def test_a_step_has_cores_and_gres_of_its_own_on_the_node_of_its_job():
     assert command == [
         "srun", "--jobid=17", "--nodelist=node3", "--job-name=slot5", "--nodes=1", "--ntasks=1", "--exact",
         "--cpus-per-task=4", "--gres=gpu:a100:2", "--mem=0", "--export=ALL",
-        sys.executable, "-m", "rota.execution.step", "my.trials:make", "/a b",
+        sys.executable, "-m", "rota.execution.slurm_process", "step", "my.trials:make", "/a b",
     ]  # fmt: skip
     assert "--gres=none" in step_command(
         StepTarget("17", "node3"), NodeRequest(), 5, "my.trials:make", Path("/a b")
@@ -96,8 +96,10 @@ def test_a_job_has_all_that_its_slots_need():
     command = job_command(
         NodeRequest(2, 4, "fast", "gpu", 2, "node3"), "rota-x", ("--comment='$(touch x)' y",)
     )
-    assert command[:5] == [sys.executable, "-P", "-m", "rota.execution.holding", str(os.getpid())]
-    assert command[5:-4] == [
+    ours = [sys.executable, "-P", "-m", "rota.execution.slurm_process"]
+    assert command[:6] == [*ours, "ask", str(os.getpid())]
+    assert command[-5:] == [*ours, "hold"]
+    assert command[6:-5] == [
         "salloc", "--job-name=rota-x", "--nodes=1", "--ntasks=2", "--cpus-per-task=4", "--kill-command=KILL",
         "--constraint=fast", "--gres=gpu:4", "--nodelist=node3", "--comment='$(touch x)' y",
     ]  # fmt: skip
@@ -117,7 +119,7 @@ def test_cores_per_node_are_read_as_slurm_writes_them():
     assert cpus_per_node("") == []
 
 
-def test_who_is_choosy_chooses_first_and_who_finds_nothing_is_not_there():
+def test_demanding_nodes_choose_first_and_nodes_without_a_host_are_left_out():
     fast, slow = frozenset({"fast", "x"}), frozenset({"slow"})
     hosts = [Host("a", 4, fast), Host("b", 4, fast), Host("c", 4, slow)]
     requests = [

@@ -1,4 +1,4 @@
-"""A worker carries out an order: what is trained says how good it is, and that is a number."""
+"""A worker carries out an assignment: what is trained says how good it is, and that is a number."""
 
 import math
 from fractions import Fraction
@@ -30,8 +30,8 @@ def answer(tmp_path):
     checkpoints.claim("run")
 
     def carry_out(value, mode="max"):
-        order = Assignment(checkpoint_info(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
-        return Worker(Says(value), checkpoints, mode).carry_out(order)
+        assignment = Assignment(checkpoint_info(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
+        return Worker(Says(value), checkpoints, mode).carry_out(assignment)
 
     return carry_out
 

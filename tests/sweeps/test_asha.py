@@ -84,7 +84,7 @@ def test_more_is_better_if_said_so():
     assert ss.ASHA("accuracy", "max", reduction_factor=2).find_trials_to_prune(rows) == ["a"]
 
 
-def test_an_empty_table_prunes_nobody():
+def test_an_empty_table_prunes_no_trial():
     assert ss.ASHA("loss", "min").find_trials_to_prune(table([])) == []
 
 

@@ -154,9 +154,9 @@ class Checkpoints:
         except OSError as error:
             raise DamagedCheckpoint(f"{file}: {error.strerror}") from None
         except ValueError:
-            raise DamagedCheckpoint(f"{file}: torn") from None
+            raise DamagedCheckpoint(f"{file}: incomplete") from None
         if magic != MAGIC or hashlib.sha256(body).hexdigest().encode() != checksum:
-            raise DamagedCheckpoint(f"{file}: torn, or not a checkpoint")
+            raise DamagedCheckpoint(f"{file}: damaged, or not a checkpoint")
         about, _, content = body.partition(b"\n")
         answer = parse_done(json.loads(about))
         if answer.digest != which.digest:

@@ -330,7 +330,7 @@ def _put_salvaged(file: Path) -> None:
 def _not_written(file: Path, error: sqlite3.OperationalError) -> NotWritten:
     """Return the error about a failed write. The entries before it are intact."""
     no_room = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-    fix = "make room" if no_room else "see to it that it can be"
+    fix = "make room" if no_room else "make it writable"
     return NotWritten(
         f"{file}: cannot be written ({error}); {fix}, then go on with it (--resume, restore=True)"
     )
@@ -378,7 +378,7 @@ def _connected_for_reading(file: Path, stack: ExitStack) -> sqlite3.Connection:
             if (beside := file.with_name(file.name + ending)).exists():
                 copyfile(beside, copy.with_name(copy.name + ending))
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); see to it that it can be") from None
+        raise InputError(f"{file}: cannot be read ({error.strerror}); make it readable") from None
     return _connected(f"{copy.as_uri()}?mode=rw", file)
 
 
@@ -390,7 +390,7 @@ def _entries(database: sqlite3.Connection, file: Path) -> Iterator[JournalEntry]
         for *row, found in database.execute(WITH if version == FORMAT else WITHOUT):
             checksum = _checksum(row, checksum)
             if row[0] != number + 1 or (version == FORMAT and found != checksum):
-                raise ValueError("its checksum is another one")
+                raise ValueError("wrong checksum")
             number, at_s, kind, body = row
             yield JournalEntry(number, at_s, kind, json.loads(body))
     except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:

@@ -79,7 +79,7 @@ class FarCheckpoints:
             raise
         except self._ray.exceptions.RayError as error:
             raise NotWritten(
-                f"the store of checkpoints does not answer ({first_line(error)}); see how its node is"
+                f"the store of checkpoints does not answer ({first_line(error)}); check its node"
             ) from None
 
 

@@ -322,7 +322,7 @@ class SlurmWorkers:
         why = f"Slurm grants no job for {self._cluster.nodes[hold.node]}: {hold.pipe.last_words()}"
         if not self._begun:
             raise CannotStart(why)
-        log.warning("%s; the others go on without it", why)
+        log.warning("%s; the run continues without it", why)
         return []
 
     def _take_ready(self, step: SlurmStep, found: Mapping[str, Any]) -> list[Message]:

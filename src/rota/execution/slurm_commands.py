@@ -20,6 +20,7 @@ ANSWER_S = 60.0
 GONE = ("down", "fail", "unknown")
 """Prefixes of the states of unusable nodes."""
 PYTHON = [sys.executable, "-P", "-m"]
+MODULE = "rota.execution.slurm_process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def step_command(target: StepTarget, request: NodeRequest, slot: int, trial: str
         f"--gres={_gres(request, 1) or 'none'}",
         "--mem=0",  # all that the job has there: steps share it
         "--export=ALL",
-        sys.executable, "-m", "rota.execution.step", trial, str(printed.absolute()),
+        sys.executable, "-m", MODULE, "step", trial, str(printed.absolute()),
     ]  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def job_command(request: NodeRequest, name: str, arguments: Sequence[str]) -> li
     gres = _gres(request, request.slots)
     optional = {"constraint": request.feature, "gres": gres, "nodelist": request.host}
     return [
-        *PYTHON, "rota.execution.holding", str(os.getpid()),
+        *PYTHON, MODULE, "ask", str(os.getpid()),
         "salloc",
         f"--job-name={name}",
         "--nodes=1",
@@ -95,7 +96,7 @@ def job_command(request: NodeRequest, name: str, arguments: Sequence[str]) -> li
         "--kill-command=KILL",
         *(f"--{option}={value}" for option, value in optional.items() if value),
         *arguments,
-        *PYTHON, "rota.execution.holding",
+        *PYTHON, MODULE, "hold",
     ]  # fmt: skip
 
 

@@ -250,7 +250,7 @@ def taken_in(file: Path, entry: JournalEntry) -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = f"entry {entry.number} ({entry.kind}) is not what a run writes"
+        what = f"entry {entry.number} ({entry.kind}) is malformed"
         raise InputError(f"{file}: {what} ({error!r}); {LOST}") from None
 
 

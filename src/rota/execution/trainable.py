@@ -67,7 +67,7 @@ def factory(name: str) -> Factory:
     if not _can_train(made_by(found)):
         function = name.rpartition(":")[2]
         raise InputError(
-            f"trial {name}: not called, for nothing says that it makes what can be trained; write what it "
+            f"trial {name}: not called, as nothing says that it returns what can be trained; write what it "
             f"returns, `def {function}(settings, seed) -> Mine:`, where Mine is a class with {_said(METHODS)}"
             f", or for jobs with open({', '.join(OPEN[1:])}); or `def {function}(config):` that yields"
         )

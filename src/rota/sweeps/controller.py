@@ -101,7 +101,7 @@ class Controller:
     ) -> None:
         self.journal, self.record, self.rungs = journal, record, rungs
         self._start, self._output = start, output
-        self._teams: dict[int, TrialProcesses] = {}
+        self._running: dict[int, TrialProcesses] = {}
         self._pruned: set[int] = set()
         self._selector = DefaultSelector()
         self._synced, self._next_sync_s = 0, 0.0
@@ -113,18 +113,18 @@ class Controller:
             number for number, trial in enumerate(self.record.trials) if not trial.is_terminated()
         )
         try:
-            while waiting or self._teams:
-                while waiting and len(self._teams) < at_once:
+            while waiting or self._running:
+                while waiting and len(self._running) < at_once:
                     self._begin(waiting.popleft())
-                self._take_in(self._who_speaks())
+                self._take_in(self._speaking())
                 self._look_after()
                 self._sync()
                 between()
             self.journal.sync()
         finally:
-            for number in list(self._teams):
-                self._teams[number].tell_to_end()
-            for number in list(self._teams):
+            for number in list(self._running):
+                self._running[number].tell_to_end()
+            for number in list(self._running):
                 self._close(number)
             self._selector.close()
 
@@ -139,27 +139,27 @@ class Controller:
         if self.rungs is not None:
             self.rungs.forget(number)
         self._keep([_line(STARTED, {"trial": number})])
-        team = self._teams[number] = self._start(number)
-        self.record.trials[number].process = team.processes[0]
-        self._selector.register(team.pipe, EVENT_READ, number)
+        group = self._running[number] = self._start(number)
+        self.record.trials[number].process = group.processes[0]
+        self._selector.register(group.pipe, EVENT_READ, number)
 
-    def _who_speaks(self) -> list[int]:
+    def _speaking(self) -> list[int]:
         """Wait for output; return the trials that have some."""
-        wait_s = END_S if any(team.said_the_end_s for team in self._teams.values()) else LOOK_S
+        wait_s = END_S if any(group.said_the_end_s for group in self._running.values()) else LOOK_S
         return [key.data for key, _ in self._selector.select(wait_s)]
 
     def _take_in(self, numbers: list[int]) -> None:
         """Record new messages, then answer them."""
-        heard = [(number, message) for number in numbers for message in self._teams[number].hear()]
+        heard = [(number, message) for number in numbers for message in self._running[number].hear()]
         lines = [self._line_of(number, message) for number, message in heard]
         entries = self._append(lines)
         for (number, message), entry in zip(heard, entries, strict=True):
             self.record.apply(entry)
             if "ended" in message:
-                self._teams[number].said_the_end_s = time.monotonic()
-                self._selector.unregister(self._teams[number].pipe)
+                self._running[number].said_the_end_s = time.monotonic()
+                self._selector.unregister(self._running[number].pipe)
             else:
-                self._teams[number].answer({"prune": self._is_to_prune(number, message)})
+                self._running[number].answer({"prune": self._is_to_prune(number, message)})
 
     def _line_of(self, number: int, message: dict[str, Any]) -> Line:
         if "ended" not in message:
@@ -180,26 +180,26 @@ class Controller:
 
     def _look_after(self) -> None:
         """Close trials that have exited, and fail those that died without a message."""
-        for number, team in list(self._teams.items()):
-            if team.said_the_end_s is None and team.is_broken():
+        for number, group in list(self._running.items()):
+            if group.said_the_end_s is None and group.is_broken():
                 self._take_in([number])  # its last words may still be in the pipe
-                if team.said_the_end_s is None:
+                if group.said_the_end_s is None:
                     self._fail(number)
-            elif team.said_the_end_s is not None and team.is_over():
+            elif group.said_the_end_s is not None and group.is_over():
                 self._close(number)
 
     def _fail(self, number: int) -> None:
-        self._selector.unregister(self._teams[number].pipe)
+        self._selector.unregister(self._running[number].pipe)
         ended = {"ended": SweepStatus.FAILED, "failure": self._last_words(number)}
         self._keep([self._line_of(number, ended)])
         self._close(number)
 
     def _close(self, number: int) -> None:
-        self._teams.pop(number).close()
+        self._running.pop(number).close()
         self.record.trials[number].process = None
 
     def _last_words(self, number: int) -> str:
-        codes = self._teams[number].last_codes()
+        codes = self._running[number].last_codes()
         output = self._output(number)
         files = [output, *sorted(output.parent.glob(f"{output.stem}.*{output.suffix}"))]
         texts = [last_of(file, TAIL) for file in files]

@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
 
 def table(record: Record, rows: int | None, cfg_and_metrics: bool | list[str]) -> "pd.DataFrame":
-    """Return a table with at most so many rows, one per trial.
-
-    Its columns: id, status, seconds, iteration, configuration, last metrics.
-    """
+    """Return a table of trials, so many at most: id, status, seconds, iteration, configuration, metrics."""
     import pandas as pd
 
     trials = _in_order(record)[:rows]

@@ -21,8 +21,6 @@ GRACE_S = 10.0
 """Seconds that a trial may take to exit, after its end or after a signal."""
 SETTLE_S = 5.0
 """Maximal seconds between the end of a pipe and the end of its process."""
-Assignment = dict[str, Any]
-"""The configuration of a trial, its train function and its output file."""
 WORKER = [sys.executable, "-P", "-m", "rota.sweeps.worker"]
 
 
@@ -30,14 +28,9 @@ class TrialProcesses:
     """The processes of one trial. The first one talks to the sweep; on Slurm it is an srun, the only one."""
 
     def __init__(
-        self,
-        processes: list[Popen[bytes]],
-        assignment: Assignment,
-        ending: signal.Signals = signal.SIGKILL,
+        self, processes: list[Popen[bytes]], assignment: dict[str, Any], ending: int = signal.SIGKILL
     ) -> None:
-        self.processes = processes
-        self._ending = ending
-        self._is_silent = False
+        self.processes, self._ending, self._is_silent = processes, ending, False
         self.said_the_end_s: float | None = None
         self._heard = b""
         os.set_blocking(self.pipe, False)
@@ -118,14 +111,14 @@ class TrialProcesses:
                         pipe.close()
 
 
-def start_here(cfg: SlurmCfg, assignment: Assignment) -> TrialProcesses:
+def start_here(cfg: SlurmCfg, assignment: dict[str, Any]) -> TrialProcesses:
     """Start a trial on this machine."""
     ranks = _ranks(cfg.ntasks)
     processes = [_started(WORKER, assignment, more, talks=not rank) for rank, more in enumerate(ranks)]
     return TrialProcesses(processes, assignment)
 
 
-def start_step(cfg: SlurmCfg, assignment: Assignment) -> TrialProcesses:
+def start_step(cfg: SlurmCfg, assignment: dict[str, Any]) -> TrialProcesses:
     """Start a trial as a job step of the allocation."""
     process = _started([*srun(cfg), *WORKER], assignment, {}, talks=True)
     return TrialProcesses([process], assignment, ending=signal.SIGTERM)
@@ -148,7 +141,7 @@ def _free_port() -> int:
 
 
 def _started(
-    command: list[str], assignment: Assignment, more: dict[str, str], *, talks: bool
+    command: list[str], assignment: dict[str, Any], more: dict[str, str], *, talks: bool
 ) -> Popen[bytes]:
     """Start a process in a session of its own, so that Ctrl-C does not reach it."""
     outside = {name: value for name, value in os.environ.items() if name not in ("RANK", "SLURM_PROCID")}

@@ -93,14 +93,14 @@ class Few:
 
 
 def run(few: Few, engine: Any, folder: Path, **more: Any) -> JobsOutcome:
-    books = RunPaths(folder / "books")
-    assignment = WorkerSetup(few.site, few.kinds, 0, books)
+    paths = RunPaths(folder / "books")
+    setup = WorkerSetup(few.site, few.kinds, 0, paths)
     return control_jobs(
         few.spec(),
         few.scheduler,
         few.policy,
-        lambda: engine.workers(engine.fleet(), assignment),
-        books,
+        lambda: engine.workers(engine.fleet(), setup),
+        paths,
         **more,
     )
 
@@ -160,7 +160,7 @@ def journal(tmp_path):
 
 
 @pytest.fixture
-def slices(journal):
+def completions(journal):
     """What the journal says of slices."""
 
     def read() -> list[CompletedAssignment]:

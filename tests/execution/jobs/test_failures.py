@@ -35,7 +35,7 @@ def workers_of(folder):
 
 
 @pytest.mark.parametrize("gang", [1, 2])
-def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, slices, tmp_path, gang):
+def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, completions, tmp_path, gang):
     killed = []
 
     def watch(board):
@@ -47,7 +47,7 @@ def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, slices, tmp_
     assert killed
     (line,) = outcome.board.jobs
     assert (line.status, line.done, line.metric, line.failures) == ("finished", 60, 60.0, 1)
-    assert sum(part.iterations for completed in slices() for part in completed.parts) == 60
+    assert sum(part.iterations for completed in completions() for part in completed.parts) == 60
     assert "the worker died" in line.why
 
 
@@ -82,27 +82,27 @@ def test_a_job_that_always_fails_is_given_up_and_the_others_go_on(locally, few, 
     assert outcome.board.record()["failed"] == 1
 
 
-def test_one_of_a_group_that_fails_leaves_the_other_alone(locally, few, trial_module, slices):
+def test_one_of_a_group_that_fails_leaves_the_other_alone(locally, few, trial_module, completions):
     kinds = {"odd": {"fetch_s": 0.01, "compute_s": 0.001, "fails_at": 3}, "fine": {"compute_s": 0.01}}
     jobs = (("odd", 1, 20, 0.0), ("fine", 1, 20, 0.0))
     asked = few(jobs=jobs, kinds=kinds, site=trial_module(ODD), slots=1, scheduler="muri-s")
     odd, fine = locally(asked).board.jobs
     assert (odd.status, fine.status, fine.failures, fine.metric) == ("failed", "finished", 0, 20.0)
-    assert any(len(completed.parts) == 2 for completed in slices())
+    assert any(len(completed.parts) == 2 for completed in completions())
 
 
-def test_a_run_that_is_stopped_goes_on_where_it_was(locally, few, slices):
-    stopped = locally(few(), asked_to_stop=lambda: len(slices()) >= 4)
+def test_a_run_that_is_stopped_goes_on_where_it_was(locally, few, completions):
+    stopped = locally(few(), asked_to_stop=lambda: len(completions()) >= 4)
     assert not stopped.complete
-    before = len(slices())
+    before = len(completions())
     went_on = locally(few())
     assert (went_on.complete, went_on.restored > 0) == (True, True)
     done = Counter()
-    for completed in slices():
+    for completed in completions():
         done.update({part.job: part.iterations for part in completed.parts})
     assert [done[job] for job in range(5)] == few().spec().iterations
-    assert len(slices()) > before
-    times = [completed.ended_s for completed in slices()]
+    assert len(completions()) > before
+    times = [completed.ended_s for completed in completions()]
     assert times == sorted(times)  # time stood still while nobody ran it
 
 
@@ -112,7 +112,7 @@ def test_a_journal_of_other_jobs_is_refused(locally, few):
         locally(few(jobs=(("short", 1, 6, 0.0),)))
 
 
-def test_a_scheduler_that_starts_nobody_is_told_so(locally, few):
+def test_a_scheduler_that_starts_no_job_is_told_so(locally, few):
     class Nobody(type(few().policy)):
         def plan(self, view):
             view.draft.jobs = 0
@@ -125,7 +125,7 @@ def test_a_scheduler_that_starts_nobody_is_told_so(locally, few):
         locally(Lazy(jobs=(("short", 1, 5, 0.0),)))
 
 
-def test_a_node_that_is_lost_is_nobodys_fault(ray, few, on_engine, slices):
+def test_a_lost_node_is_not_the_fault_of_a_job(ray, few, on_engine, completions):
     """Two nodes of one slot; one is killed in the middle, and its job goes on where it was on the other."""
     extra, killed = ray.add_node("extra", 1), []
     nodes = tuple(RaySlotConfig(labels={"kind": kind}, node=kind) for kind in ("fast", "extra"))
@@ -144,7 +144,7 @@ def test_a_node_that_is_lost_is_nobodys_fault(ray, few, on_engine, slices):
     events = list(outcome.timeline)
     assert [event.node for event in events if isinstance(event, NodeLost)] == [1]
     assert [event.job for event in events if isinstance(event, Preempted)] == [1]
-    assert sum(part.iterations for completed in slices() for part in completed.parts) == 300
+    assert sum(part.iterations for completed in completions() for part in completed.parts) == 300
 
 
 CONFIG = """

@@ -17,7 +17,7 @@ def test_a_job_is_over_when_nothing_is_left(ledger):
     assert (ledger.jobs[0].left, ledger.jobs[0].over) == (0, True)
 
 
-def test_an_order_leads_from_the_newest_checkpoint_to_the_next(ledger):
+def test_an_assignment_leads_from_the_newest_checkpoint_to_the_next(ledger):
     first = ledger.next_assignment(0, 10)
     assert (first.source, first.earlier, first.make.version, first.make.steps) == (None, (), 1, 10)
     ledger.did(0, 10)

@@ -18,14 +18,14 @@ JOBS = (("short", 1, 60, 0.0), ("short", 1, 50, 0.0), ("short", 1, 40, 0.02))
 
 
 class InProcess:
-    """An engine whose only worker carries out an order when it is waited for."""
+    """An engine whose only worker carries out an assignment when it is waited for."""
 
     def fleet(self):
         return None
 
-    def workers(self, fleet, assignment):
-        self._hand, self._orders = (
-            JobWorker(IdleJobFactory(assignment.settings), assignment.paths.checkpoints),
+    def workers(self, fleet, setup):
+        self._hand, self._assignments = (
+            JobWorker(IdleJobFactory(setup.settings), setup.paths.checkpoints),
             [],
         )
         return self
@@ -33,12 +33,12 @@ class InProcess:
     def nodes(self):
         return [0]
 
-    def send(self, slot, order):
-        self._orders.append(order.line())
+    def send(self, slot, assignment):
+        self._assignments.append(assignment.line())
 
     def wait(self, timeout_s):
-        orders, self._orders = self._orders, []
-        return [Answered(0, parse_answer(self._hand.answer(order))) for order in orders]
+        assignments, self._assignments = self._assignments, []
+        return [Answered(0, parse_answer(self._hand.answer(assignment))) for assignment in assignments]
 
     def close(self):
         pass
@@ -61,20 +61,20 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
     calm = on_engine(asked, InProcess(), watch=copy)
     chance, refused, lost = random.Random(4), 0, 0
     for folder in chance.sample(found, min(PLACES, len(found))):
-        books = RunPaths(folder)
+        paths = RunPaths(folder)
         wal = folder / "journal.sqlite-wal"
         with wal.open("r+b") as stream:
             stream.truncate(chance.randrange(wal.stat().st_size + 1))
         synced_ns = (folder / "journal.sqlite.lock").stat().st_mtime_ns
-        for file in books.checkpoints.folder.glob("*.part"):
+        for file in paths.checkpoints.folder.glob("*.part"):
             if file.stat().st_mtime_ns >= synced_ns and chance.random() < 0.5:
                 file.write_bytes(b"")
                 lost += 1
         try:
-            list(read_journal(books.journal))
+            list(read_journal(paths.journal))
         except DamagedJournal:
             refused += 1
-            assert salvage(books.journal)
+            assert salvage(paths.journal)
         shutil.rmtree(tmp_path / "books")
         folder.rename(tmp_path / "books")
         resumed = on_engine(asked, InProcess(), anew=True)

@@ -191,9 +191,7 @@ class JobWorker:
         outcomes = interleave([(held.work, each.make.steps) for each, held in ready])
         for (each, held), outcome in zip(ready, outcomes, strict=True):
             each.took = self._finish(each, held, outcome)
-        return JobAnswer(
-            tuple(each.took or JobTimes(each.make.digest, why="nothing came of it") for each in begun)
-        )
+        return JobAnswer(tuple(each.took or JobTimes(each.make.digest, why="no result") for each in begun))
 
     def _begin(self, share: JobShare) -> RunningShare:
         begun = RunningShare(share)
@@ -242,7 +240,7 @@ class JobWorker:
         if start.content is not None:
             work.load(start.content)
         path = zip((assignment.source, *assignment.earlier), share.told, strict=False)
-        contexts = {made.digest: contexts for made, contexts in path if made}
+        contexts = {made.digest: context for made, context in path if made}
         for made in start.again:
             work.tell(*contexts.get(made.digest, (0, 0.0)))
             (outcome,) = interleave([(work, made.steps)])
