@@ -58,8 +58,13 @@ class PopulationFrame:
         return -1.0 if self.mode == "min" else 1.0
 
     def record(self) -> dict[str, Any]:
-        found = {name: getattr(self, name) for name in PopulationFrame.__slots__}
-        return {**found, "nodes": list(self.nodes), "terms": asdict(self.terms)}
+        return {**plain(self), "terms": asdict(self.terms)}
+
+
+def plain(frame: Any) -> dict[str, Any]:
+    """Return the fields of a frame, tuples as the lists that JSON makes of them."""
+    found = {name: getattr(frame, name) for name in frame.__slots__}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 def parse_frame(found: Mapping[str, Any]) -> PopulationFrame:

@@ -13,7 +13,7 @@ from rota.execution.entries import DECIDED, INSTANT, LOST
 from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
 from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
-from rota.execution.status import taken_in
+from rota.execution.status import plain, taken_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class JobsFrame:
     """The digest of the configuration; empty in older journals."""
 
     def record(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in JobsFrame.__slots__}
+        return plain(self)
 
 
 def parse_frame(found: Mapping[str, Any]) -> JobsFrame:
