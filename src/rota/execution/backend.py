@@ -93,7 +93,7 @@ class PopulationBackend:
                 yield events
         while state.left and not self._is_over():
             events = self._heard(state) if not self._ledger.finished() else []
-            events += self._emptied(events[0].at_s if events else self.clock.now_s())
+            events += self._completed(events[0].at_s if events else self.clock.now_s())
             if events:
                 yield events
         self._pruner.settle()
@@ -108,7 +108,7 @@ class PopulationBackend:
         if self._awaited is None:
             self._send_all()
 
-    def _emptied(self, at_s: float) -> list[Event]:
+    def _completed(self, at_s: float) -> list[Event]:
         """Return an event for each assignment that is complete."""
         events: list[Event] = [Idled(at_s, slot) for slot in self._ledger.finished()]
         self.recall(events)
@@ -241,7 +241,7 @@ class PopulationBackend:
             running.without(queued.interval.trial, only_to_do=True)
         if self._awaited is None:
             self._send(slot, running)
-        return self._whole_list(slot, running, at_s)
+        return self._reports_if_complete(slot, running, at_s)
 
     def _find_again(self, slot: int, running: RunningAssignment, queued: QueuedInterval) -> None:
         """Have a lost source trained again along its lineage. It is not the trial's fault."""
@@ -266,9 +266,12 @@ class PopulationBackend:
         """Continue the assignment without the failed trial; it may be complete then."""
         running.without(queued.interval.trial)
         log.info("trial %d failed on slot %d:\n%s", queued.interval.trial, slot, why.rstrip())
-        return [TrialFailed(at_s, slot, queued.interval.trial, why), *self._whole_list(slot, running, at_s)]
+        return [
+            TrialFailed(at_s, slot, queued.interval.trial, why),
+            *self._reports_if_complete(slot, running, at_s),
+        ]
 
-    def _whole_list(self, slot: int, running: RunningAssignment, at_s: float) -> list[Event]:
+    def _reports_if_complete(self, slot: int, running: RunningAssignment, at_s: float) -> list[Event]:
         """Return the reports of an assignment once all of it is answered."""
         if any(queued.done is None for queued in running.queue):
             return []
