@@ -4,7 +4,7 @@ import pytest
 
 from rota.core.cluster import Cluster, Node
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent
-from rota.execution.jobs.assignments import JobAnswer, JobTimes, ShareSeconds
+from rota.execution.jobs.assignments import JobAnswer, ShareResult, ShareSeconds
 from rota.execution.jobs.status import read_jobs_status
 from rota.execution.journal import read_journal
 from rota.execution.journaled import RunClock
@@ -54,7 +54,9 @@ class Scripted:
     def answered(self, why=""):
         slot, assignment = self.assignments.pop(0)
         makes = [share.order.make for share in assignment.shares]
-        parts = [JobTimes(make.digest, ShareSeconds(compute_s=0.01 * make.steps), 1.0, why) for make in makes]
+        parts = [
+            ShareResult(make.digest, ShareSeconds(compute_s=0.01 * make.steps), 1.0, why) for make in makes
+        ]
         return Answered(slot, JobAnswer(tuple(parts)))
 
     def lose(self, node, *slots):

@@ -79,7 +79,7 @@ class ShareSeconds(NamedTuple):
         return self.fetch_s + self.compute_s + self.exchange_s + self.waiting_s
 
 
-class JobTimes(NamedTuple):
+class ShareResult(NamedTuple):
     """The result of one share."""
 
     digest: str
@@ -103,7 +103,7 @@ class JobTimes(NamedTuple):
 class JobAnswer:
     """An answer: one result for each share of the assignment."""
 
-    parts: tuple[JobTimes, ...]
+    parts: tuple[ShareResult, ...]
 
     def line(self) -> bytes:
         return ENCODE({PARTS: self.parts}).encode() + b"\n"
@@ -111,12 +111,12 @@ class JobAnswer:
 
 def parse_job_answer(found: Any) -> JobAnswer:
     """Return the answer of a record."""
-    return JobAnswer(tuple(_took(*each) for each in found))
+    return JobAnswer(tuple(_result(*each) for each in found))
 
 
-def _took(digest: str, seconds: list[float], *rest: Any) -> JobTimes:
+def _result(digest: str, seconds: list[float], *rest: Any) -> ShareResult:
     metric, why, no_room, again, notes, lost = rest
-    return JobTimes(digest, ShareSeconds(*seconds), float(metric), why, no_room, again, tuple(notes), lost)
+    return ShareResult(digest, ShareSeconds(*seconds), float(metric), why, no_room, again, tuple(notes), lost)
 
 
 SLICE = "slice"

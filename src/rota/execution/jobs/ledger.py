@@ -10,7 +10,7 @@ from rota.execution.jobs.assignments import (
     JobAnswer,
     JobProgress,
     JobShare,
-    JobTimes,
+    ShareResult,
     ShareSeconds,
 )
 
@@ -73,8 +73,8 @@ class AssignmentInFlight:
 
     def no_room(self) -> str:
         """Return the message about a full disk, if a worker met one."""
-        tooks = (took for answer in self.answers.values() for took in answer.parts)
-        return next((took.why for took in tooks if took.no_room), "")
+        results = (result for answer in self.answers.values() for result in answer.parts)
+        return next((result.why for result in results if result.no_room), "")
 
     def lost_sources(self) -> list[CheckpointInfo]:
         """Return the sources that cannot be read at all."""
@@ -87,19 +87,19 @@ class AssignmentInFlight:
 
     def _progress(self, number: int, share: JobShare) -> JobProgress:
         """Return the progress of a job: that of its slowest member, if all members are done."""
-        tooks = [answer.parts[number] for _, answer in sorted(self.answers.items())]
-        why = next((took.why for took in tooks if took.why), "")
-        if len(tooks) < len(self.slots):
+        results = [answer.parts[number] for _, answer in sorted(self.answers.items())]
+        why = next((result.why for result in results if result.why), "")
+        if len(results) < len(self.slots):
             why = self.died or why or "its node is gone"
         job, steps = share.order.make.trial, share.order.make.steps
         if why:
             return JobProgress(job, 0, ShareSeconds(), float("nan"), why)
-        slowest = max(tooks, key=_whole_s)
-        return JobProgress(job, steps, slowest.seconds, tooks[0].metric, "", tooks[0].notes)
+        slowest = max(results, key=_whole_s)
+        return JobProgress(job, steps, slowest.seconds, results[0].metric, "", results[0].notes)
 
 
-def _whole_s(took: JobTimes) -> float:
-    return sum(took.seconds)
+def _whole_s(result: ShareResult) -> float:
+    return sum(result.seconds)
 
 
 AssignmentContext = tuple[int, float]

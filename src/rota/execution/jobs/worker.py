@@ -15,7 +15,7 @@ from rota.execution.jobs.assignments import (
     JobAnswer,
     JobAssignment,
     JobShare,
-    JobTimes,
+    ShareResult,
     ShareSeconds,
     parse_job_assignment,
 )
@@ -164,7 +164,7 @@ class RunningShare:
     """A share of an assignment that is being carried out."""
 
     share: JobShare
-    took: JobTimes | None = None
+    result: ShareResult | None = None
     """The result, once it is known."""
     held: LoadedJob | None = None
     restore_s: float = 0.0
@@ -187,36 +187,38 @@ class JobWorker:
     def carry_out(self, assignment: JobAssignment) -> JobAnswer:
         """Run the shares of an assignment; failures are part of the answer."""
         begun = [self._begin(share) for share in assignment.shares]
-        ready = [(each, each.held) for each in begun if each.took is None and each.held is not None]
+        ready = [(each, each.held) for each in begun if each.result is None and each.held is not None]
         outcomes = interleave([(held.work, each.make.steps) for each, held in ready])
         for (each, held), outcome in zip(ready, outcomes, strict=True):
-            each.took = self._finish(each, held, outcome)
-        return JobAnswer(tuple(each.took or JobTimes(each.make.digest, why="no result") for each in begun))
+            each.result = self._finish(each, held, outcome)
+        return JobAnswer(
+            tuple(each.result or ShareResult(each.make.digest, why="no result") for each in begun)
+        )
 
     def _begin(self, share: JobShare) -> RunningShare:
         begun = RunningShare(share)
         began = perf_counter()
         try:
-            begun.took = self._there(share.order.make)
-            if begun.took is None:
+            begun.result = self._there(share.order.make)
+            if begun.result is None:
                 begun.held = self._be_source(share)
                 begun.held.work.tell(share.room, share.at_s)
         except NotWritten as error:
-            begun.took = self._without_room(share.order.make, error)
+            begun.result = self._without_room(share.order.make, error)
         except LostCheckpoint as error:
-            begun.took = self._failed(share.order.make, str(error))._replace(lost=True)
+            begun.result = self._failed(share.order.make, str(error))._replace(lost=True)
         except Exception:
-            begun.took = self._failed(share.order.make, traceback.format_exc())
+            begun.result = self._failed(share.order.make, traceback.format_exc())
         begun.restore_s = perf_counter() - began
         return begun
 
-    def _there(self, make: CheckpointInfo) -> JobTimes | None:
+    def _there(self, make: CheckpointInfo) -> ShareResult | None:
         """Return the result of a checkpoint made before; None if it is missing or damaged."""
         try:
             kept = self._store.read(make).answer
         except DamagedCheckpoint:
             return None
-        return JobTimes(make.digest, metric=kept.metric, again=True)
+        return ShareResult(make.digest, metric=kept.metric, again=True)
 
     def _be_source(self, share: JobShare) -> LoadedJob:
         """Return the job at its source: from memory, from its checkpoint, or made again."""
@@ -248,7 +250,7 @@ class JobWorker:
                 raise RuntimeError(f"could not be made again: {outcome}")
             work.notes()  # which were kept the first time
 
-    def _finish(self, begun: RunningShare, held: LoadedJob, outcome: ShareSeconds | str) -> JobTimes:
+    def _finish(self, begun: RunningShare, held: LoadedJob, outcome: ShareSeconds | str) -> ShareResult:
         if isinstance(outcome, str):
             return self._failed(begun.make, outcome)
         began = perf_counter()
@@ -264,12 +266,12 @@ class JobWorker:
             return self._failed(begun.make, traceback.format_exc())
         held.holds = begun.make.digest
         seconds = outcome._replace(restore_s=begun.restore_s, save_s=perf_counter() - began)
-        return JobTimes(begun.make.digest, seconds, metric, notes=notes)
+        return ShareResult(begun.make.digest, seconds, metric, notes=notes)
 
-    def _without_room(self, make: CheckpointInfo, error: NotWritten) -> JobTimes:
+    def _without_room(self, make: CheckpointInfo, error: NotWritten) -> ShareResult:
         self._held.pop(make.trial, None)
-        return JobTimes(make.digest, why=str(error), no_room=True)
+        return ShareResult(make.digest, why=str(error), no_room=True)
 
-    def _failed(self, make: CheckpointInfo, why: str) -> JobTimes:
+    def _failed(self, make: CheckpointInfo, why: str) -> ShareResult:
         self._held.pop(make.trial, None)
-        return JobTimes(make.digest, why=why)
+        return ShareResult(make.digest, why=why)
