@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rota.commands.live import JobLines, jobs_summed_up, jobs_text
-from rota.execution.jobs.board import JobsFrame, JobsStatus
+from rota.execution.jobs.status import JobsFrame, JobsStatus
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from rota.cli import main
 from rota.config.load import read
 from rota.execution import controller
 from rota.execution.folder import Spool
-from rota.execution.picture import read_picture
+from rota.execution.status import read_status
 from rota.library import real_run
 from rota.library.real_run import ordered
 from rota.policies.allocation.fifo import FifoAllocation
@@ -254,7 +254,7 @@ def own(tmp_path, monkeypatch):
 def test_the_traceback_of_a_trial_is_logged_and_its_end_shown(config, own, tmp_path, capsys):
     code, out = own(capsys, config, "boom", "-v")
     assert code == 1
-    for line in ("rota.execution.machines: trial 0 failed on slot 0:", 'return table["weight_decay"]'):
+    for line in ("rota.execution.backend: trial 0 failed on slot 0:", 'return table["weight_decay"]'):
         assert line in out.err
     last = out.err.splitlines()[-1]
     assert last == (
@@ -280,7 +280,7 @@ def test_a_loss_is_made_small_and_has_its_own_sign_everywhere(config, own, tmp_p
     code, said = own(capsys, config, "loss", *mode, "--set", "options.pbt.quantile=0.5", "--json")
     assert code == 0
     found = json.loads(said.out)
-    begun = read_picture(out / "runs/0/journal.sqlite")[0].frame.hypers
+    begun = read_status(out / "runs/0/journal.sqlite")[0].frame.hypers
     lrs = [hyper["lr"] for hyper in begun]
     # Each step takes lr off. What has the largest gets 40 steps with it, whatever becomes of the others.
     least = found["best"]["best_metric"]

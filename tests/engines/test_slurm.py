@@ -76,7 +76,7 @@ def listening(ports: range) -> set[str]:
     return {address for address, port in addresses if int(port, 16) in ports}
 
 
-def test_nobody_can_reach_it_from_another_machine(slurm):
+def test_it_cannot_be_reached_from_another_machine(slurm):
     configuration = dict(
         line.split("=", 1) for line in (slurm.folder / "slurm.conf").read_text().splitlines()
     )

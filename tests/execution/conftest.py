@@ -37,7 +37,7 @@ IDLE = "rota.execution.idle:idle"
 
 
 class Had(Equal):
-    """In a rehearsal: what `rota.execution.idle` does."""
+    """In a simulation: what `rota.execution.idle` does."""
 
     def __init__(self) -> None:
         super().__init__(STEP_S)
@@ -95,13 +95,13 @@ class Small:
     def hypers(self) -> list[dict[str, Any]]:
         return [{"lr": 0.25 * (1 + trial)} for trial in range(self.trials)]
 
-    def undertaking(self) -> PopulationSpec:
+    def spec(self) -> PopulationSpec:
         return PopulationSpec(
             self.hypers, self.fleet, self.terms, AssignmentCosts(), Equal(STEP_S), self.seed, self.report_each
         )
 
 
-def rehearsed(small: Small, policy: PopulationPolicy, folder: Path) -> Conducted:
+def simulated(small: Small, policy: PopulationPolicy, folder: Path) -> Conducted:
     state = PopulationState(
         small.hypers, small.fleet, small.terms, AssignmentCosts(), landscape := Had(), small.seed
     )
@@ -118,21 +118,17 @@ def on_local(
     small: Small, policy: PopulationPolicy, folder: Path, trial: str = IDLE, settings: Any = None, **more: Any
 ) -> PopulationOutcome:
     engine = LocalConfig((LocalSlotConfig(count=small.slots, cores=0),))
-    books = RunPaths(folder / "books")
-    assignment = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, books)
-    return control(
-        small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
-    )
+    paths = RunPaths(folder / "books")
+    setup = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, paths)
+    return control(small.spec(), policy, lambda: engine.workers(small.fleet, setup), paths, **more)
 
 
 def on_ray(small: Small, policy: PopulationPolicy, folder: Path, ray: Any, **more: Any) -> PopulationOutcome:
     slots = RaySlotConfig(count=small.slots, labels={"kind": "fast"})
     engine = RayConfig(ray.address, (slots,))
-    books = RunPaths(folder / "books")
-    assignment = WorkerSetup(IDLE, {"step_s": STEP_S}, small.seed, books)
-    return control(
-        small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
-    )
+    paths = RunPaths(folder / "books")
+    setup = WorkerSetup(IDLE, {"step_s": STEP_S}, small.seed, paths)
+    return control(small.spec(), policy, lambda: engine.workers(small.fleet, setup), paths, **more)
 
 
 def on_slurm(
@@ -146,15 +142,13 @@ def on_slurm(
 ) -> PopulationOutcome:
     """In a job that is asked for; `slurm` must be there, and known by SLURM_CONF."""
     engine = SlurmConfig((SlurmNodeConfig(slots=small.slots),))
-    books = RunPaths(folder / "books")
-    assignment = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, books)
-    return control(
-        small.undertaking(), policy, lambda: engine.workers(small.fleet, assignment), books, **more
-    )
+    paths = RunPaths(folder / "books")
+    setup = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, paths)
+    return control(small.spec(), policy, lambda: engine.workers(small.fleet, setup), paths, **more)
 
 
 BACKENDS: dict[str, Callable[..., Any]] = {
-    "replay": rehearsed,
+    "simulator": simulated,
     "local": on_local,
     "ray": on_ray,
     "slurm": on_slurm,
@@ -187,8 +181,8 @@ def conduct(request, tmp_path):
 
 
 @pytest.fixture
-def rehearse(tmp_path):
-    return lambda small, policy: rehearsed(small, policy, tmp_path)
+def simulate(tmp_path):
+    return lambda small, policy: simulated(small, policy, tmp_path)
 
 
 @pytest.fixture
@@ -198,7 +192,7 @@ def local(tmp_path):
 
 
 @pytest.fixture
-def books(tmp_path):
+def paths(tmp_path):
     """Where `local` keeps its run."""
     return RunPaths(tmp_path / "books")
 

@@ -1,4 +1,4 @@
-"""What every backend does alike, the rehearsal included."""
+"""What every backend does alike, the simulator included."""
 
 from dataclasses import dataclass
 
@@ -62,7 +62,7 @@ def test_nodes_come_first_and_time_never_runs_backwards(conduct, small):
     assert times == sorted(times)
 
 
-def test_a_slot_trains_one_part_at_a_time_and_each_list_is_handed_and_emptied(conduct, small, twice):
+def test_a_slot_trains_one_interval_at_a_time_and_completes_each_assignment(conduct, small, twice):
     timeline = conduct(small(trials=5), PopulationPolicy(twice)).timeline
     for slot in range(2):
         mine = [event for event in kind(timeline, Assigned, Reported, Idled) if event.slot == slot]
@@ -119,10 +119,10 @@ def test_a_slot_that_was_given_up_gets_nothing(conduct, small):
     assert [event.slot for event in kind(done.timeline, Retired)] == [1]
 
 
-def test_on_one_slot_all_backends_come_to_the_same(conduct, rehearse, small, twice):
+def test_on_one_slot_all_backends_come_to_the_same(conduct, simulate, small, twice):
     wanted = small(trials=6, slots=1, terms=Terms(10, 80), seed=3)
     policy = PopulationPolicy(twice, Pbt(quantile=0.5))
-    done, expected = conduct(wanted, policy), rehearse(wanted, policy)
+    done, expected = conduct(wanted, policy), simulate(wanted, policy)
     what = [
         (type(event), getattr(event, "trial", None), getattr(event, "metric", None))
         for event in done.timeline

@@ -13,11 +13,11 @@ import pytest
 from rota.core.errors import InputError
 from rota.core.population.events import Reported, Stopped, TrialFailed
 from rota.core.population.view import Terms, TrialStatus
+from rota.execution.assignments import Done, checkpoint_info
 from rota.execution.checkpoints import OWNER, Checkpoints
 from rota.execution.journal import NotWritten
 from rota.execution.local import CannotStart
-from rota.execution.orders import Done, made
-from rota.execution.picture import read_picture
+from rota.execution.status import read_status
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 
@@ -46,7 +46,7 @@ def kinds(timeline, *wanted):
 
 
 def test_a_trial_that_always_raises_is_let_go_with_its_traceback_kept_and_others_are_done(
-    local, small, books, trial_module
+    local, small, paths, trial_module
 ):
     trial = trial_module(ODD.format(train="assert hyper['lr'] != 0.5, 'trial 1 cannot'"))
     outcome = local(small(), FIFO, trial=trial)
@@ -63,7 +63,7 @@ def test_a_trial_that_always_raises_is_let_go_with_its_traceback_kept_and_others
         "finished",
         "finished",
     ]
-    kept, phase = read_picture(books.journal)
+    kept, phase = read_status(paths.journal)
     assert phase == "complete"
     assert len(kept.failures) == 3
     assert "AssertionError: trial 1 cannot" in kept.failures[0].why
@@ -111,7 +111,9 @@ def test_a_worker_that_is_killed_is_replaced_and_its_trial_goes_on_from_its_chec
     assert follows(outcome.timeline, small().hypers) == 16
 
 
-def test_the_rest_of_a_list_is_done_after_a_part_of_it_has_failed(local, small, twice, follows, trial_module):
+def test_the_rest_of_an_assignment_is_done_after_an_interval_of_it_has_failed(
+    local, small, twice, follows, trial_module
+):
     trial = trial_module(ODD.format(train="assert hyper['lr'] != 0.25 or self._had == 0.0, 'no second part'"))
     outcome = local(small(slots=1), PopulationPolicy(twice), trial=trial)
     assert outcome.state.steps.tolist() == [10, 40, 40, 40]
@@ -119,14 +121,14 @@ def test_the_rest_of_a_list_is_done_after_a_part_of_it_has_failed(local, small, 
     follows(outcome.timeline, small().hypers)
 
 
-def test_whatever_a_trial_prints_disturbs_nothing_and_is_kept(local, small, books, trial_module):
+def test_whatever_a_trial_prints_disturbs_nothing_and_is_kept(local, small, paths, trial_module):
     noise = """
             print('{"digest": "x", "metric": 1}', flush=True)
             os.write(1, b"\\xff\\x00 no text\\n")
             os.write(2, b"to stderr\\n")"""
     trial = trial_module(ODD.format(train=noise))
     assert local(small(), FIFO, trial=trial).state.steps.tolist() == [40] * 4
-    log = books.logs / "slot0.log"
+    log = paths.logs / "slot0.log"
     assert b"to stderr" in log.read_bytes()
     assert log.stat().st_mode & 0o777 == 0o600
 
@@ -176,7 +178,7 @@ def stop_after(reports):
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_checkpoint_is_found_out_and_made_again_from_the_one_before_it(
-    local, small, books, follows, damage
+    local, small, paths, follows, damage
 ):
     wanted = small(slots=1)
     stopped = local(wanted, FIFO, **stop_after(7))
@@ -184,7 +186,7 @@ def test_a_damaged_checkpoint_is_found_out_and_made_again_from_the_one_before_it
     reports = [len(history) for history in stopped.state.history]
     assert reports == [2, 2, 2, 2]  # with what was being trained when it was asked to stop
     for trial in range(3):
-        damage(books.checkpoints.file(trial, 2))
+        damage(paths.checkpoints.file(trial, 2))
     outcome = local(wanted, FIFO)
     assert outcome.complete
     assert outcome.state.steps.tolist() == [40] * 4
@@ -195,14 +197,14 @@ def test_a_damaged_checkpoint_is_found_out_and_made_again_from_the_one_before_it
 @pytest.mark.parametrize("damage", [DAMAGES["torn"], DAMAGES["gone"]], ids=["torn", "gone"])
 @pytest.mark.parametrize("report_each", [True, False], ids=["each", "list"])
 def test_if_the_one_before_it_is_damaged_too_the_trial_is_trained_again_along_its_lineage(
-    local, small, books, follows, twice, damage, report_each
+    local, small, paths, follows, twice, damage, report_each
 ):
     wanted, policy = small(slots=1, report_each=report_each), FIFO if report_each else PopulationPolicy(twice)
     stopped = local(wanted, policy, **stop_after(11))
     assert not stopped.complete
     for version in range(1, 5):
         for trial in (0, 1):
-            if (file := books.checkpoints.file(trial, version)).exists():
+            if (file := paths.checkpoints.file(trial, version)).exists():
                 damage(file)
     outcome = local(wanted, policy)
     assert outcome.complete
@@ -210,21 +212,21 @@ def test_if_the_one_before_it_is_damaged_too_the_trial_is_trained_again_along_it
     assert follows(outcome.timeline, wanted.hypers) == 16
 
 
-def test_only_checkpoints_that_somebody_may_need_are_kept(local, small, books):
+def test_only_checkpoints_that_may_be_needed_are_kept(local, small, paths):
     outcome = local(small(), FIFO)
-    names = sorted(file.name for file in books.checkpoints.folder.glob("*.part"))
+    names = sorted(file.name for file in paths.checkpoints.folder.glob("*.part"))
     assert names == [f"{trial}-{version}.part" for trial in range(4) for version in (3, 4)]
     assert outcome.complete
-    assert {file.stat().st_mode & 0o777 for file in books.checkpoints.folder.iterdir()} == {0o600}
-    assert books.checkpoints.folder.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in paths.checkpoints.folder.iterdir()} == {0o600}
+    assert paths.checkpoints.folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_a_dead_controller_left_behind_is_cleared_away(local, small, books):
+def test_what_a_dead_controller_left_behind_is_cleared_away(local, small, paths):
     local(small(), FIFO, **stop_after(5))
     for name in ("0-77.part", "0-1.12345.partial"):
-        (books.checkpoints.folder / name).write_text("left behind")
+        (paths.checkpoints.folder / name).write_text("left behind")
     local(small(), FIFO)
-    assert len(list(books.checkpoints.folder.iterdir())) == 8 + len([OWNER])
+    assert len(list(paths.checkpoints.folder.iterdir())) == 8 + len([OWNER])
 
 
 @pytest.fixture
@@ -252,15 +254,15 @@ def small_disk():
 
 @pytest.mark.parametrize(("what", "kilobytes"), [("checkpoints", 20), ("everything", 110)])
 def test_a_full_disk_stops_the_run_cleanly_and_it_goes_on_when_there_is_room(
-    local, small, books, follows, small_disk, what, kilobytes
+    local, small, paths, follows, small_disk, what, kilobytes
 ):
     mount, enlarge = small_disk
-    mount(books.checkpoints.folder if what == "checkpoints" else books.path, kilobytes)
+    mount(paths.checkpoints.folder if what == "checkpoints" else paths.path, kilobytes)
     with pytest.raises(NotWritten, match="make room"):
         local(small(trials=8), FIFO)
     enlarge()
     outcome = local(small(trials=8), FIFO)
-    assert outcome.replayed > 0
+    assert outcome.restored > 0
     assert not kinds(outcome.timeline, TrialFailed)
     assert follows(outcome.timeline, small(trials=8).hypers) == 32
 
@@ -272,15 +274,15 @@ def test_a_checkpoint_that_does_not_fit_leaves_no_partial_file(tmp_path):
 import resource
 from pathlib import Path
 from rota.execution.checkpoints import Checkpoints
-from rota.execution.orders import Done, made
+from rota.execution.assignments import Done, checkpoint_info
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-which = made(0, 1, 10, {{}}, (), None, "run")
+which = checkpoint_info(0, 1, 10, {{}}, (), None, "run")
 Checkpoints(Path({str(folder.folder)!r})).write(Done(which.digest, 0.5), which, b"x" * 5000)
 """
     tried = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "NotWritten" in tried.stderr
     assert [file.name for file in folder.folder.iterdir()] == [OWNER]
-    which = made(0, 1, 10, {}, (), None, "run")
+    which = checkpoint_info(0, 1, 10, {}, (), None, "run")
     folder.write(Done(which.digest, 0.5), which, b"x\ny")
     assert folder.read(which).content == b"x\ny"
 
@@ -291,16 +293,17 @@ def test_a_worker_that_was_stuck_is_killed_with_its_controller(tmp_path):
 import sys, time
 from pathlib import Path
 from rota.execution.local import LocalConfig, LocalSlotConfig
-from rota.execution.engine import Assignment
-from rota.execution.folder import Books
-from rota.execution.orders import Order, made
+from rota.execution.engine import WorkerSetup
+from rota.execution.folder import RunPaths
+from rota.execution.assignments import Assignment, checkpoint_info
 config = LocalConfig((LocalSlotConfig(count=2),))
-books = Books(Path(sys.argv[1]))
+books = RunPaths(Path(sys.argv[1]))
 books.make()
-workers = config.workers(config.fleet(), Assignment("rota.execution.idle:idle", {"step_s": 1000.0}, 0, books))
+setup = WorkerSetup("rota.execution.idle:idle", {"step_s": 1000.0}, 0, books)
+workers = config.workers(config.fleet(), setup)
 workers.nodes()
 for slot in range(2):
-    workers.send(slot, Order(made(slot, 1, 10, {}, (), None, "run")))
+    workers.send(slot, Assignment(checkpoint_info(slot, 1, 10, {}, (), None, "run")))
 print(*workers.pids(), flush=True)
 time.sleep(1000)
 """
@@ -326,7 +329,7 @@ def alive(pid):
         return False
 
 
-def test_a_run_stops_after_the_present_parts_and_goes_on_where_it_was(local, small, twice, follows):
+def test_a_run_stops_after_the_present_intervals_and_goes_on_where_it_was(local, small, twice, follows):
     wanted, settings = small(terms=Terms(10, 80)), {"step_s": 0.002}
     stopped = local(wanted, PopulationPolicy(twice), settings=settings, **stop_after(5))
     assert not stopped.complete

@@ -75,7 +75,7 @@ def test_what_cannot_be_written_for_another_reason_than_room_is_not_said_to_need
     with Journal(file) as journal, sqlite3.connect(file, isolation_level=None) as other:
         journal._database.execute("PRAGMA busy_timeout = 0")
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(NotWritten, match=r"locked\); see to it that it can be"):
+        with pytest.raises(NotWritten, match=r"locked\); make it writable"):
             journal.append("began", {})
         other.execute("ROLLBACK")
     other.close()
@@ -87,7 +87,7 @@ def test_a_journal_that_is_about_to_be_made_has_no_entries(file):
     assert list(read_journal(file)) == []
 
 
-def test_somebody_may_read_while_its_owner_writes(file):
+def test_others_may_read_while_its_owner_writes(file):
     with Journal(file) as journal:
         journal.append("began", {})
         entries = read_journal(file)

@@ -10,7 +10,7 @@ from rota.core.population.events import Assign, Reported
 from rota.core.population.view import Terms
 from rota.execution.journal import Journal, read_journal
 from rota.execution.journaled import OtherDecision
-from rota.execution.picture import read_picture
+from rota.execution.status import read_status
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.evolution.asha import Asha
@@ -49,15 +49,15 @@ def test_a_journal_of_another_population_is_refused(local, small):
 
 
 @pytest.mark.parametrize("cut", range(1, 9))
-def test_it_goes_on_from_wherever_the_journal_ends(local, small, books, follows, cut):
+def test_it_goes_on_from_wherever_the_journal_ends(local, small, paths, follows, cut):
     """As if the controller had been killed after any of its first entries."""
     wanted = small(slots=1, terms=Terms(10, 40))
     policy = PopulationPolicy(FifoAllocation(), Pbt(quantile=0.5))
     whole = local(wanted, policy)
-    entries = list(read_journal(books.journal))
-    for file in books.path.glob("journal*"):
+    entries = list(read_journal(paths.journal))
+    for file in paths.path.glob("journal*"):
         file.unlink()
-    with Journal(books.journal) as journal:
+    with Journal(paths.journal) as journal:
         journal.append_all([(entry.at_s, entry.kind, entry.body) for entry in entries[:cut]])
     again = local(wanted, policy)
     assert again.complete
@@ -65,14 +65,14 @@ def test_it_goes_on_from_wherever_the_journal_ends(local, small, books, follows,
     assert again.picture.record()["trials"] == whole.picture.record()["trials"]
 
 
-def test_what_the_journal_says_is_what_the_run_looked_like(local, small, books):
+def test_what_the_journal_says_is_what_the_run_looked_like(local, small, paths):
     outcome = local(small(), PopulationPolicy(FifoAllocation(), Pbt()))
-    picture, phase = read_picture(books.journal)
+    picture, phase = read_status(paths.journal)
     assert phase == "complete"
     assert picture.record() == outcome.picture.record()
 
 
-def test_the_time_in_which_nobody_ran_it_does_not_count(local, small):
+def test_the_time_in_which_it_was_not_run_does_not_count(local, small):
     first = local(small(), PopulationPolicy(FifoAllocation()), **stop_after(3))
     time.sleep(2.0)
     second = local(small(), PopulationPolicy(FifoAllocation()))
@@ -89,6 +89,6 @@ def test_every_policy_decides_again_what_it_decided(local, small, name, evolutio
     policy = PopulationPolicy(allocation_class(name)(), evolution, RetireSlowest(late=0.5))
     first = local(wanted, policy)
     again = local(wanted, policy)
-    assert again.replayed > 0
+    assert again.restored > 0
     assert list(again.timeline) == list(first.timeline)
     assert again.picture.record() == first.picture.record()

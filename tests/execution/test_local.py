@@ -7,22 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from rota.execution.answers import parse_answer
-from rota.execution.engine import Answered, Died, WorkerSetup
+from rota.execution.assignments import (
+    Assignment,
+    Done,
+    FailedAnswer,
+    answer_line,
+    checkpoint_info,
+    parse_assignment,
+)
+from rota.execution.engine import Answered, Died, WorkerSetup, parse_answer
 from rota.execution.local import LocalConfig, LocalSlot, LocalSlotConfig, _environment
-from rota.execution.orders import Assignment, Done, FailedAnswer, answer_line, made, parse_order
 
 
 @pytest.fixture
-def hire(books):
+def hire(paths):
     """Two workers; ended after the test."""
-    books.make()
-    books.checkpoints.claim("run")
+    paths.make()
+    paths.checkpoints.claim("run")
     config = LocalConfig((LocalSlotConfig(count=2, cores=0),))
     hired = []
 
     def make(trial):
-        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, books)))
+        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, paths)))
         return hired[-1]
 
     yield make
@@ -36,10 +42,11 @@ def workers(hire):
     return hire("rota.execution.idle:idle")
 
 
-def order(trial, version, source=None, **more):
+def assignment(trial, version, source=None, **more):
     hyper = {"lr": 0.5, **more}
     return Assignment(
-        made(trial, version, 10, hyper, (), source.make if source else None, "run"), source and source.make
+        checkpoint_info(trial, version, 10, hyper, (), source.make if source else None, "run"),
+        source and source.make,
     )
 
 
@@ -50,10 +57,10 @@ def heard(workers, count):
     return messages
 
 
-def test_orders_are_answered_one_after_the_other(workers):
+def test_assignments_are_answered_one_after_the_other(workers):
     assert workers.nodes() == [0]
-    first = order(0, 1)
-    second = order(0, 2, first)
+    first = assignment(0, 1)
+    second = assignment(0, 2, first)
     for each in (first, second):
         workers.send(1, each)
     messages = heard(workers, 2)
@@ -63,27 +70,27 @@ def test_orders_are_answered_one_after_the_other(workers):
     ]
 
 
-def test_an_order_that_is_given_again_is_answered_from_its_checkpoint(workers):
-    workers.send(0, order(0, 1))
+def test_an_assignment_that_is_given_again_is_answered_from_its_checkpoint(workers):
+    workers.send(0, assignment(0, 1))
     (first,) = heard(workers, 1)
-    workers.send(1, order(0, 1))
+    workers.send(1, assignment(0, 1))
     (again,) = heard(workers, 1)
     assert (first.answer.again, again.answer.again) == (False, True)
     assert again.answer.metric == first.answer.metric
     assert again.answer.spent.training_s == first.answer.spent.training_s
-    workers.send(1, order(0, 1, more=1.0))
+    workers.send(1, assignment(0, 1, more=1.0))
     (other,) = heard(workers, 1)
     assert not other.answer.again  # of that name, but made in another way
 
 
-def test_a_worker_that_was_killed_is_heard_of_and_the_next_order_starts_another(workers):
+def test_a_worker_that_was_killed_is_heard_of_and_the_next_assignment_starts_another(workers):
     workers.nodes()
     first, second = workers.pids()
     os.kill(first, signal.SIGKILL)
     (died,) = heard(workers, 1)
     assert isinstance(died, Died)
     assert (died.slot, "SIGKILL" in died.why) == (0, True)
-    workers.send(0, order(0, 1))
+    workers.send(0, assignment(0, 1))
     (answered,) = heard(workers, 1)
     assert isinstance(answered, Answered)
     assert second in workers.pids()
@@ -95,7 +102,7 @@ def test_waiting_ends_when_its_time_is_over(workers):
     assert workers.wait(0.01) == []
 
 
-def test_after_closing_nobody_is_left(workers):
+def test_after_closing_no_process_is_left(workers):
     workers.nodes()
     pids = workers.pids()
     workers.close()
@@ -126,12 +133,12 @@ FORKS = """
 
 
 @pytest.mark.parametrize("dies", [True, False])
-def test_whoever_a_worker_has_started_ends_with_it_and_does_not_hide_that_it_died(
+def test_what_a_worker_has_started_ends_with_it_and_does_not_hide_that_it_died(
     hire, trial_module, tmp_path, dies
 ):
     workers = hire(trial_module(FORKS))
     workers.nodes()
-    workers.send(0, order(0, 1, dies=dies))
+    workers.send(0, assignment(0, 1, dies=dies))
     (message,) = heard(workers, 1)
     assert isinstance(message, Died if dies else Answered)
     if dies:
@@ -153,11 +160,11 @@ def test_gangs_meet_on_the_loopback_unless_another_network_is_named(monkeypatch,
 
 
 @pytest.mark.parametrize("over", [None, (3, 4)])
-def test_orders_are_a_line_each_and_come_back_as_they_were(over):
-    source = order(0, 1, name="\n\"quoted\" 'é' ..")
-    wanted = Assignment(order(0, 2, source).make, source.make, (source.make, None), over)
+def test_assignments_are_a_line_each_and_come_back_as_they_were(over):
+    source = assignment(0, 1, name="\n\"quoted\" 'é' ..")
+    wanted = Assignment(assignment(0, 2, source).make, source.make, (source.make, None), over)
     assert wanted.line().count(b"\n") == 1
-    assert parse_order(wanted.line()) == wanted
+    assert parse_assignment(wanted.line()) == wanted
 
 
 def test_answers_are_a_line_each_and_come_back_as_they_were():

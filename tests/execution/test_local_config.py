@@ -18,7 +18,7 @@ def test_slots_take_the_cores_one_after_the_other_and_begin_again_when_they_end(
     config = LocalConfig(
         (LocalSlotConfig(count=2, cores=2), LocalSlotConfig(cores=1), LocalSlotConfig(cores=0))
     )
-    places = config.places([0, 1, 2, 3])
+    places = config.pinned([0, 1, 2, 3])
     assert [place.cores for place in places] == [(0, 1), (2, 3), (0,), ()]
 
 
@@ -26,10 +26,10 @@ def test_gpus_can_be_shared_and_stand_beside_cores():
     config = LocalConfig(
         (LocalSlotConfig(count=2, gpu="0", speed=8.0, node="g"), LocalSlotConfig(node="g"), LocalSlotConfig())
     )
-    assert [place.gpu for place in config.places([0])] == ["0", "0", "", ""]
-    fleet = config.fleet()
-    assert fleet.nodes == ("g", "here")
-    assert [(slot.node, slot.speed, slot.device) for slot in fleet.slots] == [
+    assert [place.gpu for place in config.pinned([0])] == ["0", "0", "", ""]
+    cluster = config.fleet()
+    assert cluster.nodes == ("g", "here")
+    assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
         (0, 8.0, "gpu 0"), (0, 8.0, "gpu 0"), (0, 1.0, "cpu"), (1, 1.0, "cpu"),
     ]  # fmt: skip
 
@@ -69,14 +69,14 @@ ASKS = """
 
 
 def test_a_worker_is_pinned_to_its_core_and_sees_its_gpu(tmp_path, small, trial_module):
-    wanted, books = small(), RunPaths(tmp_path / "run")
+    wanted, paths = small(), RunPaths(tmp_path / "run")
     engine = LocalConfig((LocalSlotConfig(count=2, cores=1, gpu="7"),))
-    assignment = WorkerSetup(trial_module(ASKS), {}, 0, books)
+    setup = WorkerSetup(trial_module(ASKS), {}, 0, paths)
     outcome = control(
-        wanted.undertaking(),
+        wanted.spec(),
         PopulationPolicy(FifoAllocation()),
-        lambda: engine.workers(wanted.fleet, assignment),
-        books,
+        lambda: engine.workers(wanted.fleet, setup),
+        paths,
     )
     cores = sorted(os.sched_getaffinity(0))
     seen = {event.slot: event.metric for event in outcome.timeline if type(event).__name__ == "Reported"}

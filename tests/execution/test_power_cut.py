@@ -14,10 +14,9 @@ import pytest
 from rota.core.population.events import Reported, TrialFailed
 from rota.core.population.view import Terms
 from rota.execution import controller
-from rota.execution.answers import parse_answer
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints
 from rota.execution.controller import control
-from rota.execution.engine import Answered
+from rota.execution.engine import Answered, parse_answer
 from rota.execution.entries import parse_decisions, parse_events
 from rota.execution.folder import RunPaths
 from rota.execution.idle import Idle
@@ -47,10 +46,10 @@ class Counting(Idle):
 class InProcess:
     """Workers, one on each slot, which carry out an order each when they are waited for."""
 
-    def __init__(self, books, slots):
-        self._orders = [[] for _ in range(slots)]
+    def __init__(self, paths, slots):
+        self._assignments = [[] for _ in range(slots)]
         self._trainables = [Counting() for _ in range(slots)]
-        self._workers = [Worker(each, Checkpoints(books.checkpoints.folder)) for each in self._trainables]
+        self._workers = [Worker(each, Checkpoints(paths.checkpoints.folder)) for each in self._trainables]
 
     @property
     def parts(self):
@@ -59,15 +58,15 @@ class InProcess:
     def nodes(self):
         return [0]
 
-    def send(self, slot, order):
-        self._orders[slot].append(order.line())
+    def send(self, slot, assignment):
+        self._assignments[slot].append(assignment.line())
 
     def wait(self, timeout_s):
-        each = enumerate(zip(self._workers, self._orders, strict=True))
+        each = enumerate(zip(self._workers, self._assignments, strict=True))
         return [
-            Answered(slot, parse_answer(worker.answer(orders.pop(0))))
-            for slot, (worker, orders) in each
-            if orders
+            Answered(slot, parse_answer(worker.answer(assignments.pop(0))))
+            for slot, (worker, assignments) in each
+            if assignments
         ]
 
     def close(self):
@@ -79,15 +78,15 @@ def run(small, monkeypatch):
     """Runs a population under pbt in a folder, to its end, from wherever its journal ends."""
     ticks = count()  # however slow the machine is, some instants pass between two syncs
     counted = partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks))
-    monkeypatch.setattr(controller, "Spares", counted)
+    monkeypatch.setattr(controller, "CheckpointPruner", counted)
 
     def conduct(folder, slots=1, **more):
-        books, wanted = RunPaths(folder), small(trials=TRIALS, slots=slots, terms=TERMS)
+        paths, wanted = RunPaths(folder), small(trials=TRIALS, slots=slots, terms=TERMS)
         workers, policy = (
-            InProcess(books, slots),
+            InProcess(paths, slots),
             PopulationPolicy(FifoAllocation(), evolution=Pbt(quantile=0.34)),
         )
-        outcome = control(wanted.undertaking(), policy, lambda: workers, books, **more)
+        outcome = control(wanted.spec(), policy, lambda: workers, paths, **more)
         return outcome, workers.parts
 
     return conduct
@@ -172,16 +171,16 @@ def test_what_was_trained_since_the_last_sync_is_lost_at_most(copies, run):
 
 def test_what_the_journal_on_the_disk_needs_is_there_however_much_has_happened_since(copies, small):
     _, found = copies
-    undertaking = small(trials=TRIALS, slots=1, terms=TERMS).undertaking()
+    spec = small(trials=TRIALS, slots=1, terms=TERMS).spec()
     ahead = 0
     for folder, _ in found:
-        journal, ledger = RunPaths(folder).journal, undertaking.ledger("run")
+        journal, ledger = RunPaths(folder).journal, spec.ledger("run")
         for entry in read_journal(journal):
             if entry.number > _sealed(journal):
                 ahead += 1
             else:
-                ledger.note(parse_events(entry.body.get("events", ())))
-                ledger.take(parse_decisions(entry.body.get("decisions", ())))
+                ledger.see(parse_events(entry.body.get("events", ())))
+                ledger.decide(parse_decisions(entry.body.get("decisions", ())))
         assert ledger.needed() <= set(RunPaths(folder).checkpoints.names())
     assert ahead > len(found)
 

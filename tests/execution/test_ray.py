@@ -12,11 +12,11 @@ import pytest
 from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
+from rota.execution.assignments import Assignment, FailedAnswer, checkpoint_info
 from rota.execution.controller import PopulationSpec, control
 from rota.execution.engine import Answered, Died, WorkerSetup
 from rota.execution.folder import RunPaths
 from rota.execution.local import CannotStart
-from rota.execution.orders import Assignment, FailedAnswer, made
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
@@ -27,15 +27,15 @@ STEP_S = 0.02
 
 
 @pytest.fixture
-def hire(ray, books):
+def hire(ray, paths):
     """Workers for trials that do nothing; ended after the test."""
-    books.make()
-    books.checkpoints.claim("run")
+    paths.make()
+    paths.checkpoints.claim("run")
     hired = []
 
     def make(*slots, trial=IDLE, **more):
         config = RayConfig(ray.address, slots, **more)
-        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, books)))
+        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, paths)))
         return hired[-1]
 
     yield make
@@ -43,9 +43,9 @@ def hire(ray, books):
         each.close()
 
 
-def order(trial, version, source=None):
+def assignment(trial, version, source=None):
     return Assignment(
-        made(trial, version, 10, {"lr": 0.5}, (), source.make if source else None, "run"),
+        checkpoint_info(trial, version, 10, {"lr": 0.5}, (), source.make if source else None, "run"),
         source and source.make,
     )
 
@@ -66,8 +66,8 @@ def test_an_actor_answers_in_order_and_is_replaced_when_it_was_killed(hire):
     assert workers.nodes() == [0, 1]
     assert workers.wait(0.01) == []
     first, second = workers.pids()
-    early = order(0, 1)
-    late = order(0, 2, early)
+    early = assignment(0, 1)
+    late = assignment(0, 2, early)
     for each in (early, late):
         workers.send(1, each)
     assert [
@@ -81,11 +81,11 @@ def test_an_actor_answers_in_order_and_is_replaced_when_it_was_killed(hire):
     assert (again.slot, again.answer.again) == (0, True)
 
     os.kill(first, signal.SIGKILL)
-    workers.send(0, order(1, 1))
+    workers.send(0, assignment(1, 1))
     (died,) = heard(workers, 1)
     assert isinstance(died, Died)
     assert died.slot == 0
-    workers.send(0, order(1, 1))
+    workers.send(0, assignment(1, 1))
     (answered,) = heard(workers, 1)
     assert isinstance(answered, Answered)
     assert first not in workers.pids()
@@ -99,19 +99,19 @@ def test_an_actor_answers_in_order_and_is_replaced_when_it_was_killed(hire):
         time.sleep(0.05)
 
 
-def test_checkpoints_go_through_the_store_where_the_folder_is_not_shared(hire, books):
+def test_checkpoints_go_through_the_store_where_the_folder_is_not_shared(hire, paths):
     workers = hire(RaySlotConfig(node="fast"), RaySlotConfig(node="slow"), shared=False)
     assert workers.nodes() == [0, 1]
-    early = order(0, 1)
-    late = order(0, 2, early)
+    early = assignment(0, 1)
+    late = assignment(0, 2, early)
     for slot, each in ((0, early), (1, late), (0, late)):  # made on one node, gone on with on the other
         workers.send(slot, each)
         (answered,) = heard(workers, 1)
         assert answered.slot == slot
     assert (answered.answer.metric, answered.answer.again) == (10.0, True)
-    books.checkpoints.file(0, 1).write_bytes(b"torn")
-    books.checkpoints.file(0, 2).unlink()
-    workers.send(1, order(1, 1))  # so that nothing is in its memory any more
+    paths.checkpoints.file(0, 1).write_bytes(b"torn")
+    paths.checkpoints.file(0, 2).unlink()
+    workers.send(1, assignment(1, 1))  # so that nothing is in its memory any more
     workers.send(1, late)
     _, lost = heard(workers, 2)
     assert isinstance(lost.answer, FailedAnswer)
@@ -119,23 +119,23 @@ def test_checkpoints_go_through_the_store_where_the_folder_is_not_shared(hire, b
     workers.send(1, replace(late, earlier=(None,)))  # as a controller does who looked where it comes from
     (remade,) = heard(workers, 1)
     assert (remade.answer.metric, remade.answer.again) == (10.0, False)
-    assert books.checkpoints.read(late.make).content == b'{"had": 10.0}'
-    assert not list(books.logs.iterdir())
+    assert paths.checkpoints.read(late.make).content == b'{"had": 10.0}'
+    assert not list(paths.logs.iterdir())
 
 
 def test_a_store_that_is_gone_is_no_trials_fault(hire):
     workers = hire(RaySlotConfig(node="fast"), shared=False)
     workers.nodes()
     workers._ray.kill(workers._store)
-    workers.send(0, order(0, 1))
+    workers.send(0, assignment(0, 1))
     (answered,) = heard(workers, 1)
     assert isinstance(answered.answer, FailedAnswer)
     assert answered.answer.no_room
     assert "the store of checkpoints does not answer" in answered.answer.why
 
 
-def test_a_node_that_does_not_see_the_folder_says_so(hire, books):
-    shutil.rmtree(books.checkpoints.folder)
+def test_a_node_that_does_not_see_the_folder_says_so(hire, paths):
+    shutil.rmtree(paths.checkpoints.folder)
     with pytest.raises(CannotStart, match=r"put the run on storage that all nodes share, or set ray\.shared"):
         hire(RaySlotConfig(node="fast")).nodes()
 
@@ -160,11 +160,11 @@ def test_a_node_that_is_killed_in_the_middle_of_a_run_is_lost_with_what_it_was_a
 ):
     nodes = [ray.add_node("doomed", 1)]
     slots = tuple(RaySlotConfig(node=kind, labels={"kind": kind}) for kind in ("fast", "doomed"))
-    engine, books = RayConfig(ray.address, slots), RunPaths(tmp_path / "books")
-    wanted, fleet = small(trials=4, terms=Terms(10, 200)), engine.fleet()
+    engine, paths = RayConfig(ray.address, slots), RunPaths(tmp_path / "books")
+    wanted, cluster = small(trials=4, terms=Terms(10, 200)), engine.fleet()
     # 20 parts each: the run is not over, and nodes have something to do, until the node is there again
-    assignment = WorkerSetup(rationed.trial, rationed.settings(20, step_s=STEP_S), 0, books)
-    undertaking = PopulationSpec(wanted.hypers, fleet, wanted.terms, AssignmentCosts(), Equal(STEP_S))
+    setup = WorkerSetup(rationed.trial, rationed.settings(20, step_s=STEP_S), 0, paths)
+    spec = PopulationSpec(wanted.hypers, cluster, wanted.terms, AssignmentCosts(), Equal(STEP_S))
 
     def watch(picture, events):
         if picture.reports >= 6 and len(nodes) == 1:
@@ -176,10 +176,10 @@ def test_a_node_that_is_killed_in_the_middle_of_a_run_is_lost_with_what_it_was_a
             rationed.free.touch()
 
     done = control(
-        undertaking,
+        spec,
         PopulationPolicy(FifoAllocation()),
-        lambda: engine.workers(fleet, assignment),
-        books,
+        lambda: engine.workers(cluster, setup),
+        paths,
         watch=watch,
     )
     ray.kill_node(nodes[1])

@@ -24,9 +24,9 @@ def test_slots_of_a_node_stand_together_and_unequal_ones_beside_each_other():
         RaySlotConfig(cpus=2, node="c"),
     )
     config = RayConfig("auto", slots)
-    fleet = config.fleet()
-    assert fleet.nodes == ("g", "c")
-    assert [(slot.node, slot.speed, slot.device) for slot in fleet.slots] == [
+    cluster = config.fleet()
+    assert cluster.nodes == ("g", "c")
+    assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
         (0, 8.0, "gpu"), (0, 8.0, "gpu"), (0, 1.0, "cpu"), (1, 1.0, "cpu"),
     ]  # fmt: skip
     assert config.wanted() == [NodeSelector("g", {"kind": "gpu"}), NodeSelector("c", {})]

@@ -186,9 +186,7 @@ def is_loopback(address):
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def test_a_cluster_of_its_own_is_for_nobody_else_and_ends_with_a_controller_that_is_killed(
-    tmp_path, rationed
-):
+def test_a_cluster_of_its_own_is_private_and_ends_with_a_controller_that_is_killed(tmp_path, rationed):
     folder, config, seen = tmp_path / "run", tmp_path / "config.toml", {}
     training = rationed.training(RATION, step_s=0.004)
     config.write_text(CONFIG.format(slots=HERE, trial=rationed.trial, training=training))

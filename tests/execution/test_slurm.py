@@ -10,24 +10,24 @@ import time
 import pytest
 
 from rota.core.errors import ConfigError, InputError
+from rota.execution.assignments import Assignment, FailedAnswer, checkpoint_info
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent, WorkerSetup
 from rota.execution.folder import RunPaths
 from rota.execution.local import CannotStart
-from rota.execution.orders import Assignment, FailedAnswer, made
 from rota.execution.slurm_commands import StepTarget, is_there
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
 
 
 @pytest.fixture
-def begin(outside, books):
+def begin(outside, paths):
     """Begins workers on nodes as they are described; they are ended with the test."""
     begun = []
-    books.make()
-    books.checkpoints.claim("run")
+    paths.make()
+    paths.checkpoints.claim("run")
 
     def workers(*nodes, trial="rota.execution.idle:idle", settings=None, **more):
         config = SlurmConfig(nodes or (SlurmNodeConfig(slots=2),), **more)
-        begun.append(config.workers(config.fleet(), WorkerSetup(trial, settings or {}, 0, books)))
+        begun.append(config.workers(config.fleet(), WorkerSetup(trial, settings or {}, 0, paths)))
         return begun[-1]
 
     yield workers
@@ -35,9 +35,9 @@ def begin(outside, books):
         each.close()
 
 
-def order(trial, version, source=None, steps=10):
+def assignment(trial, version, source=None, steps=10):
     before = source.make if source else None
-    return Assignment(made(trial, version, steps, {"lr": 0.5}, (), before, "run"), before)
+    return Assignment(checkpoint_info(trial, version, steps, {"lr": 0.5}, (), before, "run"), before)
 
 
 def heard(workers, count, within_s=120.0):
@@ -64,11 +64,11 @@ def steps(slurm):
     return sorted(slurm.run("squeue", "--noheader", "--steps", "--format=%j").split())
 
 
-def test_orders_are_answered_one_after_the_other_by_steps_that_stay(begin, outside):
+def test_assignments_are_answered_one_after_the_other_by_steps_that_stay(begin, outside):
     workers = begin()
     assert workers.nodes() == [0]
-    first = order(0, 1)
-    second = order(0, 2, first)
+    first = assignment(0, 1)
+    second = assignment(0, 2, first)
     for each in (first, second):
         workers.send(1, each)
     assert [
@@ -111,20 +111,20 @@ PRINTS = """
 """
 
 
-def test_a_worker_that_dies_is_heard_of_with_its_last_words_and_the_next_order_starts_another(
+def test_a_worker_that_dies_is_heard_of_with_its_last_words_and_the_next_assignment_starts_another(
     begin, trial_module
 ):
     workers = begin(trial=trial_module(PRINTS))
     workers.nodes()
-    workers.send(0, order(0, 1))
+    workers.send(0, assignment(0, 1))
     (answered,) = heard(workers, 1)
     assert answered.answer.metric == 5.0  # whatever it prints
-    workers.send(0, order(0, 1, steps=13))
+    workers.send(0, assignment(0, 1, steps=13))
     (died,) = heard(workers, 1)
     assert isinstance(died, Died)
     assert died.slot == 0
     assert "unlucky" in died.why
-    workers.send(0, order(0, 1, steps=20))
+    workers.send(0, assignment(0, 1, steps=20))
     (answered,) = heard(workers, 1)
     assert isinstance(answered, Answered)
     assert answered.answer.metric == 10.0
@@ -136,7 +136,7 @@ def test_a_worker_whose_srun_was_killed_gives_its_cores_to_the_next_one(begin):
     os.kill(workers.pids()[0], signal.SIGKILL)
     (died,) = heard(workers, 1)
     assert isinstance(died, Died)
-    workers.send(0, order(0, 1))  # for which there is no core until the other has gone
+    workers.send(0, assignment(0, 1))  # for which there is no core until the other has gone
     (answered,) = heard(workers, 1)
     assert isinstance(answered, Answered)
 
@@ -179,7 +179,7 @@ def test_slots_are_where_their_feature_and_their_gres_are(begin, trial_module, t
         settings={"folder": str(seen)},
     )
     assert workers.nodes() == [0, 1, 2]
-    hosts = [place.host for _, place in sorted(workers.places().items())]
+    hosts = [place.host for _, place in sorted(workers.targets().items())]
     assert hosts[0] in ("node1", "node2")
     assert hosts[1] in ("node3", "node4")
     assert hosts[2] == "node4"
@@ -194,24 +194,24 @@ def test_a_node_that_has_to_wait_in_the_queue_comes_when_it_can(begin, outside):
     whole = SlurmNodeConfig(host="node4", cpus=4)
     workers = begin(SlurmNodeConfig(host="node3"), whole, patience_s=0.2)
     assert workers.nodes() == [0]
-    workers.send(0, order(0, 1))
+    workers.send(0, assignment(0, 1))
     assert isinstance(heard(workers, 1)[0], Answered)
     outside.run("scancel", blocker)
     assert heard(workers, 1) == [NodeCame(1)]
-    workers.send(1, order(1, 1))
+    workers.send(1, assignment(1, 1))
     assert isinstance(heard(workers, 1)[0], Answered)
 
 
-def test_a_job_that_somebody_cancels_is_a_node_that_went_and_another_one_comes(begin, outside):
+def test_a_job_that_is_cancelled_is_a_node_that_went_and_another_one_comes(begin, outside):
     workers = begin(SlurmNodeConfig(slots=2), settings={"step_s": 100.0})
     workers.nodes()
-    (job, _) = workers.places()[0]
-    workers.send(0, order(0, 1))
+    (job, _) = workers.targets()[0]
+    workers.send(0, assignment(0, 1))
     outside.run("scancel", job)
     assert heard(workers, 1) == [NodeWent(0)]
-    workers.send(0, order(0, 1))  # before the controller has been told
+    workers.send(0, assignment(0, 1))  # before the controller has been told
     assert heard(workers, 1) == [NodeCame(0)]
-    assert workers.places()[0].job != job
+    assert workers.targets()[0].job != job
 
 
 def test_when_a_job_is_cancelled_before_it_was_granted_the_others_go_on(begin, outside):
@@ -222,7 +222,7 @@ def test_when_a_job_is_cancelled_before_it_was_granted_the_others_go_on(begin, o
     outside.run("scancel", *outside.run("squeue", "--noheader", "--format=%i", "--states=PENDING").split())
     assert workers.wait(1.0) == []
     outside.run("scancel", blocker)
-    workers.send(0, order(0, 1))
+    workers.send(0, assignment(0, 1))
     assert isinstance(heard(workers, 1)[0], Answered)
     assert len(workers.pids()) == 2  # a step and a job
 
@@ -245,11 +245,11 @@ def allocation(outside, monkeypatch):
 def test_in_an_allocation_there_are_its_nodes_and_no_others(begin, allocation, outside):
     workers = begin(SlurmNodeConfig(count=3, slots=2))
     assert workers.nodes() == [0, 1]
-    assert {place.job for place in workers.places().values()} == {allocation}
-    assert len({place.host for place in workers.places().values()}) == 2
+    assert {place.job for place in workers.targets().values()} == {allocation}
+    assert len({place.host for place in workers.targets().values()}) == 2
     assert jobs(outside) == [allocation]
     for slot in range(4):
-        workers.send(slot, order(slot, 1))
+        workers.send(slot, assignment(slot, 1))
     assert sorted(message.slot for message in heard(workers, 4)) == [0, 1, 2, 3]
 
 
@@ -259,7 +259,7 @@ def test_when_the_allocation_is_over_nodes_go_and_then_it_is_said_that_none_is_l
     workers = begin(SlurmNodeConfig(count=2), settings={"step_s": 100.0})
     workers.nodes()
     for slot in range(2):
-        workers.send(slot, order(slot, 1))
+        workers.send(slot, assignment(slot, 1))
     outside.run("scancel", allocation)
     assert sorted(heard(workers, 2)) == [NodeWent(0), NodeWent(1)]
     with pytest.raises(CannotStart, match="--resume"):
@@ -316,34 +316,35 @@ def test_a_trial_that_cannot_be_made_ends_the_run_with_a_sentence(begin):
 def test_a_trial_that_raises_is_an_answer(begin, trial_module):
     workers = begin(trial=trial_module(PRINTS.replace("sys.stdin.read()", "True")))
     workers.nodes()
-    workers.send(0, order(0, 1))
+    workers.send(0, assignment(0, 1))
     (answered,) = heard(workers, 1)
     assert isinstance(answered.answer, FailedAnswer)
     assert "something to read" in answered.answer.why
 
 
 def test_a_folder_may_be_called_whatever_one_likes(outside, tmp_path):
-    books = RunPaths(tmp_path / 'it\'s "a"; $(touch x) %j\n --wrap=y')
-    books.make()
-    books.checkpoints.claim("run")
+    paths = RunPaths(tmp_path / 'it\'s "a"; $(touch x) %j\n --wrap=y')
+    paths.make()
+    paths.checkpoints.claim("run")
     config = SlurmConfig()
-    workers = config.workers(config.fleet(), WorkerSetup("rota.execution.idle:idle", {}, 0, books))
+    workers = config.workers(config.fleet(), WorkerSetup("rota.execution.idle:idle", {}, 0, paths))
     try:
         assert workers.nodes() == [0]
-        workers.send(0, order(0, 1))
+        workers.send(0, assignment(0, 1))
         (answered,) = heard(workers, 1)
     finally:
         workers.close()
     assert answered.answer.metric == 5.0
-    assert [file.name for file in books.checkpoints.folder.iterdir() if file.name[0] != "."] == ["0-1.part"]
-    assert [file.name for file in tmp_path.iterdir()] == [books.path.name]
+    assert [file.name for file in paths.checkpoints.folder.iterdir() if file.name[0] != "."] == ["0-1.part"]
+    assert [file.name for file in tmp_path.iterdir()] == [paths.path.name]
 
 
 def test_a_folder_that_a_node_does_not_see_is_said_to_be_the_reason(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "rota.execution.step",
+        "rota.execution.slurm_process",
+        "step",
         "rota.execution.idle:idle",
         str(tmp_path / "no" / "log"),
     ]

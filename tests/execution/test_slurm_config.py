@@ -17,7 +17,7 @@ from rota.execution.slurm_commands import (
     outside,
     step_command,
 )
-from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig, assigned
+from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig, match_hosts
 from rota.library.real_run import ordered
 
 CONFIG = Path(__file__).parents[2] / "config" / "run" / "slurm.toml"
@@ -32,13 +32,13 @@ def test_nodes_have_names_of_their_own_and_the_speed_of_their_feature():
             SlurmNodeConfig(feature="fast", speed=3.0),
         )
     )
-    fleet = config.fleet()
-    assert fleet.nodes == ("fast-0", "fast-1", "big7", "node-0", "node-1", "fast-2")
-    assert [(slot.node, slot.speed, slot.device) for slot in fleet.slots] == [
+    cluster = config.fleet()
+    assert cluster.nodes == ("fast-0", "fast-1", "big7", "node-0", "node-1", "fast-2")
+    assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
         (0, 4.0, "gpu"), (0, 4.0, "gpu"), (1, 4.0, "gpu"), (1, 4.0, "gpu"),
         (2, 2.0, "cpu"), (3, 1.0, "cpu"), (4, 1.0, "cpu"), (5, 3.0, "cpu"),
     ]  # fmt: skip
-    assert len(config.lots()) == 6
+    assert len(config.requests()) == 6
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_nodes_have_names_of_their_own_and_the_speed_of_their_feature():
     ],
 )
 def test_a_gres_has_a_name_and_a_count(gres, name, count):
-    lot = SlurmNodeConfig(gres=gres).lot
-    assert (lot.gres, lot.gres_count) == (name, count)
+    request = SlurmNodeConfig(gres=gres).request
+    assert (request.gres, request.gres_count) == (name, count)
 
 
 HOSTILE = ["a b", "../a", "a\nb", "'a'", "$(x)", "a;b", "--wrap=x", "a,b", "é"]
@@ -85,7 +85,7 @@ def test_a_step_has_cores_and_gres_of_its_own_on_the_node_of_its_job():
     assert command == [
         "srun", "--jobid=17", "--nodelist=node3", "--job-name=slot5", "--nodes=1", "--ntasks=1", "--exact",
         "--cpus-per-task=4", "--gres=gpu:a100:2", "--mem=0", "--export=ALL",
-        sys.executable, "-m", "rota.execution.step", "my.trials:make", "/a b",
+        sys.executable, "-m", "rota.execution.slurm_process", "step", "my.trials:make", "/a b",
     ]  # fmt: skip
     assert "--gres=none" in step_command(
         StepTarget("17", "node3"), NodeRequest(), 5, "my.trials:make", Path("/a b")
@@ -96,8 +96,10 @@ def test_a_job_has_all_that_its_slots_need():
     command = job_command(
         NodeRequest(2, 4, "fast", "gpu", 2, "node3"), "rota-x", ("--comment='$(touch x)' y",)
     )
-    assert command[:5] == [sys.executable, "-P", "-m", "rota.execution.holding", str(os.getpid())]
-    assert command[5:-4] == [
+    ours = [sys.executable, "-P", "-m", "rota.execution.slurm_process"]
+    assert command[:6] == [*ours, "ask", str(os.getpid())]
+    assert command[-5:] == [*ours, "hold"]
+    assert command[6:-5] == [
         "salloc", "--job-name=rota-x", "--nodes=1", "--ntasks=2", "--cpus-per-task=4", "--kill-command=KILL",
         "--constraint=fast", "--gres=gpu:4", "--nodelist=node3", "--comment='$(touch x)' y",
     ]  # fmt: skip
@@ -117,17 +119,17 @@ def test_cores_per_node_are_read_as_slurm_writes_them():
     assert cpus_per_node("") == []
 
 
-def test_who_is_choosy_chooses_first_and_who_finds_nothing_is_not_there():
+def test_demanding_nodes_choose_first_and_nodes_without_a_host_are_left_out():
     fast, slow = frozenset({"fast", "x"}), frozenset({"slow"})
     hosts = [Host("a", 4, fast), Host("b", 4, fast), Host("c", 4, slow)]
-    lots = [
+    requests = [
         NodeRequest(2, 1),
         NodeRequest(2, 2, "fast"),
         NodeRequest(1, 1, host="b"),
         NodeRequest(1, 1, "slow"),
     ]
-    assert assigned(lots, hosts) == {2: "b", 1: "a", 3: "c"}
-    assert assigned([NodeRequest(2, 3), NodeRequest(1, 4)], hosts) == {
+    assert match_hosts(requests, hosts) == {2: "b", 1: "a", 3: "c"}
+    assert match_hosts([NodeRequest(2, 3), NodeRequest(1, 4)], hosts) == {
         1: "a"
     }  # six cores are more than any of them has
 

@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.execution.idle import Idle, idle
-from rota.execution.jobs.idle import IdleSite, idle_jobs
+from rota.execution.jobs.idle import IdleJobFactory, idle_jobs
 from rota.execution.jobs.worker import JobFactory
 from rota.execution.trainable import Trainable, factory, make
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 from rota.execution.idle import Idle
-from rota.execution.jobs.idle import IdleSite
+from rota.execution.jobs.idle import IdleJobFactory
 import rota.execution.idle as elsewhere
 import rota.execution.jobs.worker
 from rota.execution.trainable import Trainable
@@ -105,7 +105,7 @@ def test_nothing_of_the_standard_library_can_be_trained(name):
         factory(name)
 
 
-@pytest.mark.parametrize("found", [idle, Idle, idle_jobs, IdleSite, Trainable, JobFactory])
+@pytest.mark.parametrize("found", [idle, Idle, idle_jobs, IdleJobFactory, Trainable, JobFactory])
 def test_what_rota_has_is_fine(found):
     assert factory(f"{found.__module__}:{found.__name__}") is found
 

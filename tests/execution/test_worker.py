@@ -1,4 +1,4 @@
-"""A worker carries out an order: what is trained says how good it is, and that is a number."""
+"""A worker carries out an assignment: what is trained says how good it is, and that is a number."""
 
 import math
 from fractions import Fraction
@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from rota.execution.assignments import Assignment, Done, FailedAnswer, checkpoint_info
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.idle import Idle
-from rota.execution.orders import Assignment, Done, FailedAnswer, made
 from rota.execution.worker import Worker
 
 
@@ -30,8 +30,8 @@ def answer(tmp_path):
     checkpoints.claim("run")
 
     def carry_out(value, mode="max"):
-        order = Assignment(made(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
-        return Worker(Says(value), checkpoints, mode).carry_out(order)
+        assignment = Assignment(checkpoint_info(0, 1, 10, {"lr": 0.5}, (), None, "run"), None, ())
+        return Worker(Says(value), checkpoints, mode).carry_out(assignment)
 
     return carry_out
 

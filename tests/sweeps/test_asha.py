@@ -84,17 +84,17 @@ def test_more_is_better_if_said_so():
     assert ss.ASHA("accuracy", "max", reduction_factor=2).find_trials_to_prune(rows) == ["a"]
 
 
-def test_an_empty_table_prunes_nobody():
+def test_an_empty_table_prunes_no_trial():
     assert ss.ASHA("loss", "min").find_trials_to_prune(table([])) == []
 
 
 def percentile(values: list[float], share: float) -> float:
     """On the line between the two values next to the place, of all in order."""
     ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    rank_variables = share * (len(ordered) - 1)
+    below = math.floor(rank_variables)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (rank_variables - below) * (ordered[above] - ordered[below])
 
 
 def slowly(rows: list[tuple[int, str, float]], factor: int, min_t: int, max_t: int, mode: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sweeps for real, on this machine: what becomes of their trials."""
+"""Sweeps on this machine: what becomes of their trials."""
 
 import io
 import math
@@ -111,7 +111,7 @@ def test_one_that_makes_something_else_of_being_pruned_is_pruned(sweep):
     assert statuses(result) == ["completed", "pruned", "pruned"]
 
 
-def test_a_log_without_the_metric_prunes_nobody(sweep):
+def test_a_log_without_the_metric_prunes_no_trial(sweep):
     result = sweep(score, {"x": ss.Grid([1, 2])}, asha=ss.ASHA("loss", "min")).run(max_concurrent_trials=1)
     assert statuses(result) == ["completed", "completed"]
 

@@ -83,7 +83,7 @@ def test_two_processes_under_ddp_are_heard_once(sweep):
     assert trial.metrics == {"val_loss": {0: 10.0, 1: 9.0, 2: 8.0}}
 
 
-def test_a_metric_that_nobody_logs_is_named(sweep):
+def test_a_metric_that_is_not_logged_is_named(sweep):
     (trial,) = sweep(make_train(metric="accuracy"), {"level": 1}).run().trials
     assert trial.status == "failed"
     assert "none of ['accuracy'] was logged; logged were:" in (trial.failure or "")

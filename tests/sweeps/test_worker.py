@@ -8,8 +8,8 @@ def test_what_is_no_longer_in_the_configuration_is_not_replaced_by_its_name(tmp_
     seen = []
     file = tmp_path / "train.pickle"
     digest = parcel.write(file, parcel.Parcel(seen.append, []))
-    order = {"train": str(file), "sha256": digest, "cfg": {"x": [{"thing": [0, "<class 'Gone'>"]}]}}
-    ended = _train(order)
+    assignment = {"train": str(file), "sha256": digest, "cfg": {"x": [{"thing": [0, "<class 'Gone'>"]}]}}
+    ended = _train(assignment)
     assert ended["ended"] == "failed"
     assert "<class 'Gone'> was in the configuration" in ended["failure"]
     assert seen == []

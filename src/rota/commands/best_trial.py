@@ -12,10 +12,10 @@ from typing import Any
 from rota.commands.common import say, typed
 from rota.core.errors import ConfigError, InputError
 from rota.core.files import atomic_write
+from rota.execution.assignments import Done
 from rota.execution.folder import RealFolder
 from rota.execution.lineage import Lineage, best_lineage, retrain
-from rota.execution.orders import Done
-from rota.execution.picture import read_best, read_picture
+from rota.execution.status import read_best, read_status
 from rota.library.real_run import resume
 
 
@@ -41,7 +41,7 @@ def export(folder: RealFolder, file: Path) -> Exported | None:
     """Write what the best trial of all repetitions saved; None if nothing was measured."""
     found: list[tuple[float, int, int]] = []
     for seed in folder.begun():
-        picture, _ = read_picture(folder.books(seed).journal)
+        picture, _ = read_status(folder.books(seed).journal)
         if (best := picture.best) is not None:
             found.append((picture.trials[best].best, best, seed))
     if not found:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rota.core.files import printable, printable_lines
 from rota.core.population.events import Event, Joined, NodeFailed, Reported, TrialFailed
 from rota.execution.folder import last_line
-from rota.execution.jobs.board import JobLine, JobsStatus
-from rota.execution.picture import PopulationStatus, ShownTrial
+from rota.execution.jobs.status import JobLine, JobsStatus
+from rota.execution.status import PopulationStatus, ShownTrial
 
 if TYPE_CHECKING:
     from rota.execution.controller import Watch

@@ -8,10 +8,10 @@ import numpy as np
 
 from rota.core.errors import InputError
 from rota.execution.folder import RealFolder
-from rota.execution.jobs.board import is_of_jobs, parse_frame
-from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobProgress, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobProgress, parse_landed
+from rota.execution.jobs.status import is_of_jobs, parse_frame
 from rota.execution.journal import read_journal
-from rota.execution.picture import taken_in
+from rota.execution.status import taken_in
 from rota.recordings.profile import Profile
 from rota.workload.profiles import STARTUP
 

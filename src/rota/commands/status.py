@@ -28,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
     """Print a table of trials or jobs, or JSON."""
     from rota.commands.live import failures_text, jobs_summed_up, jobs_text, summed_up, table_text
     from rota.execution.folder import RealFolder
-    from rota.execution.jobs.board import is_of_jobs, read_board
-    from rota.execution.picture import read_picture
+    from rota.execution.jobs.status import is_of_jobs, read_jobs_status
+    from rota.execution.status import read_status
 
     folder = RealFolder(args.folder)
     folder.table()  # what cannot be resumed is an error here, too
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     books = folder.books(seeds[-1])
     journal = books.journal
     if is_of_jobs(journal):
-        board, phase = read_board(journal)
+        board, phase = read_jobs_status(journal)
         _note_missing(books, phase, made=any(job.done for job in board.jobs))
         if args.json:
             say(json.dumps({"phase": phase, "seed": board.frame.seed, **board.record()}))
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             say(jobs_text(board))
             say(f"{phase}: {jobs_summed_up(board)}")
         return 0
-    picture, phase = read_picture(journal)
+    picture, phase = read_status(journal)
     _note_missing(books, phase, made=picture.reports > 0)
     if args.json:
         say(json.dumps({"phase": phase, "seed": picture.frame.seed, **picture.record()}))

@@ -1,1 +1,1 @@
-"""Runs for real: a controller, its journal, and workers that train."""
+"""Real runs: a controller, its journal, and workers that train."""

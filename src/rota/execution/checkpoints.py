@@ -1,4 +1,4 @@
-"""Checkpoints of a run: their files, where workers keep them, and when they may be deleted."""
+"""Checkpoints of a run: their files, how workers access them, and when they may be deleted."""
 
 import errno
 import hashlib
@@ -16,37 +16,37 @@ from typing import NamedTuple, Protocol
 
 from rota.core.errors import InputError
 from rota.core.files import flush_to_disk
+from rota.execution.assignments import Assignment, CheckpointInfo, Done, parse_done
 from rota.execution.journal import Journal, NotWritten
-from rota.execution.orders import Assignment, CheckpointInfo, Done, done
 
 MAGIC = b"rota part 1"
 ENDING = ".part"
 OWNER = ".run"
-"""A file that says which run the checkpoints of a folder belong to."""
+"""The file that names the run which the checkpoints of a folder belong to."""
 OURS = re.compile(r"(\d+)-(\d+)(\.part|\.\d+\.partial)", re.ASCII)
-"""Names of checkpoints, and of those that are being written."""
+"""Names of checkpoints, complete or being written."""
 FIXES = {errno.ENOENT: "bring its folder back", errno.EISDIR: "move what is there away"}
-"""What helps when a checkpoint cannot be written; else there is no room."""
+"""Remedies by error number, if a checkpoint cannot be written; otherwise the disk is full."""
 
 Name = tuple[int, int]
-"""Of a checkpoint: trial or job, and version."""
+"""Trial or job, and version of a checkpoint."""
 
 
 class CheckpointContents(NamedTuple):
-    """What a checkpoint holds."""
+    """The content of a checkpoint."""
 
     answer: Done
-    """What was answered when it was made."""
+    """The answer given when it was made."""
     content: bytes
-    """What the trial wrote."""
+    """The bytes that the trial saved."""
 
 
 class DamagedCheckpoint(Exception):
-    """A checkpoint is not there, torn, or not the one that was asked for."""
+    """A checkpoint is missing, damaged, or another one than requested."""
 
 
 class MissingStorage(InputError):
-    """The checkpoints of a run are not where they were, which is no trial's fault."""
+    """The checkpoints of a run are not where they were, which is not a trial's fault."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class MissingStorage(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Those of one run, in a folder for the eyes of its owner only."""
+    """The checkpoints of one run, in a folder that is accessible to its owner only."""
 
     folder: Path
 
@@ -65,10 +65,10 @@ class Checkpoints:
         return self.folder / f"{trial:d}-{version:d}{ENDING}"
 
     def claim(self, run: str, needed: Iterable[Name] = (), *, anew: bool = False) -> None:
-        """Be the folder of a run; it is made if nothing that it should hold is needed.
+        """Make the folder that of a run; create it if no checkpoint is needed yet.
 
-        Raises MissingStorage if checkpoints are needed and none of them is there, unless they are to be made
-        anew; InputError if the folder is another run's.
+        Raises MissingStorage if checkpoints are needed and none is there, unless they are to be made `anew`;
+        InputError if the folder belongs to another run.
         """
         owner = self._owner()
         if owner == run:
@@ -94,11 +94,11 @@ class Checkpoints:
             raise InputError(f"{self.folder}: cannot be made ({error.strerror}); choose another") from None
 
     def is_of(self, run: str) -> bool:
-        """Whether the folder is there, and of that run."""
+        """Return whether the folder exists and belongs to that run."""
         return self._owner() == run
 
     def _owner(self) -> str | None:
-        """The name of a run; None if none is there, or it is torn."""
+        """Return the name of the run; None if it is missing or damaged."""
         try:
             name = (self.folder / OWNER).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -106,11 +106,11 @@ class Checkpoints:
         return name if name.isprintable() and name else None
 
     def names(self) -> Iterator[Name]:
-        """Those that are there."""
+        """Return the names of all checkpoints."""
         return (name for name, file in self._files() if file.suffix == ENDING)
 
     def _files(self) -> Iterator[tuple[Name, Path]]:
-        """Files of ours: whatever else is in the folder is left alone."""
+        """Yield checkpoints, complete or partial; other files are ignored."""
         if not self.folder.is_dir():
             return
         with os.scandir(self.folder) as found:
@@ -120,7 +120,7 @@ class Checkpoints:
                     yield (int(ours[1]), int(ours[2])), Path(entry.path)
 
     def write(self, answer: Done, which: CheckpointInfo, content: bytes, over: Name | None = None) -> None:
-        """By rename, with a checksum. To write over a file that nobody needs is quicker than to make one."""
+        """Write by rename, with a checksum. To overwrite an unneeded file is faster than to create one."""
         body = json.dumps(answer.record()).encode() + b"\n" + content
         file = self.file(which.trial, which.version)
         partial = file.with_suffix(f".{os.getpid()}.partial")
@@ -136,7 +136,7 @@ class Checkpoints:
             raise NotWritten(f"{file}: cannot be written ({error.strerror}); {fix}") from None
 
     def _write(self, file: Path, whole: bytes) -> None:
-        """Over what is there: to empty a file first makes some file systems write it to the disk at once."""
+        """Overwrite a file without truncating it first: some file systems would then sync it at once."""
         stream, at = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600), 0
         try:
             while at < len(whole):
@@ -147,18 +147,18 @@ class Checkpoints:
             os.close(stream)
 
     def read(self, which: CheckpointInfo) -> CheckpointContents:
-        """Exactly this one; Damaged if that is not possible."""
+        """Return exactly this checkpoint; raise DamagedCheckpoint if that is impossible."""
         file = self.file(which.trial, which.version)
         try:
             magic, checksum, body = file.read_bytes().split(b"\n", 2)
         except OSError as error:
             raise DamagedCheckpoint(f"{file}: {error.strerror}") from None
         except ValueError:
-            raise DamagedCheckpoint(f"{file}: torn") from None
+            raise DamagedCheckpoint(f"{file}: incomplete") from None
         if magic != MAGIC or hashlib.sha256(body).hexdigest().encode() != checksum:
-            raise DamagedCheckpoint(f"{file}: torn, or not a checkpoint")
+            raise DamagedCheckpoint(f"{file}: damaged, or not a checkpoint")
         about, _, content = body.partition(b"\n")
-        answer = done(json.loads(about))
+        answer = parse_done(json.loads(about))
         if answer.digest != which.digest:
             raise DamagedCheckpoint(f"{file}: of another run, or made in another way")
         return CheckpointContents(answer, content)
@@ -175,7 +175,7 @@ class Checkpoints:
             self.file(*name).unlink(missing_ok=True)
 
     def sweep(self, keep: Callable[[Name], bool]) -> None:
-        """Delete what a controller that died left behind, but what is to be kept; nothing through a link."""
+        """Delete all checkpoints but those to keep, and partial ones; nothing if the folder is a link."""
         if self.folder.is_symlink():
             return
         for name, file in list(self._files()):
@@ -187,28 +187,28 @@ log = logging.getLogger(__name__)
 
 
 class Store(Protocol):
-    """`Checkpoints`, or whatever brings them there and back."""
+    """Access to checkpoints: `Checkpoints` itself, or a remote one."""
 
     def read(self, which: CheckpointInfo) -> CheckpointContents:
-        """Exactly this one; Damaged if that is not possible."""
+        """Return exactly this checkpoint; raise DamagedCheckpoint if that is impossible."""
 
     def write(
         self, answer: Done, which: CheckpointInfo, content: bytes, over: tuple[int, int] | None = None
     ) -> None:
-        """NotWritten if there is no room."""
+        """Write a checkpoint; raise NotWritten if there is no room."""
 
 
 class LostCheckpoint(Exception):
-    """Nothing that an order could go on from can be read."""
+    """Neither the source of an assignment nor an earlier checkpoint can be read."""
 
 
 class Start(NamedTuple):
-    """Where a worker starts, so that it gets to the source of an order."""
+    """The point from which a worker gets to the source of an assignment."""
 
     content: bytes | None
-    """To be loaded; None: the beginning."""
+    """The content to load; None: the first step."""
     again: tuple[CheckpointInfo, ...]
-    """What has to be trained again after that, in this order; the last of them is the source."""
+    """The intervals to train again after that, in order; the last one makes the source."""
 
 
 def earlier_than(
@@ -216,9 +216,9 @@ def earlier_than(
     sources: Mapping[str, CheckpointInfo | None],
     is_intact: Callable[[CheckpointInfo], bool],
 ) -> tuple[CheckpointInfo | None, ...]:
-    """What a checkpoint was made from, what that was made from … back to an intact one or the beginning.
+    """Return the ancestors of a checkpoint, back to an intact one or the first step.
 
-    `sources` has for the digest of each what it was made from; None: the beginning.
+    `sources` has the source of each checkpoint by its digest; None: the first step.
     """
     found: list[CheckpointInfo | None] = [sources[lost.digest]]
     while (last := found[-1]) is not None and not is_intact(last):
@@ -226,11 +226,11 @@ def earlier_than(
     return tuple(found)
 
 
-def start_of(order: Assignment, store: Store) -> Start:
-    """Find the newest checkpoint that can be gone on from; Lost if there is none."""
+def start_of(assignment: Assignment, store: Store) -> Start:
+    """Return the newest checkpoint to start from; raise LostCheckpoint if there is none."""
     again: list[CheckpointInfo] = []
     damages: list[str] = []
-    for which in (order.source, *order.earlier):
+    for which in (assignment.source, *assignment.earlier):
         if which is None:
             return Start(None, tuple(again[::-1]))
         try:
@@ -243,15 +243,15 @@ def start_of(order: Assignment, store: Store) -> Start:
 
 
 SYNC_EVERY_S = 2.0
-"""A power cut takes back at most what was reported in so many seconds, and while the disk took it in."""
+"""Seconds between two syncs: a power cut takes back at most the reports since the last one."""
 MANY = 256
-"""Or as soon as so many files wait for it: where trials report often they would become too many."""
+"""Number of unneeded files that triggers a sync earlier."""
 LEAST = 16
-"""Files that are kept at least, to be written over: that costs less than to delete some and make others."""
+"""Minimal number of files kept for overwriting, which costs less than to delete and create files."""
 
 
 class CheckpointPruner:
-    """Brings a run to the disk every now and then, beside its controller, and then lets checkpoints go."""
+    """Syncs a run to the disk in a thread, and then frees checkpoints that are no longer needed."""
 
     def __init__(
         self,
@@ -266,26 +266,27 @@ class CheckpointPruner:
         self._sync: Future[None] | None = None
         self._next_s = tick() + self._every_s
         self._synced = 0
-        """Entries that were in the journal when it was last brought to the disk."""
+        """Number of journal entries at the last sync."""
         self._unneeded: list[Name] = []
-        """What the journal says is not needed any more; the disk may not know yet."""
+        """Checkpoints that are not needed according to the journal, which may not be synced yet."""
         self._syncing: list[Name] = []
-        """What the disk will know once the sync that is under way is over."""
+        """Checkpoints that are free once the present sync is done."""
         self._free: list[Name] = []
         self._asked, self._spare = 0, LEAST
-        """How many were asked for since the last sync; how many are kept, as many as were then."""
+        """Number of files requested since the last sync, and the number to keep: those requested before
+        it."""
 
     def add(self, names: Iterable[Name]) -> None:
-        """Take over what the journal says is not needed any more. It must have been written there before."""
+        """Add checkpoints that are not needed according to entries already in the journal."""
         self._unneeded += names
 
     def take(self) -> Name | None:
-        """One that may be written over; None if there is none."""
+        """Return a checkpoint that may be overwritten; None if there is none."""
         self._asked += 1
         return self._free.pop() if self._free else None
 
     def tidy(self) -> None:
-        """Delete what may go; begin a sync if it is time. Returns at once."""
+        """Delete free checkpoints, and start a sync if it is due; return immediately."""
         if self._sync is not None and self._sync.done():
             self._end_sync()
         due = self._tick() >= self._next_s or len(self._unneeded) >= MANY
@@ -294,7 +295,7 @@ class CheckpointPruner:
         self._delete(self._spare)
 
     def settle(self) -> None:
-        """Bring all of it to the disk, and delete what may go. Returns when that is done."""
+        """Sync everything, then delete all free checkpoints."""
         self._end_sync()
         self._begin_sync()
         self._end_sync()
@@ -304,7 +305,7 @@ class CheckpointPruner:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Wait for the sync that is under way. Nothing more is deleted."""
+        """Wait for the present sync; delete nothing more."""
         self._thread.shutdown()
 
     def _begin_sync(self) -> None:
@@ -313,9 +314,9 @@ class CheckpointPruner:
         self._sync = self._thread.submit(self._flush, self._synced)
 
     def _flush(self, count: int) -> None:
-        """Bring checkpoints to their disk, if that is another one than the journal's, then the journal."""
+        """Sync the checkpoints, if they are on another disk than the journal, then the journal."""
         folder, beside = self._checkpoints.folder, self._journal.file.parent
-        with suppress(OSError):  # a folder that is not there is noticed by whoever needs it
+        with suppress(OSError):  # a missing folder is noticed where it is needed
             if folder.stat().st_dev != beside.stat().st_dev:
                 flush_to_disk(folder)
         self._journal.sync(count)

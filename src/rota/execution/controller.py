@@ -1,4 +1,4 @@
-"""One process owns a run: it drives the policy on workers, and keeps the journal."""
+"""The controller of a population: one process that drives the policy and writes the journal."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,34 +10,35 @@ from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Event, Hyper
 from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms, Work
+from rota.execution.assignments import CheckpointInfo
+from rota.execution.backend import PopulationBackend
 from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Workers
-from rota.execution.entries import DECIDED, INSTANT, PopulationEntries, parse_decisions, parse_events
+from rota.execution.entries import PopulationEntries, follow
 from rota.execution.folder import RunPaths, Spool
 from rota.execution.journal import Journal
 from rota.execution.journaled import ENDED, STOPPED, Journaled, begin_or_resume
 from rota.execution.ledger import Ledger
-from rota.execution.machines import Machines
-from rota.execution.orders import CheckpointInfo
-from rota.execution.picture import PopulationFrame, PopulationStatus, parse_frame
+from rota.execution.status import PopulationFrame, PopulationStatus, parse_frame
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationSpec:
-    """What is trained, whatever the policy and the machines."""
+    """What is trained, whatever the policy and the engine."""
 
     hypers: Sequence[Hyper]
     fleet: PopulationCluster
     terms: Terms
     costs: AssignmentCosts
     work: Work
-    """What trials are expected to cost, before anything was measured."""
+    """The expected cost of trials, before anything is measured."""
     seed: int = 0
     report_each: bool = True
     config: str = ""
-    """The digest of the configuration that says all this."""
+    """The digest of the configuration."""
     mode: str = "max"
-    """Whether more of what trials report is better, or less; here more is, always."""
+    """Whether a larger ("max") or a smaller reported metric ("min") is better; internally larger always
+    is."""
 
     def state(self) -> PopulationState:
         return PopulationState(self.hypers, self.fleet, self.terms, self.costs, self.work, self.seed)
@@ -55,71 +56,67 @@ class PopulationSpec:
 
 @dataclass(frozen=True, slots=True)
 class PopulationOutcome:
-    """What came of it, or has come of it until it was stopped."""
+    """The result of a run, complete or stopped."""
 
     state: PopulationState
     timeline: Spool
-    """To be closed by whoever has used it."""
+    """All events; the caller closes it."""
     picture: PopulationStatus
     complete: bool
-    replayed: int
-    """Instants that came from the journal."""
+    restored: int
+    """Number of instants that came from the journal."""
     wall_s: float
-    """How long this process took."""
+    """Seconds that this process took."""
 
 
 Watch = Callable[[PopulationStatus, Sequence[Event]], None]
-"""Is told what happened, when it has been dealt with."""
+"""A callback with the status and the latest events, after each instant."""
 
 
 def control(
-    undertaking: PopulationSpec,
+    spec: PopulationSpec,
     policy: Any,
     workers: Callable[[], Workers],
-    books: RunPaths,
+    paths: RunPaths,
     *,
     asked_to_stop: Callable[[], bool] = lambda: False,
-    watch: Watch = lambda picture, events: None,
+    watch: Watch = lambda status, events: None,
     anew: bool = False,
 ) -> PopulationOutcome:
-    """Run to the end, from the beginning or from wherever the journal ends. Workers end with it.
+    """Run a population to its end, from the beginning or from the end of its journal.
 
-    Where no checkpoint is left they are made `anew`, if that is wanted.
+    Workers are closed at the end. If no checkpoint is left, all are trained again only if `anew`.
     """
     began = time.perf_counter()
-    books.make()
-    with Journal(books.journal) as journal, CheckpointPruner(books.checkpoints, journal) as spares:
-        frame = parse_frame(begin_or_resume(journal, books, lambda run: undertaking.frame(run).record()))
-        state, picture, timeline = undertaking.state(), PopulationStatus(frame), Spool(books.spool)
-        crew = workers()
+    paths.make()
+    with Journal(paths.journal) as journal, CheckpointPruner(paths.checkpoints, journal) as pruner:
+        frame = parse_frame(begin_or_resume(journal, paths, lambda run: spec.frame(run).record()))
+        state, status, timeline = spec.state(), PopulationStatus(frame), Spool(paths.spool)
+        pool = workers()
         try:
-            machines = Machines(
-                undertaking.ledger(frame.run), crew, books.checkpoints, spares,
-                lambda: _past(journal, undertaking.ledger(frame.run)),
-                anew=anew, report_each=undertaking.report_each, asked_to_stop=asked_to_stop,
+            backend = PopulationBackend(
+                spec.ledger(frame.run), pool, paths.checkpoints, pruner,
+                lambda: _past(journal, spec.ledger(frame.run)),
+                anew=anew, report_each=spec.report_each, asked_to_stop=asked_to_stop,
             )  # fmt: skip
-            backend = Journaled(machines, journal, PopulationEntries(), picture)
-            for events in drive(policy, backend, state):
+            journaled = Journaled(backend, journal, PopulationEntries(), status)
+            for events in drive(policy, journaled, state):
                 timeline.take(state.timeline)
-                watch(picture, events)
+                watch(status, events)
         except BaseException:
             timeline.close()
             raise
         finally:
-            crew.close()
+            pool.close()
         complete = not state.left
-        journal.append(ENDED if complete else STOPPED, {}, machines.clock.now_s())
-    return PopulationOutcome(
-        state, timeline, picture, complete, backend.replayed, time.perf_counter() - began
-    )
+        journal.append(ENDED if complete else STOPPED, {}, backend.clock.now_s())
+    wall_s = time.perf_counter() - began
+    return PopulationOutcome(state, timeline, status, complete, journaled.restored, wall_s)
 
 
 def _past(journal: Journal, ledger: Ledger) -> dict[str, CheckpointInfo | None]:
-    """Digest of each checkpoint that was reported → what it was made from; from the journal alone."""
+    """Return the source of each reported checkpoint by its digest, from the journal alone."""
     ledger.past = {}
     for entry in journal.read():
-        if entry.kind == INSTANT:
-            ledger.note(parse_events(entry.body["events"]))
-        elif entry.kind == DECIDED:
-            ledger.take(parse_decisions(entry.body["decisions"]))
+        follow(ledger, entry)
     return ledger.past

@@ -1,24 +1,38 @@
 """The protocol of an engine: its configuration, and workers that carry out assignments, one per slot."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from rota.core.population.cluster import PopulationCluster
-from rota.execution.answers import AnyAnswer, AnyOrder
+from rota.execution.assignments import Assignment, Done, FailedAnswer, parse_done
 from rota.execution.folder import RunPaths
+from rota.execution.jobs.assignments import PARTS, JobAnswer, JobAssignment, parse_job_answer
 from rota.execution.worker import WorkerHello
+
+AnyAssignment = Assignment | JobAssignment
+AnyAnswer = Done | FailedAnswer | JobAnswer
+
+
+def parse_answer(line: bytes) -> AnyAnswer:
+    found = json.loads(line)
+    if PARTS in found:
+        return parse_job_answer(found[PARTS])
+    if "metric" in found:
+        return parse_done(found)
+    return FailedAnswer(**found)
 
 
 class Answered(NamedTuple):
-    """The worker of a slot has carried out the oldest of its orders, or could not."""
+    """The worker of a slot has answered the oldest of its assignments."""
 
     slot: int
     answer: AnyAnswer
 
 
 class Died(NamedTuple):
-    """The worker of a slot is gone, and with it all orders that it has not answered."""
+    """The worker of a slot has died, and all its unanswered assignments are lost."""
 
     slot: int
     why: str
@@ -31,7 +45,7 @@ class NodeCame(NamedTuple):
 
 
 class NodeWent(NamedTuple):
-    """A node is gone, with the workers of all its slots; nothing more is heard of their orders."""
+    """A node is gone with all its workers; their assignments will not be answered."""
 
     node: int
 
@@ -40,59 +54,59 @@ Message = Answered | Died | NodeCame | NodeWent
 
 
 class Workers(Protocol):
-    """Long-lived workers, one per slot, whatever runs them: processes here, actors, job steps.
+    """Long-lived workers, one per slot: local processes, Ray actors or Slurm job steps.
 
-    Slots and nodes are numbered as in the fleet of the run. A worker is reused from order to order; after
-    `Died` the next order starts another one. It carries out its orders one after the other and answers each
-    once, in that order. An order may be given again: what was made is there, and is answered from there.
+    Slots and nodes are numbered as in the cluster of the run. A worker carries out its assignments in order,
+    and answers each once. After `Died`, the next assignment starts a new worker. An assignment may be sent
+    again; it is then answered from its checkpoint.
     """
 
     def nodes(self) -> list[int]:
-        """Start workers; the nodes that can be used once some of them are ready to train.
+        """Start the workers; return the nodes that can be used, once some workers are ready.
 
-        Asked once, before the first order. The time that it takes is not the run's. What changes later is a
-        message.
+        Called once, before the first assignment. The time it takes does not count as the run's. Later changes
+        are messages.
         """
 
-    def send(self, slot: int, order: AnyOrder) -> None:
-        """Give an order to the worker of a slot, behind those that it has. Returns at once."""
+    def send(self, slot: int, assignment: AnyAssignment) -> None:
+        """Append an assignment to those of a slot's worker; return immediately."""
 
     def wait(self, timeout_s: float) -> list[Message]:
-        """What was heard, at least one message unless the time is over. A signal may end it early."""
+        """Return new messages, at least one unless the time is up; a signal may end it early."""
 
     def close(self) -> None:
-        """End all workers, at once. What they were at is lost, what they have made stays."""
+        """Kill all workers. Unfinished assignments are lost, checkpoints stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What workers are for."""
+    """What all workers of a run have in common."""
 
     trial: str
-    """`module:function`, which makes what is trained."""
+    """The `module:function` that makes what is trained."""
     settings: Mapping[str, Any]
-    """That it is given."""
+    """The settings that this function is called with."""
     seed: int
-    books: RunPaths
-    """Where checkpoints and logs are kept."""
+    paths: RunPaths
+    """The run folder, with checkpoints and logs."""
     mode: str = "max"
-    """Whether more is better, or less: "min"."""
+    """Whether a larger ("max") or a smaller metric ("min") is better."""
 
     def hello(self) -> WorkerHello:
-        """What workers are told first."""
+        """Return the first message to each worker."""
         return WorkerHello(
-            str(self.books.checkpoints.folder.absolute()), self.seed, self.settings, mode=self.mode
+            str(self.paths.checkpoints.folder.absolute()), self.seed, self.settings, mode=self.mode
         )
 
 
 class Engine(Protocol):
-    """A section of the configuration: `[local]` …"""
+    """The section of a configuration that describes slots: `[local]`, `[ray]` or `[slurm]`."""
 
     def fleet(self) -> PopulationCluster:
-        """The slots, which must be the same when a run is resumed."""
+        """Return the cluster, which must be the same when a run is resumed."""
 
     def check(self) -> None:
-        """Raise ConfigError, before a run begins, if it asks for what is known not to be there."""
+        """Raise ConfigError, before a run begins, if it requires what is known to be missing."""
 
-    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> Workers:
-        """One worker per slot, none of them started yet."""
+    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> Workers:
+        """Return the workers of a cluster, none of them started yet."""

@@ -1,4 +1,4 @@
-"""Events and decisions of a population as entries of a journal, and back; numbers stay what they are."""
+"""Events and decisions of a population as entries of a journal, and back, without loss of precision."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, is_dataclass
@@ -6,20 +6,21 @@ from typing import Any, get_args
 
 from rota.core.errors import InputError
 from rota.core.population.events import Assign, Clone, Decision, Event, Interval, name_in_files
+from rota.execution.journal import JournalEntry
 from rota.results.population.timeline_file import checked
 
 LOST = "the run cannot be resumed"
 INSTANT, DECIDED = "instant", "decided"
-"""Kinds of entries: what happened at one instant, and what was decided then."""
+"""Kinds of entries: the events of one instant, and the decisions about them."""
 EVENTS: dict[str, Any] = {name_in_files(kind): kind for kind in get_args(Event)}
 DECISIONS: dict[str, Any] = {name_in_files(kind): kind for kind in get_args(Decision)}
 
 Record = list[Any]
-"""A name, and the fields in their order."""
+"""A name, followed by the fields in order."""
 
 
 class PopulationEntries:
-    """How a journal speaks of a population."""
+    """The format of a population's instants and decisions in a journal."""
 
     def happened(self, instant: list[Event], state: Any) -> tuple[float, dict[str, Any]]:
         return instant[0].at_s, {"events": event_records(instant)}
@@ -31,31 +32,37 @@ class PopulationEntries:
         return decision_records(decisions)
 
 
+def follow(observer: Any, entry: JournalEntry) -> None:
+    """Let an observer `see` the events or `decide` the decisions of an entry, if it has some."""
+    if entry.kind == INSTANT:
+        observer.see(parse_events(entry.body["events"]))
+    elif entry.kind == DECIDED:
+        observer.decide(parse_decisions(entry.body["decisions"]))
+
+
 def event_records(events: Iterable[Event]) -> list[Record]:
     return [[name_in_files(type(event)), *event] for event in events]
 
 
 def parse_events(records: Sequence[Record]) -> list[Event]:
-    """What was written; an error if it is something else."""
+    """Return the events that were written; raise InputError if they are malformed."""
     try:
         return [_event(name, fields) for name, *fields in records]
     except (LookupError, TypeError, ValueError) as error:
-        raise InputError(f"the journal has what is no event ({error!r}); the run cannot be resumed") from None
+        raise InputError(f"the journal has a malformed event ({error!r}); {LOST}") from None
 
 
 def decision_records(decisions: Iterable[Decision]) -> list[Record]:
-    """Plain lists, equal to what is read back from JSON."""
+    """Return decisions as plain lists, equal to what is read back from JSON."""
     return [[name_in_files(type(decision)), *_fields(decision)] for decision in decisions]
 
 
 def parse_decisions(records: Sequence[Record]) -> list[Decision]:
-    """What was written; an error if it is something else."""
+    """Return the decisions that were written; raise InputError if they are malformed."""
     try:
         return [_decision(name, fields) for name, *fields in records]
     except (LookupError, TypeError, ValueError) as error:
-        raise InputError(
-            f"the journal has what is no decision ({error!r}); the run cannot be resumed"
-        ) from None
+        raise InputError(f"the journal has a malformed decision ({error!r}); {LOST}") from None
 
 
 def _event(name: str, fields: list[Any]) -> Event:
@@ -67,7 +74,7 @@ def _event(name: str, fields: list[Any]) -> Event:
 
 def _fields(decision: Decision) -> Iterable[Any]:
     if isinstance(decision, Assign):
-        return decision.slot, [list(part) for part in decision.parts]
+        return decision.slot, [list(interval) for interval in decision.parts]
     if isinstance(decision, Clone):
         return decision.trial, decision.donor, dict(decision.hyper), list(decision.changes)
     return astuple(decision) if is_dataclass(decision) else tuple(decision)
@@ -75,7 +82,7 @@ def _fields(decision: Decision) -> Iterable[Any]:
 
 def _decision(name: str, fields: list[Any]) -> Decision:
     if name == "Hand":
-        return Assign(fields[0], [Interval(*part) for part in fields[1]])
+        return Assign(fields[0], [Interval(*interval) for interval in fields[1]])
     if name == "Clone":
         trial, donor, hyper, changes = fields
         return Clone(trial, donor, hyper, tuple(changes))

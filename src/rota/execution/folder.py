@@ -13,20 +13,20 @@ from rota.config.load import read
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, flush_to_disk, write_once
 from rota.core.population.events import Event
+from rota.execution.assignments import ENCODE
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.entries import event_records, parse_events
 from rota.execution.journal import NotWritten, check_not_lost, is_begun, is_sealed, read_journal
-from rota.execution.orders import ENCODE
 
 
 def config_digest(table: Mapping[str, object]) -> str:
-    """Of what a configuration says, however it is written."""
+    """Return a digest of what a configuration says, however it is formatted."""
     return hashlib.sha256(json.dumps(table, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """Of one repetition."""
+    """The files of one repetition of a run."""
 
     path: Path
 
@@ -51,7 +51,7 @@ class RunPaths:
         return self.path / "logs"
 
     def check_nothing_was_made(self, is_what: str = "is missing or empty") -> None:
-        """Raise InputError if there are checkpoints although the journal has not begun: it was lost."""
+        """Raise InputError if there are checkpoints but no journal, which then was lost."""
         check_not_lost(self.journal)
         if count := sum(1 for _ in self.checkpoints.names()):
             raise InputError(
@@ -60,7 +60,7 @@ class RunPaths:
             )
 
     def check_config(self, digest: str, config: Path) -> None:
-        """Raise InputError if the run began with another configuration, or its journal lost all the rest."""
+        """Raise InputError if the run began with another configuration, or its journal was truncated."""
         entries = list(islice(read_journal(self.journal), 2))
         if entries and entries[0].body.get("config", digest) not in (digest, ""):
             raise InputError(
@@ -71,7 +71,7 @@ class RunPaths:
             self.check_nothing_was_made("has only its first entry")
 
     def make(self) -> None:
-        """For the eyes of their owner only."""
+        """Create the folders, accessible to their owner only."""
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.logs.mkdir(exist_ok=True, mode=0o700)
@@ -81,7 +81,7 @@ class RunPaths:
 
 @dataclass(frozen=True, slots=True)
 class RealFolder:
-    """A run on disk, with all its repetitions."""
+    """A run folder with all its repetitions."""
 
     path: Path
 
@@ -98,11 +98,11 @@ class RealFolder:
         return self.path / "runs"
 
     def begin(self, config: str, files: Mapping[str, bytes] | None = None) -> None:
-        """Make it, for the eyes of its owner only, and put the configuration of a new run there.
+        """Create the folder, accessible to its owner only, with the configuration of a new run.
 
-        What else the run needs, given as name → content, is there before.
+        `files` (name → content) are written before the configuration.
 
-        Raises InputError if there is a run, or if somebody else could put something there.
+        Raises InputError if there is a run already, or if other users could write there.
         """
         if self.begun() or self.config.exists():
             raise self._has_a_run()
@@ -130,7 +130,7 @@ class RealFolder:
         )
 
     def _make_runs(self) -> None:
-        """Make the folder of repetitions; raise InputError if there is one with something in it."""
+        """Create the folder of the repetitions; raise FileExistsError if it exists and is not empty."""
         try:
             self.runs.mkdir(mode=0o700)
         except FileExistsError:
@@ -139,13 +139,13 @@ class RealFolder:
                 raise
 
     def _check_own(self, folder: Path) -> None:
-        """What is written must end up here, and nowhere that somebody else had in mind."""
+        """Raise InputError if the folder has links, or others could write to it."""
         for path in (folder, *folder.iterdir()):
             if path.is_symlink():
                 raise InputError(f"{path}: is a link, and nothing is written through it; choose a new folder")
         found = folder.stat()
         if found.st_uid != os.geteuid():
-            raise InputError(f"{folder}: is somebody else's; choose a new folder")
+            raise InputError(f"{folder}: belongs to another user; choose a new folder")
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise InputError(
                 f"{folder}: others may write to it (mode {found.st_mode & 0o7777:o}); "
@@ -153,9 +153,9 @@ class RealFolder:
             )
 
     def table(self) -> dict[str, object]:
-        """What the configuration of the run in this folder says.
+        """Return the configuration of the run in this folder.
 
-        Raises InputError if it is not what the run began with, or a journal is missing.
+        Raises InputError if the run began with another one, or a journal is missing.
         """
         begun = self.begun()
         if not self.config.exists():
@@ -174,11 +174,11 @@ class RealFolder:
         return table
 
     def digest(self) -> str:
-        """Of its configuration."""
+        """Return the digest of the configuration."""
         return config_digest(read(self.config))
 
     def _check_runs(self, begun: list[int], first: object) -> None:
-        """Raise InputError if the folder of a repetition is gone. They begin one after the other."""
+        """Raise InputError if a repetition is missing. They begin in order of their seeds."""
         broken = [path for path in self.runs.glob("*") if path.is_symlink() and not path.exists()]
         if not self.runs.is_dir():
             broken = [self.runs]
@@ -196,11 +196,11 @@ class RealFolder:
 
     @property
     def again(self) -> RunPaths:
-        """Of the best trial, trained again alone."""
+        """The files of the retrained best trial."""
         return RunPaths(self.path / "replay")
 
     def begun(self) -> list[int]:
-        """The seeds of which there is a journal."""
+        """Return the seeds of repetitions that have a journal."""
         return [seed for seed in self._seeds("runs/*/") if is_begun(self.books(seed).journal)]
 
     def _seeds(self, pattern: str) -> list[int]:
@@ -209,13 +209,13 @@ class RealFolder:
 
 
 TAIL = 2000
-"""Characters of what a worker that died printed last."""
+"""Number of characters of a log that are shown when its worker died."""
 BYTES = 4
-"""That a character may have."""
+"""Maximal number of bytes of a character."""
 
 
 def opened(log: Path) -> int:
-    """A descriptor to print to, behind what is there."""
+    """Open a log for appending; return the file descriptor."""
     try:
         return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
@@ -223,12 +223,12 @@ def opened(log: Path) -> int:
 
 
 def last_line(text: str) -> str:
-    """Return the last line that is not empty: of a traceback, the error."""
+    """Return the last line that is not empty: the error, if it is a traceback."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "?")
 
 
 def last_of(log: Path, most: int = TAIL) -> str:
-    """The last characters; nothing if it cannot be read."""
+    """Return the last characters of a log; empty if it cannot be read."""
     try:
         with log.open("rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - BYTES * most))
@@ -238,14 +238,14 @@ def last_of(log: Path, most: int = TAIL) -> str:
 
 
 MOST = 10_000
-"""Events that are kept in memory."""
+"""Number of events that are kept in memory."""
 NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 
 
 class Spool:
-    """All events of a run, in their order. They can be read as often as one likes until it is closed.
+    """All events of a run, in order; they can be iterated over repeatedly until it is closed.
 
-    The file is for the eyes of its owner only, and goes when it is closed.
+    The file is accessible to its owner only, and is deleted on close.
     """
 
     def __init__(self, file: Path, most: int = MOST) -> None:
@@ -255,14 +255,14 @@ class Spool:
         self.close()  # of a process that died: all of it comes again from the journal
 
     def take(self, events: list[Event]) -> None:
-        """Take events over: the list is empty afterwards."""
+        """Move events here: the list is empty afterwards."""
         self._recent += events
         events.clear()
         if len(self._recent) > self._most:
             self._put_away()
 
     def close(self) -> None:
-        """Forget all of it."""
+        """Delete all events."""
         self._there = 0
         self._recent.clear()
         self._file.unlink(missing_ok=True)

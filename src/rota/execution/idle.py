@@ -1,4 +1,4 @@
-"""Trials that only take their time: for tests, and to measure what everything but training costs."""
+"""Trials that only wait: for tests, and to measure overhead."""
 
 import json
 import time
@@ -8,11 +8,11 @@ from typing import Any
 from rota.core.population.events import Hyper
 
 FIRST = 2.0**-20
-"""What tells trials apart before their first step, times their number."""
+"""Difference between the initial metrics of two successive trials."""
 
 
 class Idle:
-    """Waits `step_s` seconds a step. It is the better the more of its hyper-parameter `lr` it has had."""
+    """A trial that waits `step_s` seconds a step. Each step adds its hyper-parameter `lr` to its metric."""
 
     def __init__(self, step_s: float) -> None:
         self._step_s = step_s

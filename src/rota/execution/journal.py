@@ -1,8 +1,8 @@
-"""An append-only list of what happened and what was decided, in a file that survives its writer.
+"""An append-only list of entries in a file that survives its writer.
 
-What is appended is there after the writer was killed, at whatever instant. A power cut may take back what was
-appended since the last `sync`, never what was before. What the entries are about is the business of whoever
-writes them: a kind and a table of plain values each, with a checksum of it and of all entries before it.
+Appended entries are there after the writer was killed, at any time. A power cut may take back those since the
+last `sync`, never earlier ones. An entry is a kind and a table of plain values, with a checksum of it and all
+entries before it.
 """
 
 import fcntl
@@ -23,15 +23,15 @@ from rota.core.errors import InputError
 from rota.core.files import flush_to_disk
 
 Body = Mapping[str, Any]
-"""Plain values: what JSON can hold, NaN and infinity included."""
+"""Plain values: what JSON can hold, including NaN and infinity."""
 
 MARK = 0x726F7461
-"""Says in the file's header that it is one of ours."""
+"""The application id in the file's header."""
 FORMAT = 2
 WITHOUT_CHECKSUMS = 1
-"""The format of journals whose entries have none; they are given theirs when such a journal is opened."""
+"""The format of journals without checksums, which are added when such a journal is opened."""
 PATIENCE_S = 0.5
-"""Somebody who only asks whether a journal has an owner holds its lock for an instant."""
+"""Seconds to wait for a lock, which a reader may hold for a moment."""
 TABLE = (
     "CREATE TABLE IF NOT EXISTS entry "
     "(number INTEGER PRIMARY KEY, at_s REAL, kind TEXT, body TEXT, checksum INTEGER)"
@@ -42,17 +42,17 @@ WITH = "SELECT number, at_s, kind, body, checksum FROM entry ORDER BY number"
 WITHOUT = "SELECT number, at_s, kind, body, 0 FROM entry ORDER BY number"
 LAST = "SELECT number, checksum FROM entry ORDER BY number DESC LIMIT 1"
 SEALED = "{:>12} entries are on the disk, {:08x}\n"
-"""What the file of the lock says, with a checksum of the number."""
+"""The content of the lock file: the number of synced entries, and a checksum of it."""
 COUNT = slice(12)
-"""Where it says the number."""
+"""The position of the number in it."""
 
 
 class NotWritten(InputError):
-    """There is no room for what was to be kept. What was kept before is whole."""
+    """There is no room to write. What was written before is intact."""
 
 
 class DamagedJournal(InputError):
-    """Something of a journal is damaged or gone. What comes before it can be resumed if that is wanted."""
+    """An entry of a journal is damaged or missing. The entries before it can be salvaged."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -63,21 +63,21 @@ class DamagedJournal(InputError):
 
 
 class JournalEntry(NamedTuple):
-    """A line of a journal."""
+    """An entry of a journal."""
 
     number: int
-    """1, 2, … in the order in which they were written."""
+    """1, 2, … in the order of writing."""
     at_s: float
     kind: str
     body: dict[str, Any]
 
 
 Line = tuple[float, str, Body]
-"""An entry before it has a number: when, kind, body."""
+"""Time, kind and body of an entry that has no number yet."""
 
 
 class Journal:
-    """The journal of whoever opened it: nobody else can write to it meanwhile."""
+    """An open journal, which no other process can write to."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -93,11 +93,11 @@ class Journal:
             stack.pop_all()
 
     def append(self, kind: str, body: Body, at_s: float = 0.0) -> None:
-        """One entry; it is kept once this returns."""
+        """Append one entry; it is kept once this returns."""
         self.append_all([(at_s, kind, body)])
 
     def append_all(self, lines: Iterable[Line]) -> None:
-        """Several entries: all of them are kept once this returns, or none."""
+        """Append several entries: all are kept once this returns, or none."""
         number, checksum, values = self.count, self._checksum, []
         for at_s, kind, body in lines:
             number += 1
@@ -113,9 +113,9 @@ class Journal:
         self.count, self._checksum = number, checksum
 
     def sync(self, count: int | None = None) -> None:
-        """Bring the entries to the disk, with all that was written before them; say how many they are.
+        """Flush the entries, and all files written before them, to the disk; record their number.
 
-        May be called from another thread, with the count that the journal had when it was asked for.
+        May be called from another thread, with the count that the journal had when it was requested.
         """
         count = self.count if count is None else count
         flush_to_disk(self.file.parent)
@@ -127,7 +127,7 @@ class Journal:
             ) from None
 
     def settle(self) -> None:
-        """Put all entries into the main file, which then says by itself what they are about; sync."""
+        """Move all entries from the log to the main file, and sync."""
         try:
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.OperationalError as error:
@@ -135,11 +135,11 @@ class Journal:
         self.sync()
 
     def read(self) -> Iterator[JournalEntry]:
-        """The entries, one by one; DamagedJournal where they are not what was written."""
+        """Yield the entries; raise DamagedJournal at one that is not as written."""
         return _entries(self._database, self.file)
 
     def close(self) -> None:
-        """Let others have it."""
+        """Close and unlock it."""
         with suppress(sqlite3.Error):  # a full disk: what was to be tidied up stays as it is
             self._database.close()
         os.close(self._lock)
@@ -154,7 +154,7 @@ class Journal:
 
 
 def read_journal(file: Path) -> Iterator[JournalEntry]:
-    """The entries of a journal, whoever owns it; without owning it, and without writing anything."""
+    """Yield the entries of a journal without locking it or writing anything."""
     number, sealed = 0, _sealed(file)  # before it is read: its owner goes on meanwhile
     if (salvaged := _salvaged_file(file)).is_file():
         file = salvaged
@@ -170,9 +170,9 @@ def read_journal(file: Path) -> Iterator[JournalEntry]:
 
 
 def salvage(file: Path) -> str:
-    """Cut a journal off before what is damaged in it; return what that was, nothing if it is whole.
+    """Truncate a journal before its first damaged entry; return what was damaged, or nothing if it is intact.
 
-    The damaged file is kept beside it. Raises InputError if nothing of it is left.
+    The damaged file is kept beside it. Raises InputError if no entry is left.
     """
     lock = _own(file)
     try:
@@ -193,7 +193,7 @@ def salvage(file: Path) -> str:
 
 
 def check_not_lost(file: Path) -> None:
-    """Raise InputError if a journal that is not there has been on the disk."""
+    """Raise InputError if a missing journal has been on the disk."""
     if sealed := _sealed(file):
         raise InputError(
             f"{file}: is missing, but {sealed} entries of it were on the disk; bring it back (with its -wal, "
@@ -202,17 +202,17 @@ def check_not_lost(file: Path) -> None:
 
 
 def is_begun(file: Path) -> bool:
-    """Whether there is a journal, if only one that was salvaged and has not yet got its name."""
+    """Return whether there is a journal, even if only a salvaged one that is not renamed yet."""
     return file.exists() or _salvaged_file(file).exists()
 
 
 def is_sealed(file: Path) -> bool:
-    """Whether it is known that entries of a journal have been on the disk."""
+    """Return whether entries of a journal are known to have been on the disk."""
     return _sealed(file) > 0
 
 
 def has_owner(file: Path) -> bool:
-    """Whether somebody writes to a journal now."""
+    """Return whether a process writes to a journal now."""
     try:
         lock = os.open(_lock_file(file), os.O_RDONLY)
     except FileNotFoundError:
@@ -222,7 +222,7 @@ def has_owner(file: Path) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        return False  # where there are no locks, nobody can write
+        return False  # without locks there are no writers
     finally:
         os.close(lock)
     return False
@@ -233,12 +233,12 @@ def _lock_file(file: Path) -> Path:
 
 
 def _salvaged_file(file: Path) -> Path:
-    """What was salvaged, whole, until it is put in the place of the damaged journal."""
+    """Return the name of a salvaged journal until it replaces the damaged one."""
     return file.with_name(f"{file.name}.salvaged")
 
 
 def _own(file: Path) -> int:
-    """Be the only one to write to a journal. Whoever dies lets it go."""
+    """Lock a journal for writing; the lock ends with the process."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(_lock_file(file), os.O_RDWR | os.O_CREAT, 0o600)
@@ -264,7 +264,7 @@ def _own(file: Path) -> int:
 
 
 def _opened(file: Path) -> sqlite3.Connection:
-    """For writing; made if it is not there, for the eyes of its owner only."""
+    """Open a journal for writing; create it, accessible to its owner only, if it is missing."""
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
@@ -274,7 +274,7 @@ def _opened(file: Path) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        database.execute("BEGIN")  # who is killed meanwhile leaves an empty file, or a journal
+        database.execute("BEGIN")  # if killed meanwhile, it leaves an empty file or a journal
         database.execute(f"PRAGMA application_id = {MARK}")
         database.execute(f"PRAGMA user_version = {FORMAT}")
         database.execute(TABLE)
@@ -298,7 +298,7 @@ def _add_checksums(database: sqlite3.Connection) -> None:
 
 
 def _write_salvaged(file: Path, lines: list[Line], lock: int) -> None:
-    """Write a journal of these entries beside a damaged one, which is as it was until that is whole."""
+    """Write a journal of these entries beside a damaged one, which is replaced later."""
     with tempfile.TemporaryDirectory(prefix=f".{file.name}-", dir=file.parent) as folder:
         with Journal(Path(folder) / file.name) as journal:
             for line in lines:
@@ -309,12 +309,12 @@ def _write_salvaged(file: Path, lines: list[Line], lock: int) -> None:
 
 
 def _put_salvaged(file: Path) -> None:
-    """Put what was salvaged, if there is such a file, in the place of the damaged journal, which is kept.
+    """Replace a damaged journal by the salvaged one, if there is one; keep the damaged one.
 
-    Whoever is killed meanwhile leaves it to the next one. All of the damaged one goes before: SQLite would
-    add a log that lies beside a file to it.
+    If this process is killed, the next one continues. The log is renamed first: SQLite would apply it to the
+    new file.
     """
-    for left in file.parent.glob(f".{file.name}-*"):  # of somebody who was killed
+    for left in file.parent.glob(f".{file.name}-*"):  # of a process that was killed
         rmtree(left, ignore_errors=True)
     if not _salvaged_file(file).exists():
         return
@@ -328,16 +328,16 @@ def _put_salvaged(file: Path) -> None:
 
 
 def _not_written(file: Path, error: sqlite3.OperationalError) -> NotWritten:
-    """What was kept is whole, so whoever wrote it can go on: a run or a sweep, each in its own way."""
+    """Return the error about a failed write. The entries before it are intact."""
     no_room = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-    fix = "make room" if no_room else "see to it that it can be"
+    fix = "make room" if no_room else "make it writable"
     return NotWritten(
         f"{file}: cannot be written ({error}); {fix}, then go on with it (--resume, restore=True)"
     )
 
 
 def _connected(address: str, file: Path) -> sqlite3.Connection:
-    """A connection to a journal, or to an empty file that is to become one."""
+    """Connect to a journal, or to an empty file that is to become one."""
     _check_not_emptied(file)
     database = sqlite3.connect(address, uri=True, isolation_level=None)
     try:
@@ -359,14 +359,14 @@ def _connected(address: str, file: Path) -> sqlite3.Connection:
 
 
 def _check_not_emptied(file: Path) -> None:
-    """Raise DamagedJournal if only the log of a journal has a content: SQLite would delete it."""
+    """Raise DamagedJournal if only the log of a journal has content: SQLite would delete it."""
     log = file.with_name(f"{file.name}-wal")
     if file.stat().st_size == 0 and (_sealed(file) or (log.exists() and log.stat().st_size)):
         raise DamagedJournal(f"{file}: is empty, but has not always been")
 
 
 def _connected_for_reading(file: Path, stack: ExitStack) -> sqlite3.Connection:
-    """Where nothing can be written, SQLite reads a copy: it writes to share a journal with its owner.
+    """Connect to a journal, or to a copy where SQLite cannot write, as it must to share a journal.
 
     The log is copied first: if its owner moves entries from there to the main file meanwhile, both have them.
     """
@@ -378,19 +378,19 @@ def _connected_for_reading(file: Path, stack: ExitStack) -> sqlite3.Connection:
             if (beside := file.with_name(file.name + ending)).exists():
                 copyfile(beside, copy.with_name(copy.name + ending))
     except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); see to it that it can be") from None
+        raise InputError(f"{file}: cannot be read ({error.strerror}); make it readable") from None
     return _connected(f"{copy.as_uri()}?mode=rw", file)
 
 
 def _entries(database: sqlite3.Connection, file: Path) -> Iterator[JournalEntry]:
-    """Until one is not what was written: it, or something before it, is damaged, or one is missing."""
+    """Yield entries up to the first that is damaged or missing."""
     number, checksum = 0, 0
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
         for *row, found in database.execute(WITH if version == FORMAT else WITHOUT):
             checksum = _checksum(row, checksum)
             if row[0] != number + 1 or (version == FORMAT and found != checksum):
-                raise ValueError("its checksum is another one")
+                raise ValueError("wrong checksum")
             number, at_s, kind, body = row
             yield JournalEntry(number, at_s, kind, json.loads(body))
     except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
@@ -398,7 +398,7 @@ def _entries(database: sqlite3.Connection, file: Path) -> Iterator[JournalEntry]
 
 
 def _last(database: sqlite3.Connection, file: Path) -> tuple[int, int]:
-    """The number and the checksum of the last entry."""
+    """Return number and checksum of the last entry."""
     try:
         number, checksum = database.execute(LAST).fetchone() or (0, 0)
         return int(number), int(checksum)
@@ -407,19 +407,19 @@ def _last(database: sqlite3.Connection, file: Path) -> tuple[int, int]:
 
 
 def _checksum(row: Sequence[Any], before: int) -> int:
-    """Of an entry and all before it."""
+    """Return the checksum of an entry and all before it."""
     number, at_s, kind, body = row
     return zlib.crc32(f"{number} {at_s!r} {kind} {body}".encode(), before)
 
 
 def _seal(lock: int, count: int) -> None:
-    """Write down that so many entries are on the disk; they must be."""
+    """Record that so many entries are on the disk."""
     os.pwrite(lock, SEALED.format(count, zlib.crc32(str(count).encode())).encode(), 0)
     os.fsync(lock)
 
 
 def _sealed(file: Path) -> int:
-    """How many entries are known to have been on the disk; 0 if that is not known."""
+    """Return the number of entries known to have been on the disk; 0 if unknown."""
     try:
         count = int(_lock_file(file).read_bytes()[COUNT])
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A backend that keeps a journal: what happened and what was decided is written before it is acted on."""
+"""A backend with a journal: what happened and what was decided is written before it is acted on."""
 
 import json
 import secrets
@@ -14,7 +14,7 @@ from rota.execution.journal import Body, Journal, JournalEntry, Line
 
 
 class RunClock:
-    """Seconds in which the run was run: they go on where they were when it is resumed."""
+    """Seconds of a run; a resumed run continues where it stopped."""
 
     def __init__(self, tick: Callable[[], float] = time.monotonic) -> None:
         self._tick = tick
@@ -24,7 +24,7 @@ class RunClock:
         return self._tick() - self._began
 
     def at_least(self, at_s: float) -> None:
-        """It is known to be so late."""
+        """Advance the clock to this time, unless it is later already."""
         self._began = min(self._began, self._tick() - at_s)
 
     def go_on_from(self, at_s: float) -> None:
@@ -32,83 +32,86 @@ class RunClock:
 
 
 class OtherDecision(RotaError):
-    """The policy does not decide again what it decided then."""
+    """A resumed policy does not repeat the decision that is in the journal."""
 
 
 class EntryFormat(Protocol):
-    """How instants and decisions are written: of a population, of jobs."""
+    """How the instants and decisions of one family, populations or jobs, are written to a journal."""
 
     def happened(self, instant: Any, state: Any) -> tuple[float, Body]:
-        """When, and what. The state has not taken it in yet."""
+        """Return time and content of an instant that is not yet applied to the state."""
 
     def instant(self, body: Body, state: Any) -> Any:
-        """What was written."""
+        """Return the instant that was written."""
 
     def decided(self, decisions: Any, state: Any) -> list[Any]:
-        """Plain lists, equal to what is read back from JSON; empty if nothing was."""
+        """Return decisions as plain lists, equal to what is read back from JSON; empty if there are none."""
 
 
 class ResumableBackend(Protocol):
-    """A backend that can be told what happened before."""
+    """A backend whose past instants and decisions can be restored."""
 
     def instants(self, state: Any) -> Iterator[Any]: ...
 
     def perform(self, decisions: Any, state: Any) -> None: ...
 
     def recall(self, instant: Any) -> None:
-        """This happened before: nothing is to be done about it."""
+        """Restore an instant from the journal, without acting on it."""
 
     def remember(self, decisions: Any, state: Any) -> None:
-        """This was decided before; whatever of it has not happened yet is still to be done."""
+        """Restore decisions from the journal; what they began and did not end is still to be done."""
 
 
 class JournalObserver(Protocol):
-    """Whoever is told what the journal is told, at each beginning from its first entry."""
+    """An observer of all instants and decisions, from the first entry of the journal on."""
 
     def see(self, instant: Any) -> None:
-        """This happened."""
+        """Observe an instant."""
 
     def decide(self, decisions: Any) -> None:
-        """This was decided about it."""
+        """Observe the decisions of the latest instant."""
 
 
 class Journaled:
-    """Gives the instants of the journal first. That policies decide again what they did is checked."""
+    """A backend that first repeats the instants of its journal, then continues and extends it.
+
+    A policy that does not repeat its decisions of the journal raises OtherDecision.
+    """
 
     def __init__(
         self,
         inner: ResumableBackend,
         journal: Journal,
-        words: EntryFormat,
-        witness: JournalObserver | None = None,
+        entry_format: EntryFormat,
+        observer: JournalObserver | None = None,
     ) -> None:
-        self._inner, self._journal, self._words, self._witness = inner, journal, words, witness
+        self._inner, self._journal, self._format, self._observer = inner, journal, entry_format, observer
         self._decided: list[object] | None = None
-        """What the journal says was decided at the present instant; None if it does not."""
+        """The decisions in the journal for the present instant; None if there are none yet."""
         self._live = False
         self._happened: list[Line] = []
-        """What happened at the present instant, if the journal does not have it yet."""
-        self.replayed = 0
-        """Instants that came from the journal."""
+        """The present instant, if it is not yet in the journal."""
+        self.restored = 0
+        """Number of instants from the journal."""
 
     def instants(self, state: Any) -> Iterator[Any]:
         for instant in self._past(state):
             yield self._seen(instant)
         self._decided, self._live = None, True
         for instant in self._inner.instants(state):
-            at_s, body = self._words.happened(instant, state)
+            at_s, body = self._format.happened(instant, state)
             self._happened = [(at_s, INSTANT, body)]
             yield self._seen(instant)
 
     def _seen(self, instant: Any) -> Any:
-        if self._witness is not None:
-            self._witness.see(instant)
+        if self._observer is not None:
+            self._observer.see(instant)
         return instant
 
     def perform(self, decisions: Any, state: Any) -> None:
-        if self._witness is not None:
-            self._witness.decide(decisions)
-        said = self._words.decided(decisions, state)
+        if self._observer is not None:
+            self._observer.decide(decisions)
+        said = self._format.decided(decisions, state)
         if self._decided is None:
             lines = self._happened
             if said:
@@ -126,11 +129,11 @@ class Journaled:
         self._inner.remember(decisions, state)
 
     def _past(self, state: Any) -> Iterator[Any]:
-        """What happened before. The last instant may have no decisions yet: they are made and written now."""
+        """Yield the instants of the journal; the last one may still lack its decisions."""
         entries = _of_the_run(self._journal)
         entry = next(entries, None)
         while entry is not None:
-            instant = self._words.instant(entry.body, state)
+            instant = self._format.instant(entry.body, state)
             entry = next(entries, None)
             if entry is not None and entry.kind == DECIDED:
                 self._decided = entry.body["decisions"]
@@ -138,7 +141,7 @@ class Journaled:
             else:
                 self._decided = [] if entry is not None else None
             self._inner.recall(instant)
-            self.replayed += 1
+            self.restored += 1
             yield instant
 
 
@@ -152,18 +155,18 @@ def _short(value: object, most: int = 200) -> str:
 
 
 BEGAN, RESUMED, STOPPED, ENDED = "began", "resumed", "stopped", "ended"
-"""Kinds of entries besides those of the loop: at the beginning and the end of each process of a run."""
+"""Kinds of entries at the beginning and the end of each process of a run."""
 
 Record = dict[str, Any]
-"""What a run is, as plain values; its name is under `run`, the digest of its configuration under `config`."""
+"""The facts about a run as plain values; `run` is its name, `config` the digest of its configuration."""
 
 
-def begin_or_resume(journal: Journal, books: RunPaths, described: Callable[[str], Record]) -> Record:
-    """What the journal says the run is; written there if it is new. `described` takes the name of the run."""
+def begin_or_resume(journal: Journal, paths: RunPaths, described: Callable[[str], Record]) -> Record:
+    """Return the facts in the journal; write `described(name of the run)` first if it is new."""
     entries = journal.read()
     first = next(entries, None)
     if first is None:
-        books.check_nothing_was_made()
+        paths.check_nothing_was_made()
         record = described(secrets.token_hex(8))
         journal.append(BEGAN, record)
         journal.settle()
@@ -176,7 +179,7 @@ def begin_or_resume(journal: Journal, books: RunPaths, described: Callable[[str]
 
 
 def check_config(file: Path, found: Record, described: Record) -> None:
-    """Raise InputError if a journal is of another run than the configuration says."""
+    """Raise InputError if a journal is of another run than the configuration describes."""
     described = json.loads(json.dumps(described))  # lists, as they are read back
     known = {"config": described["config"], **found}  # older journals do not say
     if known == described:

@@ -1,4 +1,4 @@
-"""Who is at what, and which checkpoints there are: what follows from events and decisions alone."""
+"""The assignments and checkpoints of a population, which follow from its events and decisions alone."""
 
 import math
 from collections import Counter
@@ -19,185 +19,188 @@ from rota.core.population.events import (
     Stop,
     TrialFailed,
 )
+from rota.execution.assignments import Assignment, CheckpointInfo, Done, checkpoint_info
 from rota.execution.checkpoints import Name
-from rota.execution.orders import Assignment, CheckpointInfo, Done, made
 
 
 @dataclass(slots=True)
 class QueuedInterval:
-    """A part on a list."""
+    """An interval of an assignment, until it is reported."""
 
-    part: Interval
-    order: Assignment | None = None
-    """Once it was sent."""
+    interval: Interval
+    assignment: Assignment | None = None
+    """The message to the worker, once it is sent."""
     done: Done | None = None
-    """Once it was answered; it is on the list until it is reported."""
+    """The answer, once there is one."""
     began_s: float = 0.0
     ended_s: float = 0.0
 
     def awaits(self, digest: str) -> bool:
-        """Whether it was ordered, and this is what comes of it."""
-        return self.done is None and self.order is not None and self.order.make.digest == digest
+        """Return whether it was sent, and an answer about this checkpoint is due."""
+        return self.done is None and self.assignment is not None and self.assignment.make.digest == digest
 
 
 @dataclass(slots=True)
 class RunningAssignment:
-    """A list on a slot."""
+    """The intervals of a slot that are not yet reported."""
 
-    pieces: list[QueuedInterval]
+    queue: list[QueuedInterval]
     free_s: float = 0.0
-    """Since when the slot is at its first piece that was not answered."""
+    """The time since which the slot works on its first unanswered interval, in seconds."""
 
     @property
     def current(self) -> QueuedInterval | None:
-        """What the worker is at."""
-        piece = next((piece for piece in self.pieces if piece.done is None), None)
-        return piece if piece is not None and piece.order is not None else None
+        """The interval that the worker is training."""
+        queued = next((queued for queued in self.queue if queued.done is None), None)
+        return queued if queued is not None and queued.assignment is not None else None
 
-    def forget_orders(self) -> None:
-        """What was not answered is to be sent again."""
-        for piece in self.pieces:
-            if piece.done is None:
-                piece.order = None
+    def forget_sent(self) -> None:
+        """Mark all unanswered intervals as not sent."""
+        for queued in self.queue:
+            if queued.done is None:
+                queued.assignment = None
 
     def without(self, trial: int, *, only_to_do: bool = False) -> None:
-        """Drop the parts of a trial, or those of them that are still to be trained."""
-        self.pieces = [
-            piece for piece in self.pieces if piece.part.trial != trial or (only_to_do and piece.done)
+        """Drop the intervals of a trial, or only the unanswered ones."""
+        self.queue = [
+            queued for queued in self.queue if queued.interval.trial != trial or (only_to_do and queued.done)
         ]
 
 
 @dataclass(slots=True)
 class TrialStanding:
-    """Where a trial stands."""
+    """The hyper-parameters, network and checkpoints of a trial."""
 
     hyper: Hyper
     changes: tuple[str, ...] = ()
-    parts: int = 0
-    """That it has reported."""
+    reports: int = 0
+    """Number of intervals that it has reported."""
     newest: CheckpointInfo | None = None
-    """What it goes on from; another's after it was cloned."""
+    """The checkpoint that it continues from; the donor's after a clone."""
     before: CheckpointInfo | None = None
-    """What that was made from."""
+    """The checkpoint that the newest was made from."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The books of a run. They are the same after the journal was read as they were when it was written."""
+    """The assignments and checkpoints of a run; the same after a resume as before."""
 
     run: str
-    """Whatever tells the checkpoints of this run from those of others."""
-    fleet: PopulationCluster
+    """The name that distinguishes the checkpoints of this run from those of others."""
+    cluster: PopulationCluster
     hypers: Sequence[Hyper]
     target: float
-    lists: dict[int, RunningAssignment] = field(default_factory=dict)
-    """Slot → what it was handed and has not reported."""
+    assignments: dict[int, RunningAssignment] = field(default_factory=dict)
+    """Slot → its unreported intervals."""
     unused: list[Name] = field(default_factory=list)
-    """Checkpoints that nobody needs any more."""
+    """Checkpoints that are no longer needed."""
     past: dict[str, CheckpointInfo | None] | None = None
-    """Digest of what was reported → what it was made from; only kept if it is asked for."""
-    lines: list[TrialStanding] = field(init=False)
+    """Digest of each reported checkpoint → its source; only recorded if it is not None."""
+    standings: list[TrialStanding] = field(init=False)
     best: CheckpointInfo | None = None
-    """The checkpoint of the best report, the first of equals; it is kept."""
+    """The checkpoint of the best report, the first among equals; it is kept."""
     best_metric: float = -math.inf
     _uses: Counter[Name] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.lines = [TrialStanding(hyper) for hyper in self.hypers]
+        self.standings = [TrialStanding(hyper) for hyper in self.hypers]
 
-    def note(self, events: Iterable[Event]) -> None:
-        """What happened."""
+    def see(self, events: Iterable[Event]) -> None:
+        """Update the ledger by what happened."""
         for event in events:
             match event:
                 case Reported():
                     self._report(event)
                 case TrialFailed(slot=slot, trial=trial):
-                    self.lists[slot].without(trial)
+                    self.assignments[slot].without(trial)
                 case Idled(slot=slot):
-                    del self.lists[slot]
+                    del self.assignments[slot]
                 case NodeFailed(node=node):
-                    for slot in [slot for slot in self.lists if self.fleet.slots[slot].node == node]:
-                        del self.lists[slot]
+                    for slot in [slot for slot in self.assignments if self.cluster.slots[slot].node == node]:
+                        del self.assignments[slot]
 
-    def take(self, decisions: Iterable[Decision]) -> None:
-        """What was decided."""
+    def decide(self, decisions: Iterable[Decision]) -> None:
+        """Update the ledger by what was decided."""
         for decision in decisions:
             match decision:
-                case Assign(slot, parts):
-                    self.lists[slot] = RunningAssignment([QueuedInterval(part) for part in parts])
+                case Assign(slot, intervals):
+                    self.assignments[slot] = RunningAssignment([QueuedInterval(each) for each in intervals])
                 case Clone(trial, donor, hyper, changes):
-                    line, giver = self.lines[trial], self.lines[donor]
-                    line.hyper, line.changes = hyper, changes
-                    self._stand(line, giver.newest, giver.before)
+                    standing, giver = self.standings[trial], self.standings[donor]
+                    standing.hyper, standing.changes = hyper, changes
+                    self._stand(standing, giver.newest, giver.before)
                 case Stop(trial):
-                    for running in self.lists.values():
+                    for running in self.assignments.values():
                         running.without(trial)
 
-    def order(self, slot: int, part: Interval, over: Name | None = None) -> Assignment:
-        """What a worker has to do for the next part of a trial."""
-        line, kept = self.lines[part.trial], None
-        for piece in self.lists[slot].pieces:
-            if piece.part.trial == part.trial and piece.done:  # answered, not reported yet
-                kept = piece.order
-        return self._order(line, part, kept, over)
+    def next_assignment(self, slot: int, interval: Interval, over: Name | None = None) -> Assignment:
+        """Return the message for the next interval of a trial on this slot."""
+        standing, kept = self.standings[interval.trial], None
+        for queued in self.assignments[slot].queue:
+            if queued.interval.trial == interval.trial and queued.done:  # answered, not reported yet
+                kept = queued.assignment
+        return self._assignment(standing, interval, kept, over)
 
-    def _order(
-        self, line: TrialStanding, part: Interval, kept: Assignment | None = None, over: Name | None = None
+    def _assignment(
+        self, standing: TrialStanding, interval: Interval, kept: Assignment | None, over: Name | None
     ) -> Assignment:
-        """From where the trial stands, or from what it has come to since."""
-        newest, before, version = line.newest, line.before, line.parts + 1
+        """Continue from the trial's newest checkpoint, or from an answered one that is not reported."""
+        newest, before, version = standing.newest, standing.before, standing.reports + 1
         if kept is not None:
             newest, before, version = kept.make, kept.source, kept.make.version + 1
-        make = made(part.trial, version, part.steps, line.hyper, line.changes, newest, self.run)
+        make = checkpoint_info(
+            interval.trial, version, interval.steps, standing.hyper, standing.changes, newest, self.run
+        )
         return Assignment(make, newest, (before,) if newest else (), over)
 
     def finished(self) -> list[int]:
-        """Slots that have nothing left on their lists."""
-        return [slot for slot, running in self.lists.items() if not running.pieces]
+        """Return the slots whose assignments are complete."""
+        return [slot for slot, running in self.assignments.items() if not running.queue]
 
     def needed(self) -> set[Name]:
-        """The checkpoints that somebody goes on from, or may have to."""
+        """Return the checkpoints that a trial continues from, or may have to."""
         return set(self._uses)
 
     def is_past(self, name: Name) -> bool:
-        """Whether a checkpoint is not needed, and will not be.
+        """Return whether a checkpoint is not needed and never will be.
 
-        Those that are newer than what was reported will: they are being made, or they are from before a power
-        cut that took back the newest entries of the journal, and need not be made again.
+        Newer ones than the reported will be needed: they are being made, or a power cut took back the entries
+        about them, and then they need not be made again.
         """
         trial, version = name
-        return trial < len(self.lines) and version <= self.lines[trial].parts and name not in self._uses
+        known = trial < len(self.standings) and version <= self.standings[trial].reports
+        return known and name not in self._uses
 
     def sources(self) -> dict[str, CheckpointInfo | None]:
-        """Digest of what was ordered and is not reported yet → what it is made from."""
-        pieces = (piece for running in self.lists.values() for piece in running.pieces)
-        return {piece.order.make.digest: piece.order.source for piece in pieces if piece.order}
+        """Return the source of each checkpoint that is being made, by digest."""
+        queue = (queued.assignment for running in self.assignments.values() for queued in running.queue)
+        return {sent.make.digest: sent.source for sent in queue if sent}
 
     def _report(self, event: Reported) -> None:
-        line, running = self.lines[event.trial], self.lists[event.slot]
-        at = next(at for at, piece in enumerate(running.pieces) if piece.part.trial == event.trial)
-        piece = running.pieces.pop(at)
-        order = piece.order or self._order(line, piece.part)
-        line.parts += 1
-        self._stand(line, order.make, order.source)
+        standing, running = self.standings[event.trial], self.assignments[event.slot]
+        at = next(at for at, queued in enumerate(running.queue) if queued.interval.trial == event.trial)
+        queued = running.queue.pop(at)
+        assignment = queued.assignment or self._assignment(standing, queued.interval, None, None)
+        standing.reports += 1
+        self._stand(standing, assignment.make, assignment.source)
         if event.metric > self.best_metric:
-            before, self.best, self.best_metric = self.best, order.make, event.metric
+            before, self.best, self.best_metric = self.best, assignment.make, event.metric
             self._need([self.best], [before])
         if self.past is not None:
-            self.past[order.make.digest] = order.source
+            self.past[assignment.make.digest] = assignment.source
         if event.metric >= self.target or event.ended:
             running.without(event.trial)
 
     def _stand(
-        self, line: TrialStanding, newest: CheckpointInfo | None, before: CheckpointInfo | None
+        self, standing: TrialStanding, newest: CheckpointInfo | None, before: CheckpointInfo | None
     ) -> None:
-        """A trial goes on from here: from now on others than before are needed."""
-        had = [line.newest, line.before]
-        line.newest, line.before = newest, before
+        """Let a trial continue from another checkpoint, and update which ones are needed."""
+        had = [standing.newest, standing.before]
+        standing.newest, standing.before = newest, before
         self._need([newest, before], had)
 
     def _need(self, now: Iterable[CheckpointInfo | None], before: Iterable[CheckpointInfo | None]) -> None:
-        """Of these, the first ones are needed from now on, and the others no more by what needed them."""
+        """Count one more use of each checkpoint in `now`, and one less of each in `before`."""
         freed = [(made.trial, made.version) for made in before if made]
         self._uses.update((made.trial, made.version) for made in now if made)
         self._uses.subtract(freed)

@@ -1,49 +1,49 @@
-"""The lineage of the best trial of a run, and training along it once more."""
+"""The lineage of the best trial of a run, and how to retrain it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Optional
 
 from rota.core.errors import InputError, RotaError
-from rota.core.population.events import Clone, Hyper, Reported
+from rota.core.population.events import Clone, Decision, Event, Hyper, Reported
+from rota.execution.assignments import Assignment, CheckpointInfo, Done, FailedAnswer, checkpoint_info
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.engine import Died, NodeWent, Workers
-from rota.execution.entries import DECIDED, INSTANT, parse_decisions, parse_events
-from rota.execution.journal import JournalEntry, read_journal
+from rota.execution.entries import follow
+from rota.execution.journal import read_journal
 from rota.execution.journaled import BEGAN
-from rota.execution.orders import Assignment, CheckpointInfo, Done, FailedAnswer, made
-from rota.execution.picture import PopulationFrame, parse_frame, taken_in
+from rota.execution.status import PopulationFrame, parse_frame, taken_in
 
 
 class LineageStage(NamedTuple):
-    """A part, as it was trained."""
+    """One interval of a lineage."""
 
     steps: int
     hyper: Hyper
     changes: tuple[str, ...]
     metric: float
-    """What was reported after it."""
+    """The metric reported after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """A schedule of hyper-parameters and growth, from the first step on."""
+    """A schedule of hyper-parameters and network changes, from the first step on."""
 
     run: str
-    """The name of the run that it is from."""
+    """The name of the run."""
     trial: int
-    """Which was best."""
+    """The best trial."""
     root: int
-    """The trial with whose first weights it began."""
+    """The trial that began with the initial weights."""
     stages: tuple[LineageStage, ...]
     sign: float = 1.0
-    """What their metrics are multiplied by for people."""
+    """The factor that turns a metric of the journal into the reported one."""
 
 
 class _Link(NamedTuple):
-    """A stage, and those before it: shared by all who go on from here."""
+    """A stage and its predecessors; clones share them."""
 
     stage: LineageStage
     before: Optional["_Link"]
@@ -52,7 +52,7 @@ class _Link(NamedTuple):
 
 @dataclass(slots=True)
 class _Search:
-    """What is known so far."""
+    """The lineages of all trials so far, and the best one."""
 
     frame: PopulationFrame
     hypers: list[Hyper] = field(init=False)
@@ -66,17 +66,17 @@ class _Search:
         self.changes = [()] * len(self.hypers)
         self.links = [None] * len(self.hypers)
 
-    def take(self, entry: JournalEntry) -> None:
-        if entry.kind == INSTANT:
-            for event in parse_events(entry.body["events"]):
-                if isinstance(event, Reported):
-                    self._report(event)
-        elif entry.kind == DECIDED:
-            for decision in parse_decisions(entry.body["decisions"]):
-                if isinstance(decision, Clone):
-                    trial = decision.trial
-                    self.links[trial] = self.links[decision.donor]
-                    self.hypers[trial], self.changes[trial] = decision.hyper, decision.changes
+    def see(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, Reported):
+                self._report(event)
+
+    def decide(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, Clone):
+                trial = decision.trial
+                self.links[trial] = self.links[decision.donor]
+                self.hypers[trial], self.changes[trial] = decision.hyper, decision.changes
 
     def _report(self, event: Reported) -> None:
         trial, before = event.trial, self.links[event.trial]
@@ -88,16 +88,16 @@ class _Search:
 
 
 def best_lineage(file: Path) -> Lineage:
-    """Of the trial that was best, up to the report with which it was; the first of equals."""
+    """Return the lineage of the best report in a journal, the first among equals."""
     search = None
     for entry in read_journal(file):
         if entry.kind == BEGAN:
             search = _Search(parse_frame(entry.body))
         elif search is not None:
             with taken_in(file, entry):
-                search.take(entry)
+                follow(search, entry)
     if search is None or search.best is None:
-        raise InputError(f"{file}: no trial has reported how good it is; there is nothing to train again")
+        raise InputError(f"{file}: no trial has reported a number; there is nothing to train again")
     stages = tuple(_unrolled(search.best))[::-1]
     return Lineage(search.frame.run, search.trial, search.best.root, stages, search.frame.sign)
 
@@ -112,17 +112,17 @@ WAKE_S = 0.5
 
 
 class NotTrained(RotaError):
-    """A part that was trained once cannot be trained again."""
+    """An interval that was trained once cannot be trained again."""
 
 
 def retrain(
     lineage: Lineage, workers: Workers, checkpoints: Checkpoints, slot: int = 0, node: int = 0
 ) -> Iterator[Done]:
-    """One stage after the other, on one slot; goes on where it was if that was done in part before."""
+    """Train the stages of a lineage one after the other on one slot; continue if some are done already."""
     path: list[CheckpointInfo] = []
     for version, stage in enumerate(lineage.stages, start=1):
         source = path[-1] if path else None
-        make = made(
+        make = checkpoint_info(
             lineage.root, version, stage.steps, stage.hyper, stage.changes, source, f"{lineage.run} again"
         )
         workers.send(slot, Assignment(make, source, (*path[-2::-1], None)))
@@ -137,7 +137,7 @@ def _answer(workers: Workers, node: int) -> Done:
             if isinstance(message, Died):
                 raise NotTrained(message.why)
             if message == NodeWent(node):
-                raise NotTrained("its node is gone; try again, and it goes on where it was")
+                raise NotTrained("its node is gone; try again, and it continues where it was")
             answer = getattr(message, "answer", None)
             if isinstance(answer, FailedAnswer):
                 raise NotTrained(answer.why)

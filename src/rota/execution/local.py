@@ -16,23 +16,22 @@ from typing import Any
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError, InputError
 from rota.core.population.cluster import PopulationCluster, Slot
-from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.engine import Answered, Died, Message, WorkerSetup
+from rota.execution.engine import Answered, AnyAssignment, Died, Message, WorkerSetup, parse_answer
 from rota.execution.folder import last_line, last_of, opened
 from rota.execution.trainable import check_name
 from rota.execution.worker import WorkerHello
 
 LIST = ("nvidia-smi", "-L")
 LISTS_S = 60.0
-"""A driver that was asleep takes a while."""
+"""Timeout of nvidia-smi in seconds: a sleeping driver takes a while."""
 AMD = Path("/dev/kfd")
-"""There if GPUs are AMD's, which nothing lists everywhere."""
+"""A device that exists if there are AMD GPUs, which no command lists reliably."""
 
 
 def is_missing(gpu: str) -> bool:
-    """Return whether this machine is known not to have the GPU with this number or UUID.
+    """Return whether this machine is known to lack the GPU with this number or UUID.
 
-    `CUDA_VISIBLE_DEVICES` hides those that it does not name.
+    `CUDA_VISIBLE_DEVICES` hides the GPUs that it does not name.
     """
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     if given is not None:
@@ -46,7 +45,7 @@ def is_missing(gpu: str) -> bool:
 
 
 def _listed() -> list[str] | None:
-    """Numbers and UUIDs; None if there may be others."""
+    """Return the numbers and UUIDs of all GPUs; None if there may be others."""
     if AMD.exists():
         return None
     try:
@@ -58,11 +57,11 @@ def _listed() -> list[str] | None:
 
 CHUNK = 1 << 16
 STARTS = 3
-"""How often in a row a worker may die before it is ready."""
+"""Number of deaths in a row, before it is ready, after which a worker is not restarted."""
 LINGER_S = 2.0
 WAKE_S = 0.2
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
-"""The environment of gangs that are on one machine: nothing listens beyond it, whatever its name means."""
+"""The environment of gangs on one machine: they listen on the loopback interface only."""
 
 
 class CannotStart(InputError):
@@ -71,44 +70,45 @@ class CannotStart(InputError):
 
 @dataclass(frozen=True, slots=True)
 class LocalSlot:
-    """What of this machine a slot is."""
+    """The cores and the GPU of a local slot."""
 
     cores: tuple[int, ...] = ()
-    """It computes on these; on any if none are named."""
+    """The cores to compute on; any if none are named."""
     gpu: str = ""
-    """What CUDA sees: `0`; none if not given."""
+    """The value of CUDA_VISIBLE_DEVICES, as `0`; empty: no GPU."""
 
 
 class LocalWorkers:
-    """A process per slot. They end with the thread that started them."""
+    """Workers that are local processes, one per slot. They end with the thread that started them."""
 
     def __init__(
         self,
-        fleet: PopulationCluster,
-        places: Sequence[LocalSlot],
+        cluster: PopulationCluster,
+        slots: Sequence[LocalSlot],
         trial: str,
         hello: WorkerHello,
         logs: Path,
     ) -> None:
         check_name(trial)
-        self._fleet, self._places, self._trial, self._hello, self._logs = fleet, places, trial, hello, logs
+        self._cluster, self._slots = cluster, slots
+        self._trial, self._hello, self._logs = trial, hello, logs
         self._selector = selectors.DefaultSelector()
         self._running: dict[int, _Process] = {}
-        self._starts = [0] * len(places)
+        self._starts = [0] * len(slots)
 
     def nodes(self) -> list[int]:
-        """All of them, once each slot has a worker that is ready."""
-        missing = set(range(len(self._places)))
+        """Return all nodes, once each slot has a worker that is ready."""
+        missing = set(range(len(self._slots)))
         while missing:
             for slot in missing - set(self._running):
                 self._start(slot)
             self.wait(WAKE_S)
             missing = {slot for slot in missing if slot not in self._running or not self._running[slot].ready}
-        return list(range(len(self._fleet.nodes)))
+        return list(range(len(self._cluster.nodes)))
 
-    def send(self, slot: int, order: AnyOrder) -> None:
+    def send(self, slot: int, assignment: AnyAssignment) -> None:
         process = self._running.get(slot) or self._start(slot)
-        process.say(order.line())
+        process.say(assignment.line())
 
     def wait(self, timeout_s: float) -> list[Message]:
         messages: list[Message] = []
@@ -125,15 +125,15 @@ class LocalWorkers:
         return [process.pid for process in self._running.values()]
 
     def _start(self, slot: int) -> "_Process":
-        place = self._places[slot]
-        hello = replace(self._hello, cores=place.cores)
-        process = _Process(slot, self._trial, hello, _environment(place), self._logs / f"slot{slot}.log")
+        local_slot = self._slots[slot]
+        hello = replace(self._hello, cores=local_slot.cores)
+        process = _Process(slot, self._trial, hello, _environment(local_slot), self._logs / f"slot{slot}.log")
         self._running[slot] = process
         self._selector.register(process.answers, selectors.EVENT_READ, process)
         return process
 
     def _unheard(self) -> list[Message]:
-        """Those that are gone without an end of their answers: whoever they forked has the pipe, too."""
+        """Return the deaths of workers whose pipe is still open in a process that they forked."""
         gone = [process for process in self._running.values() if process.has_ended()]
         if not gone:
             return []
@@ -178,7 +178,7 @@ class LocalWorkers:
 
 
 class _Process:
-    """One worker: orders go in, lines come out."""
+    """The process of one worker."""
 
     def __init__(
         self, slot: int, trial: str, hello: WorkerHello, environment: dict[str, str], log: Path
@@ -210,7 +210,7 @@ class _Process:
             self._process.stdin.flush()
 
     def heard(self) -> list[bytes] | None:
-        """Whole lines; None if there will be no more."""
+        """Return complete lines of output; None at its end."""
         chunk = os.read(self.answers, CHUNK)
         if not chunk:
             return None
@@ -218,7 +218,7 @@ class _Process:
         return lines
 
     def last_words(self) -> str:
-        """How it ended, and what it printed before that."""
+        """Return how it ended, and the end of its log."""
         code = self._process.returncode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         return f"the worker died ({how}): {last_of(self.log)}"
@@ -227,12 +227,12 @@ class _Process:
         return self._process.poll() is not None
 
     def linger(self) -> None:
-        """Let it end by itself, so that it is known how it did."""
+        """Wait a little for it to end by itself, so that its exit code is known."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(LINGER_S)
 
     def end(self) -> None:
-        """At once, if it has not ended yet, and with it whatever it has started."""
+        """Kill it, if necessary, with everything that it started."""
         assert self._process.stdin is not None
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -242,16 +242,16 @@ class _Process:
         os.close(self.answers)
 
 
-def _environment(place: LocalSlot) -> dict[str, str]:
-    """Of a worker: it sees one GPU, or none, and computes with as many threads as it has cores."""
-    environment = {**LOOPBACK, **os.environ, "CUDA_VISIBLE_DEVICES": place.gpu}
-    if place.cores:
-        environment["OMP_NUM_THREADS"] = str(len(place.cores))
+def _environment(local_slot: LocalSlot) -> dict[str, str]:
+    """Return the environment of a worker: its one GPU or none, and as many threads as cores."""
+    environment = {**LOOPBACK, **os.environ, "CUDA_VISIBLE_DEVICES": local_slot.gpu}
+    if local_slot.cores:
+        environment["OMP_NUM_THREADS"] = str(len(local_slot.cores))
     return environment
 
 
 MOST_PROCESSES = 1024
-"""On one machine, beyond which it would be busy with nothing but to start them."""
+"""Maximal number of slots on one machine."""
 NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 GPU = re.compile(r"[A-Za-z0-9-]*", re.ASCII)
 
@@ -261,15 +261,15 @@ class LocalSlotConfig:
     """Some equal slots of this machine."""
 
     count: int = 1
-    """How many of them."""
+    """Number of slots."""
     speed: float = 1.0
-    """What is expected, relative to others; it is measured from the first report on."""
+    """Expected speed relative to other slots; it is measured from the first report on."""
     cores: int = 1
-    """That each is pinned to, the next ones each time; 0: it may use all."""
+    """Number of cores that each slot is pinned to, each time the next ones; 0: it may use all."""
     gpu: str = ""
-    """The number of the GPU that they use, as CUDA_VISIBLE_DEVICES has it; several slots may share one."""
+    """The GPU of these slots, as in CUDA_VISIBLE_DEVICES; several slots may share one."""
     node: str = "here"
-    """What the node is called."""
+    """The name of the node."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= LARGEST:
@@ -287,7 +287,7 @@ class LocalConfig:
     """Slots of this machine, each with a process of its own."""
 
     slots: tuple[LocalSlotConfig, ...] = (LocalSlotConfig(count=2),)
-    """In this order they are idle at first."""
+    """Groups of slots, in the order in which they are first assigned."""
 
     def __post_init__(self) -> None:
         if (slots := len(self.fleet().slots)) > MOST_PROCESSES:
@@ -305,7 +305,7 @@ class LocalConfig:
         return PopulationCluster(tuple(slots), tuple(nodes))
 
     def check(self) -> None:
-        """Raise ConfigError if a slot asks for more cores than there are, or for a GPU that is not there.
+        """Raise ConfigError if a slot requires more cores than there are, or a missing GPU.
 
         Slots may share cores and GPUs.
         """
@@ -323,24 +323,23 @@ class LocalConfig:
                     f"CUDA_VISIBLE_DEVICES); {mend}'[{{count = {group.count}}}]'"
                 )
 
-    def places(self, cores: list[int]) -> list[LocalSlot]:
-        """Which of these cores each slot computes on: one after the other, from the start when they end."""
-        places, at = [], 0
+    def pinned(self, cores: list[int]) -> list[LocalSlot]:
+        """Return the slots, pinned to these cores in turn, and from the first again when they run out."""
+        slots, at = [], 0
         for group in self.slots:
             for _ in range(group.count):
                 mine = {cores[(at + more) % len(cores)] for more in range(group.cores)}
-                places.append(LocalSlot(tuple(sorted(mine)), group.gpu))
+                slots.append(LocalSlot(tuple(sorted(mine)), group.gpu))
                 at += group.cores
-        return places
+        return slots
 
-    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> LocalWorkers:
-        hello = assignment.hello()
-        logs = assignment.books.logs
-        return LocalWorkers(fleet, self.places(own_cores()), assignment.trial, hello, logs)
+    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> LocalWorkers:
+        slots = self.pinned(own_cores())
+        return LocalWorkers(cluster, slots, setup.trial, setup.hello(), setup.paths.logs)
 
 
 def own_cores() -> list[int]:
-    """Those that this process may use; none can be named where there is no way to pin."""
+    """Return the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))

@@ -1,4 +1,4 @@
-"""How good something is, as a number."""
+"""Training of a user's function or class, as `rota.tune` takes it."""
 
 import hashlib
 import inspect
@@ -9,7 +9,7 @@ from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rota.core.population.events import Hyper
 
 
 def as_number(value: Any, how: str) -> float:
-    """Return a metric as a float; an error that says where it comes from if it is no number."""
+    """Return a metric as a float; raise InputError, which says where it comes from, if it is no number."""
     try:
         if isinstance(value, str | bytes):
             raise TypeError
@@ -29,28 +29,16 @@ def as_number(value: Any, how: str) -> float:
 
 
 NAME = "rota.execution.own_code:own_code"
-"""Of the function that makes trials of what `rota.tune` was given."""
+"""The name of the function that makes trials of what `rota.tune` was given."""
 METHODS = ("step", "save", "load")
 LIVE = 8
-"""Generators that a worker keeps: those are not replayed."""
+"""Number of generators that a worker keeps; others are run again from their first step."""
 Choices = Mapping[str, Mapping[str, Any]]
-"""Hyper-parameter → word that stands for a value → the value, where that is neither a number nor a word."""
-
-
-class OwnTrial(Protocol):
-    """One of the user's trials, as a worker trains it."""
-
-    def begin(self, trial: int) -> None: ...
-    def load(self, content: bytes) -> None: ...
-    def save(self) -> bytes: ...
-    def train(self, steps: int, hyper: Hyper, changes: tuple[str, ...]) -> None: ...
-    def evaluate(self) -> float: ...
-    def opened(self) -> Any:
-        """What a user gets of it: the object, or what was yielded last."""
+"""Hyper-parameter → word → the value that it stands for, if that is neither a number nor a word."""
 
 
 class Code:
-    """What is trained, how it is called, and which of its metrics counts."""
+    """A user's code, how to call it, and the metric that counts."""
 
     def __init__(self, train: Any, metric: str, seed: int, choices: Choices | None = None) -> None:
         self.train, self.metric, self._seed = train, metric, seed
@@ -59,17 +47,17 @@ class Code:
         self.name = getattr(train, "__name__", type(train).__name__)
 
     def call(self, config: dict[str, Any], trial: int) -> Any:
-        """Call it with the configuration of a trial; with a seed of the trial's own, if it takes one."""
+        """Call it with the configuration of a trial, and with a seed of its own if it takes one."""
         if not self._takes_seed:
             return self.train(config)
         return self.train(config, seed=int(np.random.SeedSequence((self._seed, trial)).generate_state(1)[0]))
 
     def config(self, hyper: Hyper) -> dict[str, Any]:
-        """Hyper-parameters as the user wrote them."""
+        """Return hyper-parameters as the user wrote them."""
         return {name: self._choices.get(name, {}).get(value, value) for name, value in hyper.items()}
 
     def worth(self, found: Any, how: str) -> float:
-        """The metric that counts, of a dictionary of them; or what there is, if that is a number."""
+        """Return the metric that counts from a dictionary, or a single number as it is."""
         if not isinstance(found, Mapping):
             return as_number(found, f"{self.name}: {how}")
         name = next(iter(found), "") if len(found) == 1 and not self.metric else self.metric
@@ -83,19 +71,19 @@ class Code:
 
 
 class _Generator:
-    """A generator that has been asked for some steps."""
+    """A generator, and the steps it was asked for."""
 
     def __init__(self, code: Code, trial: int) -> None:
         self._code, self._trial = code, trial
         self._config: dict[str, Any] = {}
         self._going: Generator[Any, None, None] | None = None
-        self._parts: list[tuple[int, Hyper]] = []
+        self._intervals: list[tuple[int, Hyper]] = []
         self.last: Any = None
         self.ended: int | None = None
-        """Steps of the last part that were trained when the function returned; None if it has not."""
+        """Steps of the last interval that were trained when the function returned; None if it has not."""
 
     def advance(self, steps: int, hyper: Hyper) -> None:
-        """Go on with these hyper-parameters; a function that returns has had its steps."""
+        """Train further steps with these hyper-parameters, or fewer if the function returns."""
         self._config.clear()
         self._config.update(self._code.config(hyper))
         if self._going is None:
@@ -110,15 +98,15 @@ class _Generator:
             except StopIteration:
                 self.ended = step
                 break
-        if self._parts and self._parts[-1][1] == hyper:
-            steps += self._parts.pop()[0]
-        self._parts.append((steps, dict(hyper)))
+        if self._intervals and self._intervals[-1][1] == hyper:
+            steps += self._intervals.pop()[0]
+        self._intervals.append((steps, dict(hyper)))
 
     def content(self) -> bytes:
-        return json.dumps({"trial": self._trial, "parts": self._parts}).encode()
+        return json.dumps({"trial": self._trial, "parts": self._intervals}).encode()
 
     @classmethod
-    def replayed(cls, code: Code, content: bytes) -> "_Generator":
+    def rebuilt(cls, code: Code, content: bytes) -> "_Generator":
         found = json.loads(content)
         again = cls(code, found["trial"])
         for steps, hyper in found["parts"]:
@@ -127,19 +115,19 @@ class _Generator:
 
 
 class FunctionTrial:
-    """A trial that is a generator function. The last few generators are kept, the others are replayed."""
+    """A trial that is a generator function. Recent generators are kept, others are run again."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
         self._now = _Generator(code, 0)
         self._kept: OrderedDict[bytes, _Generator] = OrderedDict()
-        """By what was saved of them; none of them has gone on since."""
+        """Saved content → the generator, which has not advanced since."""
 
     def begin(self, trial: int) -> None:
         self._now = _Generator(self._code, trial)
 
     def load(self, content: bytes) -> None:
-        self._now = self._kept.get(content) or _Generator.replayed(self._code, content)
+        self._now = self._kept.get(content) or _Generator.rebuilt(self._code, content)
 
     def save(self) -> bytes:
         content = self._now.content()
@@ -157,15 +145,16 @@ class FunctionTrial:
 
     @property
     def ended(self) -> int | None:
-        """Steps of the last part that were trained when the function returned; None if it has not."""
+        """Steps of the last interval that were trained when the function returned; None if it has not."""
         return self._now.ended
 
     def opened(self) -> Any:
+        """Return what was yielded last."""
         return self._now.last
 
 
 class ClassTrial:
-    """A trial that is a class with step, save and load. With other hyper-parameters it is made anew."""
+    """A trial that is a class with step, save and load. For other hyper-parameters a new object is made."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
@@ -199,6 +188,7 @@ class ClassTrial:
         return self._code.worth(self._last, "step returned")
 
     def opened(self) -> Any:
+        """Return the user's object."""
         if self._object is None:
             self._object = self._code.call(self._code.config(self._hyper), self._trial)
             if self._saved is not None:
@@ -206,15 +196,15 @@ class ClassTrial:
         return self._object
 
 
-def own_code(settings: Mapping[str, Any], seed: int) -> OwnTrial:
-    """Return what trains the code in the file of a run; Ray may have to be sent what is in it."""
+def own_code(settings: Mapping[str, Any], seed: int) -> FunctionTrial | ClassTrial:
+    """Return the trial of the code in a file of the run, or in the settings if Ray has to send it."""
     return trial_of(*read_code(settings), seed)
 
 
 def read_code(settings: Mapping[str, Any]) -> tuple[Any, str, Choices]:
-    """Return what is trained, the metric that counts, and what words stand for.
+    """Return the user's code, the metric that counts, and the values of words.
 
-    It is what was written when the run began, or an error.
+    Raises InputError if the file is not the one that the run began with.
     """
     file = Path(settings["file"])
     try:
@@ -232,21 +222,21 @@ def read_code(settings: Mapping[str, Any]) -> tuple[Any, str, Choices]:
     return train, settings.get("metric", ""), choices
 
 
-def trial_of(train: Any, metric: str, choices: Choices, seed: int) -> OwnTrial:
-    """Return what trains a function or a class."""
+def trial_of(train: Any, metric: str, choices: Choices, seed: int) -> FunctionTrial | ClassTrial:
+    """Return the trial of a function or a class."""
     code = Code(train, metric, seed, choices)
     return ClassTrial(code) if inspect.isclass(train) else FunctionTrial(code)
 
 
 def is_trained_by_steps(found: object) -> bool:
-    """Whether it is a class with step, save and load, or a generator function of `config`."""
+    """Return whether it is a class with step, save and load, or a generator function of `config`."""
     if inspect.isclass(found):
         return all(inspect.isfunction(getattr(found, name, None)) for name in METHODS)
     return inspect.isgeneratorfunction(found) and next(iter(_parameters(found)), "") == "config"
 
 
 def check_trained(train: Any) -> None:
-    """Raise an error that says what is missing if it cannot be trained."""
+    """Raise InputError, which says what is missing, if it cannot be trained."""
     if inspect.isclass(train):
         for name in METHODS:
             if not callable(getattr(train, name, None)):

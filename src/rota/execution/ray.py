@@ -12,26 +12,26 @@ from typing import Any
 
 from rota.core.errors import InputError, RotaError
 from rota.core.population.cluster import PopulationCluster
-from rota.execution.answers import AnyOrder, parse_answer
+from rota.execution.assignments import CheckpointInfo, Done, parse_done
 from rota.execution.checkpoints import CheckpointContents, Checkpoints, DamagedCheckpoint
-from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
+from rota.execution.engine import Answered, AnyAssignment, Died, Message, NodeCame, NodeWent, parse_answer
 from rota.execution.folder import TAIL, last_of
+from rota.execution.jobs.worker import JobWorker
 from rota.execution.journal import NotWritten
 from rota.execution.local import STARTS, CannotStart
-from rota.execution.orders import CheckpointInfo, Done, done
-from rota.execution.ray_cluster import RayCluster, RayNode
+from rota.execution.ray_cluster import RayCluster, RayNode, first_line
 from rota.execution.trainable import check_name
-from rota.execution.worker import AssignmentHandler, WorkerHello, hand, parse_hello
+from rota.execution.worker import Worker, WorkerHello, make_handler, parse_hello
 
 
 class StoreActor:
-    """On the node of the controller: it reads and writes for those that cannot."""
+    """An actor on the controller's node that accesses checkpoints for actors elsewhere."""
 
     def __init__(self, folder: str) -> None:
         self._checkpoints = Checkpoints(Path(folder))
 
     def read(self, which: tuple[Any, ...]) -> tuple[dict[str, Any], bytes] | str:
-        """What was answered and the content; or why there is none."""
+        """Return answer and content of a checkpoint, or why it cannot be read."""
         try:
             kept = self._checkpoints.read(CheckpointInfo(*which))
         except DamagedCheckpoint as damage:
@@ -41,16 +41,16 @@ class StoreActor:
     def write(
         self, answer: dict[str, Any], which: tuple[Any, ...], content: bytes, over: tuple[int, int] | None
     ) -> str:
-        """Nothing, or why it could not."""
+        """Write a checkpoint; return nothing, or why it failed."""
         try:
-            self._checkpoints.write(done(answer), CheckpointInfo(*which), content, over)
+            self._checkpoints.write(parse_done(answer), CheckpointInfo(*which), content, over)
         except NotWritten as error:
             return str(error)
         return ""
 
 
 class FarCheckpoints:
-    """What `Checkpoints` is to a worker, where they are elsewhere."""
+    """Access to checkpoints through a StoreActor."""
 
     def __init__(self, store: Any) -> None:
         import ray
@@ -62,7 +62,7 @@ class FarCheckpoints:
         if isinstance(found, str):
             raise DamagedCheckpoint(found)
         answer, content = found
-        return CheckpointContents(done(answer), content)
+        return CheckpointContents(parse_done(answer), content)
 
     def write(
         self, answer: Done, which: CheckpointInfo, content: bytes, over: tuple[int, int] | None = None
@@ -72,20 +72,19 @@ class FarCheckpoints:
             raise NotWritten(why)
 
     def _asked(self, method: Any, *arguments: Any) -> Any:
-        """What the store answers. That it is gone has nothing to do with a trial."""
+        """Return the store's answer; raise NotWritten if it is gone, which is not a trial's fault."""
         try:
             return self._ray.get(method.remote(*arguments))
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError as error:
-            said = str(error).strip().partition("\n")[0] or type(error).__name__
             raise NotWritten(
-                f"the store of checkpoints does not answer ({said}); see how its node is"
+                f"the store of checkpoints does not answer ({first_line(error)}); check its node"
             ) from None
 
 
 class SlotActor:
-    """Orders and answers are the lines that other workers read and write, so nothing of ours is pickled."""
+    """The actor of a slot. Messages are the lines of other workers, so nothing is pickled."""
 
     def __init__(self, trial: str, hello: bytes, log: str, store: Any, *, sees_gpu: bool) -> None:
         if not sees_gpu:
@@ -97,23 +96,23 @@ class SlotActor:
             self._why_not = str(error)
 
     def ready(self) -> str:
-        """Nothing if it can train; else why not."""
+        """Return nothing if it can train, or why it cannot."""
         return self._why_not
 
-    def carry_out(self, order: bytes) -> bytes:
-        return self._worker.answer(order)
+    def carry_out(self, assignment: bytes) -> bytes:
+        return self._worker.answer(assignment)
 
     def pid(self) -> int:
         return os.getpid()
 
 
-def _worker(trial: str, hello: WorkerHello, log: str, store: Any) -> AssignmentHandler:
-    """What it needs is in the folder of the run, or with whoever keeps it."""
+def _worker(trial: str, hello: WorkerHello, log: str, store: Any) -> Worker | JobWorker:
+    """Return the worker, with checkpoints in the run folder or behind a store."""
     if store is None:
         _check_shared(hello.checkpoints)
         _print_to(log)
     checkpoints = FarCheckpoints(store) if store is not None else Checkpoints(Path(hello.checkpoints))
-    return hand(trial, hello, checkpoints)
+    return make_handler(trial, hello, checkpoints)
 
 
 def _check_shared(folder: str) -> None:
@@ -125,7 +124,7 @@ def _check_shared(folder: str) -> None:
 
 
 def _print_to(log: str) -> None:
-    """What a trial prints belongs to the run, not to Ray's session, which is gone after it."""
+    """Redirect output to the run folder, as Ray deletes its session."""
     printed = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
         os.dup2(printed, descriptor)
@@ -133,16 +132,16 @@ def _print_to(log: str) -> None:
 
 
 LOOK_EVERY_S = 1.0
-"""Which nodes there are."""
+"""Seconds between two looks at the nodes of the cluster."""
 DOUBT_S = 60.0
-"""Whoever cannot be reached for so long is dead."""
+"""Seconds after which an unreachable actor counts as dead."""
 PAUSE_S = 0.1
-"""Between two attempts to reach somebody."""
+"""Seconds between two attempts to reach an actor."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotResources:
-    """What of its node a slot is given."""
+    """The resources of a slot."""
 
     cpus: float = 1.0
     gpus: float = 0.0
@@ -151,10 +150,10 @@ class SlotResources:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelector:
-    """Which node of the cluster a node of the fleet is: one with these labels, or else of this name."""
+    """The condition on a node of the Ray cluster: these labels, or else this name."""
 
     name: str = ""
-    """Nothing: any will do."""
+    """A name, address or host; empty: any node."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, node: RayNode) -> bool:
@@ -165,42 +164,42 @@ class NodeSelector:
 
 @dataclass(frozen=True, slots=True)
 class ActorSetup:
-    """What is the same for all slots."""
+    """What all slots have in common."""
 
     trial: str
     hello: WorkerHello
     logs: Path
     shared: bool = True
-    """Whether all nodes see the folder of the run."""
+    """Whether all nodes see the run folder."""
 
 
 class RayWorkers:
-    """An actor per slot. They end with the process that started them: Ray sees to it."""
+    """Workers that are Ray actors, one per slot. Ray ends them with the process that started them."""
 
     def __init__(
         self,
-        fleet: PopulationCluster,
+        cluster: PopulationCluster,
         wanted: Sequence[NodeSelector],
         bundles: Sequence[SlotResources],
-        cluster: RayCluster,
-        crew: ActorSetup,
+        ray_cluster: RayCluster,
+        setup: ActorSetup,
         *,
         wait_s: float,
     ) -> None:
-        check_name(crew.trial)
-        self._fleet, self._wanted, self._bundles, self._crew = fleet, wanted, bundles, crew
-        self._cluster, self._wait_s = cluster, wait_s
+        check_name(setup.trial)
+        self._cluster, self._wanted, self._bundles, self._setup = cluster, wanted, bundles, setup
+        self._ray_cluster, self._wait_s = ray_cluster, wait_s
         self._ray: Any = None
         self._store: Any = None
-        """Reads and writes checkpoints for actors that cannot."""
+        """The actor that accesses checkpoints for others."""
         self._placed: dict[int, str] = {}
-        """Node of the fleet → id of the node that it is."""
+        """Node → id of its Ray node."""
         self._actors: dict[int, _Actor] = {}
         self._starts = [0] * len(bundles)
         self._look_at_s = 0.0
 
     def nodes(self) -> list[int]:
-        """Those that are there, once each of their slots has an actor that is ready."""
+        """Return the nodes that are there, once each of their slots has an actor that is ready."""
         until_s = time.monotonic() + self._wait_s
         self._contact(until_s)
         while missing := self._missing():
@@ -210,10 +209,10 @@ class RayWorkers:
             self._check_time(until_s, f"no room for slots {sorted(missing)}, or they take long to start")
         return sorted(self._placed)
 
-    def send(self, slot: int, order: AnyOrder) -> None:
+    def send(self, slot: int, assignment: AnyAssignment) -> None:
         if self._node_of(slot) in self._placed:  # else it is known, or will be, that the node is gone
             actor = self._actors.get(slot) or self._start(slot)
-            actor.say(order.line())
+            actor.say(assignment.line())
 
     def wait(self, timeout_s: float) -> list[Message]:
         messages = self._look()
@@ -233,18 +232,18 @@ class RayWorkers:
             return
         for slot in list(self._actors):
             self._end(slot)
-        self._cluster.close()
+        self._ray_cluster.close()
 
     def pids(self) -> list[int]:
         found: list[int] = self._ray.get([actor.handle.pid.remote() for actor in self._actors.values()])
         return found
 
     def _contact(self, until_s: float) -> None:
-        """With the cluster, and with some of the nodes."""
-        self._ray = self._cluster.connect()
-        if not self._crew.shared:
-            folder = self._crew.hello.checkpoints
-            self._store = self._on(self._cluster.here(), StoreActor, num_cpus=0).remote(folder)
+        """Connect to the cluster, and wait for the first node."""
+        self._ray = self._ray_cluster.connect()
+        if not self._setup.shared:
+            folder = self._setup.hello.checkpoints
+            self._store = self._on(self._ray_cluster.here(), StoreActor, num_cpus=0).remote(folder)
         while not self._place():
             self._check_time(until_s, "none of the nodes is there")
             time.sleep(PAUSE_S)
@@ -252,7 +251,7 @@ class RayWorkers:
     # ── actors ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, slot: int) -> "_Actor":
-        bundle, log = self._bundles[slot], self._crew.logs / f"slot{slot}.log"
+        bundle, log = self._bundles[slot], self._setup.logs / f"slot{slot}.log"
         remote = self._on(
             self._placed[self._node_of(slot)],
             SlotActor,
@@ -261,8 +260,8 @@ class RayWorkers:
             resources=dict(bundle.resources),
         )
         handle = remote.remote(
-            self._crew.trial,
-            self._crew.hello.line(),
+            self._setup.trial,
+            self._setup.hello.line(),
             str(log.absolute()),
             self._store,
             sees_gpu=bundle.gpus > 0,
@@ -272,12 +271,12 @@ class RayWorkers:
         return actor
 
     def _on(self, node: str, kind: type, **takes: Any) -> Any:
-        """An actor class, on a node of the cluster; who dies is replaced by us, not by Ray."""
+        """Return an actor class on a node; rota, not Ray, replaces actors that die."""
         strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
         return self._ray.remote(kind).options(scheduling_strategy=strategy, max_restarts=0, **takes)
 
     def _hear(self, actor: "_Actor") -> list[Message]:
-        """What came of the oldest of its calls."""
+        """Return the messages that follow from the oldest call of an actor."""
         try:
             said = self._ray.get(actor.calls.popleft())
         except self._ray.exceptions.ActorUnavailableError as error:
@@ -295,7 +294,7 @@ class RayWorkers:
         return []
 
     def _doubt(self, actor: "_Actor", error: Exception) -> list[Message]:
-        """Is it gone, or its node? Ray will know after a while."""
+        """Wait until Ray knows whether the actor or its node is gone."""
         now_s = time.monotonic()
         actor.doubted_since_s = actor.doubted_since_s or now_s
         if now_s - actor.doubted_since_s > DOUBT_S:
@@ -306,16 +305,16 @@ class RayWorkers:
         return []
 
     def _gone(self, actor: "_Actor", why: object) -> list[Message]:
-        """The actor, or its node with all others that are there."""
+        """Handle the death of an actor, or of its node with all others there."""
         node = self._node_of(actor.slot)
-        if self._placed[node] not in {there.id for there in self._cluster.nodes()}:
+        if self._placed[node] not in {there.id for there in self._ray_cluster.nodes()}:
             return [self._went(node)]
         self._end(actor.slot)
         said = f"the worker died ({_brief(why)}): {actor.last_words()}"
         if not actor.ready:
             self._starts[actor.slot] += 1
             if self._starts[actor.slot] >= STARTS:
-                raise CannotStart(f"workers of {self._crew.trial} end before they are ready: {said}")
+                raise CannotStart(f"workers of {self._setup.trial} end before they are ready: {said}")
         return [Died(actor.slot, said)]
 
     def _end(self, slot: int) -> None:
@@ -326,20 +325,20 @@ class RayWorkers:
     # ── nodes ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _look(self) -> list[Message]:
-        """Nodes that have gone, and nodes that have come, each once in a while."""
+        """Return which nodes have gone and come, at intervals."""
         now_s = time.monotonic()
         if now_s < self._look_at_s:
             return []
         self._look_at_s = now_s + LOOK_EVERY_S
-        there = {node.id for node in self._cluster.nodes()}
+        there = {node.id for node in self._ray_cluster.nodes()}
         messages: list[Message] = [
             self._went(node) for node, where in list(self._placed.items()) if where not in there
         ]
         return messages + [NodeCame(node) for node in self._place()]
 
     def _place(self) -> list[int]:
-        """Nodes of the fleet that have become nodes of the cluster, each another one."""
-        free = [node for node in self._cluster.nodes() if node.id not in self._placed.values()]
+        """Match further nodes with nodes of the Ray cluster, one to one; return the matched ones."""
+        free = [node for node in self._ray_cluster.nodes() if node.id not in self._placed.values()]
         came = []
         for node, wanted in enumerate(self._wanted):
             if node not in self._placed and (fitting := [each for each in free if wanted.fits(each)]):
@@ -355,10 +354,10 @@ class RayWorkers:
         return NodeWent(node)
 
     def _node_of(self, slot: int) -> int:
-        return self._fleet.slots[slot].node
+        return self._cluster.slots[slot].node
 
     def _missing(self) -> set[int]:
-        """Slots of nodes that are there whose actors are not ready."""
+        """Return the slots without a ready actor on nodes that are there."""
         slots = {slot for slot in range(len(self._bundles)) if self._node_of(slot) in self._placed}
         return {slot for slot in slots if slot not in self._actors or not self._actors[slot].ready}
 
@@ -368,7 +367,7 @@ class RayWorkers:
 
 
 class _Actor:
-    """One worker, and what it was asked, oldest first."""
+    """The actor of a slot, and its unanswered calls, oldest first."""
 
     def __init__(self, slot: int, handle: Any, log: Path) -> None:
         self.slot, self.handle, self.ready = slot, handle, False
@@ -378,7 +377,7 @@ class _Actor:
         self.ask()
 
     def ask(self) -> None:
-        """Whether it is there."""
+        """Ask whether it is ready."""
         self.calls.append(self.handle.ready.remote())
 
     def say(self, line: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A cluster of Ray: one that runs, or one that is started on this machine for as long as a run takes."""
+"""A Ray cluster: a running one, or one that is started on this machine for a run."""
 
 import functools
 import logging
@@ -19,23 +19,23 @@ from rota.core.errors import InputError
 from rota.execution.local import LOOPBACK
 
 STORE_BYTES = 100_000_000
-"""Of a cluster of our own: nothing but orders and answers goes through it."""
+"""Size of the object store of an own cluster, which only carries messages."""
 ALONE = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the name is misleading: all sockets are on the loopback
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_worker_niceness": "0",  # else 15: beside anything busy, actors hardly get to start
+    "RAY_worker_niceness": "0",  # else 15: on a busy machine, actors hardly get to start
 }
-"""The environment of a cluster of our own: private, its actors as important as local workers."""
+"""The environment of an own cluster: private, its actors with the priority of local workers."""
 TOKEN = "RAY_AUTH_TOKEN_PATH"
 PREFIX = "rota-ray-"
-"""By which folders of clusters of our own are known."""
-HANDED_ON = ("PYTHONPATH", "GLOO_SOCKET_IFNAME")
-"""Of this process's environment: workers find what it finds, and gangs meet where it says."""
+"""The prefix of folders of own clusters."""
+PASSED_ON = ("PYTHONPATH", "GLOO_SOCKET_IFNAME")
+"""Environment variables passed on to workers: where modules are found, and where gangs meet."""
 
 
 class NoCluster(InputError):
-    """Ray is not installed, does not start, or does not let us in."""
+    """Ray is not installed, does not start, or refuses the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +44,29 @@ class RayNode:
 
     id: str
     name: str
-    """That it was given; its address if it was given none."""
+    """Its given name, or else its address."""
     names: frozenset[str]
-    """What it may be called: its name, its address, its host."""
+    """Its name, its address and its host."""
     labels: Mapping[str, str]
     resources: Mapping[str, float]
 
 
 @dataclass(slots=True)
 class RayCluster:
-    """Connected to from the first `connect` to `close`; one at a time in a process."""
+    """A Ray cluster, connected from `connect` to `close`; one at a time in a process."""
 
     address: str
-    """Of one that runs; nothing: one is started here."""
+    """The address of a running cluster; empty: one is started here."""
     cpus: float = 1.0
-    """That one of our own has to give away."""
+    """Number of CPUs of an own cluster."""
     resources: Mapping[str, float] = field(default_factory=dict)
-    """And what else."""
+    """Further resources of an own cluster."""
     link: Path | None = None
-    """Points at the folder of one of our own, so that whoever resumes a run that was killed can remove it."""
+    """A link to the folder of an own cluster, so that a resumed run can remove what a killed one left."""
     _folder: Path | None = field(default=None, init=False)
 
     def connect(self) -> Any:
-        """The module `ray`, in contact with the cluster."""
+        """Connect to the cluster; return the module `ray`."""
         if not self.address:
             self._prepare()
         ray = _imported()
@@ -79,7 +79,7 @@ class RayCluster:
                 fix = (
                     f"is it running, and is {TOKEN} the file with its token?" if self.address else "see above"
                 )
-                raise NoCluster(f"Ray {where}: {_first_line(error)}; {fix}") from error
+                raise NoCluster(f"Ray {where}: {first_line(error)}; {fix}") from error
         return ray
 
     def _arguments(self) -> dict[str, Any]:
@@ -100,31 +100,31 @@ class RayCluster:
         }
 
     def _environment(self) -> dict[str, str]:
-        """Of workers; gangs of a cluster of our own stay on this machine."""
-        told = {name: os.environ[name] for name in HANDED_ON if os.environ.get(name)}
-        return told if self.address else LOOPBACK | told
+        """Return the environment of workers; gangs of an own cluster stay on this machine."""
+        passed = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+        return passed if self.address else LOOPBACK | passed
 
     def nodes(self) -> list[RayNode]:
-        """Those that are alive, in the order of their names."""
+        """Return the nodes that are alive, sorted by name."""
         ray = _imported()
         try:
             found = [_node(entry) for entry in ray.nodes() if entry["Alive"]]
         except ray.exceptions.RayError as error:
-            raise NoCluster(f"Ray: {_first_line(error)}; go on with --resume when it is back") from error
+            raise NoCluster(f"Ray: {first_line(error)}; go on with --resume when it is back") from error
         return sorted(found, key=lambda node: (node.name, node.id))
 
     def here(self) -> str:
-        """The id of the node that this process is on."""
+        """Return the id of the node of this process."""
         return str(_imported().get_runtime_context().get_node_id())
 
     def close(self) -> None:
-        """Leave it; one of our own ends."""
+        """Disconnect; an own cluster ends."""
         with _own_signals():
             _imported().shutdown()
         self._remove_folder()
 
     def _prepare(self) -> None:
-        """A folder with a short name, as paths of sockets must be; only its owner can enter."""
+        """Create a folder for its owner only, with a short name, as paths of sockets must be."""
         self._remove_link()
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         token = self._folder / "token"
@@ -141,7 +141,7 @@ class RayCluster:
             self._remove_link()
 
     def _remove_link(self) -> None:
-        """And what it points at, if we made that: left by a controller that was killed."""
+        """Remove the link and the folder of a cluster that a killed controller left."""
         if self.link is not None and self.link.is_symlink():
             left = self.link.readlink()
             if left.parent == Path(tempfile.gettempdir()) and left.name.startswith(PREFIX):
@@ -155,7 +155,7 @@ def _node(entry: Mapping[str, Any]) -> RayNode:
 
 
 def _imported() -> Any:
-    """Not before the environment says what it has to: Ray reads it once."""
+    """Import ray, which reads the environment once, at that time."""
     try:
         import ray
     except ModuleNotFoundError:
@@ -165,13 +165,13 @@ def _imported() -> Any:
 
 @functools.cache
 def _token() -> str:
-    """The same for all clusters that this process starts: Ray reads it once."""
+    """Return the token of all clusters that this process starts: Ray reads it once."""
     return secrets.token_hex(32)
 
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Ray takes SIGTERM for itself; whoever had it gets it back."""
+    """Restore the signal handlers that Ray replaces."""
     if current_thread() is not main_thread():
         yield
         return
@@ -184,5 +184,5 @@ def _own_signals() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__

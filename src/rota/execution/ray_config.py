@@ -1,4 +1,4 @@
-"""What a configuration may say about slots on Ray."""
+"""The configuration of slots on Ray."""
 
 import math
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ class RaySlotConfig:
     """Some equal slots of a node."""
 
     count: int = 1
-    """How many of them."""
+    """Number of slots."""
     speed: float = 1.0
-    """What is expected, relative to others; it is measured from the first report on."""
+    """Expected speed relative to other slots; it is measured from the first report on."""
     cpus: float = 1.0
-    """That each takes of its node, and computes with."""
+    """Number of CPUs of each slot."""
     gpus: float = 0.0
-    """That each takes: 1, or 0.5 if two are to share a GPU."""
+    """Number of GPUs of each slot: 1, or 0.5 if two share a GPU."""
     resources: dict[str, float] = field(default_factory=dict)
-    """What else it takes, by the names that the node was started with."""
+    """Further resources of each slot, by the names that the node was started with."""
     node: str = "here"
-    """What the node is called, here and, if no labels are given, in Ray: its name, address or host."""
+    """The name of the node, here and, if no labels are given, in Ray: name, address or host."""
     labels: dict[str, str] = field(default_factory=dict)
-    """By which the node is known in Ray. Each node of these slots is another one of the cluster."""
+    """Labels of the node in Ray. Each node of these slots is a different one of the cluster."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= LARGEST:
@@ -41,7 +41,7 @@ class RaySlotConfig:
             raise ConfigError(f"node is {self.node!r}; use letters, digits, dots, dashes and underscores")
         for name, amount in {"cpus": self.cpus, "gpus": self.gpus, **self.resources}.items():
             if not 0.0 <= amount < math.inf or (amount > 1.0 and amount % 1.0):
-                raise ConfigError(f"{name} is {amount:g}; it must be a part of 1, or a whole number")
+                raise ConfigError(f"{name} is {amount:g}; it must be a fraction of 1, or a whole number")
 
     def bundle(self) -> SlotResources:
         return SlotResources(self.cpus, self.gpus, self.resources)
@@ -52,15 +52,15 @@ class RayConfig:
     """Slots on Ray, each with an actor of its own."""
 
     address: str = ""
-    """Of a cluster that runs, or `auto`; without it one is started on this machine, and ends with the run."""
+    """The address of a running cluster, or `auto`; without it one is started here for the run."""
     slots: tuple[RaySlotConfig, ...] = (RaySlotConfig(count=2),)
-    """In this order they are idle at first."""
+    """Groups of slots, in the order in which they are first assigned."""
     scores: Path | None = None
-    """A score.json in which the speeds of the nodes are found, by the names that they have here."""
+    """A score.json with the speeds of the nodes, by their names here."""
     shared: bool = True
-    """Whether all nodes see the folder of the run; if not, checkpoints go through Ray's object store."""
+    """Whether all nodes see the run folder; if not, checkpoints go through Ray's object store."""
     wait_s: float = 300.0
-    """So long it may take until there are actors on all nodes that are there."""
+    """Maximal seconds until there are actors on all nodes that are there."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.wait_s < math.inf:
@@ -91,7 +91,7 @@ class RayConfig:
         return PopulationCluster(tuple(slots), tuple(nodes))
 
     def scored(self) -> "RayConfig":
-        """With the speeds that the file says. The slowest slot has speed 1."""
+        """Return it with the speeds of the score file. The slowest slot has speed 1."""
         if self.scores is None:
             return self
         found = read_scores(self.scores)
@@ -102,7 +102,7 @@ class RayConfig:
         return replace(self, scores=None, slots=tuple(slots))
 
     def wanted(self) -> list[NodeSelector]:
-        """Which node of the cluster each node of the fleet is."""
+        """Return the selector of the Ray node of each node."""
         if not self.address:
             return [NodeSelector()]
         found: dict[str, dict[str, str]] = {}
@@ -111,35 +111,35 @@ class RayConfig:
         return [NodeSelector(name, labels) for name, labels in found.items()]
 
     def check(self) -> None:
-        """Do nothing: what there is, is known once a cluster is joined."""
+        """Do nothing: only the cluster knows what there is."""
 
-    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> RayWorkers:
-        books = assignment.books
-        hello = assignment.hello()
+    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> RayWorkers:
+        paths = setup.paths
+        hello = setup.hello()
         bundles = [group.bundle() for group in self.slots for _ in range(group.count)]
         cpus = sum(bundle.cpus for bundle in bundles)
         return RayWorkers(
-            fleet,
+            cluster,
             self.wanted(),
             bundles,
-            RayCluster(self.address, cpus, _sum(bundles), books.ray.absolute()),
-            ActorSetup(assignment.trial, hello, books.logs, self.shared),
+            RayCluster(self.address, cpus, _sum(bundles), paths.ray.absolute()),
+            ActorSetup(setup.trial, hello, paths.logs, self.shared),
             wait_s=self.wait_s,
         )
 
 
 def _sum(bundles: Sequence[SlotResources]) -> dict[str, float]:
-    """What all of them take, besides CPUs and GPUs."""
+    """Return the total of all resources other than CPUs and GPUs."""
     names = {name for bundle in bundles for name in bundle.resources}
     return {name: sum(bundle.resources.get(name, 0.0) for bundle in bundles) for name in sorted(names)}
 
 
 def _speed(scores: Scores, group: RaySlotConfig, file: Path) -> float:
-    """Of the bundle that one of these slots is, or of its part of one."""
-    place, core = ScoredDevice(group.node, "GPU" if group.gpus else "CPU"), group.gpus or group.cpus
-    score = scores.get(place)
+    """Return the speed of the bundle that one of these slots is, or of its share."""
+    device, core = ScoredDevice(group.node, "GPU" if group.gpus else "CPU"), group.gpus or group.cpus
+    score = scores.get(device)
     if score is None or not score.score > 0.0:
-        raise ConfigError(f"{file}: no score of {place}; measure it with rota score --address")
+        raise ConfigError(f"{file}: no score of {device}; measure it with rota score --address")
     if score.core != max(core, 1.0):
-        raise ConfigError(f"{file}: {place}: its score is for {score.core}, but the slots take {core:g}")
+        raise ConfigError(f"{file}: {device}: its score is for {score.core}, but the slots take {core:g}")
     return score.score * min(core, 1.0)

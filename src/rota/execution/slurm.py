@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.population.cluster import PopulationCluster
-from rota.execution.answers import AnyOrder, parse_answer
-from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent
+from rota.execution.engine import Answered, AnyAssignment, Died, Message, NodeCame, NodeWent, parse_answer
 from rota.execution.folder import last_line, last_of, opened
 from rota.execution.local import STARTS, CannotStart
 from rota.execution.slurm_commands import (
@@ -35,11 +34,11 @@ from rota.execution.worker import WorkerHello
 
 CHUNK = 1 << 16
 PATIENCE_S = {signal.SIGTERM: 1.0, signal.SIGKILL: 10.0}
-"""For how long a command that was told to end may take before it gets this."""
+"""Seconds that a command may take to end before it gets this signal."""
 
 
 class Pipe:
-    """Lines go in and come out. It is in a session of its own: Ctrl-C is for the controller."""
+    """A command with a pipe to and from it, in a session of its own: Ctrl-C is for the controller."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._log, self._rest = log, b""
@@ -58,7 +57,7 @@ class Pipe:
 
     @property
     def file(self) -> int:
-        """Where it is heard."""
+        """The file descriptor of its output."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
@@ -69,7 +68,7 @@ class Pipe:
             self._process.stdin.flush()
 
     def heard(self) -> list[bytes] | None:
-        """Whole lines; None if there will be no more. What a prolog of Slurm prints is not for us."""
+        """Return complete lines of JSON, without what a prolog of Slurm prints; None at the end."""
         chunk = os.read(self.file, CHUNK)
         if not chunk:
             return None
@@ -77,22 +76,22 @@ class Pipe:
         return [line for line in lines if line.startswith(b"{")]
 
     def last_words(self) -> str:
-        """What it printed at last. How it exited says nothing: an srun whose node failed exits with 0."""
+        """Return the end of its log. Its exit code says nothing: an srun whose node failed exits with 0."""
         return last_of(self._log).strip()
 
     def hang_up(self) -> None:
-        """Tell it that there will be no more: workers end then, and jobs."""
+        """Close its input, upon which workers and jobs end."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
 
     def kill(self) -> None:
-        """Whatever it ran is gone already."""
+        """Kill a command whose node is gone."""
         self._process.kill()
         self.end()
 
     def end(self) -> None:
-        """Make sure that it ends: by a signal, if it is in a queue and does not listen."""
+        """Make sure that it ends, by a signal if it is queued and does not read its input."""
         self.hang_up()
         for more in (signal.SIGTERM, signal.SIGKILL):
             try:
@@ -107,20 +106,20 @@ class Pipe:
 
 @dataclass(eq=False, slots=True)
 class SlurmStep:
-    """The worker of a slot."""
+    """The worker of a slot, a job step."""
 
     slot: int
     node: int
     pipe: Pipe
     ready: bool = False
-    orders: int = 0
-    """That it has not answered."""
+    pending: int = 0
+    """Number of unanswered assignments."""
     ended_s: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
 class Hold:
-    """The job of a node."""
+    """The job that holds a node."""
 
     node: int
     pipe: Pipe
@@ -130,56 +129,56 @@ log = logging.getLogger(__name__)
 
 WAKE_S = 0.2
 SETTLE_S = 1.0
-"""How long after its steps a job may be over."""
+"""Maximal seconds between the end of a step and the end of its job."""
 SILENCE_S = 5.0
-"""After so long it is said what is waited for."""
+"""Seconds of waiting after which it is logged what is waited for."""
 
 
 class SlurmWorkers:
-    """A job step per slot. They end when the pipe to them does."""
+    """Workers that are job steps, one per slot. They end when the pipe to them is closed."""
 
     def __init__(
         self,
-        fleet: PopulationCluster,
-        lots: Sequence[NodeRequest],
-        given: Mapping[int, StepTarget] | None,
+        cluster: PopulationCluster,
+        requests: Sequence[NodeRequest],
+        allocated: Mapping[int, StepTarget] | None,
         queue: Queue,
         trial: str,
         hello: WorkerHello,
         logs: Path,
     ) -> None:
         check_name(trial)
-        self._fleet, self._lots, self._given, self._queue = fleet, lots, given, queue
+        self._cluster, self._requests, self._allocated, self._queue = cluster, requests, allocated, queue
         self._trial, self._hello, self._logs = trial, hello, logs
         self._name = f"rota-{hashlib.sha256(str(logs.absolute()).encode()).hexdigest()[:16]}"
-        """Of jobs: no other run has the same."""
+        """The name of the jobs, unique to the run."""
         self._selector = selectors.DefaultSelector()
         self._holds: dict[int, Hold] = {}
-        self._places: dict[int, StepTarget] = {}
+        self._targets: dict[int, StepTarget] = {}
         self._steps: dict[int, SlurmStep] = {}
         self._doubtful: dict[int, SlurmStep] = {}
-        """Slot → a step that has ended, and it is not clear yet why."""
+        """Slot → a step that has ended for a reason not yet known."""
         self._there: set[int] = set()
-        """Nodes that the controller knows to be there."""
+        """Nodes that the controller knows it can use."""
         self._begun = False
-        """From then on it is enough if some nodes are there."""
-        self._starts = [0] * len(fleet.slots)
+        """Whether the run has begun, which needs some nodes only."""
+        self._starts = [0] * len(cluster.slots)
 
     def nodes(self) -> list[int]:
-        """All that an allocation has; those that are granted soon where there is none."""
+        """Return the nodes of the allocation; without one, those that are granted soon."""
         check_commands()
-        if self._given is None:
+        if self._allocated is None:
             end_jobs(self._name)
-            for node in range(len(self._fleet.nodes)):
+            for node in range(len(self._cluster.nodes)):
                 self._ask(node)
-        for node, place in (self._given or {}).items():
-            self._begin(node, place)
+        for node, target in (self._allocated or {}).items():
+            self._begin(node, target)
         self._wait_for_nodes()
         self._begun = True
         return sorted(self._there)
 
     def _wait_for_nodes(self) -> None:
-        """Until all are there, or one is and the others have had their time."""
+        """Wait until all nodes are ready, or one is and the others have had their time."""
         since_s, said = time.monotonic(), False
         while not self._complete():
             none_yet = not self._there
@@ -194,20 +193,20 @@ class SlurmWorkers:
                 said = True
 
     def _complete(self) -> bool:
-        """Whether all that can be expected is there, with a worker on each slot."""
-        expected = self._given if self._given is not None else range(len(self._fleet.nodes))
+        """Return whether all expected nodes have a worker on each slot."""
+        expected = self._allocated if self._allocated is not None else range(len(self._cluster.nodes))
         slots = [slot for node in expected for slot in self._slots(node)]
         return all(slot in self._steps and self._steps[slot].ready for slot in slots)
 
-    def send(self, slot: int, order: AnyOrder) -> None:
-        if slot in self._doubtful or self._fleet.slots[slot].node not in self._places:
-            return  # it is said to be gone in a moment, and this order with it
+    def send(self, slot: int, assignment: AnyAssignment) -> None:
+        if slot in self._doubtful or self._cluster.slots[slot].node not in self._targets:
+            return  # a message says so in a moment, and this is lost
         step = self._steps.get(slot) or self._start(slot)
-        step.orders += 1
-        step.pipe.say(order.line())
+        step.pending += 1
+        step.pipe.say(assignment.line())
 
     def wait(self, timeout_s: float) -> list[Message]:
-        if self._begun and not self._places and not self._holds:
+        if self._begun and not self._targets and not self._holds:
             raise CannotStart("no node is left, and none will come; go on with --resume in another job")
         messages: list[Message] = []
         for key, _ in self._selector.select(min(timeout_s, WAKE_S) if self._doubtful else timeout_s):
@@ -227,30 +226,30 @@ class SlurmWorkers:
         self._selector.close()
 
     def pids(self) -> list[int]:
-        """Of the commands here: those of steps, then those that hold jobs."""
+        """Return the process ids of the local commands: of steps, then of those that hold jobs."""
         return [each.pipe.pid for held in (self._steps, self._holds) for each in held.values()]
 
-    def places(self) -> dict[int, StepTarget]:
-        """Node → the job and the host that it is at present."""
-        return dict(self._places)
+    def targets(self) -> dict[int, StepTarget]:
+        """Return the present job and host of each node."""
+        return dict(self._targets)
 
     # ── nodes ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _ask(self, node: int) -> None:
-        command = job_command(self._lots[node], self._name, self._queue.arguments)
+        command = job_command(self._requests[node], self._name, self._queue.arguments)
         pipe = Pipe(command, outside(os.environ), self._logs / f"job{node}.log")
         self._holds[node] = Hold(node, pipe)
         self._selector.register(pipe.file, selectors.EVENT_READ, self._holds[node])
 
-    def _begin(self, node: int, place: StepTarget) -> None:
-        log.info("%s is %s of job %s", self._fleet.nodes[node], place.host, place.job)
-        self._places[node] = place
+    def _begin(self, node: int, target: StepTarget) -> None:
+        log.info("%s is %s of job %s", self._cluster.nodes[node], target.host, target.job)
+        self._targets[node] = target
         for slot in self._slots(node):
             self._start(slot)
 
     def _lose(self, node: int) -> list[Message]:
-        """It is gone, with all its steps. Where jobs are asked for, another one may come in its place."""
-        del self._places[node]
+        """Drop a node with all its steps; request another one if nodes are requested."""
+        del self._targets[node]
         for slot in self._slots(node):
             self._doubtful.pop(slot, None)
             if slot in self._steps:
@@ -264,17 +263,17 @@ class SlurmWorkers:
         return [NodeWent(node)]
 
     def _slots(self, node: int) -> list[int]:
-        return [number for number, slot in enumerate(self._fleet.slots) if slot.node == node]
+        return [number for number, slot in enumerate(self._cluster.slots) if slot.node == node]
 
     # ── steps ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self, slot: int) -> SlurmStep:
-        node = self._fleet.slots[slot].node
-        lot = self._lots[node]
+        node = self._cluster.slots[slot].node
+        request = self._requests[node]
         printed = self._logs / f"slot{slot}.log"
-        command = step_command(self._places[node], lot, slot, self._trial, printed)
-        environment = {**outside(os.environ), "OMP_NUM_THREADS": str(lot.cpus)}
-        if not lot.gres:
+        command = step_command(self._targets[node], request, slot, self._trial, printed)
+        environment = {**outside(os.environ), "OMP_NUM_THREADS": str(request.cpus)}
+        if not request.gres:
             environment["CUDA_VISIBLE_DEVICES"] = ""
         step = SlurmStep(slot, node, Pipe(command, environment, printed))
         self._steps[slot] = step
@@ -283,13 +282,13 @@ class SlurmWorkers:
         return step
 
     def _is_open(self, source: SlurmStep | Hold) -> bool:
-        """Whether it has not been closed since something was heard of it."""
+        """Return whether a step or job was not closed since its output arrived."""
         if isinstance(source, Hold):
             return self._holds.get(source.node) is source
         return self._steps.get(source.slot) is source
 
     def _close(self, source: SlurmStep | Hold) -> Pipe:
-        """Nothing more is heard of it."""
+        """Stop listening to a step or job; return its pipe."""
         self._selector.unregister(source.pipe.file)
         return source.pipe
 
@@ -304,7 +303,7 @@ class SlurmWorkers:
         messages: list[Message] = []
         for line in lines:
             if source.ready:
-                source.orders -= 1
+                source.pending -= 1
                 messages.append(Answered(source.slot, parse_answer(line)))
             else:
                 messages += self._take_ready(source, json.loads(line))
@@ -316,14 +315,14 @@ class SlurmWorkers:
         return []
 
     def _hold_ended(self, hold: Hold) -> list[Message]:
-        """Its time was over, its node has failed or somebody has cancelled it, if it was granted at all."""
-        if hold.node in self._places:
+        """Handle the end of a job: a time limit, a failed node, a cancellation or a refusal."""
+        if hold.node in self._targets:
             return self._lose(hold.node)
         self._close(self._holds.pop(hold.node)).end()
-        why = f"Slurm grants no job for {self._fleet.nodes[hold.node]}: {hold.pipe.last_words()}"
+        why = f"Slurm grants no job for {self._cluster.nodes[hold.node]}: {hold.pipe.last_words()}"
         if not self._begun:
             raise CannotStart(why)
-        log.warning("%s; the others go on without it", why)
+        log.warning("%s; the run continues without it", why)
         return []
 
     def _take_ready(self, step: SlurmStep, found: Mapping[str, Any]) -> list[Message]:
@@ -337,17 +336,19 @@ class SlurmWorkers:
         return [NodeCame(step.node)]
 
     def _step_ended(self, step: SlurmStep) -> list[Message]:
-        """If it had something to do, somebody is to blame. That is found out in a moment: a job that is over
-        ends its steps first."""
+        """Handle the end of a step; one with assignments is examined a moment later.
+
+        A job that is over ends its steps first.
+        """
         self._close(self._steps.pop(step.slot)).end()
-        if not step.orders:
+        if not step.pending:
             return self._verdict(step)
         step.ended_s = time.monotonic()
         self._doubtful[step.slot] = step
         return []
 
     def _settled(self) -> list[Message]:
-        """What became of those that ended a moment ago."""
+        """Return the messages about steps that ended a moment ago."""
         messages: list[Message] = []
         for slot, step in list(self._doubtful.items()):
             if slot in self._doubtful and time.monotonic() >= step.ended_s + SETTLE_S:
@@ -356,8 +357,8 @@ class SlurmWorkers:
         return messages
 
     def _verdict(self, step: SlurmStep) -> list[Message]:
-        """The worker has died, or its node has: Slurm is asked, for srun does not say."""
-        if not is_there(self._places[step.node]):
+        """Ask Slurm whether the node or only its worker is gone; srun does not say."""
+        if not is_there(self._targets[step.node]):
             return self._lose(step.node)
         why = f"the worker died: {step.pipe.last_words()}"
         if not step.ready:

@@ -1,4 +1,4 @@
-"""What is asked of Slurm: each command a list of arguments, none of them read by a shell."""
+"""Commands of Slurm as lists of arguments, without a shell."""
 
 import logging
 import os
@@ -16,39 +16,40 @@ from rota.core.errors import InputError
 log = logging.getLogger(__name__)
 
 ANSWER_S = 60.0
-"""For how long Slurm may think about a question."""
+"""Timeout of a command in seconds."""
 GONE = ("down", "fail", "unknown")
-"""States of a node that begin like this are of no use."""
+"""Prefixes of the states of unusable nodes."""
 PYTHON = [sys.executable, "-P", "-m"]
+MODULE = "rota.execution.slurm_process"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """What a node of the run is, wherever Slurm puts it."""
+    """The requirements of a node of the run."""
 
     slots: int = 1
     cpus: int = 1
-    """Of each slot."""
+    """Number of CPUs of each slot."""
     feature: str = ""
     gres: str = ""
-    """Of each slot: its name, perhaps its type."""
+    """The gres of each slot: its name, perhaps with a type."""
     gres_count: int = 0
     host: str = ""
-    """It must be this one, if any is named."""
+    """The required host; empty: any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """How jobs are asked for where there is no allocation."""
+    """How jobs are requested outside an allocation."""
 
     arguments: tuple[str, ...] = ()
-    """Of salloc, besides what nodes need."""
+    """Further arguments of salloc."""
     patience_s: float = 10.0
-    """For how long others are waited for once the first node is there."""
+    """Seconds to wait for further nodes after the first."""
 
 
 class StepTarget(NamedTuple):
-    """Where steps can be started."""
+    """The job and the host on which steps can be started."""
 
     job: str
     host: str
@@ -59,58 +60,64 @@ class Host(NamedTuple):
 
     name: str
     cpus: int
-    """Of it that the allocation has."""
+    """Number of its CPUs that are in the allocation."""
     features: frozenset[str]
 
 
-def step_command(place: StepTarget, lot: NodeRequest, slot: int, trial: str, printed: Path) -> list[str]:
-    """A worker as a job step with cores, and perhaps a GPU, of its own."""
+def step_command(target: StepTarget, request: NodeRequest, slot: int, trial: str, printed: Path) -> list[str]:
+    """Return the command that starts a worker as a job step with its own cores, and perhaps a GPU."""
     return [
         "srun",
-        f"--jobid={place.job}",
-        f"--nodelist={place.host}",
+        f"--jobid={target.job}",
+        f"--nodelist={target.host}",
         f"--job-name=slot{slot}",
         "--nodes=1",
         "--ntasks=1",
         "--exact",
-        f"--cpus-per-task={lot.cpus}",
-        f"--gres={_gres(lot, 1) or 'none'}",
+        f"--cpus-per-task={request.cpus}",
+        f"--gres={_gres(request, 1) or 'none'}",
         "--mem=0",  # all that the job has there: steps share it
         "--export=ALL",
-        sys.executable, "-m", "rota.execution.step", trial, str(printed.absolute()),
+        sys.executable, "-m", MODULE, "step", trial, str(printed.absolute()),
     ]  # fmt: skip
 
 
-def job_command(lot: NodeRequest, name: str, arguments: Sequence[str]) -> list[str]:
-    """A job of one node, which lasts until the pipe to it is closed or its controller dies."""
-    optional = {"constraint": lot.feature, "gres": _gres(lot, lot.slots), "nodelist": lot.host}
+def job_command(request: NodeRequest, name: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command that holds a job of one node until its pipe is closed or the controller dies."""
+    gres = _gres(request, request.slots)
+    optional = {"constraint": request.feature, "gres": gres, "nodelist": request.host}
     return [
-        *PYTHON, "rota.execution.holding", str(os.getpid()),
+        *PYTHON, MODULE, "ask", str(os.getpid()),
         "salloc",
         f"--job-name={name}",
         "--nodes=1",
-        f"--ntasks={lot.slots}",
-        f"--cpus-per-task={lot.cpus}",
+        f"--ntasks={request.slots}",
+        f"--cpus-per-task={request.cpus}",
         "--kill-command=KILL",
         *(f"--{option}={value}" for option, value in optional.items() if value),
         *arguments,
-        *PYTHON, "rota.execution.holding",
+        *PYTHON, MODULE, "hold",
     ]  # fmt: skip
 
 
-def _gres(lot: NodeRequest, times: int) -> str:
-    return f"{lot.gres}:{lot.gres_count * times}" if lot.gres else ""
+def _gres(request: NodeRequest, times: int) -> str:
+    return f"{request.gres}:{request.gres_count * times}" if request.gres else ""
 
 
 def outside(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what Slurm told a batch script: commands would take it for what they are asked for."""
+    """Return the environment without variables of a batch script, which commands would take for options."""
     kept = {
         name: value
         for name, value in environment.items()
         if not name.startswith("SLURM_") or name == "SLURM_CONF"
     }
+    return with_rota(kept)
+
+
+def with_rota(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with rota first on PYTHONPATH."""
     found = [str(Path(rota.__file__).parents[1]), *filter(None, [environment.get("PYTHONPATH")])]
-    return {**kept, "PYTHONPATH": os.pathsep.join(found)}
+    return {**environment, "PYTHONPATH": os.pathsep.join(found)}
 
 
 def check_commands() -> None:
@@ -121,25 +128,25 @@ def check_commands() -> None:
         )
 
 
-def is_there(place: StepTarget) -> bool:
-    """Whether the job has the node, and the node answers. If Slurm does not say, it is taken to be there."""
-    node = _asked("sinfo", "--noheader", "--Node", f"--nodes={place.host}", "--format=%T")
+def is_there(target: StepTarget) -> bool:
+    """Return whether the job has the node and the node responds; True if Slurm does not say."""
+    node = _asked("sinfo", "--noheader", "--Node", f"--nodes={target.host}", "--format=%T")
     if node is None:
         return True
     state = node.split("\n")[0]
     if state.endswith("*") or state.startswith(GONE):
         return False
     mine = _asked("squeue", "--me", "--noheader", "--format=%A %T")  # one that is over is no error then
-    return mine is None or f"{place.job} RUNNING" in mine.splitlines()
+    return mine is None or f"{target.job} RUNNING" in mine.splitlines()
 
 
 def end_jobs(name: str) -> None:
-    """All of this name: what a controller left that was killed together with its salloc."""
+    """Cancel all jobs of this name, left by a controller that was killed together with its salloc."""
     _asked("scancel", "--me", f"--name={name}")
 
 
 def hosts_inside(environment: Mapping[str, str]) -> list[Host]:
-    """The nodes of the allocation that this process is in, but for those that are down."""
+    """Return the nodes of the present allocation that are not down."""
     names = _told("scontrol", "show", "hostnames", environment["SLURM_JOB_NODELIST"]).split()
     listed = _told("sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T|%b")
     about = {name: (state, features) for name, state, features in map(_fields, listed.split("\n"))}
@@ -161,7 +168,7 @@ def _fields(line: str) -> tuple[str, str, str]:
 
 
 def cpus_per_node(text: str) -> list[int]:
-    """`4(x2),2` → 4, 4, 2."""
+    """Parse `4(x2),2` → 4, 4, 2."""
     found = []
     for word in filter(None, text.split(",")):
         count, _, times = word.removesuffix(")").partition("(x")
@@ -170,7 +177,7 @@ def cpus_per_node(text: str) -> list[int]:
 
 
 def _told(*command: str) -> str:
-    """What a command prints; it must work."""
+    """Return the output of a command; raise InputError if it fails."""
     answer = _asked(*command)
     if answer is None:
         raise InputError(f"{command[0]} does not answer; is Slurm running? Try: {' '.join(command)}")
@@ -178,7 +185,7 @@ def _told(*command: str) -> str:
 
 
 def _asked(*command: str) -> str | None:
-    """What a command prints; None if it fails."""
+    """Return the output of a command; None if it fails."""
     try:
         done = subprocess.run(
             command, env=outside(os.environ), capture_output=True, text=True, timeout=ANSWER_S, check=True

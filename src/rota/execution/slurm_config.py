@@ -1,4 +1,4 @@
-"""What a configuration may say about nodes of Slurm."""
+"""The configuration of slots on Slurm."""
 
 import os
 import re
@@ -17,7 +17,7 @@ GRES = re.compile(r"(?P<name>[A-Za-z]\w*(:[A-Za-z]\w*)?)(:(?P<count>[1-9][0-9]{0
 ARGUMENT = re.compile(r"--[a-z][a-z-]*(=[^\x00-\x1f\x7f]*)?", re.ASCII)
 
 GPUS = ("gpu", "shard", "mps")
-"""Gres that are GPUs, or parts of them."""
+"""Gres that are GPUs, or shares of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +25,19 @@ class SlurmNodeConfig:
     """Some equal nodes."""
 
     count: int = 1
-    """How many of them."""
+    """Number of nodes."""
     slots: int = 1
-    """Of each node."""
+    """Number of slots of each node."""
     cpus: int = 1
-    """Of each slot."""
+    """Number of CPUs of each slot."""
     gres: str = ""
-    """Of each slot: `gpu`, `gpu:2`, `gpu:a100:1`, or a part of one as in `shard:1`; nothing if not given."""
+    """The gres of each slot: `gpu`, `gpu:2`, `gpu:a100:1`, or a share as in `shard:1`; empty: none."""
     feature: str = ""
-    """That the nodes must have; any node will do if none is named."""
+    """A feature that the nodes must have; empty: any node."""
     host: str = ""
     """The name of the node, if it must be a certain one."""
     speed: float = 1.0
-    """What is expected, relative to others; it is measured from the first report on."""
+    """Expected speed relative to other slots; it is measured from the first report on."""
 
     def __post_init__(self) -> None:
         for name in ("count", "slots", "cpus"):
@@ -54,7 +54,7 @@ class SlurmNodeConfig:
             raise ConfigError(f"host is {self.host!r}, count {self.count}; a host is one node")
 
     @property
-    def lot(self) -> NodeRequest:
+    def request(self) -> NodeRequest:
         found = GRES.fullmatch(self.gres)
         assert found is not None
         count = int(found["count"] or 1) if self.gres else 0
@@ -63,14 +63,14 @@ class SlurmNodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class SlurmConfig:
-    """Nodes of Slurm: those of the allocation that this runs in, or a job for each of them."""
+    """Nodes of Slurm: those of the present allocation, or a job for each."""
 
     nodes: tuple[SlurmNodeConfig, ...] = (SlurmNodeConfig(slots=2),)
-    """In this order their slots are idle at first."""
+    """Groups of nodes, in the order in which their slots are first assigned."""
     arguments: tuple[str, ...] = ()
-    """Of salloc, where there is no allocation: `--partition=…`, `--account=…`, `--time=…`."""
+    """Arguments of salloc, outside an allocation: `--partition=…`, `--account=…`, `--time=…`."""
     patience_s: float = 10.0
-    """For how long other nodes are waited for once the first one is there. The others come later."""
+    """Seconds to wait for further nodes after the first; the rest may join later."""
 
     def __post_init__(self) -> None:
         for argument in self.arguments:
@@ -81,7 +81,7 @@ class SlurmConfig:
         self.fleet()
 
     def fleet(self) -> PopulationCluster:
-        """Nodes have names of their own: which ones Slurm gives is another matter each time."""
+        """Return the cluster; its nodes have names of their own, as Slurm may grant others each time."""
         names: list[str] = []
         slots: list[Slot] = []
         for group in self.nodes:
@@ -91,24 +91,23 @@ class SlurmConfig:
                 names.append(_free_name(group, names))
         return PopulationCluster(tuple(slots), tuple(names))
 
-    def lots(self) -> list[NodeRequest]:
-        return [group.lot for group in self.nodes for _ in range(group.count)]
+    def requests(self) -> list[NodeRequest]:
+        return [group.request for group in self.nodes for _ in range(group.count)]
 
     def check(self) -> None:
-        """Do nothing: what there is, is known once Slurm is asked."""
+        """Do nothing: only Slurm knows what there is."""
 
-    def workers(self, fleet: PopulationCluster, assignment: WorkerSetup) -> SlurmWorkers:
-        hello = assignment.hello()
-        queue = Queue(self.arguments, self.patience_s)
-        given = self._given(os.environ)
-        return SlurmWorkers(fleet, self.lots(), given, queue, assignment.trial, hello, assignment.books.logs)
+    def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> SlurmWorkers:
+        queue, hello, logs = Queue(self.arguments, self.patience_s), setup.hello(), setup.paths.logs
+        allocated = self._allocated(os.environ)
+        return SlurmWorkers(cluster, self.requests(), allocated, queue, setup.trial, hello, logs)
 
-    def _given(self, environment: Mapping[str, str]) -> dict[int, StepTarget] | None:
-        """What the allocation has for each node; None where there is none."""
+    def _allocated(self, environment: Mapping[str, str]) -> dict[int, StepTarget] | None:
+        """Return the step target of each node in the present allocation; None outside one."""
         job = environment.get("SLURM_JOB_ID")
         if job is None:
             return None
-        found = assigned(self.lots(), hosts := hosts_inside(environment))
+        found = match_hosts(self.requests(), hosts := hosts_inside(environment))
         if not found:
             have = ", ".join(f"{host.name} with {host.cpus} CPUs" for host in hosts)
             raise ConfigError(
@@ -118,22 +117,21 @@ class SlurmConfig:
         return {node: StepTarget(job, host) for node, host in found.items()}
 
 
-def assigned(lots: Sequence[NodeRequest], hosts: Sequence[Host]) -> dict[int, str]:
-    """Node → host. Who is choosy chooses first; nodes for which nothing is left are not there."""
+def match_hosts(requests: Sequence[NodeRequest], hosts: Sequence[Host]) -> dict[int, str]:
+    """Return node → host; demanding nodes choose first, nodes without a host are left out."""
     free, found = list(hosts), dict[int, str]()
-    for node in sorted(range(len(lots)), key=lambda node: (not lots[node].host, not lots[node].feature)):
-        fitting = [host for host in free if _fits(lots[node], host)]
-        if fitting:
+    for node, request in sorted(enumerate(requests), key=lambda at: (not at[1].host, not at[1].feature)):
+        if fitting := [host for host in free if _fits(request, host)]:
             found[node] = fitting[0].name
             free.remove(fitting[0])
     return found
 
 
-def _fits(lot: NodeRequest, host: Host) -> bool:
+def _fits(request: NodeRequest, host: Host) -> bool:
     return (
-        lot.host in ("", host.name)
-        and (not lot.feature or lot.feature in host.features)
-        and host.cpus >= lot.slots * lot.cpus
+        request.host in ("", host.name)
+        and (not request.feature or request.feature in host.features)
+        and host.cpus >= request.slots * request.cpus
     )
 
 

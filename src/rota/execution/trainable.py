@@ -1,8 +1,8 @@
-"""What a worker trains: the seam between rota and whatever learns.
+"""The interface between rota and the code that learns.
 
-A configuration names code. Its module is imported, but nothing in it is called before it is known to make
-what can be trained: a class with the methods of one, or a function that is annotated to return such a class;
-or a class with step, save and load, or a generator function of `config`, as `rota.tune` takes them.
+A configuration names code. Its module is imported, but nothing is called unless it is known to make what can
+be trained: a class with the right methods, a function annotated to return one, a class with step, save and
+load, or a generator function of `config`, as `rota.tune` takes them.
 """
 
 import importlib
@@ -25,39 +25,39 @@ NAME = re.compile(
 
 
 class Trainable(Protocol):
-    """One trial at a time, of all that a worker is given one after the other.
+    """The trials of a worker, one at a time.
 
-    Made once per worker, so that it can keep what all trials need. What comes of it must follow from its
-    settings, the trial and what it is told alone: it may happen on any worker, and twice.
+    Made once per worker, so that it can keep what all trials share. Results must follow from the settings,
+    the trial and the arguments alone: an interval may be trained on any worker, and twice.
     """
 
     def begin(self, trial: int) -> None:
-        """Be this trial, before its first step."""
+        """Become this trial before its first step."""
 
     def load(self, content: bytes) -> None:
-        """Be what was saved, whichever trial that was."""
+        """Become what was saved, whichever trial that was."""
 
     def save(self) -> bytes:
-        """All that `load` needs. It must not be pickled."""
+        """Return all that `load` needs; it must not be a pickle."""
 
     def train(self, steps: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
-        """So many steps with these hyper-parameters, and the network as these changes make it."""
+        """Train so many steps with these hyper-parameters, and the network as these changes make it."""
 
     def evaluate(self) -> float:
-        """How good it is: a number. NaN if nothing is measured. More is better, unless `mode` is "min"."""
+        """Return the metric; NaN if nothing is measured. Larger is better, unless `mode` is "min"."""
 
 
 Factory = Callable[[Mapping[str, Any], int], Trainable | JobFactory]
-"""Settings and the seed of the run → what trains."""
+"""A function of the settings and the seed of the run that returns what trains."""
 
 METHODS = ("begin", "load", "save", "train", "evaluate")
-"""Of a trainable."""
+"""The methods of a trainable."""
 OPEN = ("self", *list(inspect.signature(JobFactory.open).parameters)[1:])
-"""What the one method of a site takes: by its name alone many other things would be taken for one."""
+"""The parameters of the one method of a job factory; its name alone would be ambiguous."""
 
 
 def factory(name: str) -> Factory:
-    """What a name stands for: `module:name` or `path/to/file.py:name`; an error if that cannot be trained.
+    """Return what `module:name` or `path/to/file.py:name` stands for; raise InputError if it cannot train.
 
     Nothing is called but what the module does when it is imported.
     """
@@ -67,7 +67,7 @@ def factory(name: str) -> Factory:
     if not _can_train(made_by(found)):
         function = name.rpartition(":")[2]
         raise InputError(
-            f"trial {name}: not called, for nothing says that it makes what can be trained; write what it "
+            f"trial {name}: not called, as nothing says that it returns what can be trained; write what it "
             f"returns, `def {function}(settings, seed) -> Mine:`, where Mine is a class with {_said(METHODS)}"
             f", or for jobs with open({', '.join(OPEN[1:])}); or `def {function}(config):` that yields"
         )
@@ -76,7 +76,7 @@ def factory(name: str) -> Factory:
 
 
 def make(name: str, settings: Mapping[str, Any], seed: int) -> Trainable | JobFactory:
-    """Return what a name stands for, called with the settings and the seed; an error if it cannot train."""
+    """Call what a name stands for with the settings and the seed; raise InputError if it cannot train."""
     found = factory(name)
     try:
         inspect.signature(found).bind(settings, seed)
@@ -99,7 +99,7 @@ def make(name: str, settings: Mapping[str, Any], seed: int) -> Trainable | JobFa
 
 
 def named(name: str) -> Any:
-    """Return what is called so in a module or a file."""
+    """Return the object with this name in a module or a file."""
     check_name(name)
     where, _, attribute = name.rpartition(":")
     try:
@@ -117,7 +117,7 @@ def named(name: str) -> Any:
 
 
 def made_by(found: object) -> object:
-    """The class itself, or that which a function is annotated to return; None if nothing is said."""
+    """Return the class itself, or the one that a function is annotated to return; None if there is none."""
     if isinstance(found, type):
         return found
     found = inspect.unwrap(found) if callable(found) else found

@@ -1,8 +1,8 @@
 """The process of a worker: `python -m rota.execution.worker NUMBER PARENT module:function`.
 
-Its first line of input says what the run is; each further one is an order. Answers go to the descriptor of
-that number, so that whatever a trial prints disturbs nothing. It ends with its parent, the controller, and
-whatever it has started ends with it.
+The first line of input describes the run; each further one is an assignment. Answers are written to the file
+descriptor NUMBER, so that output of a trial cannot disturb them. The worker ends with its parent, the
+controller, and everything it started ends with it.
 """
 
 import ctypes
@@ -16,9 +16,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from rota.core.errors import RotaError
+from rota.execution.assignments import (
+    Answer,
+    Assignment,
+    CheckpointInfo,
+    Done,
+    FailedAnswer,
+    IntervalSeconds,
+    answer_line,
+    parse_assignment,
+)
 from rota.execution.checkpoints import (
     CheckpointContents,
     Checkpoints,
@@ -29,36 +39,26 @@ from rota.execution.checkpoints import (
 )
 from rota.execution.jobs.worker import JobFactory, JobWorker
 from rota.execution.journal import NotWritten
-from rota.execution.orders import (
-    Answer,
-    Assignment,
-    CheckpointInfo,
-    Done,
-    FailedAnswer,
-    IntervalSeconds,
-    answer_line,
-    parse_order,
-)
 from rota.execution.own_code import as_number
 from rota.execution.trainable import Trainable, make
 
 DIE_WITH_PARENT = 1
-"""Of prctl: PR_SET_PDEATHSIG."""
+"""The constant PR_SET_PDEATHSIG of prctl."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerHello:
-    """What a worker is told before its first order."""
+    """The first message to a worker."""
 
     checkpoints: str
-    """Their folder."""
+    """The folder of the checkpoints."""
     seed: int
     settings: Mapping[str, Any]
-    """Of what is trained."""
+    """The settings of what is trained."""
     cores: tuple[int, ...] = ()
-    """On which it computes; any if none are named."""
+    """The cores to compute on; any if none are named."""
     mode: str = "max"
-    """Whether more of what is evaluated is better, or less: "min". Here and in the journal more is better."""
+    """Whether a larger ("max") or a smaller metric ("min") is better; in answers larger always is."""
 
     def line(self) -> bytes:
         fields = {name: getattr(self, name) for name in WorkerHello.__slots__}
@@ -70,78 +70,71 @@ def parse_hello(line: bytes) -> WorkerHello:
     return WorkerHello(**{**found, "cores": tuple(found["cores"])})
 
 
-class AssignmentHandler(Protocol):
-    """Whoever carries out orders: a line for a line."""
-
-    def answer(self, line: bytes) -> bytes:
-        """Whatever goes wrong is an answer, too."""
-
-
 class Worker:
-    """Carries out orders, one after the other."""
+    """A worker for trials; it carries out one assignment at a time."""
 
     def __init__(self, trainable: Trainable, checkpoints: Store, mode: str = "max") -> None:
         self._trainable, self._checkpoints = trainable, checkpoints
         self._name = type(trainable).__name__
         self._sign = -1.0 if mode == "min" else 1.0
         self._holds = ""
-        """The digest of what the trainable is now; nothing if that is unknown."""
+        """The digest of the checkpoint that the trainable equals; empty if unknown."""
 
     def answer(self, line: bytes) -> bytes:
-        return answer_line(self.carry_out(parse_order(line)))
+        return answer_line(self.carry_out(parse_assignment(line)))
 
-    def carry_out(self, order: Assignment) -> Answer:
-        """Whatever goes wrong is an answer, too."""
+    def carry_out(self, assignment: Assignment) -> Answer:
+        """Train one interval; failures are answers, too."""
         try:
-            kept = self._there(order.make)
+            kept = self._there(assignment.make)
             if kept is not None:
                 return replace(kept.answer, again=True)
-            return self._make(order)
+            return self._make(assignment)
         except NotWritten as error:
             self._holds = ""
-            return FailedAnswer(order.make.digest, str(error), no_room=True)
+            return FailedAnswer(assignment.make.digest, str(error), no_room=True)
         except LostCheckpoint as error:
             self._holds = ""
-            return FailedAnswer(order.make.digest, str(error), lost=True)
+            return FailedAnswer(assignment.make.digest, str(error), lost=True)
         except Exception:
             self._holds = ""
             why = traceback.format_exc()
-            sys.stderr.write(f"trial {order.make.trial} failed:\n{why}")  # the log
+            sys.stderr.write(f"trial {assignment.make.trial} failed:\n{why}")  # the log
             sys.stderr.flush()
-            return FailedAnswer(order.make.digest, why)
+            return FailedAnswer(assignment.make.digest, why)
 
     def _there(self, which: CheckpointInfo) -> CheckpointContents | None:
-        """What an earlier order left. A damaged one is as good as none."""
+        """Return the checkpoint if it was made before; None if it is missing or damaged."""
         try:
             return self._checkpoints.read(which)
         except DamagedCheckpoint:
             return None
 
-    def _make(self, order: Assignment) -> Done:
+    def _make(self, assignment: Assignment) -> Done:
         began = perf_counter()
-        self._be_source(order)
+        self._be_source(assignment)
         loaded = perf_counter()
-        self._train(order.make)
+        self._train(assignment.make)
         trained = perf_counter()
         metric = self._sign * as_number(self._trainable.evaluate(), f"{self._name}.evaluate returned")
         evaluated = perf_counter()
         content = self._trainable.save()
         spent = IntervalSeconds(loaded - began, trained - loaded, evaluated - trained)
-        answer = Done(order.make.digest, metric, spent, ended=getattr(self._trainable, "ended", None))
-        self._checkpoints.write(answer, order.make, content, order.over)
-        self._holds = order.make.digest
+        answer = Done(assignment.make.digest, metric, spent, ended=getattr(self._trainable, "ended", None))
+        self._checkpoints.write(answer, assignment.make, content, assignment.over)
+        self._holds = assignment.make.digest
         return replace(answer, spent=replace(spent, saving_s=perf_counter() - evaluated))
 
-    def _train(self, part: CheckpointInfo) -> None:
+    def _train(self, interval: CheckpointInfo) -> None:
         self._holds = ""
-        self._trainable.train(part.steps, part.hyper, part.changes)
+        self._trainable.train(interval.steps, interval.hyper, interval.changes)
 
-    def _be_source(self, order: Assignment) -> None:
-        """From memory, from its checkpoint, or made again from one before that."""
-        if order.source is None:
-            self._trainable.begin(order.make.trial)
-        elif order.source.digest != self._holds:
-            start = start_of(order, self._checkpoints)
+    def _be_source(self, assignment: Assignment) -> None:
+        """Bring the trainable to the source: from memory, from a checkpoint, or by training again."""
+        if assignment.source is None:
+            self._trainable.begin(assignment.make.trial)
+        elif assignment.source.digest != self._holds:
+            start = start_of(assignment, self._checkpoints)
             if start.content is None:
                 self._trainable.begin(start.again[0].trial)
             else:
@@ -150,32 +143,32 @@ class Worker:
                 self._train(made)
 
 
-def hand(name: str, hello: WorkerHello, store: Store) -> AssignmentHandler:
-    """Whoever carries out orders about what that function makes: trials, or jobs in slices."""
+def make_handler(name: str, hello: WorkerHello, store: Store) -> Worker | JobWorker:
+    """Return the worker for what that function makes: trials or jobs."""
     made = make(name, hello.settings, hello.seed)
     return JobWorker(made, store) if isinstance(made, JobFactory) else Worker(made, store, hello.mode)
 
 
-def serve(hand: AssignmentHandler, orders: Iterable[bytes], answers: IO[bytes]) -> None:
-    """Until there are no more."""
-    for line in orders:
-        answers.write(hand.answer(line))
+def serve(handler: Worker | JobWorker, assignments: Iterable[bytes], answers: IO[bytes]) -> None:
+    """Answer assignments until there are no more."""
+    for line in assignments:
+        answers.write(handler.answer(line))
         answers.flush()
 
 
-def work(name: str, orders: Iterator[bytes], answers: IO[bytes]) -> int:
-    """Be the worker of whoever gives orders, until there are no more."""
-    hello = parse_hello(next(orders))
+def work(name: str, assignments: Iterator[bytes], answers: IO[bytes]) -> int:
+    """Be a worker until there are no more assignments; return the exit code."""
+    hello = parse_hello(next(assignments))
     if hello.cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, hello.cores)
     try:
-        worker = hand(name, hello, Checkpoints(Path(hello.checkpoints)))
+        worker = make_handler(name, hello, Checkpoints(Path(hello.checkpoints)))
     except RotaError as error:
         answers.write(json.dumps({"ready": False, "why": str(error)}).encode() + b"\n")
         return 2
     answers.write(b'{"ready":true}\n')
     answers.flush()
-    serve(worker, orders, answers)
+    serve(worker, assignments, answers)
     return 0
 
 
@@ -188,7 +181,7 @@ def main(answers_to: int, parent: int, name: str) -> int:
 
 
 def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Be killed when the controller dies, however it does. Elsewhere than on Linux, end after the part."""
+    """Send this process a signal when the controller dies; only on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, by)
         if os.getppid() != parent:
@@ -196,9 +189,10 @@ def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 
 
 def end_with_all() -> None:
-    """Whatever this process starts ends with it, also if it is killed: one that is nobody's child sees to it.
+    """Let everything that this process starts end with it, even if it is killed.
 
-    Only the leader of a group can say that, and only on a Linux that can wait for any process.
+    An orphaned process waits for its end. Only the leader of a process group can do so, on a Linux with
+    pidfd.
     """
     if sys.platform != "linux" or os.getpgrp() != os.getpid():
         return

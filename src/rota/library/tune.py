@@ -25,7 +25,7 @@ from rota.execution.folder import RealFolder, RunPaths
 from rota.execution.local import is_missing, own_cores
 from rota.execution.own_code import NAME as OWN_CODE
 from rota.execution.own_code import check_trained, read_code, trial_of
-from rota.execution.picture import PopulationStatus, best_checkpoint, read_best
+from rota.execution.status import PopulationStatus, best_checkpoint, read_best
 from rota.execution.trainable import named
 from rota.library.inputs import code_of, table_of, whole
 from rota.library.population_run import PopulationRun, load_population

@@ -1,6 +1,6 @@
 """Parameter sweeps, on this machine and on Slurm: `import rota.sweeps as ss`.
 
-A trial needs `log` and little else, so what it does not ask for is not imported into its process.
+Modules are imported on first use, since a trial needs little more than `log`.
 """
 
 from importlib import import_module

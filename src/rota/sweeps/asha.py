@@ -1,4 +1,4 @@
-"""Asynchronous successive halving of sweeps, asked of a table, or as logs come.
+"""Asynchronous successive halving for sweeps, of a whole table or of one log at a time.
 
 The rule is that of `rota.policies.evolution.asha`.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ASHA:
-    """Prunes trials that are not among the best 1 ÷ reduction_factor of those that got as far."""
+    """A pruner of trials outside the best 1 ÷ reduction_factor of those that reached the same rung."""
 
     def __init__(
         self, metric: str, mode: Mode, reduction_factor: float = 4, min_t: int = 1, max_t: int = 50
@@ -31,9 +31,9 @@ class ASHA:
         self._rungs = rungs(reduction_factor, min_t, max_t)
 
     def find_trials_to_prune(self, database: "pd.DataFrame") -> list[str]:
-        """Ids of the trials that lose at a rung, from the largest rung on, rows in their order.
+        """Return the ids of trials that lose at a rung, from the largest rung on, in the order of rows.
 
-        A trial that loses at two rungs is there twice. If there is an iteration 0, it is the first.
+        A trial that loses at two rungs is listed twice. Iterations count from 0 if there is an iteration 0.
         """
         iterations = database[DB_ITERATION].to_numpy()
         values = database[f"{DB_METRIC}{self.metric}"].to_numpy(float)
@@ -49,17 +49,17 @@ class ASHA:
 
 @dataclass
 class _Rung:
-    """What was reported after so many iterations."""
+    """The values that were logged at one rung."""
 
     values: list[float] = field(default_factory=list)
     of: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Trial → its values: one, unless it logged an iteration twice."""
     limit: float | None = None
-    """Where the best begin; None while it must be worked out anew."""
+    """The threshold of the best; None if it must be recomputed."""
 
 
 class Rungs:
-    """The same question asked at each log, without looking at what has not changed since the last."""
+    """An incremental ASHA: the same decision at each log, without a pass over the table."""
 
     def __init__(self, asha: ASHA) -> None:
         self.asha = asha
@@ -69,7 +69,7 @@ class Rungs:
         self._first = 1
 
     def add(self, trial: int, iteration: int, value: float) -> None:
-        """Take in what a trial logged."""
+        """Add a logged value."""
         if iteration == 0:
             self._first = 0
         rung = self._at.get(iteration)
@@ -79,14 +79,14 @@ class Rungs:
             rung.limit = None
 
     def forget(self, trial: int) -> None:
-        """What a trial logged that begins anew counts no more."""
+        """Remove the values of a trial that starts again."""
         for rung in self._at.values():
             for value in rung.of.pop(trial, []):
                 rung.values.remove(value)
                 rung.limit = None
 
     def prune(self, trial: int) -> bool:
-        """Whether a trial loses at one of the rungs that it has reached, by all that is known now."""
+        """Return whether a trial loses at a rung that it has reached, by all values so far."""
         return any(self._loses(trial, self._at[rung - 1 + self._first]) for rung in self.asha._rungs)
 
     def _loses(self, trial: int, rung: _Rung) -> bool:

@@ -1,4 +1,4 @@
-"""The controller of a sweep: it starts trials, records them, and stops those that ASHA drops."""
+"""The controller of a sweep: it starts trials, records them, and stops those that ASHA prunes."""
 
 import time
 from collections import Counter, deque
@@ -14,7 +14,7 @@ from rota.execution.folder import last_of
 from rota.execution.journal import Journal, JournalEntry, Line
 from rota.sweeps.asha import ASHA, Rungs
 from rota.sweeps.parcel import from_plain
-from rota.sweeps.processes import Team
+from rota.sweeps.processes import TrialProcesses
 from rota.sweeps.trial import SweepStatus, Trial
 
 BEGAN, DRAWN, TRAIN, STARTED, LOGGED, ENDED = "began", "drawn", "train", "started", "logged", "ended"
@@ -22,7 +22,7 @@ JOURNAL = "journal.sqlite"
 
 
 def folder_of(local_dir: Path, name: str) -> Path:
-    """Where an experiment is. Its name must be the name of a folder, and nothing more."""
+    """Return the folder of an experiment; raise ConfigError if its name cannot be a folder's."""
     fine = name[:1].isalnum() and all(letter.isalnum() or letter in "._+=@ -" for letter in name)
     if not fine or len(name) > 100 or name != name.strip() or ".." in name:
         raise ConfigError(
@@ -33,7 +33,7 @@ def folder_of(local_dir: Path, name: str) -> Path:
 
 
 class Record:
-    """The trials of a sweep as far as its journal goes."""
+    """The trials of a sweep, as recorded in its journal."""
 
     def __init__(self, things: Sequence[Any] | None = None) -> None:
         self.trials: list[Trial] = []
@@ -43,7 +43,7 @@ class Record:
         self._copies: Counter[str] = Counter()
 
     def apply(self, entry: JournalEntry) -> None:
-        """Take in one entry."""
+        """Apply one entry."""
         getattr(self, f"_{entry.kind}")(entry.at_s, entry.body)
 
     def _began(self, at_s: float, body: dict[str, Any]) -> None:
@@ -56,13 +56,13 @@ class Record:
         self.trials.append(trial)
 
     def _started(self, at_s: float, body: dict[str, Any]) -> None:
-        """What it had logged when it was started before belongs to a training that is lost."""
+        """Start a trial; what it logged in an earlier attempt is lost."""
         trial = self.trials[body["trial"]]
         trial.status, trial.start_time = SweepStatus.RUNNING, datetime.fromtimestamp(at_s)
         trial.metrics.clear()
 
     def _train(self, at_s: float, body: dict[str, Any]) -> None:
-        """The digest of the train function: for whoever checks it."""
+        """Ignore the digest of the train function."""
 
     def _logged(self, at_s: float, body: dict[str, Any]) -> None:
         metrics = self.trials[body["trial"]].metrics
@@ -76,60 +76,60 @@ class Record:
 
 
 def about(asha: ASHA | None) -> dict[str, Any]:
-    """What is known of a sweep before there are trials."""
+    """Return the facts about a sweep, before there are trials."""
     return {"metric": asha and asha.metric, "mode": asha and asha.mode}
 
 
 LOOK_S = 0.2
-"""How often it looks whether somebody has died who still has open pipes."""
+"""Seconds between two checks for dead processes whose pipes are still open."""
 END_S = 0.005
-"""How often it looks whether somebody who said the end has gone."""
+"""Seconds between two checks whether a trial that ended has exited."""
 TAIL = 4000
-"""Characters of a dead trial's output that are kept with it."""
+"""Number of characters kept of a dead trial's output."""
 
 
 class Controller:
-    """Owns the journal of a sweep while it runs."""
+    """The owner of a sweep's journal while it runs."""
 
     def __init__(
         self,
         journal: Journal,
         record: Record,
-        start: Callable[[int], Team],
+        start: Callable[[int], TrialProcesses],
         output: Callable[[int], Path],
         rungs: Rungs | None,
     ) -> None:
         self.journal, self.record, self.rungs = journal, record, rungs
         self._start, self._output = start, output
-        self._teams: dict[int, Team] = {}
+        self._running: dict[int, TrialProcesses] = {}
         self._pruned: set[int] = set()
         self._selector = DefaultSelector()
         self._synced, self._next_sync_s = 0, 0.0
-        """Entries that are on the disk, and when it is time for those since."""
+        """Number of entries on the disk, and the time of the next sync."""
 
     def run(self, at_once: int, between: Callable[[], None]) -> None:
-        """All trials that have not ended, so many at once. If it is interrupted, none is left running."""
+        """Run all trials that have not ended, at most `at_once` at a time; stop them if interrupted."""
         waiting = deque(
             number for number, trial in enumerate(self.record.trials) if not trial.is_terminated()
         )
         try:
-            while waiting or self._teams:
-                while waiting and len(self._teams) < at_once:
+            while waiting or self._running:
+                while waiting and len(self._running) < at_once:
                     self._begin(waiting.popleft())
-                self._take_in(self._who_speaks())
+                self._take_in(self._speaking())
                 self._look_after()
                 self._sync()
                 between()
             self.journal.sync()
         finally:
-            for number in list(self._teams):
-                self._teams[number].tell_to_end()
-            for number in list(self._teams):
-                self._part_with(number)
+            for number in list(self._running):
+                self._running[number].tell_to_end()
+            for number in list(self._running):
+                self._close(number)
             self._selector.close()
 
     def _sync(self) -> None:
-        """Bring the journal to the disk, if it is time."""
+        """Sync the journal, if it is due."""
         if self.journal.count > self._synced and time.monotonic() >= self._next_sync_s:
             self._synced = self.journal.count
             self.journal.sync()
@@ -139,27 +139,27 @@ class Controller:
         if self.rungs is not None:
             self.rungs.forget(number)
         self._keep([_line(STARTED, {"trial": number})])
-        team = self._teams[number] = self._start(number)
-        self.record.trials[number].process = team.processes[0]
-        self._selector.register(team.pipe, EVENT_READ, number)
+        group = self._running[number] = self._start(number)
+        self.record.trials[number].process = group.processes[0]
+        self._selector.register(group.pipe, EVENT_READ, number)
 
-    def _who_speaks(self) -> list[int]:
-        """Waits until somebody has said something, and not for long where somebody is about to be gone."""
-        wait_s = END_S if any(team.said_the_end_s for team in self._teams.values()) else LOOK_S
+    def _speaking(self) -> list[int]:
+        """Wait for output; return the trials that have some."""
+        wait_s = END_S if any(group.said_the_end_s for group in self._running.values()) else LOOK_S
         return [key.data for key, _ in self._selector.select(wait_s)]
 
     def _take_in(self, numbers: list[int]) -> None:
-        """What they have said is kept first, then answered."""
-        heard = [(number, message) for number in numbers for message in self._teams[number].hear()]
+        """Record new messages, then answer them."""
+        heard = [(number, message) for number in numbers for message in self._running[number].hear()]
         lines = [self._line_of(number, message) for number, message in heard]
         entries = self._append(lines)
         for (number, message), entry in zip(heard, entries, strict=True):
             self.record.apply(entry)
             if "ended" in message:
-                self._teams[number].said_the_end_s = time.monotonic()
-                self._selector.unregister(self._teams[number].pipe)
+                self._running[number].said_the_end_s = time.monotonic()
+                self._selector.unregister(self._running[number].pipe)
             else:
-                self._teams[number].answer({"prune": self._is_to_prune(number, message)})
+                self._running[number].answer({"prune": self._is_to_prune(number, message)})
 
     def _line_of(self, number: int, message: dict[str, Any]) -> Line:
         if "ended" not in message:
@@ -179,27 +179,27 @@ class Controller:
         return number in self._pruned
 
     def _look_after(self) -> None:
-        """Part with those that have ended, and note who ended without a word."""
-        for number, team in list(self._teams.items()):
-            if team.said_the_end_s is None and team.is_broken():
+        """Close trials that have exited, and fail those that died without a message."""
+        for number, group in list(self._running.items()):
+            if group.said_the_end_s is None and group.is_broken():
                 self._take_in([number])  # its last words may still be in the pipe
-                if team.said_the_end_s is None:
-                    self._give_up(number)
-            elif team.said_the_end_s is not None and team.is_over():
-                self._part_with(number)
+                if group.said_the_end_s is None:
+                    self._fail(number)
+            elif group.said_the_end_s is not None and group.is_over():
+                self._close(number)
 
-    def _give_up(self, number: int) -> None:
-        self._selector.unregister(self._teams[number].pipe)
+    def _fail(self, number: int) -> None:
+        self._selector.unregister(self._running[number].pipe)
         ended = {"ended": SweepStatus.FAILED, "failure": self._last_words(number)}
         self._keep([self._line_of(number, ended)])
-        self._part_with(number)
+        self._close(number)
 
-    def _part_with(self, number: int) -> None:
-        self._teams.pop(number).close()
+    def _close(self, number: int) -> None:
+        self._running.pop(number).close()
         self.record.trials[number].process = None
 
     def _last_words(self, number: int) -> str:
-        codes = self._teams[number].last_codes()
+        codes = self._running[number].last_codes()
         output = self._output(number)
         files = [output, *sorted(output.parent.glob(f"{output.stem}.*{output.suffix}"))]
         texts = [last_of(file, TAIL) for file in files]

@@ -1,4 +1,4 @@
-"""A sweep from a script: its trials, its results and the table of them."""
+"""Sweeps from a script: experiments, their results, and the table of trials."""
 
 import logging
 import os
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def table(record: Record, rows: int | None, cfg_and_metrics: bool | list[str]) -> "pd.DataFrame":
-    """A row per trial, so many at most: id, status, seconds, iteration, configuration, last metrics."""
+    """Return a table of trials, so many at most: id, status, seconds, iteration, configuration, metrics."""
     import pandas as pd
 
     trials = _in_order(record)[:rows]
@@ -47,7 +47,7 @@ def table(record: Record, rows: int | None, cfg_and_metrics: bool | list[str]) -
 
 
 def _in_order(record: Record) -> list[Trial]:
-    """The best first, if it is known what is good; those without a number last."""
+    """Return the trials, the best first if there is a metric; those without a number last."""
     metric, mode = record.metric, record.mode
     if metric is None or mode is None:
         return record.trials
@@ -80,7 +80,7 @@ def _row(trial: Trial, cfg_and_metrics: bool | list[str]) -> dict[str, Any]:
 
 
 class Display:
-    """Prints the table of a sweep that runs, at an interval."""
+    """Prints the table of a running sweep, at an interval."""
 
     def __init__(
         self, record: Record, rows: int, cfg_and_metrics: bool | list[str], interval_s: float
@@ -92,13 +92,13 @@ class Display:
         self._shown_s = time.monotonic()
 
     def now_and_then(self) -> None:
-        """Print it if it is time to."""
+        """Print the table if it is due."""
         if time.monotonic() >= self._shown_s + self._interval_s:
             self.show()
             self._shown_s = time.monotonic()
 
     def show(self) -> None:
-        """Print it: how many trials there are of each status, then the table."""
+        """Print the number of trials by status, then the table."""
         counts = Counter(trial.status for trial in self._record.trials)
         parts = [f"{counts[status]} {status}" for status in SweepStatus if counts[status]]
         print(f"\n{len(self._record.trials)} trials: {', '.join(parts)}")
@@ -123,11 +123,11 @@ class Result:
 
     @property
     def trials(self) -> list[Trial]:
-        """In the order in which their configurations were drawn."""
+        """The trials, in the order in which they were drawn."""
         return self._record.trials
 
     def best_trial(self, metric: str | None = None, mode: str | None = None) -> Trial:
-        """The one that reached the best value, at whatever iteration; by ASHA's metric if none is given."""
+        """Return the trial with the best value at any iteration; ASHA's metric is the default."""
         metric, mode = metric or self._record.metric, mode or self._record.mode
         if metric is None or mode not in ("min", "max"):
             raise ValueError(f'metric is {metric!r}, mode {mode!r}; give a metric, and mode "min" or "max"')
@@ -138,19 +138,19 @@ class Result:
         return (min if mode == "min" else max)(found, key=lambda pair: pair[0])[1]
 
     def summary(self, rows: int | None = None, cfg_and_metrics: bool | list[str] = True) -> "pd.DataFrame":
-        """A row per trial: the best first where there is a metric to go by."""
+        """Return a table with one row per trial, the best first if there is a metric."""
         return table(self._record, rows, cfg_and_metrics)
 
 
 log = logging.getLogger(__name__)
 
 DRAW_AT_ONCE = 1000
-"""Configurations that become one write to the journal."""
+"""Number of configurations per write to the journal."""
 Train = Callable[[dict[str, Any]], object]
 
 
 class Experiment:
-    """Runs a train function with many configurations, here or on Slurm, and keeps what it logs."""
+    """A train function and its configurations, run here or on Slurm, with what it logs."""
 
     def __init__(
         self,
@@ -212,9 +212,9 @@ class Experiment:
         nr_of_rows_in_summary: int = 10,
         summarize_cfg_and_metrics: bool | list[str] = True,
     ) -> Result:
-        """Run trials until there are so many in all, or one for each point of the grids.
+        """Run trials until there are `n_trials` in all, or one for each point of the grids.
 
-        Those of an experiment that was restored count; what was running when it ended is run again.
+        Trials of a restored experiment count; interrupted ones are run again.
         """
         things = things_of(possible(self._cfg))
         record = Record(things)
@@ -229,7 +229,7 @@ class Experiment:
         return Result(self.name, self.local_dir)
 
     def _draw(self, journal: Journal, record: Record, n_trials: int, things: list[Any]) -> None:
-        """All configurations that are still missing. Seeded ones go on where they were."""
+        """Draw all missing configurations; seeded ones continue where they were."""
         new = islice(Sampler(self._cfg, n_trials), len(record.trials), None)
         while bodies := [{"cfg": to_plain(cfg, things)} for cfg in islice(new, DRAW_AT_ONCE)]:
             journal.append_all([(0.0, DRAWN, body) for body in bodies])
@@ -244,7 +244,7 @@ class Experiment:
         return Controller(
             journal,
             record,
-            lambda number: start(self._slurm_cfg, self._order(record, number, digest, things)),
+            lambda number: start(self._slurm_cfg, self._assignment(record, number, digest, things)),
             partial(self._output, record),
             self._rungs(record),
         )
@@ -252,7 +252,7 @@ class Experiment:
     def _output(self, record: Record, number: int) -> Path:
         return self._folder / "output" / f"{record.trials[number].trial_id}.txt"
 
-    def _order(self, record: Record, number: int, digest: str, things: list[Any]) -> dict[str, Any]:
+    def _assignment(self, record: Record, number: int, digest: str, things: list[Any]) -> dict[str, Any]:
         return {
             "cfg": to_plain(record.trials[number].cfg, things),
             "train": str(self._folder / "train.pickle"),
@@ -262,7 +262,7 @@ class Experiment:
         }
 
     def _rungs(self, record: Record) -> Rungs | None:
-        """What was logged before is compared with, too."""
+        """Return ASHA's rungs with all values logged so far."""
         if self._asha is None:
             return None
         rungs = Rungs(self._asha)
@@ -272,7 +272,7 @@ class Experiment:
         return rungs
 
     def _at_once(self, most: int | None) -> int:
-        """As many as there are tasks in the allocation, or cores here, for those that a trial takes."""
+        """Return the number of tasks in the allocation, or of cores here, over those of a trial."""
         if most is not None and most < 1:
             raise ConfigError(f"max_concurrent_trials is {most}; give 1 or more")
         if slurm.is_allocation(os.environ):

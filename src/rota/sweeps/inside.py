@@ -1,8 +1,7 @@
-"""The side of a trial: what it says to its sweep, and what it hears.
+"""A trial's connection to its sweep.
 
-A trial and its sweep talk in lines over two pipes, which are the trial's own standard input and output
-(`srun` carries them from and to other machines). When the sweep is gone the pipe is closed, and the trial
-ends, with all it has started.
+They exchange lines over the trial's standard input and output, which `srun` forwards between nodes. When the
+sweep ends, the pipe is closed, and the trial ends with everything that it started.
 """
 
 import json
@@ -15,7 +14,7 @@ from typing import Any
 from rota.sweeps.trial import TrialPruned
 
 TAG = "rota-sweep "
-"""Before each line of ours: what a site prints before a task begins is not for the sweep."""
+"""The prefix of messages, to tell them from what a cluster prints before a task begins."""
 
 
 class Connection:
@@ -27,24 +26,24 @@ class Connection:
         self._lock = Lock()
 
     def hear(self) -> dict[str, Any]:
-        """The next line, which the sweep has sent or will send."""
+        """Return the next message of the sweep."""
         found: dict[str, Any] = json.loads(self._hears.readline())
         return found
 
     def say(self, message: dict[str, Any]) -> None:
-        """A line to the sweep."""
+        """Send a message to the sweep."""
         left = memoryview(f"{TAG}{json.dumps(message)}\n".encode())
         while left:
             left = left[os.write(self._says, left) :]
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        """A line to the sweep, and its answer."""
+        """Send a message to the sweep; return its answer."""
         with self._lock:
             self.say(message)
             return self.hear()
 
     def end_with_sweep(self) -> None:
-        """From now on: when nobody can send any more, end whatever is going on."""
+        """From now on, kill this trial when the sweep closes the pipe."""
         Thread(target=_end_when_closed, args=[self._hears.fileno()], daemon=True).start()
 
 
@@ -58,24 +57,24 @@ def _end_when_closed(pipe: int) -> None:
 
 
 _connection: Connection | None = None
-"""To the sweep whose trial this process is."""
+"""The connection to the sweep; None outside a trial."""
 
 
 def connect(connection: Connection) -> None:
-    """From now on this process is a trial."""
+    """Make this process a trial."""
     global _connection
     _connection = connection
 
 
 def rank() -> int:
-    """Which of the processes of its trial this one is; 0 if it is the only one."""
+    """Return the rank of this process in its trial; 0 if it is the only one."""
     return int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0)
 
 
 def log(metrics: dict[str, float | int], iteration: int) -> None:
-    """Tell the sweep how the trial is doing; raises `TrialPruned` if it should not go on.
+    """Report metrics to the sweep; raise `TrialPruned` if the trial should stop.
 
-    Of a trial of several processes, the one of rank 0 is heard. It is kept once this returns.
+    Metrics are recorded once this returns. In a trial of several processes only rank 0 reports.
     """
     if _connection is None:
         raise TypeError(

@@ -1,9 +1,9 @@
-"""For those who train with Lightning: logs what a model logs, and ends a trial that is pruned.
+"""A Lightning callback that logs what a model logs, and ends a pruned trial.
 
     trainer = lightning.Trainer(callbacks=[SweepCallback("val_loss")], …)
 
-A trial of several processes has them from `SlurmCfg(ntasks=…)`, on this machine, too: give the trainer as
-many by `devices` and `num_nodes`, and it finds that somebody else has started them.
+`SlurmCfg(ntasks=…)` starts the processes of a trial, also on this machine. Give the trainer as many by
+`devices` and `num_nodes`; it finds them started.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ else:
 
 
 class SweepCallback(Callback):
-    """After each validation, or each training epoch of a model without one, logs metrics under the epoch."""
+    """A callback that logs metrics after each validation, or each training epoch without one."""
 
     def __init__(self, metrics: str | list[str]) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class SweepCallback(Callback):
             self._log(trainer)
 
     def _log(self, trainer: Any) -> None:
-        """What is there of the metrics. Every process has them, one is heard."""
+        """Log those metrics that there are; every process has them, rank 0 reports."""
         found = {
             name: trainer.callback_metrics[name] for name in self.metrics if name in trainer.callback_metrics
         }

@@ -1,4 +1,4 @@
-"""Functions and arguments of a script as files that another process can read."""
+"""Functions and arguments of a script in files that another process can read."""
 
 import os
 import pickle
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from rota.core.errors import InputError
 
 Plain = Any
-"""What JSON can hold."""
+"""Values that JSON can hold."""
 TAGS = ("tuple", "table", "thing")
 
 
 class Printed(NamedTuple):
-    """Stands for a thing that is not at hand."""
+    """A stand-in for an object that is not available."""
 
     text: str
 
@@ -30,7 +30,7 @@ class Printed(NamedTuple):
 
 
 def things_of(value: Any) -> list[Any]:
-    """All that JSON has no form for in a value, tables and lists opened."""
+    """Return all objects in a value that JSON has no form for, including those in tables and lists."""
     found: list[Any] = []
     _gather(value, found)
     return found
@@ -51,14 +51,14 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one of NumPy's, for which a plain one does as well."""
+    """Return whether it is a NumPy scalar, which a plain number can replace."""
     return (
         type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item")
     )
 
 
 def to_plain(value: Any, things: Sequence[Any] = ()) -> Plain:
-    """A value as JSON."""
+    """Return a value as JSON."""
     if _is_scalar(value):
         return value
     if _is_number(value):
@@ -76,19 +76,19 @@ def to_plain(value: Any, things: Sequence[Any] = ()) -> Plain:
 
 
 def printed(thing: Any) -> str:
-    """The same in every process: without the place where it is in memory."""
+    """Return the repr of an object without its address in memory, so that it is the same in every process."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
 def _table(table: Mapping[Any, Any], things: Sequence[Any]) -> Plain:
-    """As it is, unless that could be taken for something else."""
+    """Return a table as it is, unless it could be mistaken for a tagged value."""
     if all(type(key) is str for key in table) and not (len(table) == 1 and next(iter(table)) in TAGS):
         return {key: to_plain(part, things) for key, part in table.items()}
     return {"table": [[to_plain(key, things), to_plain(part, things)] for key, part in table.items()]}
 
 
 def from_plain(plain: Plain, things: Sequence[Any] | None = None) -> Any:
-    """The value again; without the things, what they were printed as."""
+    """Return the value again; objects that are not in `things` as they were printed."""
     if isinstance(plain, list):
         return [from_plain(part, things) for part in plain]
     if not isinstance(plain, dict):
@@ -106,7 +106,7 @@ def from_plain(plain: Plain, things: Sequence[Any] | None = None) -> Any:
 
 
 def _thing(position: int | None, text: str, things: Sequence[Any] | None) -> Any:
-    """Of equal ones the one at its position. A restored experiment may have another list than it had."""
+    """Return the object at its position, or an equal one: a restored experiment may list others."""
     alike = [number for number, thing in enumerate(things or ()) if printed(thing) == text]
     if things is None or not alike:
         return Printed(text)
@@ -114,11 +114,11 @@ def _thing(position: int | None, text: str, things: Sequence[Any] | None) -> Any
 
 
 class Parcel(NamedTuple):
-    """What a trial needs besides its configuration."""
+    """What a trial needs apart from its configuration."""
 
     train: Callable[[dict[str, Any]], object]
     things: list[Any]
-    """What is in configurations and JSON has no form for."""
+    """Objects in configurations that JSON has no form for."""
 
 
 class NotOurs(InputError):
@@ -126,7 +126,7 @@ class NotOurs(InputError):
 
 
 def write(file: Path, parcel: Parcel) -> str:
-    """The SHA-256 of what is in the file then."""
+    """Write a parcel; return the SHA-256 of the file."""
     try:
         import cloudpickle  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
@@ -143,7 +143,7 @@ def write(file: Path, parcel: Parcel) -> str:
 
 @contextmanager
 def _by_value(cloudpickle: Any, train: object) -> Iterator[None]:
-    """A function of a module that another process would not find is written whole."""
+    """Pickle a function by value if another process would not find its module."""
     while isinstance(train, partial):
         train = train.func
     module = sys.modules.get(getattr(train, "__module__", None) or "")
@@ -158,7 +158,7 @@ def _by_value(cloudpickle: Any, train: object) -> Iterator[None]:
 
 
 def _can_be_found(module: ModuleType) -> bool:
-    """Whether a process with the same folders to look in would import the same file by this name."""
+    """Return whether a process with the same path would import the same file by this name."""
     file = getattr(module, "__file__", None)
     if file is None:
         return True
@@ -174,7 +174,7 @@ def _can_be_found(module: ModuleType) -> bool:
 
 
 def read(file: Path, digest: str) -> Parcel:
-    """What was written, if it is that."""
+    """Return the parcel that was written; raise NotOurs if the file is another one."""
     try:
         opened = os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb")
     except OSError as error:

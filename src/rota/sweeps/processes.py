@@ -1,4 +1,4 @@
-"""The processes of one trial, seen from its sweep."""
+"""The processes of one trial, as its sweep sees them."""
 
 import json
 import os
@@ -13,42 +13,40 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
-import rota
+from rota.execution.slurm_commands import with_rota
 from rota.sweeps.inside import TAG
 from rota.sweeps.slurm import SlurmCfg, srun
 
 GRACE_S = 10.0
-"""For how long a trial that has ended may tidy up, and one that is told to end may take."""
+"""Seconds that a trial may take to exit, after its end or after a signal."""
 SETTLE_S = 5.0
-"""How long the end of a process may come after the end of its pipe."""
+"""Maximal seconds between the end of a pipe and the end of its process."""
 WORKER = [sys.executable, "-P", "-m", "rota.sweeps.worker"]
 
 
-class Team:
+class TrialProcesses:
     """The processes of one trial. The first one talks to the sweep; on Slurm it is an srun, the only one."""
 
     def __init__(
-        self, processes: list[Popen[bytes]], order: dict[str, Any], ending: signal.Signals = signal.SIGKILL
+        self, processes: list[Popen[bytes]], assignment: dict[str, Any], ending: int = signal.SIGKILL
     ) -> None:
-        self.processes = processes
-        self._ending = ending
-        self._is_silent = False
+        self.processes, self._ending, self._is_silent = processes, ending, False
         self.said_the_end_s: float | None = None
         self._heard = b""
         os.set_blocking(self.pipe, False)
-        line = f"{json.dumps(order)}\n".encode()
+        line = f"{json.dumps(assignment)}\n".encode()
         for process in processes:
             self._send(process, line)
 
     @property
     def pipe(self) -> int:
-        """Where it is heard."""
+        """The file descriptor of its output."""
         stdout = self.processes[0].stdout
         assert stdout is not None
         return stdout.fileno()
 
     def hear(self) -> Iterator[dict[str, Any]]:
-        """What it has said since it was last asked."""
+        """Return its messages since the last call."""
         try:
             while new := os.read(self.pipe, 65536):
                 self._heard += new
@@ -60,7 +58,7 @@ class Team:
         return (json.loads(line.removeprefix(mark)) for line in lines if line.startswith(mark))
 
     def answer(self, message: dict[str, Any]) -> None:
-        """To the one that talks."""
+        """Send a message to the process that talks."""
         self._send(self.processes[0], f"{json.dumps(message)}\n".encode())
 
     @staticmethod
@@ -71,35 +69,35 @@ class Team:
             process.stdin.flush()
 
     def codes(self) -> list[int | None]:
-        """The exit codes of those that have ended."""
+        """Return the exit code of each process; None while it runs."""
         return [process.poll() for process in self.processes]
 
     def is_broken(self) -> bool:
-        """Whether one of several has failed, or the one that talks has gone."""
+        """Return whether one of several processes failed, or the one that talks is gone."""
         codes = self.codes()
         return self._is_silent or codes[0] is not None or any(codes[1:])
 
     def last_codes(self) -> list[int | None]:
-        """The exit codes when one has closed its pipe, a moment before it has one."""
+        """Return the exit codes, a moment after a process has closed its pipe."""
         if self._is_silent:
             with suppress(subprocess.TimeoutExpired):
                 self.processes[0].wait(SETTLE_S)
         return self.codes()
 
     def is_over(self) -> bool:
-        """Whether all have gone, or had the time to; where one has failed the others are not waited for."""
+        """Return whether all processes have exited, had the time to, or one has failed."""
         late = self.said_the_end_s is not None and time.monotonic() > self.said_the_end_s + GRACE_S
         codes = self.codes()
         return late or any(codes) or None not in codes
 
     def tell_to_end(self) -> None:
-        """An srun ends its tasks. A process of our own is ended together with all that it has started."""
+        """Signal the processes: an srun ends its tasks, local ones are killed with all they started."""
         for process in self.processes:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, self._ending)
 
     def close(self) -> None:
-        """Make sure that nothing is left of it."""
+        """Make sure that no process is left."""
         self.tell_to_end()
         for process in self.processes:
             try:
@@ -113,25 +111,26 @@ class Team:
                         pipe.close()
 
 
-def start_here(cfg: SlurmCfg, order: dict[str, Any]) -> Team:
-    """A trial on this machine."""
-    places = [_place(rank, cfg.ntasks) for rank in range(cfg.ntasks)]
-    port = {"MASTER_PORT": str(_free_port())} if cfg.ntasks > 1 else {}
-    processes = [_started(WORKER, order, place | port, talks=not rank) for rank, place in enumerate(places)]
-    return Team(processes, order)
+def start_here(cfg: SlurmCfg, assignment: dict[str, Any]) -> TrialProcesses:
+    """Start a trial on this machine."""
+    ranks = _ranks(cfg.ntasks)
+    processes = [_started(WORKER, assignment, more, talks=not rank) for rank, more in enumerate(ranks)]
+    return TrialProcesses(processes, assignment)
 
 
-def start_step(cfg: SlurmCfg, order: dict[str, Any]) -> Team:
-    """A trial as a job step of the allocation."""
-    return Team([_started([*srun(cfg), *WORKER], order, {}, talks=True)], order, ending=signal.SIGTERM)
+def start_step(cfg: SlurmCfg, assignment: dict[str, Any]) -> TrialProcesses:
+    """Start a trial as a job step of the allocation."""
+    process = _started([*srun(cfg), *WORKER], assignment, {}, talks=True)
+    return TrialProcesses([process], assignment, ending=signal.SIGTERM)
 
 
-def _place(rank: int, ranks: int) -> dict[str, str]:
-    """What torch.distributed reads to find the others."""
-    if ranks == 1:
-        return {}
-    place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}
-    return {name: str(value) for name, value in place.items()} | {"MASTER_ADDR": "127.0.0.1"}
+def _ranks(size: int) -> list[dict[str, str]]:
+    """Return the environment of each process, by which torch.distributed finds the others."""
+    if size == 1:
+        return [{}]
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+    common |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(size))
+    return [common | dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)) for rank in range(size)]
 
 
 def _free_port() -> int:
@@ -142,13 +141,12 @@ def _free_port() -> int:
 
 
 def _started(
-    command: list[str], order: dict[str, Any], place: dict[str, str], *, talks: bool
+    command: list[str], assignment: dict[str, Any], more: dict[str, str], *, talks: bool
 ) -> Popen[bytes]:
-    """In a session of its own: Ctrl-C is for the sweep, and it can be ended with all that it has started."""
+    """Start a process in a session of its own, so that Ctrl-C does not reach it."""
     outside = {name: value for name, value in os.environ.items() if name not in ("RANK", "SLURM_PROCID")}
-    found = [str(Path(rota.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = outside | {"PYTHONPATH": os.pathsep.join(found)} | place
-    with Path(order["output"]).open("ab") as output:
+    environment = with_rota(outside) | more
+    with Path(assignment["output"]).open("ab") as output:
         return Popen(
             command,
             stdin=PIPE,

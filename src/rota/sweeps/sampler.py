@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 Cfg = dict[str, Any]
-"""Values and further tables of them, by name; search spaces anywhere among them."""
+"""A configuration: values, search spaces and nested tables by name."""
 
 
 class Uniform:
-    """A number between two others, all equally likely."""
+    """A number that is uniformly distributed between two others."""
 
     def __init__(self, low: float, high: float, seed: int | None = None) -> None:
         self.low, self.high = low, high
@@ -23,7 +23,7 @@ class Uniform:
 
 
 class LogUniform:
-    """A number between two others, whose logarithm is equally likely everywhere."""
+    """A number whose logarithm is uniformly distributed."""
 
     def __init__(self, low: float, high: float, seed: int | None = None) -> None:
         if not 0 < low < high:
@@ -36,7 +36,7 @@ class LogUniform:
 
 
 class Choice:
-    """One of several things of the same type, all equally likely."""
+    """One of several values of the same type, all equally likely."""
 
     def __init__(self, choices: list[Any], seed: int | None = None) -> None:
         if len({type(choice) for choice in choices}) != 1:
@@ -49,7 +49,7 @@ class Choice:
 
 
 class Grid:
-    """Each of several things in turn."""
+    """Each of several values in turn."""
 
     def __init__(self, values: list[Any]) -> None:
         if not len(values):
@@ -61,11 +61,11 @@ class Grid:
 
 
 Path = tuple[str, ...]
-"""The names that lead to a value in tables inside tables."""
+"""The names that lead to a value in nested tables."""
 
 
 class Sampler:
-    """Configurations drawn from one with search spaces: n of them, or all that its grids make."""
+    """Configurations drawn from one with search spaces: n of them, or all points of its grids."""
 
     def __init__(self, cfg: Mapping[str, Any], n: int = 1) -> None:
         self.cfg = cfg
@@ -81,7 +81,7 @@ class Sampler:
         return (self() for _ in range(self.n))
 
     def __call__(self) -> Cfg:
-        """The next one; the first point of the grids comes after the last."""
+        """Return the next configuration; after the last point of the grids comes the first."""
         point = self._points[self._drawn % len(self._points)] if self._points else ()
         self._drawn += 1
         chosen = {path: value for (path, _), value in zip(self._grids, point, strict=True)}
@@ -89,7 +89,7 @@ class Sampler:
 
 
 def leaves(cfg: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What is in a configuration, tables inside it opened, in order."""
+    """Yield path and value of everything in a configuration, in order."""
     for name, value in cfg.items():
         if isinstance(value, Mapping):
             yield from leaves(value, (*above, name))
@@ -98,7 +98,7 @@ def leaves(cfg: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any
 
 
 def possible(cfg: Mapping[str, Any]) -> list[Any]:
-    """Every value that is in a configuration, or can come to be in it otherwise than as a number."""
+    """Return all values in a configuration, or that can be chosen for it, other than random numbers."""
     found: list[Any] = []
     for _, leaf in leaves(cfg):
         if isinstance(leaf, Choice):

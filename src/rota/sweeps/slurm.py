@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from rota.core.errors import ConfigError
 
 MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
-"""Of which srun takes one."""
+"""Options of srun, of which it takes one."""
 
 
 @dataclass(frozen=True)
 class SlurmCfg:
-    """What a trial gets. Where there is no Slurm, it is `ntasks` processes on this machine."""
+    """The resources of a trial. Outside Slurm it is `ntasks` processes on this machine."""
 
     exclusive: bool = True
-    """Nothing else runs on the trial's cores."""
+    """Whether the trial has its cores to itself."""
     nodes: int = 1
     ntasks: int = 1
-    """How many processes."""
+    """Number of processes."""
     args: str = ""
     """Further arguments of srun, as on a command line."""
 
@@ -34,17 +34,17 @@ class SlurmCfg:
 
 
 def is_allocation(environment: Mapping[str, str]) -> bool:
-    """Whether this process can start job steps."""
+    """Return whether this process can start job steps."""
     return "SLURM_JOB_ID" in environment and shutil.which("srun") is not None
 
 
 def tasks(environment: Mapping[str, str]) -> int:
-    """How many tasks the allocation is for."""
+    """Return the number of tasks of the allocation."""
     return int(environment.get("SLURM_NTASKS") or environment.get("SLURM_JOB_NUM_NODES") or 1)
 
 
 def srun(cfg: SlurmCfg, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The command that runs another one as a job step. If one of its tasks fails, the others are ended."""
+    """Return the prefix that runs a command as a job step. If a task fails, the others are ended."""
     command = [
         "srun",
         f"--nodes={cfg.nodes}",

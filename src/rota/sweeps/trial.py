@@ -13,11 +13,11 @@ from rota.sweeps.parcel import to_plain
 DB_ITERATION = "iteration"
 DB_TRIAL_ID = "trial_id"
 DB_METRIC = "metric_"
-"""Before the name of a metric."""
+"""The prefix of a metric's column."""
 
 
 class ExperimentExistsError(InputError):
-    """There is an experiment, or something else, in the folder of a new one."""
+    """The folder of a new experiment exists."""
 
 
 class ExperimentNotFoundError(InputError):
@@ -25,7 +25,7 @@ class ExperimentNotFoundError(InputError):
 
 
 class TrialPruned(Exception):
-    """Raised by `log` inside a trial that is not to go on."""
+    """Raised by `log` in a trial that should stop."""
 
 
 Metrics = dict[str, dict[int, float]]
@@ -33,7 +33,7 @@ Metrics = dict[str, dict[int, float]]
 
 
 class SweepStatus(StrEnum):
-    """How far a trial has come."""
+    """The status of a trial."""
 
     SCHEDULED = "scheduled"
     RUNNING = "running"
@@ -46,7 +46,7 @@ TERMINATED = (SweepStatus.COMPLETED, SweepStatus.PRUNED, SweepStatus.FAILED)
 
 
 class Trial:
-    """A configuration, and what its training has come to."""
+    """A configuration, and the status and metrics of its training."""
 
     def __init__(
         self,
@@ -66,29 +66,29 @@ class Trial:
         self.status = None if status is None else SweepStatus(status)
         self.metrics: Metrics = {} if metrics is None else metrics
         self.copy = copy
-        """1 for the first with this configuration, 2 for the second …"""
+        """1 for the first trial with this configuration, 2 for the second …"""
         self.failure = failure
-        """The traceback of one that failed."""
+        """The traceback of a failed trial."""
         self._digest = sha256(json.dumps(to_plain(cfg), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def trial_id(self) -> str:
-        """A hash of the configuration; with a number behind it where several trials have the same."""
+        """A hash of the configuration, with a number appended if several trials have the same."""
         return self._digest if self.copy == 1 else f"{self._digest}-{self.copy}"
 
     @property
     def runtime(self) -> timedelta | None:
-        """For how long it has run; nothing if it has not begun."""
+        """The duration so far; None before the start."""
         if self.start_time is None:
             return None
         return (self.end_time or datetime.now(self.start_time.tzinfo)) - self.start_time
 
     def is_terminated(self) -> bool:
-        """Whether it has ended, however it did."""
+        """Return whether it has ended: completed, pruned or failed."""
         return self.status in TERMINATED
 
     def best(self, metric: str, mode: str) -> float | None:
-        """The best of a metric over all iterations; nothing where there is no number."""
+        """Return the best value of a metric over all iterations; None if there is no number."""
         values = [value for value in self.metrics.get(metric, {}).values() if value == value]
         return (min if mode == "min" else max)(values, default=None)
 

@@ -1,4 +1,4 @@
-"""The process of a trial: `python -m rota.sweeps.worker`, with an order from its sweep on standard input."""
+"""The process of a trial: `python -m rota.sweeps.worker`, with its assignment on standard input."""
 
 import os
 import sys
@@ -13,14 +13,14 @@ from rota.sweeps.trial import TrialPruned
 
 
 def main() -> int:
-    """Do what the order says; 0 if the trial was completed."""
+    """Carry out the assignment; return 0 if the trial was completed."""
     connection = Connection(os.dup(0), os.dup(1))
-    order = connection.hear()
+    assignment = connection.hear()
     connection.end_with_sweep()
-    _turn_output_to(Path(order["output"]))
-    sys.path[:] = order["path"]
+    _turn_output_to(Path(assignment["output"]))
+    sys.path[:] = assignment["path"]
     connect(connection)
-    ended = _train(order)
+    ended = _train(assignment)
     sys.stdout.flush()
     sys.stderr.flush()
     if rank() == 0:
@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def _turn_output_to(file: Path) -> None:
-    """The pipes are for the sweep alone: what the trial prints goes to a file, for each rank its own."""
+    """Redirect output to a file, one for each rank: the pipes are for messages alone."""
     if rank() != 0:
         file = file.with_suffix(f".{rank()}{file.suffix}")
     output = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -41,10 +41,10 @@ def _turn_output_to(file: Path) -> None:
     os.close(nothing)
 
 
-def _train(order: dict[str, Any]) -> dict[str, Any]:
+def _train(assignment: dict[str, Any]) -> dict[str, Any]:
     try:
-        parcel = read(Path(order["train"]), order["sha256"])
-        parcel.train(_cfg(order["cfg"], parcel))
+        parcel = read(Path(assignment["train"]), assignment["sha256"])
+        parcel.train(_cfg(assignment["cfg"], parcel))
     except TrialPruned:
         return {"ended": "pruned", "failure": None}
     except SystemExit as error:
@@ -57,7 +57,7 @@ def _train(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cfg(plain: Any, parcel: Parcel) -> Any:
-    """The configuration of the trial; what it says must be there."""
+    """Return the configuration of the trial; raise InputError if an object in it is missing."""
     cfg = from_plain(plain, parcel.things)
     absent = [thing for thing in things_of(cfg) if isinstance(thing, Printed)]
     if absent:

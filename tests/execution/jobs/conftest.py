@@ -11,8 +11,8 @@ import pytest
 from rota.core.cluster import Cluster, Node
 from rota.execution.engine import WorkerSetup
 from rota.execution.folder import RunPaths
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.control import JobsOutcome, control_jobs
-from rota.execution.jobs.slices import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
 from rota.execution.journal import read_journal
 from rota.execution.local import LocalConfig, LocalSlotConfig
@@ -76,7 +76,7 @@ class Few:
     def policy(self) -> Any:
         return scheduler_class(self.scheduler)(**self.options)
 
-    def venture(self) -> JobsSpec:
+    def spec(self) -> JobsSpec:
         jobs = self.workload
         return JobsSpec(
             ids=jobs.ids,
@@ -93,14 +93,14 @@ class Few:
 
 
 def run(few: Few, engine: Any, folder: Path, **more: Any) -> JobsOutcome:
-    books = RunPaths(folder / "books")
-    assignment = WorkerSetup(few.site, few.kinds, 0, books)
+    paths = RunPaths(folder / "books")
+    setup = WorkerSetup(few.site, few.kinds, 0, paths)
     return control_jobs(
-        few.venture(),
+        few.spec(),
         few.scheduler,
         few.policy,
-        lambda: engine.workers(engine.fleet(), assignment),
-        books,
+        lambda: engine.workers(engine.fleet(), setup),
+        paths,
         **more,
     )
 
@@ -160,7 +160,7 @@ def journal(tmp_path):
 
 
 @pytest.fixture
-def slices(journal):
+def completions(journal):
     """What the journal says of slices."""
 
     def read() -> list[CompletedAssignment]:

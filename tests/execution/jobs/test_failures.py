@@ -16,8 +16,8 @@ from rota.core.cluster import Cluster, Node
 from rota.core.errors import InputError, Stuck
 from rota.core.timeline import NodeLost, Preempted
 from rota.execution.folder import RealFolder
-from rota.execution.jobs.board import is_of_jobs, read_board
-from rota.execution.jobs.slices import SLICE
+from rota.execution.jobs.assignments import SLICE
+from rota.execution.jobs.status import is_of_jobs, read_jobs_status
 from rota.execution.journal import read_journal
 from rota.execution.ray_config import RayConfig, RaySlotConfig
 
@@ -35,7 +35,7 @@ def workers_of(folder):
 
 
 @pytest.mark.parametrize("gang", [1, 2])
-def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, slices, tmp_path, gang):
+def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, completions, tmp_path, gang):
     killed = []
 
     def watch(board):
@@ -47,12 +47,12 @@ def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, slices, tmp_
     assert killed
     (line,) = outcome.board.jobs
     assert (line.status, line.done, line.metric, line.failures) == ("finished", 60, 60.0, 1)
-    assert sum(part.iterations for landed in slices() for part in landed.parts) == 60
+    assert sum(part.iterations for completed in completions() for part in completed.parts) == 60
     assert "the worker died" in line.why
 
 
 ODD = """
-    from rota.execution.jobs.idle import IdleJob, IdleSite
+    from rota.execution.jobs.idle import IdleJob, IdleJobFactory
 
     class Odd(IdleJob):
         def compute(self):
@@ -60,7 +60,7 @@ ODD = """
             if self.done == self._seconds.get("fails_at"):
                 raise ValueError("odd")
 
-    class Site(IdleSite):
+    class Site(IdleJobFactory):
         def open(self, job, kind, rank, size, meeting):
             return Odd(self._kinds[kind])
 
@@ -82,27 +82,27 @@ def test_a_job_that_always_fails_is_given_up_and_the_others_go_on(locally, few, 
     assert outcome.board.record()["failed"] == 1
 
 
-def test_one_of_a_group_that_fails_leaves_the_other_alone(locally, few, trial_module, slices):
+def test_one_of_a_group_that_fails_leaves_the_other_alone(locally, few, trial_module, completions):
     kinds = {"odd": {"fetch_s": 0.01, "compute_s": 0.001, "fails_at": 3}, "fine": {"compute_s": 0.01}}
     jobs = (("odd", 1, 20, 0.0), ("fine", 1, 20, 0.0))
     asked = few(jobs=jobs, kinds=kinds, site=trial_module(ODD), slots=1, scheduler="muri-s")
     odd, fine = locally(asked).board.jobs
     assert (odd.status, fine.status, fine.failures, fine.metric) == ("failed", "finished", 0, 20.0)
-    assert any(len(landed.parts) == 2 for landed in slices())
+    assert any(len(completed.parts) == 2 for completed in completions())
 
 
-def test_a_run_that_is_stopped_goes_on_where_it_was(locally, few, slices):
-    stopped = locally(few(), asked_to_stop=lambda: len(slices()) >= 4)
+def test_a_run_that_is_stopped_goes_on_where_it_was(locally, few, completions):
+    stopped = locally(few(), asked_to_stop=lambda: len(completions()) >= 4)
     assert not stopped.complete
-    before = len(slices())
+    before = len(completions())
     went_on = locally(few())
-    assert (went_on.complete, went_on.replayed > 0) == (True, True)
+    assert (went_on.complete, went_on.restored > 0) == (True, True)
     done = Counter()
-    for landed in slices():
-        done.update({part.job: part.iterations for part in landed.parts})
-    assert [done[job] for job in range(5)] == few().venture().iterations
-    assert len(slices()) > before
-    times = [landed.ended_s for landed in slices()]
+    for completed in completions():
+        done.update({part.job: part.iterations for part in completed.parts})
+    assert [done[job] for job in range(5)] == few().spec().iterations
+    assert len(completions()) > before
+    times = [completed.ended_s for completed in completions()]
     assert times == sorted(times)  # time stood still while nobody ran it
 
 
@@ -112,7 +112,7 @@ def test_a_journal_of_other_jobs_is_refused(locally, few):
         locally(few(jobs=(("short", 1, 6, 0.0),)))
 
 
-def test_a_scheduler_that_starts_nobody_is_told_so(locally, few):
+def test_a_scheduler_that_starts_no_job_is_told_so(locally, few):
     class Nobody(type(few().policy)):
         def plan(self, view):
             view.draft.jobs = 0
@@ -125,7 +125,7 @@ def test_a_scheduler_that_starts_nobody_is_told_so(locally, few):
         locally(Lazy(jobs=(("short", 1, 5, 0.0),)))
 
 
-def test_a_node_that_is_lost_is_nobodys_fault(ray, few, on_engine, slices):
+def test_a_lost_node_is_not_the_fault_of_a_job(ray, few, on_engine, completions):
     """Two nodes of one slot; one is killed in the middle, and its job goes on where it was on the other."""
     extra, killed = ray.add_node("extra", 1), []
     nodes = tuple(RaySlotConfig(labels={"kind": kind}, node=kind) for kind in ("fast", "extra"))
@@ -144,7 +144,7 @@ def test_a_node_that_is_lost_is_nobodys_fault(ray, few, on_engine, slices):
     events = list(outcome.timeline)
     assert [event.node for event in events if isinstance(event, NodeLost)] == [1]
     assert [event.job for event in events if isinstance(event, Preempted)] == [1]
-    assert sum(part.iterations for landed in slices() for part in landed.parts) == 300
+    assert sum(part.iterations for completed in completions() for part in completed.parts) == 300
 
 
 CONFIG = """
@@ -165,14 +165,14 @@ gate = "GATE"
 GATED = """
     import time
     from pathlib import Path
-    from rota.execution.jobs.idle import IdleJob, IdleSite
+    from rota.execution.jobs.idle import IdleJob, IdleJobFactory
 
     class Gated(IdleJob):
         def compute(self):
             if not Path(self._seconds["gate"]).exists():
                 super().compute()
 
-    class Site(IdleSite):
+    class Site(IdleJobFactory):
         def open(self, job, kind, rank, size, meeting):
             return Gated(self._kinds[kind])
 
@@ -220,7 +220,7 @@ def test_nothing_is_lost_however_often_the_controller_is_killed(tmp_path, trial_
         words = ["run", "--resume", folder]
     journal = RealFolder(folder).books(0).journal
     assert is_of_jobs(journal)
-    assert read_board(journal)[1] == "stopped"
+    assert read_jobs_status(journal)[1] == "stopped"
     gate.touch()
     last = rota(*words, "--json")
     out, err = last.communicate(timeout=LIMIT_S)
@@ -233,5 +233,5 @@ def test_nothing_is_lost_however_often_the_controller_is_killed(tmp_path, trial_
         if entry.kind == SLICE:
             done.update({part["job"]: part["iterations"] for part in entry.body["parts"]})
     assert [done[job] for job in range(4)] == [1000, 1100, 1200, 1300]
-    board, phase = read_board(journal)
+    board, phase = read_jobs_status(journal)
     assert (phase, board.record()["finished"]) == ("complete", 4)

@@ -17,26 +17,26 @@ def test_a_job_is_over_when_nothing_is_left(ledger):
     assert (ledger.jobs[0].left, ledger.jobs[0].over) == (0, True)
 
 
-def test_an_order_leads_from_the_newest_checkpoint_to_the_next(ledger):
-    first = ledger.order(0, 10)
+def test_an_assignment_leads_from_the_newest_checkpoint_to_the_next(ledger):
+    first = ledger.next_assignment(0, 10)
     assert (first.source, first.earlier, first.make.version, first.make.steps) == (None, (), 1, 10)
     ledger.did(0, 10)
-    second = ledger.order(0, 5)
+    second = ledger.next_assignment(0, 5)
     assert (second.source, second.earlier, second.make.version) == (first.make, (None,), 2)
     ledger.did(0, 5)
-    third = ledger.order(0, 5)
+    third = ledger.next_assignment(0, 5)
     assert (third.source, third.earlier) == (second.make, (first.make,))
 
 
 def test_what_is_made_depends_on_all_that_it_follows_from(ledger):
     other = JobLedger("other run", ["a", "b"], [30, 10])
     digests = {
-        ledger.order(0, 10).make.digest,
-        ledger.order(0, 9).make.digest,
-        other.order(0, 10).make.digest,
+        ledger.next_assignment(0, 10).make.digest,
+        ledger.next_assignment(0, 9).make.digest,
+        other.next_assignment(0, 10).make.digest,
     }
     ledger.did(0, 10)
-    digests.add(ledger.order(0, 10).make.digest)
+    digests.add(ledger.next_assignment(0, 10).make.digest)
     assert len(digests) == 4
 
 

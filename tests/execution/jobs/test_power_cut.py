@@ -5,12 +5,11 @@ import shutil
 from functools import partial
 from itertools import count
 
-from rota.execution.answers import parse_answer
 from rota.execution.checkpoints import CheckpointPruner
-from rota.execution.engine import Answered
+from rota.execution.engine import Answered, parse_answer
 from rota.execution.folder import RunPaths
 from rota.execution.jobs import control
-from rota.execution.jobs.idle import IdleSite
+from rota.execution.jobs.idle import IdleJobFactory
 from rota.execution.jobs.worker import JobWorker
 from rota.execution.journal import DamagedJournal, read_journal, salvage
 
@@ -19,24 +18,27 @@ JOBS = (("short", 1, 60, 0.0), ("short", 1, 50, 0.0), ("short", 1, 40, 0.02))
 
 
 class InProcess:
-    """An engine whose only worker carries out an order when it is waited for."""
+    """An engine whose only worker carries out an assignment when it is waited for."""
 
     def fleet(self):
         return None
 
-    def workers(self, fleet, assignment):
-        self._hand, self._orders = JobWorker(IdleSite(assignment.settings), assignment.books.checkpoints), []
+    def workers(self, fleet, setup):
+        self._hand, self._assignments = (
+            JobWorker(IdleJobFactory(setup.settings), setup.paths.checkpoints),
+            [],
+        )
         return self
 
     def nodes(self):
         return [0]
 
-    def send(self, slot, order):
-        self._orders.append(order.line())
+    def send(self, slot, assignment):
+        self._assignments.append(assignment.line())
 
     def wait(self, timeout_s):
-        orders, self._orders = self._orders, []
-        return [Answered(0, parse_answer(self._hand.answer(order))) for order in orders]
+        assignments, self._assignments = self._assignments, []
+        return [Answered(0, parse_answer(self._hand.answer(assignment))) for assignment in assignments]
 
     def close(self):
         pass
@@ -46,7 +48,9 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
     few, tmp_path, on_engine, monkeypatch
 ):
     ticks = count()  # however slow the machine is, some instants pass between two syncs
-    monkeypatch.setattr(control, "Spares", partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks)))
+    monkeypatch.setattr(
+        control, "CheckpointPruner", partial(CheckpointPruner, every_s=10, tick=lambda: next(ticks))
+    )
     asked = few(JOBS, slots=1, slice_s=0.01, kinds={"short": {"compute_s": 0.001}})
     found = []
 
@@ -57,20 +61,20 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
     calm = on_engine(asked, InProcess(), watch=copy)
     chance, refused, lost = random.Random(4), 0, 0
     for folder in chance.sample(found, min(PLACES, len(found))):
-        books = RunPaths(folder)
+        paths = RunPaths(folder)
         wal = folder / "journal.sqlite-wal"
         with wal.open("r+b") as stream:
             stream.truncate(chance.randrange(wal.stat().st_size + 1))
         synced_ns = (folder / "journal.sqlite.lock").stat().st_mtime_ns
-        for file in books.checkpoints.folder.glob("*.part"):
+        for file in paths.checkpoints.folder.glob("*.part"):
             if file.stat().st_mtime_ns >= synced_ns and chance.random() < 0.5:
                 file.write_bytes(b"")
                 lost += 1
         try:
-            list(read_journal(books.journal))
+            list(read_journal(paths.journal))
         except DamagedJournal:
             refused += 1
-            assert salvage(books.journal)
+            assert salvage(paths.journal)
         shutil.rmtree(tmp_path / "books")
         folder.rename(tmp_path / "books")
         resumed = on_engine(asked, InProcess(), anew=True)

@@ -5,7 +5,7 @@ from threading import Lock
 
 import pytest
 
-from rota.execution.jobs.slices import ShareSeconds
+from rota.execution.jobs.assignments import ShareSeconds
 from rota.execution.jobs.worker import AHEAD, interleave
 
 
@@ -64,7 +64,7 @@ def test_only_one_at_a_time_is_in_a_stage(stage):
     assert overlaps == [False] * 600
 
 
-def test_nobody_gets_more_than_one_iteration_ahead():
+def test_no_job_gets_more_than_one_iteration_ahead():
     log = []
     works = [(Member(name, log), 50) for name in "abc"]
     interleave(works)
@@ -76,7 +76,7 @@ def test_nobody_gets_more_than_one_iteration_ahead():
     assert [member.done for member, _ in works] == [50, 50, 50]
 
 
-def test_who_has_less_to_do_does_not_hold_up_the_others():
+def test_a_job_with_less_to_do_does_not_hold_up_the_others():
     works = [(Member("a", []), 3), (Member("b", []), 30)]
     interleave(works)
     assert [member.done for member, _ in works] == [3, 30]
@@ -91,7 +91,7 @@ def test_what_goes_wrong_with_one_is_its_own_affair():
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_who_wants_to_exit_has_failed(number):
+def test_a_job_that_wants_to_exit_has_failed(number):
     works = [(Member("a", []), 10), (Member("b", []), 10)]
     works[number] = (Member("c", [], fails_at=2, error=SystemExit), 10)
     outcomes = interleave(works)
@@ -99,7 +99,7 @@ def test_who_wants_to_exit_has_failed(number):
     assert isinstance(outcomes[1 - number], ShareSeconds)
 
 
-def test_nothing_is_done_for_nobody():
+def test_nothing_is_done_for_no_jobs():
     assert interleave([]) == []
 
 

@@ -1,1 +1,1 @@
-"""Jobs of a cluster for real: gangs and groups on workers, slice by slice."""
+"""Real runs of a cluster's jobs: gangs and shared slots, one assignment after the other."""

@@ -1,4 +1,4 @@
-"""One process owns a run of jobs: it drives the scheduler on workers, and keeps the journal."""
+"""The controller of jobs: one process that drives the scheduler and writes the journal."""
 
 import time
 from collections.abc import Callable
@@ -9,91 +9,91 @@ from rota.core.loop import drive
 from rota.core.policy import Policy
 from rota.core.state import JobsState
 from rota.core.timeline import Timeline
+from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Workers
 from rota.execution.folder import RunPaths
-from rota.execution.jobs.board import JobsFrame, JobsStatus, StatusObserver, parse_frame
-from rota.execution.jobs.ledger import JobLedger, Told
-from rota.execution.jobs.machines import JobMachines, note
-from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.backend import JobsBackend, note
+from rota.execution.jobs.ledger import AssignmentContext, JobLedger
 from rota.execution.jobs.spec import JobsSpec
+from rota.execution.jobs.status import JobsFrame, JobsStatus, StatusObserver, parse_frame
 from rota.execution.journal import Journal
 from rota.execution.journaled import ENDED, STOPPED, Journaled, begin_or_resume
-from rota.execution.orders import CheckpointInfo
 
 JobsWatch = Callable[[JobsStatus], None]
-"""Is told that something has happened."""
+"""A callback with the status, after each instant and each completed assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobsOutcome:
-    """What came of it, or has come of it until it was stopped."""
+    """The result of a run, complete or stopped."""
 
     board: JobsStatus
     timeline: Timeline
     complete: bool
-    replayed: int
-    """Instants that came from the journal."""
+    restored: int
+    """Number of instants that came from the journal."""
     wall_s: float
-    """How long this process took."""
+    """Seconds that this process took."""
 
 
 def control_jobs(
-    venture: JobsSpec,
+    spec: JobsSpec,
     scheduler: str,
     policy: Policy,
     workers: Callable[[], Workers],
-    books: RunPaths,
+    paths: RunPaths,
     *,
     asked_to_stop: Callable[[], bool] = lambda: False,
-    watch: JobsWatch = lambda board: None,
+    watch: JobsWatch = lambda status: None,
     anew: bool = False,
 ) -> JobsOutcome:
-    """Run to the end, from the beginning or from wherever the journal ends. Workers end with it.
+    """Run jobs to their end, from the beginning or from the end of the journal.
 
-    Where no checkpoint is left they are made `anew`, if that is wanted.
+    Workers are closed at the end. If no checkpoint is left, all are trained again only if `anew`.
     """
     began, needs = time.perf_counter(), policy.needs
-    books.make()
-    with Journal(books.journal) as journal, CheckpointPruner(books.checkpoints, journal) as spares:
-        described = begin_or_resume(journal, books, lambda run: _frame(venture, scheduler, run).record())
+    paths.make()
+    with Journal(paths.journal) as journal, CheckpointPruner(paths.checkpoints, journal) as pruner:
+        described = begin_or_resume(journal, paths, lambda run: _frame(spec, scheduler, run).record())
         frame = parse_frame(described)
         state = JobsState(
-            venture.table, venture.cluster, RESTART, needs.sharing, needs.own, needs.own_slots,
-            venture.preferences,
+            spec.table, spec.cluster, RESTART, needs.sharing, needs.own, needs.own_slots,
+            spec.preferences,
         )  # fmt: skip
-        board = JobsStatus(frame)
-        ledger = venture.ledger(frame.run)
-        crew = workers()
+        status = JobsStatus(frame)
+        ledger = spec.ledger(frame.run)
+        pool = workers()
 
-        def landed(landed: CompletedAssignment) -> None:
-            board.landed(landed)
-            watch(board)
+        def completed(completed: CompletedAssignment) -> None:
+            status.completed(completed)
+            watch(status)
 
         try:
-            machines = JobMachines(
-                venture, ledger, crew, books.checkpoints, journal, spares,
-                lambda: _past(journal, venture.ledger(frame.run)),
-                anew=anew, asked_to_stop=asked_to_stop, landed=landed,
+            backend = JobsBackend(
+                spec, ledger, pool, paths.checkpoints, journal, pruner,
+                lambda: _past(journal, spec.ledger(frame.run)),
+                anew=anew, asked_to_stop=asked_to_stop, completed=completed,
             )  # fmt: skip
             for entry in journal.read():
                 if entry.kind == SLICE:
                     past = parse_landed(entry)
                     note(ledger, past)
-                    board.landed(past)
-                    machines.since_s = past.ended_s
-            backend = Journaled(machines, journal, JobEntries(), StatusObserver(board, state))
-            for _ in drive(policy, backend, state):
-                watch(board)
-            complete = not machines.goes_on(state)
+                    status.completed(past)
+                    backend.since_s = past.ended_s
+            journaled = Journaled(backend, journal, JobEntries(), StatusObserver(status, state))
+            for _ in drive(policy, journaled, state):
+                watch(status)
+            complete = not backend.goes_on(state)
         finally:
-            crew.close()
-        journal.append(ENDED if complete else STOPPED, {}, machines.clock.now_s())
-    return JobsOutcome(board, state.timeline(), complete, backend.replayed, time.perf_counter() - began)
+            pool.close()
+        journal.append(ENDED if complete else STOPPED, {}, backend.clock.now_s())
+    return JobsOutcome(status, state.timeline(), complete, journaled.restored, time.perf_counter() - began)
 
 
-def _past(journal: Journal, ledger: JobLedger) -> dict[str, tuple[CheckpointInfo | None, Told]]:
-    """Digest of what each slice made → what it was made from, and told; from the journal alone."""
+def _past(journal: Journal, ledger: JobLedger) -> dict[str, tuple[CheckpointInfo | None, AssignmentContext]]:
+    """Return source and context of each checkpoint by its digest, from the journal alone."""
     ledger.past = {}
     for entry in journal.read():
         if entry.kind == SLICE:
@@ -101,17 +101,17 @@ def _past(journal: Journal, ledger: JobLedger) -> dict[str, tuple[CheckpointInfo
     return ledger.past
 
 
-def _frame(venture: JobsSpec, scheduler: str, run: str) -> JobsFrame:
-    nodes = venture.cluster.slot_nodes().tolist()
+def _frame(spec: JobsSpec, scheduler: str, run: str) -> JobsFrame:
+    nodes = spec.cluster.slot_nodes().tolist()
     return JobsFrame(
         run,
-        venture.seed,
+        spec.seed,
         scheduler,
-        list(venture.ids),
-        list(venture.kinds),
-        list(venture.iterations),
-        list(venture.submit_s),
+        list(spec.ids),
+        list(spec.kinds),
+        list(spec.iterations),
+        list(spec.submit_s),
         [f"node{node}" for node in nodes],
-        venture.resident.kind if venture.resident else "",
-        venture.config,
+        spec.resident.kind if spec.resident else "",
+        spec.config,
     )

@@ -1,4 +1,4 @@
-"""Jobs that only take their time: for tests, and to measure what everything but training costs."""
+"""Jobs that only wait: for tests, and to measure overhead."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class IdleJob:
-    """Waits so many seconds in each stage, and counts its iterations."""
+    """A job that waits so many seconds in each stage, and counts its iterations."""
 
     def __init__(self, seconds: Mapping[str, Any]) -> None:
         self._seconds = seconds
@@ -32,7 +32,7 @@ class IdleJob:
         self.done += 1
 
     def tell(self, room: int, at_s: float) -> None:
-        """What it does depends on neither."""
+        """Do nothing: its work depends on neither."""
 
     @property
     def metric(self) -> float:
@@ -46,8 +46,8 @@ class IdleJob:
             time.sleep(seconds)
 
 
-class IdleSite:
-    """Kinds are tables of seconds: `{ fetch_s = 0.01, compute_s = 0.02 }`."""
+class IdleJobFactory:
+    """A factory of idle jobs; kinds are tables of seconds: `{ fetch_s = 0.01, compute_s = 0.02 }`."""
 
     def __init__(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
         self._kinds = kinds
@@ -56,5 +56,5 @@ class IdleSite:
         return IdleJob(self._kinds[kind])
 
 
-def idle_jobs(settings: Mapping[str, Any], seed: int) -> IdleSite:
-    return IdleSite(settings)
+def idle_jobs(settings: Mapping[str, Any], seed: int) -> IdleJobFactory:
+    return IdleJobFactory(settings)

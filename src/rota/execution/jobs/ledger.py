@@ -1,36 +1,36 @@
-"""How far each job is, which slices are under way, and which checkpoints there are."""
+"""The progress, assignments and checkpoints of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rota.execution.assignments import Assignment, CheckpointInfo, checkpoint_info
 from rota.execution.checkpoints import Name
-from rota.execution.jobs.slices import (
+from rota.execution.jobs.assignments import (
     CompletedAssignment,
     JobAnswer,
     JobProgress,
     JobShare,
-    JobTimes,
+    ShareResult,
     ShareSeconds,
 )
-from rota.execution.orders import Assignment, CheckpointInfo, made
 
 
 @dataclass(slots=True)
 class AssignmentInFlight:
-    """A slice, from its orders until all its slots have answered."""
+    """An assignment that not all slots have answered."""
 
     shares: tuple[JobShare, ...]
-    """As the first slot was given them: one per job."""
+    """The shares of the first slot: one per job."""
     slots: tuple[int, ...]
     began_s: float
     due_s: float
-    """When it should land, by what is known of such units."""
+    """The expected time of its end in seconds."""
     fresh: bool = False
-    """Somebody in it has just started or moved, or was paused and meets anew."""
+    """Whether a job in it has just started or migrated, or its gang was paused and forms again."""
     died: str = ""
-    """Why a worker is gone."""
+    """Why a worker died."""
     blameless: bool = False
-    """The node is gone, or nobody knows whose fault it is."""
+    """Whether a node is gone, or it is unknown which job ended the worker."""
     answers: dict[int, JobAnswer] = field(default_factory=dict)
     awaited: set[int] = field(init=False)
 
@@ -42,13 +42,13 @@ class AssignmentInFlight:
         return tuple(share.order.make.trial for share in self.shares)
 
     def done_of(self, job: int, at_s: float) -> float:
-        """Iterations that it should have done of a job by then; the last one counts when it has landed."""
+        """Return the expected iterations of a job by then; the last one counts once it is answered."""
         steps = sum(share.order.make.steps for share in self.shares if share.order.make.trial == job)
         part = (at_s - self.began_s) / (self.due_s - self.began_s)
         return min(part * steps, steps - 1.0) if steps else 0.0
 
     def takes(self, slot: int, answer: JobAnswer) -> bool:
-        """Whether this answers it."""
+        """Return whether this is an answer to it."""
         asked = [share.order.make.digest for share in self.shares]
         return slot in self.awaited and [part.digest for part in answer.parts] == asked
 
@@ -57,7 +57,7 @@ class AssignmentInFlight:
         self.awaited.discard(slot)
 
     def lost(self, slot: int, why: str = "") -> None:
-        """The worker of a slot is gone, or the whole node if nothing is said about why.
+        """Record that the worker of a slot died, or its node, if no reason is given.
 
         Of several jobs that shared a worker any may have ended it, so none is blamed.
         """
@@ -65,19 +65,19 @@ class AssignmentInFlight:
         self.died = self.died or why
         self.blameless = self.blameless or not why or len(self.shares) > 1
 
-    def land(self, at_s: float) -> CompletedAssignment:
-        """What came of it, once nobody is awaited any more."""
-        parts = tuple(self._part(number, share) for number, share in enumerate(self.shares))
+    def complete(self, at_s: float) -> CompletedAssignment:
+        """Return the result, once no slot is awaited."""
+        progress = tuple(self._progress(number, share) for number, share in enumerate(self.shares))
         room = self.shares[0].room
-        return CompletedAssignment(self.began_s, at_s, self.slots, parts, self.blameless, self.fresh, room)
+        return CompletedAssignment(self.began_s, at_s, self.slots, progress, self.blameless, self.fresh, room)
 
     def no_room(self) -> str:
-        """What to do about a full disk, if that is what somebody met with."""
-        tooks = (took for answer in self.answers.values() for took in answer.parts)
-        return next((took.why for took in tooks if took.no_room), "")
+        """Return the message about a full disk, if a worker met one."""
+        results = (result for answer in self.answers.values() for result in answer.parts)
+        return next((result.why for result in results if result.no_room), "")
 
     def lost_sources(self) -> list[CheckpointInfo]:
-        """What could not be gone on from, because nothing of it can be read."""
+        """Return the sources that cannot be read at all."""
         answers = list(self.answers.values())
         return [
             share.order.source
@@ -85,41 +85,41 @@ class AssignmentInFlight:
             if share.order.source and any(answer.parts[number].lost for answer in answers)
         ]
 
-    def _part(self, number: int, share: JobShare) -> JobProgress:
-        """By the member that took longest; it is done if all members say so."""
-        tooks = [answer.parts[number] for _, answer in sorted(self.answers.items())]
-        why = next((took.why for took in tooks if took.why), "")
-        if len(tooks) < len(self.slots):
+    def _progress(self, number: int, share: JobShare) -> JobProgress:
+        """Return the progress of a job: that of its slowest member, if all members are done."""
+        results = [answer.parts[number] for _, answer in sorted(self.answers.items())]
+        why = next((result.why for result in results if result.why), "")
+        if len(results) < len(self.slots):
             why = self.died or why or "its node is gone"
         job, steps = share.order.make.trial, share.order.make.steps
         if why:
             return JobProgress(job, 0, ShareSeconds(), float("nan"), why)
-        slowest = max(tooks, key=_whole_s)
-        return JobProgress(job, steps, slowest.seconds, tooks[0].metric, "", tooks[0].notes)
+        slowest = max(results, key=_whole_s)
+        return JobProgress(job, steps, slowest.seconds, results[0].metric, "", results[0].notes)
 
 
-def _whole_s(took: JobTimes) -> float:
-    return sum(took.seconds)
+def _whole_s(result: ShareResult) -> float:
+    return sum(result.seconds)
 
 
-Told = tuple[int, float]
-"""What a slice was told: how many slots it is lent, and the time of the run."""
+AssignmentContext = tuple[int, float]
+"""What a job is told before an assignment: the number of lent slots, and the time in seconds."""
 
 
 @dataclass(slots=True)
 class JobStanding:
-    """Where a job stands."""
+    """The progress and checkpoints of a job."""
 
     left: int
-    """Iterations that are still to be done."""
+    """Number of remaining iterations."""
     newest: CheckpointInfo | None = None
-    """What it goes on from."""
+    """The checkpoint that it continues from."""
     before: CheckpointInfo | None = None
-    """What that was made from."""
-    told: Told = (0, 0.0)
-    """What the slice was told that made the newest."""
+    """The checkpoint that the newest was made from."""
+    context: AssignmentContext = (0, 0.0)
+    """The context of the assignment that made the newest."""
     failures: int = 0
-    given_up: bool = False
+    abandoned: bool = False
 
     @property
     def version(self) -> int:
@@ -127,62 +127,62 @@ class JobStanding:
 
     @property
     def over(self) -> bool:
-        return self.left == 0 or self.given_up
+        return self.left == 0 or self.abandoned
 
 
 @dataclass(slots=True)
 class JobLedger:
-    """The books of a run. They are the same after the journal was read as they were when it was written."""
+    """The progress and checkpoints of all jobs; the same after a resume as before."""
 
     run: str
-    """Whatever tells the checkpoints of this run from those of others."""
+    """The name that distinguishes the checkpoints of this run from those of others."""
     kinds: Sequence[str]
     iterations: Sequence[int]
     attempts: int = 3
-    """A job that failed so often is given up."""
+    """Number of failures after which a job is abandoned."""
     unused: list[Name] = field(default_factory=list)
-    """Checkpoints that nobody needs any more."""
-    past: dict[str, tuple[CheckpointInfo | None, Told]] | None = None
-    """Digest of what a slice made → what it was made from, and told; only kept if it is asked for."""
+    """Checkpoints that are no longer needed."""
+    past: dict[str, tuple[CheckpointInfo | None, AssignmentContext]] | None = None
+    """Digest of each checkpoint → its source and context; only recorded if it is not None."""
     jobs: list[JobStanding] = field(init=False)
 
     def __post_init__(self) -> None:
         self.jobs = [JobStanding(count) for count in self.iterations]
 
-    def order(self, job: int, iterations: int, over: Name | None = None) -> Assignment:
-        """What workers have to do for the next iterations of a job."""
-        stands = self.jobs[job]
-        earlier = (stands.before,) if stands.newest else ()
-        return Assignment(self._make(job, iterations), stands.newest, earlier, over)
+    def next_assignment(self, job: int, iterations: int, over: Name | None = None) -> Assignment:
+        """Return the assignment for the next iterations of a job."""
+        standing = self.jobs[job]
+        earlier = (standing.before,) if standing.newest else ()
+        return Assignment(self._make(job, iterations), standing.newest, earlier, over)
 
-    def did(self, job: int, iterations: int, told: Told = (0, 0.0)) -> None:
-        """A slice was done, and had been told this."""
-        stands = self.jobs[job]
+    def did(self, job: int, iterations: int, context: AssignmentContext = (0, 0.0)) -> None:
+        """Record iterations, done with this context."""
+        standing = self.jobs[job]
         make = self._make(job, iterations)
         if self.past is not None:
-            self.past[make.digest] = stands.newest, told
-        freed = stands.before
-        stands.before, stands.newest = stands.newest, make
-        stands.left -= iterations
-        stands.told = told
+            self.past[make.digest] = standing.newest, context
+        freed = standing.before
+        standing.before, standing.newest = standing.newest, make
+        standing.left -= iterations
+        standing.context = context
         if freed is not None:
             self.unused.append((freed.trial, freed.version))
 
     def failed(self, job: int) -> None:
-        stands = self.jobs[job]
-        stands.failures += 1
-        stands.given_up = stands.failures >= self.attempts
+        standing = self.jobs[job]
+        standing.failures += 1
+        standing.abandoned = standing.failures >= self.attempts
 
     def needed(self) -> set[Name]:
-        """The checkpoints that jobs go on from, or may have to."""
-        made = (each for stands in self.jobs for each in (stands.newest, stands.before) if each)
+        """Return the checkpoints that jobs continue from, or may have to."""
+        made = (each for standing in self.jobs for each in (standing.newest, standing.before) if each)
         return {(each.trial, each.version) for each in made}
 
     def is_past(self, name: Name) -> bool:
-        """Whether a checkpoint is not needed, and will not be; newer ones need not be made again."""
+        """Return whether a checkpoint is not needed and never will be; newer ones may be reused."""
         job, version = name
         return job < len(self.jobs) and version < self.jobs[job].version - 1
 
     def _make(self, job: int, iterations: int) -> CheckpointInfo:
-        stands, kind = self.jobs[job], {"kind": self.kinds[job]}
-        return made(job, stands.version + 1, iterations, kind, (), stands.newest, self.run)
+        standing, kind = self.jobs[job], {"kind": self.kinds[job]}
+        return checkpoint_info(job, standing.version + 1, iterations, kind, (), standing.newest, self.run)

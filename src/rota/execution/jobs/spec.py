@@ -1,4 +1,4 @@
-"""What a run of jobs is: the jobs, the cluster, and the opportunistic job."""
+"""The specification of a run of jobs: the jobs, the cluster, and the opportunistic job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,30 +8,30 @@ from rota.core.cluster import Cluster, Preferences
 from rota.execution.jobs.ledger import JobLedger
 
 ENDLESS = 1 << 50
-"""Iterations of a resident: its time ends it."""
+"""Number of iterations of an opportunistic job, which ends by time."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpportunisticJob:
-    """A training that has slots of its own for as long as it lasts, and those that are idle besides."""
+    """A job with slots of its own until a given time, which also uses idle slots."""
 
     kind: str
     home: tuple[int, ...]
-    """Its own slots, of the workers."""
+    """Its own slots, numbered as the workers."""
     until_s: float
-    """Its time is over then."""
+    """The time at which it ends, in seconds."""
     most: int = 8
-    """Slots that it can make use of; so many of them are used as are a power of two."""
+    """Maximal number of slots; it uses a power of two."""
 
     def sizes(self, slots: int) -> list[int]:
-        """How many it may be given, if there are so many in all."""
+        """Return the numbers of slots that it may get, out of so many."""
         sizes = [len(self.home)]
         while 2 * sizes[-1] <= min(self.most, slots):
             sizes.append(2 * sizes[-1])
         return sizes
 
     def slots(self, idle: Sequence[int]) -> tuple[int, ...]:
-        """Its own, and some that are idle."""
+        """Return its own slots and some of the idle ones."""
         there = (*self.home, *idle)[: max(self.most, len(self.home))]
         size = max(len(self.home), 1 << (len(there).bit_length() - 1))
         return there[:size]
@@ -39,7 +39,7 @@ class OpportunisticJob:
 
 @dataclass(frozen=True, slots=True)
 class JobsSpec:
-    """Jobs and machines."""
+    """The jobs and the cluster of a run."""
 
     ids: Sequence[str]
     kinds: Sequence[str]
@@ -51,18 +51,18 @@ class JobsSpec:
     places: Sequence[int]
     """Slot of the cluster → slot of the workers."""
     nodes: Sequence[int]
-    """Slot of the workers → its node; those of a resident have one, too."""
+    """Slot of the workers → its node, including those of the opportunistic job."""
     slice_s: float = 0.25
-    """About how long a unit goes on before it can be given something else to do."""
+    """Approximate seconds of an assignment, after which slots can be reassigned."""
     attempts: int = 3
-    """A job that failed so often is given up."""
+    """Number of failures after which a job is abandoned."""
     seed: int = 0
     resident: OpportunisticJob | None = None
-    """Its number is the one after those of the jobs."""
+    """The opportunistic job; its number follows those of the jobs."""
     config: str = ""
-    """The digest of the configuration that says all this."""
+    """The digest of the configuration."""
     preferences: Preferences | None = None
-    """Which nodes jobs prefer; those that are listed first if it does not say."""
+    """The nodes that jobs prefer; None: those listed first."""
 
     def ledger(self, run: str) -> JobLedger:
         return JobLedger(run, self.all_kinds, self.all_iterations, self.attempts)

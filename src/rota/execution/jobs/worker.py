@@ -1,4 +1,4 @@
-"""The worker of a slot for jobs: it carries out slices, of one job or of several interleaved by stage."""
+"""The worker of jobs: it carries out assignments of one job, or of several interleaved by stage."""
 
 import traceback
 from collections import OrderedDict
@@ -9,65 +9,72 @@ from threading import Condition, Lock, Thread
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
+from rota.execution.assignments import CheckpointInfo, Done, IntervalSeconds
 from rota.execution.checkpoints import DamagedCheckpoint, LostCheckpoint, Store, start_of
-from rota.execution.jobs.slices import JobAnswer, JobAssignment, JobShare, JobTimes, ShareSeconds, parse_slice
+from rota.execution.jobs.assignments import (
+    JobAnswer,
+    JobAssignment,
+    JobShare,
+    ShareResult,
+    ShareSeconds,
+    parse_job_assignment,
+)
 from rota.execution.journal import NotWritten
-from rota.execution.orders import CheckpointInfo, Done, IntervalSeconds
 
 
 class JobTrainer(Protocol):
     """One job on one slot, or one member of its gang.
 
-    `fetch`, `compute`, `exchange` and `update`, in this order, are an iteration. Others may be between their
-    own stages meanwhile, in other threads.
+    An iteration is `fetch`, `compute`, `exchange` and `update`, in this order. Other jobs may run stages
+    meanwhile, in other threads.
     """
 
     def load(self, content: bytes) -> None:
-        """Be what was saved."""
+        """Become what was saved."""
 
     def save(self) -> bytes:
-        """All that `load` needs. It must not be pickled."""
+        """Return all that `load` needs; it must not be a pickle."""
 
     def fetch(self) -> None:
         """Get the next batch."""
 
     def compute(self) -> None:
-        """What the processor of the slot is for."""
+        """Compute on the processor of the slot."""
 
     def exchange(self) -> None:
-        """With the other members of the gang."""
+        """Exchange gradients with the other members of the gang."""
 
     def update(self) -> None:
-        """Make the step."""
+        """Update the parameters."""
 
     def tell(self, room: int, at_s: float) -> None:
-        """Before a slice: so many slots are lent to it, at this time of the run."""
+        """Receive, before an assignment, the number of lent slots and the time of the run in seconds."""
 
     @property
     def metric(self) -> float:
-        """How it stands."""
+        """The present metric, as the loss of the last batch."""
 
     def notes(self) -> list[dict[str, Any]]:
-        """What is to be kept of this slice: plain values."""
+        """Return plain values to be kept of this assignment."""
 
 
 @runtime_checkable
 class JobFactory(Protocol):
-    """Made once per worker, so that it can keep what all jobs need."""
+    """A factory of jobs, made once per worker, so that it can keep what all jobs share."""
 
     def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> JobTrainer:
-        """A job before its first iteration; members of a gang wait for each other."""
+        """Return a job before its first iteration; members of a gang wait for each other."""
 
 
 AHEAD = 1
-"""Iterations that one may have done more than another."""
+"""Maximal difference of iterations between interleaved jobs."""
 
 Outcome = ShareSeconds | str
-"""Where the time went, or why it could not be done."""
+"""The seconds that were spent, or the traceback of a failure."""
 
 
 class StageTurns:
-    """Of the jobs of one slice."""
+    """The synchronisation of the jobs of one assignment."""
 
     def __init__(self, members: int) -> None:
         shared = members > 1
@@ -77,19 +84,19 @@ class StageTurns:
         self._changed = Condition()
 
     def wait(self, member: int) -> None:
-        """Until nobody is too far behind."""
+        """Wait until no job is too far behind."""
         with self._changed:
             self._changed.wait_for(lambda: self._done[member] - min(self._done) <= AHEAD)
 
     def note(self, member: int, iterations: float) -> None:
-        """So many it has done; infinitely many once it is over."""
+        """Record the iterations of a job; infinitely many once it is over."""
         with self._changed:
             self._done[member] = iterations
             self._changed.notify_all()
 
 
 def interleave(works: Sequence[tuple[JobTrainer, int]]) -> list[Outcome]:
-    """So many iterations of each. What goes wrong with one is its own affair, also if it wants to exit."""
+    """Run so many iterations of each job; a failure of one, even an exit, does not affect the others."""
     if not works:
         return []
     turns = StageTurns(len(works))
@@ -138,7 +145,7 @@ def _iterate(work: JobTrainer, iterations: int, turns: StageTurns, number: int) 
 
 
 KEPT = 4
-"""Jobs that stay in memory: those that were trained last."""
+"""Number of jobs kept in memory: the most recent."""
 
 
 @dataclass(slots=True)
@@ -147,18 +154,18 @@ class LoadedJob:
 
     work: JobTrainer
     holds: str
-    """The digest of what it is now; nothing if that is unknown."""
-    place: tuple[int, int, str]
+    """The digest of the checkpoint that it equals; empty if unknown."""
+    gang: tuple[int, int, str]
     """Rank, size and meeting of its gang."""
 
 
 @dataclass(slots=True)
 class RunningShare:
-    """A share of a slice on its way."""
+    """A share of an assignment that is being carried out."""
 
     share: JobShare
-    took: JobTimes | None = None
-    """Once it is known."""
+    result: ShareResult | None = None
+    """The result, once it is known."""
     held: LoadedJob | None = None
     restore_s: float = 0.0
 
@@ -168,82 +175,82 @@ class RunningShare:
 
 
 class JobWorker:
-    """Carries out slices, one after the other."""
+    """A worker for jobs; it carries out one assignment at a time."""
 
-    def __init__(self, site: JobFactory, store: Store) -> None:
-        self._site, self._store = site, store
+    def __init__(self, factory: JobFactory, store: Store) -> None:
+        self._factory, self._store = factory, store
         self._held: OrderedDict[int, LoadedJob] = OrderedDict()
 
     def answer(self, line: bytes) -> bytes:
-        return self.carry_out(parse_slice(line)).line()
+        return self.carry_out(parse_job_assignment(line)).line()
 
-    def carry_out(self, order: JobAssignment) -> JobAnswer:
-        """Whatever goes wrong is part of the answer."""
-        begun = [self._begin(share) for share in order.shares]
-        ready = [(each, each.held) for each in begun if each.took is None and each.held is not None]
+    def carry_out(self, assignment: JobAssignment) -> JobAnswer:
+        """Run the shares of an assignment; failures are part of the answer."""
+        begun = [self._begin(share) for share in assignment.shares]
+        ready = [(each, each.held) for each in begun if each.result is None and each.held is not None]
         outcomes = interleave([(held.work, each.make.steps) for each, held in ready])
         for (each, held), outcome in zip(ready, outcomes, strict=True):
-            each.took = self._finish(each, held, outcome)
+            each.result = self._finish(each, held, outcome)
         return JobAnswer(
-            tuple(each.took or JobTimes(each.make.digest, why="nothing came of it") for each in begun)
+            tuple(each.result or ShareResult(each.make.digest, why="no result") for each in begun)
         )
 
     def _begin(self, share: JobShare) -> RunningShare:
         begun = RunningShare(share)
         began = perf_counter()
         try:
-            begun.took = self._there(share.order.make)
-            if begun.took is None:
+            begun.result = self._there(share.order.make)
+            if begun.result is None:
                 begun.held = self._be_source(share)
                 begun.held.work.tell(share.room, share.at_s)
         except NotWritten as error:
-            begun.took = self._without_room(share.order.make, error)
+            begun.result = self._without_room(share.order.make, error)
         except LostCheckpoint as error:
-            begun.took = self._failed(share.order.make, str(error))._replace(lost=True)
+            begun.result = self._failed(share.order.make, str(error))._replace(lost=True)
         except Exception:
-            begun.took = self._failed(share.order.make, traceback.format_exc())
+            begun.result = self._failed(share.order.make, traceback.format_exc())
         begun.restore_s = perf_counter() - began
         return begun
 
-    def _there(self, make: CheckpointInfo) -> JobTimes | None:
-        """What an earlier order left. A damaged one is as good as none."""
+    def _there(self, make: CheckpointInfo) -> ShareResult | None:
+        """Return the result of a checkpoint made before; None if it is missing or damaged."""
         try:
             kept = self._store.read(make).answer
         except DamagedCheckpoint:
             return None
-        return JobTimes(make.digest, metric=kept.metric, again=True)
+        return ShareResult(make.digest, metric=kept.metric, again=True)
 
     def _be_source(self, share: JobShare) -> LoadedJob:
-        """From memory, from its checkpoint, or made again from one before that."""
-        order, place = share.order, (share.rank, share.size, share.meeting)
-        wanted = order.source.digest if order.source else ""
-        held = self._held.pop(order.make.trial, None)
-        if held is None or held.place != place or held.holds != wanted or not wanted:
-            work = self._site.open(order.make.trial, share.kind, share.rank, share.size, share.meeting)
-            held = LoadedJob(work, "", place)
-            if order.source is not None:
+        """Return the job at its source: from memory, from its checkpoint, or made again."""
+        assignment, gang = share.order, (share.rank, share.size, share.meeting)
+        wanted = assignment.source.digest if assignment.source else ""
+        held = self._held.pop(assignment.make.trial, None)
+        if held is None or held.gang != gang or held.holds != wanted or not wanted:
+            work = self._factory.open(assignment.make.trial, share.kind, *gang)
+            held = LoadedJob(work, "", gang)
+            if assignment.source is not None:
                 self._load(held.work, share)
         held.holds = ""
-        self._held[order.make.trial] = held
+        self._held[assignment.make.trial] = held
         while len(self._held) > KEPT:
             self._held.popitem(last=False)
         return held
 
     def _load(self, work: JobTrainer, share: JobShare) -> None:
-        order = share.order
-        start = start_of(order, self._store)
+        assignment = share.order
+        start = start_of(assignment, self._store)
         if start.content is not None:
             work.load(start.content)
-        path = zip((order.source, *order.earlier), share.told, strict=False)
-        told = {made.digest: told for made, told in path if made}
+        path = zip((assignment.source, *assignment.earlier), share.told, strict=False)
+        contexts = {made.digest: context for made, context in path if made}
         for made in start.again:
-            work.tell(*told.get(made.digest, (0, 0.0)))
+            work.tell(*contexts.get(made.digest, (0, 0.0)))
             (outcome,) = interleave([(work, made.steps)])
             if isinstance(outcome, str):
                 raise RuntimeError(f"could not be made again: {outcome}")
             work.notes()  # which were kept the first time
 
-    def _finish(self, begun: RunningShare, held: LoadedJob, outcome: ShareSeconds | str) -> JobTimes:
+    def _finish(self, begun: RunningShare, held: LoadedJob, outcome: ShareSeconds | str) -> ShareResult:
         if isinstance(outcome, str):
             return self._failed(begun.make, outcome)
         began = perf_counter()
@@ -259,12 +266,12 @@ class JobWorker:
             return self._failed(begun.make, traceback.format_exc())
         held.holds = begun.make.digest
         seconds = outcome._replace(restore_s=begun.restore_s, save_s=perf_counter() - began)
-        return JobTimes(begun.make.digest, seconds, metric, notes=notes)
+        return ShareResult(begun.make.digest, seconds, metric, notes=notes)
 
-    def _without_room(self, make: CheckpointInfo, error: NotWritten) -> JobTimes:
+    def _without_room(self, make: CheckpointInfo, error: NotWritten) -> ShareResult:
         self._held.pop(make.trial, None)
-        return JobTimes(make.digest, why=str(error), no_room=True)
+        return ShareResult(make.digest, why=str(error), no_room=True)
 
-    def _failed(self, make: CheckpointInfo, why: str) -> JobTimes:
+    def _failed(self, make: CheckpointInfo, why: str) -> ShareResult:
         self._held.pop(make.trial, None)
-        return JobTimes(make.digest, why=why)
+        return ShareResult(make.digest, why=why)

@@ -1,9 +1,9 @@
-"""How a run is doing, read from its journal alone: its trials, its best checkpoint."""
+"""The status of a population's run, read from its journal alone."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,68 +24,71 @@ from rota.core.population.events import (
     TrialFailed,
 )
 from rota.core.population.view import Terms
+from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointContents, DamagedCheckpoint
-from rota.execution.entries import DECIDED, INSTANT, LOST, parse_decisions, parse_events
+from rota.execution.entries import LOST, follow
 from rota.execution.folder import RunPaths, last_line
 from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
 from rota.execution.ledger import Ledger
-from rota.execution.orders import CheckpointInfo
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationFrame:
-    """What does not change during a run; plain values in the journal."""
+    """The facts about a run that never change, as they stand in the first entry of its journal."""
 
     run: str
-    """Its own name: whatever tells it from others."""
+    """A random name that distinguishes the run from all others."""
     seed: int
     hypers: Sequence[Mapping[str, object]]
-    """What trials begin with."""
+    """The initial hyper-parameters of each trial."""
     slots: Sequence[int]
-    """Slot → node."""
+    """The node of each slot."""
     nodes: Sequence[str]
-    """Their names."""
+    """The names of the nodes."""
     terms: Terms
     config: str = ""
-    """The digest of its configuration; older journals do not say."""
+    """The digest of the configuration; empty in older journals."""
     mode: str = "max"
-    """With "min", metrics in the journal are what trials reported times -1."""
+    """"max" or "min"; with "min", metrics in the journal are the reported ones times -1."""
 
     @property
     def sign(self) -> float:
-        """What a metric of the journal is multiplied by for people."""
+        """The factor that turns a metric of the journal into the reported one."""
         return -1.0 if self.mode == "min" else 1.0
 
     def record(self) -> dict[str, Any]:
-        terms = {name: getattr(self.terms, name) for name in Terms.__slots__}
-        rest = {name: list(getattr(self, name)) for name in ("hypers", "slots", "nodes")}
-        more = {"config": self.config, "mode": self.mode}
-        return {"run": self.run, "seed": self.seed, **rest, "terms": terms, **more}
+        return {**plain(self), "terms": asdict(self.terms)}
+
+
+def plain(frame: Any) -> dict[str, Any]:
+    """Return the fields of a frame, tuples as the lists that JSON makes of them."""
+    found = {name: getattr(frame, name) for name in frame.__slots__}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 def parse_frame(found: Mapping[str, Any]) -> PopulationFrame:
-    return facts(PopulationFrame, found, "the journal has what is no beginning", LOST, any_number=True)
+    return facts(PopulationFrame, found, "the first entry of the journal is malformed", LOST, any_number=True)
 
 
 @dataclass(slots=True)
 class ShownTrial:
-    """One trial as people see it."""
+    """The status of one trial."""
 
     hyper: Hyper
     status: str = "waiting"
-    """waiting, running, finished, stopped or failed."""
+    """One of waiting, running, finished, stopped, failed."""
     steps: int = 0
     metric: float = math.nan
     best: float = math.nan
     node: str = ""
-    """Where it was trained last, or is being trained."""
+    """The name of the node of its latest interval."""
     changes: tuple[str, ...] = ()
     failures: int = 0
     computing_s: float = 0.0
-    """That it was trained and evaluated."""
-    parts: int = 0
-    """That it was handed and has not reported."""
+    """Seconds of training and evaluation."""
+    intervals: int = 0
+    """Number of intervals that are assigned and not yet reported."""
     slot: int = -1
 
     @property
@@ -95,7 +98,7 @@ class ShownTrial:
 
 @dataclass(slots=True)
 class PopulationStatus:
-    """A run so far."""
+    """The status of a run, updated by its events and decisions."""
 
     frame: PopulationFrame
     trials: list[ShownTrial] = field(init=False)
@@ -104,19 +107,19 @@ class PopulationStatus:
     clones: int = 0
     failures: list[TrialFailed] = field(default_factory=list)
     first_s: float = math.inf
-    """When training first began."""
+    """The time at which training first began, in seconds."""
     last_s: float = 0.0
-    """When a trial last reported."""
+    """The time of the latest report, in seconds."""
     computing_s: float = 0.0
     up: set[int] = field(default_factory=set)
-    """Nodes that are there."""
+    """The nodes that can be used."""
     retired: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.trials = [ShownTrial(hyper) for hyper in self.frame.hypers]
 
     def see(self, events: Iterable[Event]) -> None:
-        """What happened."""
+        """Update the status by what happened."""
         for event in events:
             self.at_s = event.at_s
             match event:
@@ -130,14 +133,14 @@ class PopulationStatus:
                     self.up.add(node)
 
     def decide(self, decisions: Iterable[Decision]) -> None:
-        """What was decided."""
+        """Update the status by what was decided."""
         for decision in decisions:
             match decision:
-                case Assign(slot, parts):
-                    for part in parts:
-                        trial = self.trials[part.trial]
+                case Assign(slot, intervals):
+                    for interval in intervals:
+                        trial = self.trials[interval.trial]
                         trial.status, trial.slot, trial.node = "running", slot, self._node(slot)
-                        trial.parts += 1
+                        trial.intervals += 1
                 case Clone(trial=number, donor=donor, hyper=hyper, changes=changes):
                     self.trials[number].hyper, self.trials[number].changes = hyper, changes
                     self.clones += donor != number
@@ -148,24 +151,24 @@ class PopulationStatus:
 
     @property
     def busy(self) -> set[int]:
-        """Slots that train."""
+        """The slots that are training."""
         return {trial.slot for trial in self.trials if trial.status == "running"}
 
     @property
     def unused(self) -> int:
-        """Slots that could train, and do not."""
+        """The number of slots that can train but have nothing to do."""
         there = {slot for slot, node in enumerate(self.frame.slots) if node in self.up}
         return len(there - self.retired - self.busy)
 
     @property
     def best(self) -> int | None:
-        """The trial that was best; the first of equals."""
+        """The trial with the best metric, the first among equals; None if no metric is a number."""
         measured = [number for number, trial in enumerate(self.trials) if not math.isnan(trial.best)]
         return max(measured, key=lambda number: self.trials[number].best, default=None)
 
     @property
     def fruitless(self) -> str:
-        """Why nothing came of it, in a sentence; nothing if something did."""
+        """The reason why a complete run has no best trial; empty if it has one."""
         count = len(self.trials)
         failed = sum(trial.status == "failed" for trial in self.trials)
         if failed == count:
@@ -177,14 +180,14 @@ class PopulationStatus:
 
     @property
     def overhead_s_per_report(self) -> float | None:
-        """(slots × (last report − first start) − seconds of training and evaluating) ÷ reports."""
+        """(slots × (last report − first start) − seconds of training and evaluation) ÷ reports."""
         if not self.reports:
             return None
         whole_s = len(self.frame.slots) * (self.last_s - self.first_s)
         return (whole_s - self.computing_s) / self.reports
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `--json` prints them."""
+        """Return the status as plain values, as `--json` prints them."""
         best = self.best
         return {
             "trials": [self._trial(number) for number in range(len(self.trials))],
@@ -215,7 +218,7 @@ class PopulationStatus:
     def _report(self, event: Reported) -> None:
         trial, terms = self.trials[event.trial], self.frame.terms
         trial.steps += event.steps
-        trial.parts -= 1
+        trial.intervals -= 1
         trial.metric = event.metric
         if not math.isnan(event.metric) and not event.metric <= trial.best:
             trial.best = event.metric
@@ -227,7 +230,7 @@ class PopulationStatus:
         self.last_s = max(self.last_s, event.at_s)
         if trial.steps >= terms.steps or event.metric >= terms.target or event.ended:
             self._end(trial, "finished")
-        elif trial.parts < 1:
+        elif trial.intervals < 1:
             self._end(trial, "waiting")
 
     def _fail(self, event: TrialFailed) -> None:
@@ -243,46 +246,39 @@ class PopulationStatus:
                 self._end(trial, "waiting")
 
     def _end(self, trial: ShownTrial, status: str) -> None:
-        trial.status, trial.slot, trial.parts = status, -1, 0
+        trial.status, trial.slot, trial.intervals = status, -1, 0
 
 
 @contextmanager
 def taken_in(file: Path, entry: JournalEntry) -> Iterator[None]:
-    """While an entry is understood: one that names what the run does not have is an error that says so."""
+    """Turn errors about an entry's content into an InputError that names the entry."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = f"entry {entry.number} ({entry.kind}) is not what a run writes"
+        what = f"entry {entry.number} ({entry.kind}) is malformed"
         raise InputError(f"{file}: {what} ({error!r}); {LOST}") from None
 
 
-def _see(picture: PopulationStatus, entry: JournalEntry) -> None:
-    if entry.kind == INSTANT:
-        picture.see(parse_events(entry.body["events"]))
-    elif entry.kind == DECIDED:
-        picture.decide(parse_decisions(entry.body["decisions"]))
-
-
-def read_picture(file: Path) -> tuple[PopulationStatus, str]:
-    """The run so far, and whether it is `running`, `complete` or `stopped`."""
-    picture, phase = None, "stopped"
+def read_status(file: Path) -> tuple[PopulationStatus, str]:
+    """Return the status, and whether the run is `running`, `complete` or `stopped`."""
+    status, phase = None, "stopped"
     for entry in read_journal(file):
         if entry.kind == BEGAN:
-            picture = PopulationStatus(parse_frame(entry.body))
-        elif picture is None:
+            status = PopulationStatus(parse_frame(entry.body))
+        elif status is None:
             break
         elif entry.kind == ENDED:
             phase = "complete"
         else:
             with taken_in(file, entry):
-                _see(picture, entry)
-    if picture is None:
+                follow(status, entry)
+    if status is None:
         raise InputError(f"{file}: not the journal of a population; name the folder of a run")
-    return picture, "running" if phase == "stopped" and has_owner(file) else phase
+    return status, "running" if phase == "stopped" and has_owner(file) else phase
 
 
 def best_checkpoint(journal: Path) -> CheckpointInfo:
-    """Return the checkpoint of the best report, the first of equals.
+    """Return the checkpoint of the best report, the first among equals.
 
     Raises InputError if no trial has reported a number.
     """
@@ -290,22 +286,19 @@ def best_checkpoint(journal: Path) -> CheckpointInfo:
     for entry in read_journal(journal):
         if entry.kind == BEGAN:
             frame = parse_frame(entry.body)
-            fleet = PopulationCluster(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
-            ledger = Ledger(frame.run, fleet, frame.hypers, frame.terms.target)
+            cluster = PopulationCluster(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
+            ledger = Ledger(frame.run, cluster, frame.hypers, frame.terms.target)
         elif ledger is not None:
             with taken_in(journal, entry):
-                if entry.kind == INSTANT:
-                    ledger.note(parse_events(entry.body["events"]))
-                elif entry.kind == DECIDED:
-                    ledger.take(parse_decisions(entry.body["decisions"]))
+                follow(ledger, entry)
     if ledger is None or ledger.best is None:
-        raise InputError(f"{journal}: no trial has reported how good it is, so none is best")
+        raise InputError(f"{journal}: no trial has reported a number, so none is best")
     return ledger.best
 
 
-def read_best(books: RunPaths) -> CheckpointContents:
-    """Return what is in the best checkpoint of a run; an error if it cannot be read."""
+def read_best(paths: RunPaths) -> CheckpointContents:
+    """Return the content of the best checkpoint of a run; raise InputError if it cannot be read."""
     try:
-        return books.checkpoints.read(best_checkpoint(books.journal))
+        return paths.checkpoints.read(best_checkpoint(paths.journal))
     except DamagedCheckpoint as error:
-        raise InputError(f"{error}; bring it back, or train it again: rota run --replay DIR") from None
+        raise InputError(f"{error}; bring it back, or train it again: rota run --retrain-best DIR") from None

@@ -4,8 +4,8 @@ import pytest
 
 from rota.core.cluster import Cluster, Node
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent
-from rota.execution.jobs.board import read_board
-from rota.execution.jobs.slices import JobAnswer, JobTimes, ShareSeconds
+from rota.execution.jobs.assignments import JobAnswer, ShareResult, ShareSeconds
+from rota.execution.jobs.status import read_jobs_status
 from rota.execution.journal import read_journal
 from rota.execution.journaled import RunClock
 
@@ -16,45 +16,53 @@ LIMIT_S = 60.0
 
 
 class Scripted:
-    """An engine, and its workers: all orders are done when it is asked, unless the script says otherwise."""
+    """An engine and its workers: all assignments are done when asked, unless the script says otherwise."""
 
     def __init__(self, script=(), nodes=(0,)):
-        self.script, self.there, self.orders, self.sent, self.now_s = list(script), list(nodes), [], [], 0.0
+        self.script, self.there, self.assignments, self.sent, self.now_s = (
+            list(script),
+            list(nodes),
+            [],
+            [],
+            0.0,
+        )
 
     def fleet(self):
         return None
 
-    def workers(self, fleet, assignment):
+    def workers(self, fleet, setup):
         return self
 
     def nodes(self):
         return self.there
 
-    def send(self, slot, order):
-        self.orders.append((slot, order))
-        self.sent.append((slot, tuple(share.order.make.trial for share in order.shares)))
+    def send(self, slot, assignment):
+        self.assignments.append((slot, assignment))
+        self.sent.append((slot, tuple(share.order.make.trial for share in assignment.shares)))
 
     def wait(self, timeout_s):
         self.now_s += TURN_S
-        assert self.now_s < LIMIT_S, f"nothing ends; {self.orders} are under way"
+        assert self.now_s < LIMIT_S, f"nothing ends; {self.assignments} are under way"
         return (self.script.pop(0) if self.script else type(self).all_done)(self)
 
     def all_done(self):
-        return [self.answered() for _ in range(len(self.orders))]
+        return [self.answered() for _ in range(len(self.assignments))]
 
     def silent(self):
         return []
 
     def answered(self, why=""):
-        slot, order = self.orders.pop(0)
-        makes = [share.order.make for share in order.shares]
-        parts = [JobTimes(make.digest, ShareSeconds(compute_s=0.01 * make.steps), 1.0, why) for make in makes]
+        slot, assignment = self.assignments.pop(0)
+        makes = [share.order.make for share in assignment.shares]
+        parts = [
+            ShareResult(make.digest, ShareSeconds(compute_s=0.01 * make.steps), 1.0, why) for make in makes
+        ]
         return Answered(slot, JobAnswer(tuple(parts)))
 
     def lose(self, node, *slots):
         """A node with these slots goes; whoever trained together with one of them says that it could not."""
-        self.orders = [(slot, order) for slot, order in self.orders if slot not in slots]
-        return [NodeWent(node), *(self.answered("the exchange broke") for _ in range(len(self.orders)))]
+        self.assignments = [(slot, assignment) for slot, assignment in self.assignments if slot not in slots]
+        return [NodeWent(node), *(self.answered("the exchange broke") for _ in range(len(self.assignments)))]
 
     def close(self):
         pass
@@ -65,7 +73,7 @@ def conduct(on_engine, monkeypatch):
     """Runs jobs on scripted workers and by their clock; the same folder each time."""
 
     def run(few, workers, **more):
-        monkeypatch.setattr("rota.execution.jobs.machines.RunClock", lambda: RunClock(lambda: workers.now_s))
+        monkeypatch.setattr("rota.execution.jobs.backend.RunClock", lambda: RunClock(lambda: workers.now_s))
         return on_engine(few, workers, **more)
 
     return run
@@ -81,7 +89,7 @@ def spread(few):
     return lambda *jobs, until_s=2.0: Spread(jobs, slots=3, kinds=KINDS, resident=("resident", until_s))
 
 
-def test_when_the_home_of_a_resident_goes_what_it_was_lent_is_free_and_it_is_back_when_that_comes(
+def test_when_the_home_of_an_opportunistic_job_goes_what_it_was_lent_is_free_and_it_is_back_when_that_comes(
     conduct, spread
 ):
     went, came = [], []
@@ -105,7 +113,7 @@ def test_when_the_home_of_a_resident_goes_what_it_was_lent_is_free_and_it_is_bac
     assert (0, (1,)) in workers.sent[came[0] :]
 
 
-def test_a_resident_waits_for_its_home_when_a_run_goes_on_without_it(conduct, spread):
+def test_an_opportunistic_job_waits_for_its_home_when_a_run_goes_on_without_it(conduct, spread):
     asked = spread(("job", 1, 40, 0.0))
     finished = []
     stopped = conduct(asked, Scripted(nodes=(0, 1)), asked_to_stop=lambda: True)
@@ -128,7 +136,7 @@ def test_slots_of_a_node_that_was_gone_and_still_is_are_not_lent(conduct, spread
     assert {slot for slot, _ in workers.sent} == {0, 1}
 
 
-def test_a_run_is_not_over_while_its_resident_has_time_left(conduct, few, journal):
+def test_a_run_is_not_over_while_its_opportunistic_job_has_time_left(conduct, few, journal):
     asked = few((("job", 1, 20, 0.0),), kinds=KINDS, resident=("resident", 4.0))
     seen = []
     stopped = conduct(
@@ -139,13 +147,13 @@ def test_a_run_is_not_over_while_its_resident_has_time_left(conduct, few, journa
     )
     assert seen[-1] == "finished"
     assert not stopped.complete
-    assert read_board(journal)[1] == "stopped"
+    assert read_jobs_status(journal)[1] == "stopped"
     outcome = conduct(asked, Scripted())
     assert outcome.complete
     assert outcome.board.resident.done > stopped.board.resident.done
 
 
-def test_who_ends_a_worker_is_found_out_and_the_others_of_its_group_are_not_given_up(conduct, few):
+def test_a_job_that_ends_workers_is_found_out_and_the_others_of_its_group_are_not_abandoned(conduct, few):
     kinds = {
         "fetches": {"fetch_s": 0.01, "compute_s": 0.001},
         "computes": {"fetch_s": 0.001, "compute_s": 0.01},
@@ -154,8 +162,12 @@ def test_who_ends_a_worker_is_found_out_and_the_others_of_its_group_are_not_give
 
     class Deadly(Scripted):
         def all_done(self):
-            if any(share.order.make.trial == 0 for _, order in self.orders for share in order.shares):
-                self.orders.clear()
+            if any(
+                share.order.make.trial == 0
+                for _, assignment in self.assignments
+                for share in assignment.shares
+            ):
+                self.assignments.clear()
                 return [Died(0, "killed")]
             return super().all_done()
 
@@ -174,7 +186,7 @@ def test_jobs_that_go_well_alone_are_together_again(conduct, few):
     jobs = (("fetches", 1, 40, 0.0), ("computes", 1, 40, 0.0))
 
     def die(self):
-        self.orders.clear()
+        self.assignments.clear()
         return [Died(0, "killed")]
 
     workers = Scripted([die])
@@ -183,7 +195,7 @@ def test_jobs_that_go_well_alone_are_together_again(conduct, few):
     assert [jobs for _, jobs in workers.sent[:4]] == [(0, 1), (0,), (1,), (0, 1)]
 
 
-def test_a_policy_is_told_what_a_slice_should_have_done_that_is_under_way(conduct, few, journal):
+def test_a_policy_is_told_what_an_assignment_in_flight_should_have_done(conduct, few, journal):
     """100 iterations of 0.01 s in slices of 40: at 0.6 s, 40 have landed, 20 more are done: 40 are left."""
     silent = [Scripted.silent] * (round(0.4 / TURN_S) - 1)
     workers = Scripted([*silent, Scripted.all_done, *silent])
@@ -195,7 +207,7 @@ def test_a_policy_is_told_what_a_slice_should_have_done_that_is_under_way(conduc
     assert told[1]["left"] == [[0, pytest.approx(40.0)]]
 
 
-def test_the_last_iteration_of_a_slice_counts_when_it_has_landed(conduct, few, journal):
+def test_the_last_iteration_of_an_assignment_counts_when_it_is_complete(conduct, few, journal):
     """It takes twice as long as it should, so 1 of 40 is left, not none."""
     workers = Scripted([Scripted.silent] * round(0.8 / TURN_S))
     asked = few((("job", 1, 40, 0.0), ("job", 1, 10, 0.75)), slots=1, slice_s=0.4, kinds=KINDS)
@@ -218,7 +230,7 @@ def test_one_that_waits_for_its_slots_does_nothing_meanwhile(conduct, few, journ
 
 @pytest.mark.parametrize("gang", [2, 1])
 def test_a_gang_that_was_paused_meets_anew_and_one_alone_goes_on_as_if_it_had_not_been(
-    conduct, few, slices, gang
+    conduct, few, completions, gang
 ):
     """Its workers may have forgotten each other meanwhile, and not at the same time."""
 
@@ -227,35 +239,35 @@ def test_a_gang_that_was_paused_meets_anew_and_one_alone_goes_on_as_if_it_had_no
             super().__init__()
             self.meetings = []
 
-        def send(self, slot, order):
-            super().send(slot, order)
-            share = order.shares[0]
+        def send(self, slot, assignment):
+            super().send(slot, assignment)
+            share = assignment.shares[0]
             self.meetings.append((share.order.make.trial, share.meeting))
 
     workers = Noting()
     asked = few((("job", gang, 60, 0.0), ("job", gang, 10, 0.05)), slots=gang, slice_s=0.05, kinds=KINDS)
     assert conduct(asked, workers).complete
-    landed = [(slice.parts[0].job, slice.fresh) for slice in slices()]
-    back = 1 + max(number for number, (job, _) in enumerate(landed) if job == 1)
-    assert [job for job, _ in landed[back:]] == [0] * (len(landed) - back)
-    assert [fresh for _, fresh in landed[back:]] == [gang > 1] + [False] * (len(landed) - back - 1)
+    completed = [(slice.parts[0].job, slice.fresh) for slice in completions()]
+    back = 1 + max(number for number, (job, _) in enumerate(completed) if job == 1)
+    assert [job for job, _ in completed[back:]] == [0] * (len(completed) - back)
+    assert [fresh for _, fresh in completed[back:]] == [gang > 1] + [False] * (len(completed) - back - 1)
     of_first = [meeting for job, meeting in workers.meetings if job == 0]
     assert len(set(of_first)) == gang
     assert of_first == sorted(of_first, key=of_first.index)  # it never comes back to the one before
     assert ("" in of_first) == (gang == 1)
 
 
-def test_an_order_says_what_was_told_when_what_it_goes_on_from_was_made_also_after_a_stop(
-    conduct, few, slices
+def test_an_assignment_says_what_was_told_when_what_it_goes_on_from_was_made_also_after_a_stop(
+    conduct, few, completions
 ):
     class Noting(Scripted):
-        def send(self, slot, order):
-            super().send(slot, order)
-            noted.extend((share.room, share.at_s, share.told) for share in order.shares if slot == 0)
+        def send(self, slot, assignment):
+            super().send(slot, assignment)
+            noted.extend((share.room, share.at_s, share.told) for share in assignment.shares if slot == 0)
 
     noted = []
     asked = few((("job", 1, 20, 0.3),), kinds=KINDS, resident=("resident", 1.5))
-    stopped = conduct(asked, Noting(), asked_to_stop=lambda: len(slices()) >= 6)
+    stopped = conduct(asked, Noting(), asked_to_stop=lambda: len(completions()) >= 6)
     assert not stopped.complete
     assert conduct(asked, Noting()).complete
     assert {room for room, _, _ in noted} == {0, 1}

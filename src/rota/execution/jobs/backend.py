@@ -1,7 +1,7 @@
-"""The backend for jobs on real machines: a plan becomes slices for workers, and their answers become events.
+"""The backend of a real run of jobs: plans become assignments, and answers become events.
 
-A unit of the plan runs as slices, one after the other, until another plan says otherwise; what is under way
-then is waited for. So nobody is ever interrupted, and a job that is paused has its checkpoint already.
+A group of jobs gets one assignment after the other until the plan changes; those in flight are waited for. So
+no job is ever interrupted, and a preempted job has its checkpoint already.
 """
 
 import logging
@@ -17,89 +17,90 @@ import numpy as np
 from rota.core.columns import UP
 from rota.core.errors import Stuck
 from rota.core.state import Decisions, Instant, JobsState
+from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
-from rota.execution.jobs.ledger import AssignmentInFlight, JobLedger, Told
-from rota.execution.jobs.slices import (
+from rota.execution.jobs.assignments import (
     SLICE,
     CompletedAssignment,
     JobAnswer,
     JobAssignment,
     JobShare,
     SlotGroup,
+    completed_body,
     rows_of,
-    slice_body,
     units,
 )
+from rota.execution.jobs.ledger import AssignmentContext, AssignmentInFlight, JobLedger
 from rota.execution.jobs.spec import JobsSpec
 from rota.execution.journal import Journal, NotWritten
 from rota.execution.journaled import RunClock
-from rota.execution.orders import CheckpointInfo
 
 LOOK_EVERY_S = 0.2
-"""Whether somebody wants the run to stop."""
+"""Seconds between two checks whether the run should stop."""
 
 log = logging.getLogger(__name__)
 
 
-class JobMachines:
-    """Runs the jobs of a venture. `asked_to_stop` is looked at again and again.
+class JobsBackend:
+    """A backend that runs jobs on workers.
 
-    When it is so, what is under way is waited for, nothing more is begun, and there are no more instants.
+    When `asked_to_stop` is true, nothing more is assigned, assignments in flight are waited for, and there
+    are no more instants.
     """
 
     def __init__(
         self,
-        venture: JobsSpec,
+        spec: JobsSpec,
         ledger: JobLedger,
         workers: Workers,
         checkpoints: Checkpoints,
         journal: Journal,
-        spares: CheckpointPruner,
-        past: Callable[[], dict[str, tuple[CheckpointInfo | None, Told]]],
+        pruner: CheckpointPruner,
+        past: Callable[[], dict[str, tuple[CheckpointInfo | None, AssignmentContext]]],
         *,
         anew: bool = False,
         asked_to_stop: Callable[[], bool] = lambda: False,
-        landed: Callable[[CompletedAssignment], None] = lambda landed: None,
+        completed: Callable[[CompletedAssignment], None] = lambda completed: None,
         clock: RunClock | None = None,
     ) -> None:
-        self._venture, self._ledger, self._workers, self._checkpoints = venture, ledger, workers, checkpoints
-        self._journal, self._asked_to_stop, self._tell = journal, asked_to_stop, landed
-        self._spares, self._past, self._anew = spares, past, anew
+        self._spec, self._ledger, self._workers, self._checkpoints = spec, ledger, workers, checkpoints
+        self._journal, self._asked_to_stop, self._tell = journal, asked_to_stop, completed
+        self._pruner, self._past, self._anew = pruner, past, anew
         self.clock = clock or RunClock()
         self.since_s = 0.0
-        """When the last slice ended that the journal knows of."""
-        self._kinds = venture.all_kinds
+        """The end of the last assignment in the journal, in seconds."""
+        self._kinds = spec.all_kinds
         self._meetings = checkpoints.folder.with_name("meetings")
         self._arrived = 0
         self._wake_s = math.inf
         self._units: list[SlotGroup] = []
         self._flights: dict[int, AssignmentInFlight] = {}
-        """Slot → what it is at."""
+        """Slot → its assignment in flight."""
         self._last: dict[int, tuple[tuple[int, ...], str]] = {}
-        """Job → the slots that it was on last, and where its gang met; no slots if that is to meet anew."""
-        self._paces: dict[tuple[int, tuple[str, ...]], float] = {}
-        """Slots and kinds of a unit → seconds per iteration, as they were measured last."""
+        """Job → its latest slots, and where its gang met; no slots if the gang must form again."""
+        self._step_times: dict[tuple[int, tuple[str, ...]], float] = {}
+        """Number of slots and kinds of a group → measured seconds per iteration."""
         self._left: set[int] = set()
-        """Jobs of which more is known than the state knows."""
+        """Jobs whose progress the state does not know yet."""
         self._away: set[int] = set()
         """Slots whose node is gone."""
         self._nodes: list[NodeCame | NodeWent] = []
-        """What has happened to nodes since the last instant."""
+        """Changes of nodes since the last instant."""
         self._alone: set[int] = set()
-        """Jobs that were together when a worker died: each has a slice of its own first."""
+        """Jobs that shared a worker when it died: each first gets an assignment alone."""
         self._stopping = False
         self._lineages: dict[str, tuple[CheckpointInfo | None, ...]] = {}
-        """Digest of a checkpoint that is lost → what it can be made again from, see `Order.earlier`."""
+        """Digest of a lost checkpoint → what it can be made from, see `Assignment.earlier`."""
 
     # ── what the journal says ───────────────────────────────────────────────────────────────────────────────
 
     def recall(self, instant: Instant) -> None:
-        """This happened before, or happens now."""
+        """Apply an instant, past or present."""
         self._arrived = max(self._arrived, instant.first_job + instant.arrivals)
 
     def remember(self, decisions: Decisions, state: JobsState) -> None:
-        """This was decided before, or is decided now."""
+        """Apply decisions, past or present, to the state."""
         state.confirm(decisions)
         self._wake_s = decisions.plan.wake_at_s
         self._units = units(decisions.plan, state)
@@ -107,16 +108,16 @@ class JobMachines:
     # ── what happens now ────────────────────────────────────────────────────────────────────────────────────
 
     def instants(self, state: JobsState) -> Iterator[Instant]:
-        """From where the journal ends."""
+        """Yield instants from the end of the journal on."""
         if self.goes_on(state):
             self._checkpoints.claim(self._ledger.run, self._ledger.needed(), anew=self._anew)
-            self._spares.settle()  # a journal that was only in memory may be needed again, with what it needs
+            self._pruner.settle()  # a journal that was only in memory may be needed again, with what it needs
             self._checkpoints.sweep(lambda name: not self._ledger.is_past(name))
         self._ledger.unused.clear()
-        self._left = {job for job, stands in enumerate(self._ledger.jobs) if stands.newest or stands.over}
+        self._left = {job for job, each in enumerate(self._ledger.jobs) if each.newest or each.over}
         there = set(self._workers.nodes())
         self._nodes = _changes(there, state)
-        self._away = {slot for slot, node in enumerate(self._venture.nodes) if node not in there}
+        self._away = {slot for slot, node in enumerate(self._spec.nodes) if node not in there}
         self.clock.go_on_from(max(state.now_s, self.since_s))  # it took a while until workers were there
         while self.goes_on(state):
             if instant := self._happened(state):
@@ -128,18 +129,18 @@ class JobMachines:
                 return
             self._listen(state)
         self._give_unused()
-        self._spares.settle()
+        self._pruner.settle()
         if self._checkpoints.is_of(self._ledger.run):
             self._checkpoints.sweep(self._ledger.needed().__contains__)
         shutil.rmtree(self._meetings, ignore_errors=True)
 
     def goes_on(self, state: JobsState) -> bool:
-        """Whether something is left to do."""
-        return bool(state.active) or not self._all_arrived or self._resides()
+        """Return whether there is something left to do."""
+        return bool(state.active) or not self._all_arrived or self._opportunistic_goes_on()
 
     @property
     def _all_arrived(self) -> bool:
-        return self._arrived == len(self._venture.ids)
+        return self._arrived == len(self._spec.ids)
 
     def perform(self, decisions: Decisions, state: JobsState) -> None:
         self.remember(decisions, state)
@@ -147,17 +148,17 @@ class JobMachines:
         self._dispatch()
 
     def _part(self) -> None:
-        """A gang that is paused meets anew: of its workers, some may have forgotten the others by then."""
+        """Let preempted gangs form again: some of their workers may have forgotten the others by then."""
         planned = {job for unit in self._units for job in unit.jobs}
         for job, (_, where) in self._last.items():
-            if where and job not in planned and job < len(self._venture.ids):
+            if where and job not in planned and job < len(self._spec.ids):
                 self._last[job] = (), where
 
     def _happened(self, state: JobsState) -> Instant | None:
-        """What there is to be decided about, if anything."""
+        """Return the instant to decide about, if there is one."""
         now_s, rows = self.clock.now_s(), rows_of(state)
         first, arrived = self._arrived, self._arrived
-        while arrived < len(self._venture.ids) and self._venture.submit_s[arrived] <= now_s:
+        while arrived < len(self._spec.ids) and self._spec.submit_s[arrived] <= now_s:
             arrived += 1
         ended = [job for job in sorted(self._left) if job in rows and self._ledger.jobs[job].over]
         if not (ended or arrived > first or self._nodes or now_s >= self._wake_s) or self._stopping:
@@ -178,13 +179,13 @@ class JobMachines:
         )
 
     def _left_of(self, job: int, now_s: float) -> float:
-        """Iterations, without those that a slice which is under way should have done by now."""
+        """Return remaining iterations, without the expected ones of an assignment in flight."""
         flights = (flight for flight in self._flights.values() if job in flight.jobs)
         done = max((flight.done_of(job, now_s) for flight in flights), default=0.0)
         return self._ledger.jobs[job].left - done
 
     def _listen(self, state: JobsState) -> None:
-        """To workers, until something else is due."""
+        """Process messages of workers until something else is due."""
         self._stopping = self._stopping or self._asked_to_stop()
         due_s = math.inf if self._stopping else min(self._arrival_s(), self._wake_s) - self.clock.now_s()
         idle = due_s == math.inf and not self._flights and not self._stopping
@@ -194,11 +195,11 @@ class JobMachines:
             )
         for message in self._workers.wait(min(max(due_s, 0.0), LOOK_EVERY_S)):
             self._take_in(message)
-        self._spares.tidy()
+        self._pruner.tidy()
 
     def _arrival_s(self) -> float:
-        """Of the next job."""
-        return math.inf if self._all_arrived else self._venture.submit_s[self._arrived]
+        """Return the time of the next arrival in seconds."""
+        return math.inf if self._all_arrived else self._spec.submit_s[self._arrived]
 
     def _take_in(self, message: Message) -> None:
         match message:
@@ -206,7 +207,7 @@ class JobMachines:
                 flight = self._flights.get(slot)
                 if flight is not None and isinstance(answer, JobAnswer) and flight.takes(slot, answer):
                     flight.answered(slot, answer)
-                    self._land_if_done(flight)
+                    self._complete_if_answered(flight)
             case Died(slot, why):
                 self._lose(slot, why)
             case NodeWent(node):
@@ -219,65 +220,65 @@ class JobMachines:
                 self._nodes.append(message)
 
     def _slots_of(self, node: int) -> list[int]:
-        return [slot for slot, at in enumerate(self._venture.nodes) if at == node]
+        return [slot for slot, at in enumerate(self._spec.nodes) if at == node]
 
     def _lose(self, slot: int, why: str = "") -> None:
-        """A worker is gone, and with it what it was at; whoever meets with it has to meet anew."""
+        """Handle the death of a worker; gangs that it belonged to must form again."""
         for job, (slots, _) in list(self._last.items()):
             if slot in slots:
                 del self._last[job]
         flight = self._flights.get(slot)
         if flight is not None:
             flight.lost(slot, why)
-            self._land_if_done(flight)
+            self._complete_if_answered(flight)
 
-    # ── slices ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── assignments ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _dispatch(self) -> None:
-        """Whatever should run and is not under way, on slots that are free."""
+        """Assign all planned groups that are not in flight to their slots, if these are free."""
         if self._stopping:
             return
         busy = self._under_way()
         for unit in self._units:
-            slots = tuple(self._venture.places[slot] for slot in unit.slots)
+            slots = tuple(self._spec.places[slot] for slot in unit.slots)
             jobs = self._next_of(unit)
             if jobs and not busy & set(jobs) and not set(slots) & set(self._flights):
-                self._send(jobs, slots, unit.pace_s)
-        if self._resides() and len(self._venture.ids) not in busy:
-            self._send_resident()
+                self._send(jobs, slots, unit.step_s)
+        if self._opportunistic_goes_on() and len(self._spec.ids) not in busy:
+            self._send_opportunistic()
 
     def _under_way(self) -> set[int]:
         return {job for flight in self._flights.values() for job in flight.jobs}
 
     def _next_of(self, unit: SlotGroup) -> tuple[int, ...]:
-        """Its jobs that are not over; but only one of them while it is not known who ends workers."""
+        """Return its unfinished jobs; only one while it is unknown which of them ends workers."""
         jobs = tuple(job for job in unit.jobs if not self._ledger.jobs[job].over)
         suspects = tuple(job for job in jobs if job in self._alone)
         if suspects and len(jobs) > 1:
             return suspects[:1]
         return jobs
 
-    def _resides(self) -> bool:
-        """Whether the resident is there, and goes on."""
-        resident = self._venture.resident
-        if resident is None or self.clock.now_s() >= resident.until_s:
+    def _opportunistic_goes_on(self) -> bool:
+        """Return whether there is an opportunistic job that continues."""
+        opportunistic = self._spec.resident
+        if opportunistic is None or self.clock.now_s() >= opportunistic.until_s:
             return False
-        return not self._ledger.jobs[len(self._venture.ids)].over
+        return not self._ledger.jobs[len(self._spec.ids)].over
 
-    def _send_resident(self) -> None:
-        """It is lent the slots that no plan asks for, until its slice is over."""
-        resident, number = self._venture.resident, len(self._venture.ids)
-        assert resident is not None
-        if set(resident.home) & (self._away | set(self._flights)):
+    def _send_opportunistic(self) -> None:
+        """Assign the opportunistic job its own slots, and lend it those that no plan uses."""
+        opportunistic, number = self._spec.resident, len(self._spec.ids)
+        assert opportunistic is not None
+        if set(opportunistic.home) & (self._away | set(self._flights)):
             return
-        wanted = {self._venture.places[slot] for unit in self._units for slot in unit.slots}
-        free = [slot for slot in self._venture.places if slot not in wanted and slot not in self._flights]
-        slots = resident.slots([slot for slot in free if slot not in self._away])
-        self._send((number,), slots, self._venture.slice_s / 10, room=len(slots) - len(resident.home))
+        wanted = {self._spec.places[slot] for unit in self._units for slot in unit.slots}
+        free = [slot for slot in self._spec.places if slot not in wanted and slot not in self._flights]
+        slots = opportunistic.slots([slot for slot in free if slot not in self._away])
+        self._send((number,), slots, self._spec.slice_s / 10, room=len(slots) - len(opportunistic.home))
 
-    def _send(self, jobs: tuple[int, ...], slots: tuple[int, ...], pace_s: float, room: int = 0) -> None:
-        measured_s = self._paces.get(self._alike(jobs, slots), pace_s)
-        count = max(1, round(self._venture.slice_s / measured_s))
+    def _send(self, jobs: tuple[int, ...], slots: tuple[int, ...], step_s: float, room: int = 0) -> None:
+        measured_s = self._step_times.get(self._alike(jobs, slots), step_s)
+        count = max(1, round(self._spec.slice_s / measured_s))
         fresh = any(self._last.get(job, ((), ""))[0] != slots for job in jobs)
         now_s = self.clock.now_s()
         first = tuple(self._share(job, slots, count, room, now_s) for job in jobs)
@@ -288,18 +289,18 @@ class JobMachines:
             self._workers.send(slot, JobAssignment(tuple(share._replace(rank=rank) for share in first)))
 
     def _share(self, job: int, slots: tuple[int, ...], most: int, room: int, now_s: float) -> JobShare:
-        """Of the first slot."""
-        stands = self._ledger.jobs[job]
-        order = self._ledger.order(job, min(most, stands.left), self._spares.take())
-        told: tuple[Told, ...] = (stands.told,)
-        if order.source and order.source.digest in self._lineages:
-            order = replace(order, earlier=self._lineages[order.source.digest])
-            told += tuple(self._made_from[made.digest][1] for made in order.earlier if made)
+        """Return the share of the first slot."""
+        standing = self._ledger.jobs[job]
+        assignment = self._ledger.next_assignment(job, min(most, standing.left), self._pruner.take())
+        told: tuple[AssignmentContext, ...] = (standing.context,)
+        if assignment.source and assignment.source.digest in self._lineages:
+            assignment = replace(assignment, earlier=self._lineages[assignment.source.digest])
+            told += tuple(self._made_from[made.digest][1] for made in assignment.earlier if made)
         meeting = self._meeting(job, slots)
-        return JobShare(order, self._kinds[job], 0, len(slots), meeting, room, now_s, told)
+        return JobShare(assignment, self._kinds[job], 0, len(slots), meeting, room, now_s, told)
 
     def _meeting(self, job: int, slots: tuple[int, ...]) -> str:
-        """The same for as long as a job is on the same slots, with the same workers, and not paused."""
+        """Return where a gang meets: the same while it stays on its slots and is not preempted."""
         before, where = self._last.get(job, ((), ""))
         if before != slots:
             if where:
@@ -312,10 +313,10 @@ class JobMachines:
         return where
 
     def _alike(self, jobs: tuple[int, ...], slots: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
-        """What units that are equally fast have in common."""
+        """Return the key of groups with the same step time."""
         return len(slots), tuple(sorted(self._kinds[job] for job in jobs))
 
-    def _land_if_done(self, flight: AssignmentInFlight) -> None:
+    def _complete_if_answered(self, flight: AssignmentInFlight) -> None:
         if flight.awaited:
             return
         if why := flight.no_room():
@@ -323,43 +324,44 @@ class JobMachines:
         if lost := flight.lost_sources():
             self._find_again(flight, lost)
             return
-        landed = flight.land(self.clock.now_s())
-        self._journal.append(SLICE, slice_body(landed), landed.ended_s)
+        completed = flight.complete(self.clock.now_s())
+        self._journal.append(SLICE, completed_body(completed), completed.ended_s)
         for slot in flight.slots:
             self._flights.pop(slot, None)
-        note(self._ledger, landed)
+        note(self._ledger, completed)
         self._give_unused()
         self._left |= set(flight.jobs)
-        if any(part.why for part in landed.parts):
+        if any(progress.why for progress in completed.parts):
             for job in flight.jobs:
                 self._last.pop(job, None)
-        self._suspect(flight, landed)
-        self._measure(flight, landed)
-        self._tell(landed)
+        self._suspect(flight, completed)
+        self._measure(flight, completed)
+        self._tell(completed)
 
-    def _suspect(self, flight: AssignmentInFlight, landed: CompletedAssignment) -> None:
-        """Those whose worker died while it was at several; no longer one that went well alone."""
+    def _suspect(self, flight: AssignmentInFlight, completed: CompletedAssignment) -> None:
+        """Note jobs that shared a worker when it died; clear one that ran well alone."""
         if len(flight.jobs) > 1 and flight.died:
             self._alone |= set(flight.jobs)
-        elif len(flight.jobs) == 1 and not landed.parts[0].why:
+        elif len(flight.jobs) == 1 and not completed.parts[0].why:
             self._alone -= set(flight.jobs)
 
-    def _measure(self, flight: AssignmentInFlight, landed: CompletedAssignment) -> None:
-        """How long an iteration of this unit takes."""
-        done = max(part.iterations for part in landed.parts)
-        seconds = max(part.seconds.training_s for part in landed.parts)
+    def _measure(self, flight: AssignmentInFlight, completed: CompletedAssignment) -> None:
+        """Record the step time of this group."""
+        done = max(progress.iterations for progress in completed.parts)
+        seconds = max(progress.seconds.training_s for progress in completed.parts)
         if done and seconds > 0.0:
-            self._paces[self._alike(flight.jobs, flight.slots)] = seconds / done
+            self._step_times[self._alike(flight.jobs, flight.slots)] = seconds / done
 
     def _give_unused(self) -> None:
-        """What the journal says is not needed any more may go once that is on the disk."""
-        self._spares.add(self._ledger.unused)
+        """Give the pruner what is not needed any more according to the journal."""
+        self._pruner.add(self._ledger.unused)
         self._ledger.unused.clear()
 
     def _find_again(self, flight: AssignmentInFlight, lost: list[CheckpointInfo]) -> None:
-        """Have what jobs go on from trained again in their next slice, along their lineages.
+        """Have lost sources made again in the next assignment, along their lineages.
 
-        That is not their fault, so it is as if there had been no slice. What others in it have made is there.
+        That is not the jobs' fault, so the assignment is not recorded. Checkpoints that others made in it
+        stay.
         """
         sources = {digest: source for digest, (source, _) in self._made_from.items()}
         for made in lost:
@@ -374,23 +376,23 @@ class JobMachines:
             self._last.pop(job, None)
 
     @property
-    def _made_from(self) -> dict[str, tuple[CheckpointInfo | None, Told]]:
+    def _made_from(self) -> dict[str, tuple[CheckpointInfo | None, AssignmentContext]]:
         if self._ledger.past is None:
             self._ledger.past = self._past()
         return self._ledger.past
 
 
-def note(ledger: JobLedger, landed: CompletedAssignment) -> None:
-    """What a slice did to its jobs."""
-    for part in landed.parts:
-        if part.iterations:
-            ledger.did(part.job, part.iterations, (landed.room, landed.began_s))
-        elif not landed.blameless:
-            ledger.failed(part.job)
+def note(ledger: JobLedger, completed: CompletedAssignment) -> None:
+    """Apply a completed assignment to the ledger."""
+    for progress in completed.parts:
+        if progress.iterations:
+            ledger.did(progress.job, progress.iterations, (completed.room, completed.began_s))
+        elif not completed.blameless:
+            ledger.failed(progress.job)
 
 
 def _changes(there: set[int], state: JobsState) -> list[NodeCame | NodeWent]:
-    """Nodes that are not what the state takes them for."""
+    """Return the nodes whose state differs from what the scheduler knows."""
     known = set(np.flatnonzero(state.nodes[UP]).tolist())
     gone: list[NodeCame | NodeWent] = [NodeWent(node) for node in sorted(known - there)]
     return gone + [NodeCame(node) for node in sorted(there - known)]

@@ -1,4 +1,4 @@
-"""The backend for real, with workers that say what the test wants, in whatever order it wants it."""
+"""The backend of real runs, with workers that say what the test wants, in whatever order it wants it."""
 
 from contextlib import ExitStack
 
@@ -8,13 +8,13 @@ from rota.core.errors import Stuck
 from rota.core.loop import drive
 from rota.core.population.events import Joined, NodeFailed, Reported, TrialFailed
 from rota.core.population.view import Terms
+from rota.execution.assignments import Done, FailedAnswer, IntervalSeconds
+from rota.execution.backend import PopulationBackend
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent
 from rota.execution.journal import Journal
 from rota.execution.journaled import RunClock
 from rota.execution.ledger import Ledger
-from rota.execution.machines import Machines
-from rota.execution.orders import Done, FailedAnswer, IntervalSeconds
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 
@@ -23,32 +23,32 @@ class Scripted:
     """Answers all orders when it is asked, unless the script says something else at that time."""
 
     def __init__(self, script=(), nodes=(0,)):
-        self.script, self.orders, self._nodes = list(script), [], list(nodes)
+        self.script, self.assignments, self._nodes = list(script), [], list(nodes)
         self.sent = 0
 
     def nodes(self):
         return self._nodes
 
-    def send(self, slot, order):
-        self.orders.append((slot, order))
+    def send(self, slot, assignment):
+        self.assignments.append((slot, assignment))
         self.sent += 1
 
     def wait(self, timeout_s):
         turn = self.script.pop(0) if self.script else None
         if turn is None:
-            return [self.done() for _ in range(len(self.orders))]
+            return [self.done() for _ in range(len(self.assignments))]
         return turn(self)
 
     def done(self, seconds=1.0):
-        slot, order = self.orders.pop(0)
-        return Answered(slot, Done(order.make.digest, 0.5, IntervalSeconds(0.0, seconds)))
+        slot, assignment = self.assignments.pop(0)
+        return Answered(slot, Done(assignment.make.digest, 0.5, IntervalSeconds(0.0, seconds)))
 
     def undone(self):
-        slot, order = self.orders.pop(0)
-        return Answered(slot, FailedAnswer(order.make.digest, "raised"))
+        slot, assignment = self.assignments.pop(0)
+        return Answered(slot, FailedAnswer(assignment.make.digest, "raised"))
 
     def died(self, slot=0):
-        self.orders = [(other, order) for other, order in self.orders if other != slot]
+        self.assignments = [(other, assignment) for other, assignment in self.assignments if other != slot]
         return Died(slot, "killed")
 
     def close(self):
@@ -60,19 +60,19 @@ def drive_on(tmp_path, small):
     """Drives a small population on scripted workers; time stands still but for what they say."""
 
     def run(workers, policy=None, asked_to_stop=lambda: False, **what):
-        undertaking = small(**what).undertaking()
+        spec = small(**what).spec()
         checkpoints = Checkpoints(tmp_path / "checkpoints")
-        state = undertaking.state()
-        ledger = Ledger("run", undertaking.fleet, undertaking.hypers, undertaking.terms.target)
+        state = spec.state()
+        ledger = Ledger("run", spec.fleet, spec.hypers, spec.terms.target)
         clock, stack = RunClock(tick=lambda: 0.0), ExitStack()
         journal = stack.enter_context(Journal(tmp_path / "journal.sqlite"))
-        machines = Machines(
+        machines = PopulationBackend(
             ledger,
             workers,
             checkpoints,
             stack.enter_context(CheckpointPruner(checkpoints, journal)),
             dict,
-            report_each=undertaking.report_each,
+            report_each=spec.report_each,
             asked_to_stop=asked_to_stop,
             clock=clock,
         )
@@ -121,7 +121,7 @@ def test_a_worker_that_answers_and_dies_is_replaced_before_it_is_given_anything(
     assert state.steps.tolist() == [20, 20, 20]
 
 
-def test_an_answer_that_nobody_waits_for_is_ignored(drive_on):
+def test_an_answer_that_is_not_awaited_is_ignored(drive_on):
     stale = Answered(0, Done("of an order of long ago", 0.9))
     state = drive_on(Scripted([lambda self: [stale], lambda self: [stale, self.done()]]), trials=1, slots=1)
     assert [event.metric for event in of(state, Reported)] == [0.5] * 4
@@ -130,7 +130,7 @@ def test_an_answer_that_nobody_waits_for_is_ignored(drive_on):
 def test_what_was_sent_to_a_node_that_went_is_done_when_it_has_come_back(drive_on):
     def leave(self):
         late = self.done()
-        self.orders.clear()
+        self.assignments.clear()
         return [NodeWent(0), late]
 
     state = drive_on(Scripted([None, leave, lambda self: [NodeCame(0)]]), trials=2)
@@ -159,14 +159,14 @@ def test_a_policy_that_leaves_everything_idle_is_told_so(drive_on):
         drive_on(Scripted(), PopulationPolicy(Nothing()))
 
 
-def test_a_run_that_is_asked_to_stop_waits_for_the_present_part_only(drive_on, twice):
+def test_a_run_that_is_asked_to_stop_waits_for_the_present_interval_only(drive_on, twice):
     workers = Scripted([lambda self: [self.done()]])
     state = drive_on(workers, PopulationPolicy(twice), asked_to_stop=lambda: workers.sent > 0, slots=1)
     assert state.steps.tolist() == [10, 0, 0, 0]
     assert workers.sent == 2  # the part after it was there already, and is not waited for
 
 
-def test_nobody_waits_for_a_node_that_went(drive_on):
+def test_a_node_that_went_is_not_waited_for(drive_on):
     workers = Scripted([lambda self: [NodeWent(0)]])
     state = drive_on(workers, asked_to_stop=lambda: workers.sent > 0)
     assert state.steps.tolist() == [0, 0, 0, 0]

@@ -1,7 +1,8 @@
-"""What a controller and a worker say to each other: a line of JSON each.
+"""Messages between a controller and its workers: one line of JSON each.
 
-An order says what to make of which checkpoint. The answer says that it is there, or why not. An order that is
-given again is answered again, from the checkpoint, without training.
+An assignment names a checkpoint to make and the one to start from. The answer says that it was made, or why
+not. An assignment that is sent twice is answered twice; the second time from the checkpoint, without
+training.
 """
 
 import hashlib
@@ -18,22 +19,22 @@ CANONICAL = json.JSONEncoder(sort_keys=True).encode
 
 
 class CheckpointInfo(NamedTuple):
-    """A checkpoint: which one it is, and how it came about."""
+    """The identity of a checkpoint, and how it is made."""
 
     trial: int
     version: int
-    """1 after the first part that the trial reported, and so on."""
+    """1 after the first interval that the trial reported, 2 after the second …"""
     steps: int
-    """Of the part that ended with it."""
+    """Number of steps of the interval that ends with it."""
     hyper: Hyper
-    """What that part was trained with."""
+    """The hyper-parameters of that interval."""
     changes: tuple[str, ...]
-    """What had been done to the network since the beginning."""
+    """The changes made to the network since the first step."""
     digest: str
-    """Of all that it follows from. Another checkpoint of that name has another."""
+    """A digest of all that it follows from: equal names with different contents differ in it."""
 
 
-def made(
+def checkpoint_info(
     trial: int,
     version: int,
     steps: int,
@@ -42,7 +43,7 @@ def made(
     source: CheckpointInfo | None,
     run: str,
 ) -> CheckpointInfo:
-    """What comes of so many steps from a checkpoint; from the beginning if there is none."""
+    """Describe the checkpoint after so many steps from `source`, or from the first step if that is None."""
     before = source.digest if source else run
     recipe = CANONICAL([before, trial, version, steps, dict(hyper), list(changes)])
     return CheckpointInfo(trial, version, steps, hyper, changes, hashlib.sha256(recipe.encode()).hexdigest())
@@ -50,16 +51,16 @@ def made(
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Train one part."""
+    """One interval for a worker to train."""
 
     make: CheckpointInfo
     source: CheckpointInfo | None = None
-    """What it starts from; None: from the beginning."""
+    """The checkpoint to start from; None: the first step."""
     earlier: tuple[CheckpointInfo | None, ...] = ()
-    """What the source was made from, what that was made from …; None: the beginning. If the source is
-    damaged, the newest of these that is intact is gone on from."""
+    """What the source was made from, what that was made from …; None: the first step. If the source is
+    damaged, training restarts from the newest intact one."""
     over: tuple[int, int] | None = None
-    """Trial and version of a checkpoint that nobody needs: its file may be written over."""
+    """Trial and version of a checkpoint that is not needed; its file may be overwritten."""
 
     def fields(self) -> dict[str, Any]:
         return {"make": self.make, "source": self.source, "earlier": self.earlier, "over": self.over}
@@ -70,7 +71,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class IntervalSeconds:
-    """Where the seconds of a part went."""
+    """The seconds of an interval, by what they were spent on."""
 
     loading_s: float = 0.0
     training_s: float = 0.0
@@ -88,17 +89,17 @@ class IntervalSeconds:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The checkpoint is there."""
+    """The answer that a checkpoint was made."""
 
     digest: str
-    """Of what was made."""
+    """The digest of the checkpoint."""
     metric: float
-    """How good it is; NaN if nothing is measured, or it is infinite."""
+    """The evaluated metric; NaN if nothing is measured or the metric is infinite."""
     spent: IntervalSeconds = field(default_factory=IntervalSeconds)
     again: bool = False
-    """It was there already: the controller that had ordered it died before it could hear of it."""
+    """Whether the checkpoint existed already, from a controller that died before it read the answer."""
     ended: int | None = None
-    """Steps that were trained when the trial had nothing more to train; None if it goes on."""
+    """Number of steps trained when the trial ended by itself; None if it can continue."""
 
     def record(self) -> dict[str, Any]:
         times = [getattr(self.spent, name) for name in IntervalSeconds.__slots__]
@@ -108,15 +109,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class FailedAnswer:
-    """It was tried, and something was raised."""
+    """The answer that an assignment failed."""
 
     digest: str
     why: str
     """The traceback."""
     no_room: bool = False
-    """There is no room for its checkpoint, which has nothing to do with the trial."""
+    """Whether its checkpoint could not be written, which is not the trial's fault."""
     lost: bool = False
-    """Neither its source nor any of the earlier ones can be read, which has nothing to do with it either."""
+    """Whether neither the source nor an earlier checkpoint can be read, which is not the trial's fault."""
 
 
 Answer = Done | FailedAnswer
@@ -128,21 +129,21 @@ def answer_line(answer: Answer) -> bytes:
     return _line({name: getattr(answer, name) for name in FailedAnswer.__slots__})
 
 
-def parse_order(line: bytes) -> Assignment:
-    return order_of(json.loads(line))
+def parse_assignment(line: bytes) -> Assignment:
+    return assignment_from(json.loads(line))
 
 
-def order_of(found: Mapping[str, Any]) -> Assignment:
-    """From its fields."""
+def assignment_from(found: Mapping[str, Any]) -> Assignment:
+    """Return the assignment with these fields."""
     make = _made(found["make"])
     if make is None:
-        raise ValueError("an order without what is to be made")
+        raise ValueError("an assignment without a checkpoint to make")
     over = found["over"] and (found["over"][0], found["over"][1])
     return Assignment(make, _made(found["source"]), tuple(map(_made, found["earlier"])), over)
 
 
-def done(found: Mapping[str, Any]) -> Done:
-    """From its record. What is infinite says no more than what is not a number."""
+def parse_done(found: Mapping[str, Any]) -> Done:
+    """Return the answer of a record; an infinite metric becomes NaN."""
     metric = float(found["metric"])
     metric = metric if math.isfinite(metric) else math.nan
     return Done(

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from rota.execution.answers import parse_answer
-from rota.execution.orders import Done, answer_line
+from rota.execution.assignments import Done, answer_line
+from rota.execution.engine import parse_answer
 
 
 @pytest.mark.parametrize("metric", [math.inf, -math.inf, math.nan])

@@ -1,4 +1,4 @@
-"""How a run of jobs is doing, read from its journal."""
+"""The status of a run of jobs, read from its journal alone."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,18 @@ from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.entries import DECIDED, INSTANT, LOST
-from rota.execution.jobs.slices import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
 from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
-from rota.execution.picture import taken_in
+from rota.execution.status import plain, taken_in
 
 
 @dataclass(frozen=True, slots=True)
 class JobsFrame:
-    """What does not change during a run; plain values in the journal."""
+    """The facts about a run that never change, as they stand in the first entry of its journal."""
 
     run: str
-    """Its own name: whatever tells it from others."""
+    """A random name that distinguishes the run from all others."""
     seed: int
     scheduler: str
     ids: Sequence[str]
@@ -29,63 +29,54 @@ class JobsFrame:
     iterations: Sequence[int]
     submit_s: Sequence[float]
     slots: Sequence[str]
-    """Slot → the name of its node."""
+    """The name of the node of each slot."""
     resident: str = ""
-    """The kind of the training that has slots of its own, if there is one."""
+    """The kind of the opportunistic job; empty if there is none."""
     config: str = ""
-    """The digest of its configuration; older journals do not say."""
+    """The digest of the configuration; empty in older journals."""
 
     def record(self) -> dict[str, Any]:
-        lists = ("ids", "kinds", "iterations", "submit_s", "slots")
-        rest = {name: list(getattr(self, name)) for name in lists}
-        return {
-            "run": self.run,
-            "seed": self.seed,
-            "scheduler": self.scheduler,
-            **rest,
-            "resident": self.resident,
-            "config": self.config,
-        }
+        return plain(self)
 
 
 def parse_frame(found: Mapping[str, Any]) -> JobsFrame:
-    """What was written; an error if it is something else."""
-    frame = facts(JobsFrame, found, "the journal has what is no beginning", LOST, any_number=True)
+    """Return the facts that were written; raise InputError if they are malformed."""
+    frame = facts(JobsFrame, found, "the first entry of the journal is malformed", LOST, any_number=True)
     jobs = {len(column) for column in (frame.ids, frame.kinds, frame.iterations, frame.submit_s)}
     if len(jobs) > 1:
-        raise InputError(f"the journal has what is no beginning: columns of {sorted(jobs)} jobs; {LOST}")
+        raise InputError(f"the first entry of the journal has columns of {sorted(jobs)} jobs; {LOST}")
     return frame
 
 
 @dataclass(slots=True)
 class JobLine:
-    """One job as people see it."""
+    """The status of one job."""
 
     status: str = "coming"
-    """coming, waiting, running, finished or failed."""
+    """One of coming, waiting, running, finished, failed."""
     slots: tuple[int, ...] = ()
     done: int = 0
-    """Iterations."""
+    """Number of iterations done."""
     metric: float = math.nan
     ended_s: float = math.nan
     failures: int = 0
     why: str = ""
-    """It failed last."""
+    """The traceback of its latest failure."""
     notes: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class JobsStatus:
-    """The run so far."""
+    """The status of a run, updated by its events, decisions and completed assignments."""
 
     frame: JobsFrame
     jobs: list[JobLine] = field(init=False)
     at_s: float = 0.0
     slices: int = 0
     training_s: float = 0.0
-    """That slots were trained on; jobs that share a slot count once."""
+    """Slot-seconds of training; jobs that share a slot count once."""
     held_s: float = 0.0
-    """That slots were at slices."""
+    """Slot-seconds of assignments."""
     pauses: int = 0
     resident: JobLine = field(default_factory=JobLine)
 
@@ -110,42 +101,27 @@ class JobsStatus:
                 line.status = "running" if number in runs else "waiting"
                 line.slots = runs.get(number, ())
 
-    def landed(self, landed: CompletedAssignment) -> None:
-        self.at_s = max(self.at_s, landed.ended_s)
+    def completed(self, completed: CompletedAssignment) -> None:
+        self.at_s = max(self.at_s, completed.ended_s)
         self.slices += 1
-        slots = len(landed.slots)
-        self.held_s += slots * (landed.ended_s - landed.began_s)
-        self.training_s += slots * max(part.seconds.training_s for part in landed.parts)
-        for part in landed.parts:
-            line = self.jobs[part.job] if part.job < len(self.jobs) else self.resident
-            line.done += part.iterations
-            line.notes += part.notes
-            if part.why:
-                line.failures, line.why = line.failures + (not landed.blameless), part.why
+        slots = len(completed.slots)
+        self.held_s += slots * (completed.ended_s - completed.began_s)
+        self.training_s += slots * max(progress.seconds.training_s for progress in completed.parts)
+        for progress in completed.parts:
+            line = self.jobs[progress.job] if progress.job < len(self.jobs) else self.resident
+            line.done += progress.iterations
+            line.notes += progress.notes
+            if progress.why:
+                line.failures, line.why = line.failures + (not completed.blameless), progress.why
             else:
-                line.metric = part.metric
+                line.metric = progress.metric
 
     def jct_s(self, job: int) -> float:
         return self.jobs[job].ended_s - self.frame.submit_s[job]
 
     def record(self) -> dict[str, Any]:
-        """Plain values, without NaN."""
+        """Return the status as plain values, without NaN."""
         finished = [self.jct_s(job) for job, line in enumerate(self.jobs) if line.status == "finished"]
-        found = self._whole(finished)
-        return found | {"resident": self._resident()} if self.frame.resident else found
-
-    def _resident(self) -> dict[str, Any]:
-        line = self.resident
-        return {
-            "kind": self.frame.resident,
-            "iterations": line.done,
-            "metric": None if math.isnan(line.metric) else line.metric,
-            "failures": line.failures,
-            "why": line.why,
-            "notes": line.notes,
-        }
-
-    def _whole(self, finished: list[float]) -> dict[str, Any]:
         return {
             "scheduler": self.frame.scheduler,
             "jobs": [self._line(job) for job in range(len(self.jobs))],
@@ -156,6 +132,18 @@ class JobsStatus:
             "slices": self.slices,
             "wall_s": self.at_s,
             "overhead_s_per_slice": (self.held_s - self.training_s) / self.slices if self.slices else None,
+            **({"resident": self._opportunistic()} if self.frame.resident else {}),
+        }
+
+    def _opportunistic(self) -> dict[str, Any]:
+        line = self.resident
+        return {
+            "kind": self.frame.resident,
+            "iterations": line.done,
+            "metric": None if math.isnan(line.metric) else line.metric,
+            "failures": line.failures,
+            "why": line.why,
+            "notes": line.notes,
         }
 
     def _line(self, job: int) -> dict[str, Any]:
@@ -174,46 +162,46 @@ class JobsStatus:
 
 
 class StatusObserver:
-    """Tells the board what the journal is told."""
+    """An observer that updates a status as the journal grows."""
 
-    def __init__(self, board: JobsStatus, state: JobsState) -> None:
-        self._board, self._state, self._words = board, state, JobEntries()
+    def __init__(self, status: JobsStatus, state: JobsState) -> None:
+        self._status, self._state, self._format = status, state, JobEntries()
 
     def see(self, instant: Instant) -> None:
-        self._board.happened(self._words.happened(instant, self._state)[1])
+        self._status.happened(self._format.happened(instant, self._state)[1])
 
     def decide(self, decisions: Decisions) -> None:
-        self._board.decided(self._words.decided(decisions, self._state))
+        self._status.decided(self._format.decided(decisions, self._state))
 
 
 def is_of_jobs(file: Path) -> bool:
-    """Whether a journal is of jobs, not of a population."""
+    """Return whether a journal is of jobs, not of a population."""
     first = next(iter(read_journal(file)), None)
     return first is not None and isinstance(first.body, dict) and "scheduler" in first.body
 
 
-def _see(board: JobsStatus, entry: JournalEntry) -> None:
+def _see(status: JobsStatus, entry: JournalEntry) -> None:
     if entry.kind == INSTANT:
-        board.happened(entry.body)
+        status.happened(entry.body)
     elif entry.kind == DECIDED:
-        board.decided(entry.body["decisions"])
+        status.decided(entry.body["decisions"])
     elif entry.kind == SLICE:
-        board.landed(parse_landed(entry))
+        status.completed(parse_landed(entry))
 
 
-def read_board(file: Path) -> tuple[JobsStatus, str]:
-    """The run so far, and whether it is `running`, `complete` or `stopped`."""
-    board, phase = None, "stopped"
+def read_jobs_status(file: Path) -> tuple[JobsStatus, str]:
+    """Return the status, and whether the run is `running`, `complete` or `stopped`."""
+    status, phase = None, "stopped"
     for entry in read_journal(file):
         if entry.kind == BEGAN:
-            board = JobsStatus(parse_frame(entry.body))
-        elif board is None:
+            status = JobsStatus(parse_frame(entry.body))
+        elif status is None:
             break
         elif entry.kind == ENDED:
             phase = "complete"
         else:
             with taken_in(file, entry):
-                _see(board, entry)
-    if board is None:
+                _see(status, entry)
+    if status is None:
         raise InputError(f"{file}: not the journal of jobs; name the folder of a run")
-    return board, "running" if phase == "stopped" and has_owner(file) else phase
+    return status, "running" if phase == "stopped" and has_owner(file) else phase

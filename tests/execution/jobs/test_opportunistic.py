@@ -1,4 +1,4 @@
-"""A training that has a slot of its own, and those that are idle besides."""
+"""An opportunistic job: it has a slot of its own, and also those that are idle."""
 
 import pytest
 
@@ -31,32 +31,34 @@ def test_it_is_known_how_many_it_may_be_given(home, most, slots, sizes):
     assert OpportunisticJob("a", home, 9.0, most).sizes(slots) == sizes
 
 
-def test_idle_slots_are_lent_and_taken_back_on_each_engine(on_each, few, slices):
+def test_idle_slots_are_lent_and_taken_back_on_each_engine(on_each, few, completions):
     """Two slots: one is its own, the other is a job's for a while."""
     jobs = (("job", 1, 40, 0.5),)
     outcome = on_each(few(jobs=jobs, kinds=KINDS, resident=("resident", 4.0)))
     assert outcome.complete
     assert outcome.board.jobs[0].done == 40
-    found = slices()
-    job = [landed for landed in found if landed.parts[0].job == 0]
-    resident = [landed for landed in found if landed.parts[0].job == 1]
-    assert {landed.slots for landed in job} == {(1,)}
-    assert {landed.slots for landed in resident} == {(0,), (0, 1)}
+    found = completions()
+    job = [completed for completed in found if completed.parts[0].job == 0]
+    resident = [completed for completed in found if completed.parts[0].job == 1]
+    assert {completed.slots for completed in job} == {(1,)}
+    assert {completed.slots for completed in resident} == {(0,), (0, 1)}
     began_s, ended_s = job[0].began_s, job[-1].ended_s
-    during = [landed for landed in resident if began_s <= landed.began_s and landed.ended_s <= ended_s]
-    assert {landed.slots for landed in during} <= {(0,)}
-    assert sum(landed.parts[0].iterations for landed in resident) == outcome.board.resident.metric
-    assert max(landed.began_s for landed in resident) < 4.0
+    during = [
+        completed for completed in resident if began_s <= completed.began_s and completed.ended_s <= ended_s
+    ]
+    assert {completed.slots for completed in during} <= {(0,)}
+    assert sum(completed.parts[0].iterations for completed in resident) == outcome.board.resident.metric
+    assert max(completed.began_s for completed in resident) < 4.0
     assert outcome.board.record()["resident"]["iterations"] == outcome.board.resident.done
 
 
-def test_it_goes_on_where_it_was_after_a_stop(locally, few, slices):
+def test_it_goes_on_where_it_was_after_a_stop(locally, few, completions):
     asked = few(jobs=(("job", 1, 20, 0.2),), kinds=KINDS, resident=("resident", 1.5))
-    stopped = locally(asked, asked_to_stop=lambda: len(slices()) >= 6)
+    stopped = locally(asked, asked_to_stop=lambda: len(completions()) >= 6)
     assert not stopped.complete
     done = locally(asked)
     assert done.complete
-    resident = [part for landed in slices() for part in landed.parts if part.job == 1]
+    resident = [part for completed in completions() for part in completed.parts if part.job == 1]
     assert sum(part.iterations for part in resident) == done.board.resident.metric
 
 

@@ -1,4 +1,4 @@
-"""Messages between the controller of jobs and its workers, and the same as entries of the journal."""
+"""Messages between the controller of jobs and its workers, and the entries of its journal."""
 
 import json
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from rota.core import columns as c
 from rota.core.errors import InputError
 from rota.core.policy import Plan
 from rota.core.state import Decisions, Instant, JobsState
+from rota.execution.assignments import ENCODE, Assignment, assignment_from
 from rota.execution.entries import LOST
 from rota.execution.journal import JournalEntry
-from rota.execution.orders import ENCODE, Assignment, order_of
 
 SHARES, PARTS = "shares", "parts"
-"""By these an order and an answer are told from others."""
+"""The keys that distinguish assignments and answers of jobs from those of trials."""
 
 
 class JobShare(NamedTuple):
@@ -26,24 +26,24 @@ class JobShare(NamedTuple):
     order: Assignment
     """From which checkpoint to which; its steps are iterations."""
     kind: str
-    """What is trained."""
+    """The kind of the job: what is trained."""
     rank: int = 0
     size: int = 1
-    """How many slots train it together."""
+    """Number of slots in the gang."""
     meeting: str = ""
-    """A file in which they meet, if there are several."""
+    """The file in which the members of a gang meet."""
     room: int = 0
-    """Of the slots, those that were idle and are lent for now."""
+    """Number of slots that were idle and are lent."""
     at_s: float = 0.0
-    """The time of the run."""
+    """The time of the run in seconds."""
     told: tuple[tuple[int, float], ...] = ()
-    """Room and time of the slices that made the source of the order and what came before it: what is damaged
-    is made again so."""
+    """Lent slots and time of the assignments that made the source and its ancestors, so that damaged ones are
+    made again alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobAssignment:
-    """An order."""
+    """An assignment: the shares of one or more jobs on a slot."""
 
     shares: tuple[JobShare, ...]
 
@@ -52,26 +52,26 @@ class JobAssignment:
         return ENCODE({SHARES: shares}).encode() + b"\n"
 
 
-def parse_slice(line: bytes) -> JobAssignment:
+def parse_job_assignment(line: bytes) -> JobAssignment:
     found = json.loads(line)[SHARES]
     return JobAssignment(tuple(_share(each) for each in found))
 
 
 def _share(found: dict[str, Any]) -> JobShare:
     told = tuple((room, at_s) for room, at_s in found["told"])
-    return JobShare(**{**found, "order": order_of(found["order"]), "told": told})
+    return JobShare(**{**found, "order": assignment_from(found["order"]), "told": told})
 
 
 class ShareSeconds(NamedTuple):
-    """Where the time of a part went."""
+    """The seconds of a share, by what they were spent on."""
 
     fetch_s: float = 0.0
     compute_s: float = 0.0
     exchange_s: float = 0.0
     waiting_s: float = 0.0
-    """For others on the same slot."""
+    """Seconds of waiting for other jobs on the same slot."""
     restore_s: float = 0.0
-    """Before the first iteration: the checkpoint, the network, the meeting."""
+    """Seconds before the first iteration: for the checkpoint, the network, the gang."""
     save_s: float = 0.0
 
     @property
@@ -79,61 +79,61 @@ class ShareSeconds(NamedTuple):
         return self.fetch_s + self.compute_s + self.exchange_s + self.waiting_s
 
 
-class JobTimes(NamedTuple):
-    """How it went with one job."""
+class ShareResult(NamedTuple):
+    """The result of one share."""
 
     digest: str
-    """Of what was to be made."""
+    """The digest of the checkpoint to make."""
     seconds: ShareSeconds = ShareSeconds()
     metric: float = float("nan")
-    """The loss of the last batch, or whatever the job says of itself."""
+    """The loss of the last batch, or whatever the job measures."""
     why: str = ""
-    """Why it could not be done: a traceback."""
+    """The traceback of a failure."""
     no_room: bool = False
-    """There is no room for its checkpoint, which has nothing to do with the job."""
+    """Whether its checkpoint could not be written, which is not the job's fault."""
     again: bool = False
-    """It was there already."""
+    """Whether the checkpoint existed already."""
     notes: tuple[dict[str, Any], ...] = ()
-    """What a job wants to be kept: plain values."""
+    """Plain values that the job wants to be kept."""
     lost: bool = False
-    """Nothing that it could go on from can be read, which has nothing to do with the job."""
+    """Whether no checkpoint to start from can be read, which is not the job's fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobAnswer:
-    """An answer: as many parts as the slice had jobs."""
+    """An answer: one result for each share of the assignment."""
 
-    parts: tuple[JobTimes, ...]
+    parts: tuple[ShareResult, ...]
 
     def line(self) -> bytes:
         return ENCODE({PARTS: self.parts}).encode() + b"\n"
 
 
-def sliced(found: Any) -> JobAnswer:
-    """From its record."""
-    return JobAnswer(tuple(_took(*each) for each in found))
+def parse_job_answer(found: Any) -> JobAnswer:
+    """Return the answer of a record."""
+    return JobAnswer(tuple(_result(*each) for each in found))
 
 
-def _took(digest: str, seconds: list[float], *rest: Any) -> JobTimes:
+def _result(digest: str, seconds: list[float], *rest: Any) -> ShareResult:
     metric, why, no_room, again, notes, lost = rest
-    return JobTimes(digest, ShareSeconds(*seconds), float(metric), why, no_room, again, tuple(notes), lost)
+    return ShareResult(digest, ShareSeconds(*seconds), float(metric), why, no_room, again, tuple(notes), lost)
 
 
 SLICE = "slice"
-"""The kind of such an entry."""
+"""The kind of entry of a completed assignment."""
 
 
 class SlotGroup(NamedTuple):
-    """Jobs of a plan that share slots."""
+    """Jobs of a plan that run on the same slots."""
 
     jobs: tuple[int, ...]
     slots: tuple[int, ...]
-    pace_s: float
+    step_s: float
     """Seconds per iteration that the policy expects."""
 
 
 def units(plan: Plan, state: JobsState) -> list[SlotGroup]:
-    """What a plan says, by jobs."""
+    """Return the groups of a plan."""
     found: dict[int, list[int]] = {}
     for position in range(plan.jobs):
         found.setdefault(int(plan.index[c.UNIT, position]), []).append(position)
@@ -148,7 +148,7 @@ def units(plan: Plan, state: JobsState) -> list[SlotGroup]:
 
 
 class JobEntries:
-    """Jobs are told by their numbers: rows of the state are its own affair."""
+    """The format of instants and decisions in a journal: jobs by number, not by row of the state."""
 
     def happened(self, instant: Instant, state: JobsState) -> tuple[float, dict[str, Any]]:
         job = state.columns[c.JOB]
@@ -172,50 +172,50 @@ class JobEntries:
                 body["at_s"], finished, len(finished), first, arrivals, body["joined"], body["lost"], left
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"the journal has what is no instant ({error!r}); the run cannot be resumed"
-            ) from None
+            raise InputError(f"the journal has a malformed instant ({error!r}); {LOST}") from None
 
     def decided(self, decisions: Decisions, state: JobsState) -> list[Any]:
-        return [[list(unit.jobs), list(unit.slots), unit.pace_s] for unit in units(decisions.plan, state)]
+        return [[list(unit.jobs), list(unit.slots), unit.step_s] for unit in units(decisions.plan, state)]
 
 
 def rows_of(state: JobsState) -> dict[int, int]:
-    """Job → its row in the state."""
+    """Return job → its row in the state."""
     return {int(state.columns[c.JOB, row]): int(row) for row in state.order[: state.active]}
 
 
 class JobProgress(NamedTuple):
-    """How it went with a job in a slice."""
+    """The progress of a job in one assignment."""
 
     job: int
     iterations: int
-    """That were done; 0 if it failed."""
+    """Number of iterations done; 0 if it failed."""
     seconds: ShareSeconds
     metric: float
     why: str = ""
-    """Why it failed."""
+    """The traceback of a failure."""
     notes: tuple[dict[str, object], ...] = ()
 
 
 class CompletedAssignment(NamedTuple):
-    """A slice that has been answered by all its slots."""
+    """An assignment that all its slots have answered."""
 
     began_s: float
     ended_s: float
     slots: tuple[int, ...]
     parts: tuple[JobProgress, ...]
     blameless: bool = False
-    """A node was lost, or a worker at several jobs has died: whatever failed is nobody's fault."""
+    """Whether a node was lost, or a worker with several jobs died: no job is blamed for it."""
     fresh: bool = False
-    """Somebody in it had just started or moved, or was paused and met anew."""
+    """Whether a job in it had just started or migrated, or its gang was paused and formed again."""
     room: int = 0
-    """Of the slots, those that were lent to a resident."""
+    """Number of the slots that were lent to the opportunistic job."""
 
 
-def slice_body(landed: CompletedAssignment) -> dict[str, Any]:
-    return {**landed._asdict(), "parts": [part._asdict() for part in landed.parts]}
+def completed_body(completed: CompletedAssignment) -> dict[str, Any]:
+    return {**completed._asdict(), "parts": [part._asdict() for part in completed.parts]}
 
 
 def parse_landed(entry: JournalEntry) -> CompletedAssignment:
-    return facts(CompletedAssignment, entry.body, "the journal has what is no slice", LOST, any_number=True)
+    return facts(
+        CompletedAssignment, entry.body, "a malformed assignment in the journal", LOST, any_number=True
+    )
