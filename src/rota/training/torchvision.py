@@ -1,4 +1,4 @@
-"""torchvision beside the CPU build of PyTorch too: `from rota.training.torchvision import torchvision`."""
+"""torchvision, also with the CPU build of PyTorch: `from rota.training.torchvision import torchvision`."""
 
 from importlib import import_module
 from typing import Any

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from rota.core.errors import ConfigError, InputError
 from rota.training.models.registry import build
-from rota.training.tasks import language
-from rota.training.tasks.language import TEXTS, VOCABULARY, Language
+from rota.training.tasks import supervised
+from rota.training.tasks.supervised import TEXTS, VOCABULARY, Language
 
 CPU = torch.device("cpu")
 NOBODY = nn.Identity()
@@ -33,7 +33,7 @@ def texts(task: Language, position: int, size: int) -> list[bytes]:
 def test_the_text_is_real_python_and_of_a_useful_size():
     sizes = {}
     for split, names in TEXTS.items():
-        sources = [language._source(name) for name in names.split()]
+        sources = [supervised._source(name) for name in names.split()]
         assert all(ast.parse(source).body for source in sources)
         sizes[split] = sum(map(len, sources))
     assert 1_000_000 < sum(sizes.values()) < 2_500_000
@@ -47,7 +47,7 @@ def test_every_file_is_in_one_split_only():
 
 
 def test_one_pass_holds_the_whole_text_in_another_order():
-    text = b"".join(language._source(name) for name in TEXTS["train"].split())
+    text = b"".join(supervised._source(name) for name in TEXTS["train"].split())
     rows = texts(TASK, 0, TASK.examples)
     whole = TASK.examples * 32
     assert sorted(rows) == sorted(text[at : at + 32] for at in range(0, whole, 32))
@@ -87,7 +87,7 @@ def test_the_loss_of_knowing_nothing_is_that_of_a_uniform_guess():
 def test_accuracy_and_loss_are_means_over_bytes():
     whole = Language(device=CPU, context=16)
     texts = whole._texts["test"]
-    evenly = texts[torch.linspace(0, len(texts) - 1, language.EVALUATED).long()].long()
+    evenly = texts[torch.linspace(0, len(texts) - 1, supervised.EVALUATED_TEXTS).long()].long()
     again = (evenly[:, 1:] == evenly[:, :-1]).double().mean().item()
     found = whole.evaluate(Repeats(), "test")
     assert found["accuracy"] == pytest.approx(again, rel=1e-12)
@@ -135,8 +135,8 @@ def test_there_is_no_state():
 
 def test_the_texts_have_a_digest_whatever_the_seed(monkeypatch):
     assert Language(device=CPU, seed=3).digest == TASK.digest != ""
-    source = language._source
-    monkeypatch.setattr(language, "_source", lambda name: source(name).replace(b"queue", b"cue"))
+    source = supervised._source
+    monkeypatch.setattr(supervised, "_source", lambda name: source(name).replace(b"queue", b"cue"))
     assert Language(device=CPU).digest != TASK.digest
 
 

@@ -7,10 +7,10 @@ from torch import Tensor, fx, nn
 from torch.fx.node import map_aggregate, map_arg
 
 from rota.core.errors import InputError
-from rota.training.evaluation import evaluating
 from rota.training.keras.operations import TABLE, Call, Signal, keras, parameter, parts
 from rota.training.keras.weights import export_weights, loose_tensors, refuse_unused
 from rota.training.net2net.graph import left_out
+from rota.training.task import evaluating
 
 
 class Translator(fx.Interpreter):

@@ -26,24 +26,24 @@ class Model:
     """What it is, in one line."""
 
 
-_PACKAGE = "rota.training.models"
+_OURS, _VISION = "rota.training.models.networks", "rota.training.models.vision"
 
 MODELS = {
-    "convnet": Model(f"{_PACKAGE}.convnets:convnet", "classification", "three conv blocks, one pool"),
-    "convnet2": Model(f"{_PACKAGE}.convnets:convnet2", "classification", "two conv blocks of 32, one pool"),
-    "convnet3": Model(f"{_PACKAGE}.convnets:convnet3", "classification", "conv blocks of 64 and 32, no pool"),
-    "convnet-large": Model(f"{_PACKAGE}.convnets:large", "classification", "six conv blocks, 64 to 256"),
-    "feedforward1": Model(f"{_PACKAGE}.feedforward:one", "classification", "one hidden block of 128"),
-    "feedforward2": Model(f"{_PACKAGE}.feedforward:two", "classification", "two hidden blocks of 128"),
-    "feedforward3": Model(f"{_PACKAGE}.feedforward:three", "classification", "three hidden blocks of 128"),
-    "resnet18": Model(f"{_PACKAGE}.vision:resnet18", "classification", "ResNet-18 for small images"),
-    "resnet50": Model(f"{_PACKAGE}.vision:resnet50", "classification", "ResNet-50 for small images"),
-    "vgg16": Model(f"{_PACKAGE}.vision:vgg16", "classification", "VGG-16 with batch norm, one linear head"),
-    "vgg19": Model(f"{_PACKAGE}.vision:vgg19", "classification", "VGG-19 with batch norm, one linear head"),
-    "shufflenet": Model(f"{_PACKAGE}.vision:shufflenet", "classification", "ShuffleNet v2 for small images"),
-    "transformer": Model(f"{_PACKAGE}.language:transformer", "language", "causal, three layers of 64"),
-    "a2c": Model(f"{_PACKAGE}.reinforcement:a2c", "a2c", "policy and value on one body of 64"),
-    "dqn": Model(f"{_PACKAGE}.reinforcement:dqn", "dqn", "values of the actions, two layers of 64"),
+    "convnet": Model(f"{_OURS}:convnet", "classification", "three conv blocks, one pool"),
+    "convnet2": Model(f"{_OURS}:convnet2", "classification", "two conv blocks of 32, one pool"),
+    "convnet3": Model(f"{_OURS}:convnet3", "classification", "conv blocks of 64 and 32, no pool"),
+    "convnet-large": Model(f"{_OURS}:convnet_large", "classification", "six conv blocks, 64 to 256"),
+    "feedforward1": Model(f"{_OURS}:feedforward1", "classification", "one hidden block of 128"),
+    "feedforward2": Model(f"{_OURS}:feedforward2", "classification", "two hidden blocks of 128"),
+    "feedforward3": Model(f"{_OURS}:feedforward3", "classification", "three hidden blocks of 128"),
+    "resnet18": Model(f"{_VISION}:resnet18", "classification", "ResNet-18 for small images"),
+    "resnet50": Model(f"{_VISION}:resnet50", "classification", "ResNet-50 for small images"),
+    "vgg16": Model(f"{_VISION}:vgg16", "classification", "VGG-16 with batch norm, one linear head"),
+    "vgg19": Model(f"{_VISION}:vgg19", "classification", "VGG-19 with batch norm, one linear head"),
+    "shufflenet": Model(f"{_VISION}:shufflenet", "classification", "ShuffleNet v2 for small images"),
+    "transformer": Model(f"{_OURS}:transformer", "language", "causal, three layers of 64"),
+    "a2c": Model(f"{_OURS}:a2c", "a2c", "policy and value on one body of 64"),
+    "dqn": Model(f"{_OURS}:dqn", "dqn", "values of the actions, two layers of 64"),
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from rota.training.models.shapes import images
+from rota.training.models.networks import images
 from rota.training.torchvision import torchvision
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from rota.core.errors import InputError
-from rota.training.evaluation import Statistics
+from rota.training.task import Statistics
 
 _ORIGINAL = "original"
 

@@ -50,7 +50,7 @@ def _classification(
     validation: int | None,
 ) -> Task:
     from rota.training.data import load
-    from rota.training.tasks.classification import Classification
+    from rota.training.tasks.supervised import Classification
 
     splits = load(data, size=size, validation=validation, seed=seed)
     return Classification(splits, device=device, seed=seed, augment=augment)
@@ -58,7 +58,7 @@ def _classification(
 
 def _other(kind: str, device: torch.device, seed: int) -> Task:
     if kind == "language":
-        from rota.training.tasks.language import Language
+        from rota.training.tasks.supervised import Language
 
         return Language(device=device, seed=seed)
     from rota.training.tasks.reinforcement import A2C, DQN

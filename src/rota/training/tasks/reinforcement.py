@@ -13,8 +13,7 @@ from torch.nn.functional import mse_loss, smooth_l1_loss
 
 from rota.core.errors import ConfigError, unknown
 from rota.training.data.images import chance
-from rota.training.evaluation import evaluating
-from rota.training.task import Batch
+from rota.training.task import Batch, evaluating
 from rota.training.tasks import GAMES, check_batch
 
 OBSERVATION: tuple[int, ...] = (4,)
