@@ -1,4 +1,4 @@
-"""Networks that are written here: convolutional, feed-forward, a causal transformer, and two that act."""
+"""Rota's own networks: convolutional, feed-forward, a causal transformer, and two for games."""
 
 from collections import OrderedDict
 from functools import partial
@@ -14,7 +14,7 @@ from rota.training.blocks import answer_block, conv_block, linear_block
 
 
 def images(inputs: tuple[int, ...], least: int = 1) -> int:
-    """The channels of images that are at least `least` pixels high and wide."""
+    """Return the number of channels; raise unless images are at least `least` pixels high and wide."""
     if len(inputs) != 3 or min(inputs) < 1:
         raise ConfigError(f"takes images of shape (channels, height, width), not inputs of shape {inputs}")
     channels, height, width = inputs
@@ -25,14 +25,14 @@ def images(inputs: tuple[int, ...], least: int = 1) -> int:
 
 
 def vector(inputs: tuple[int, ...], what: str) -> int:
-    """The length of inputs that have one dimension; `what` says what they hold."""
+    """Return the length of one-dimensional inputs, or raise; `what` says what they hold."""
     if len(inputs) != 1 or inputs[0] < 1:
         raise ConfigError(f"takes {what}, not inputs of shape {inputs}")
     return inputs[0]
 
 
 def convnet(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """Three convolution blocks with a pool after the second."""
+    """Return three convolution blocks with a pool after the second."""
     return _named(
         conv1=conv_block(images(inputs, least=2), 32),
         conv2=conv_block(32, 32),
@@ -45,7 +45,7 @@ def convnet(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
 
 
 def convnet2(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """Two convolution blocks with a pool between them."""
+    """Return two convolution blocks with a pool between them."""
     return _named(
         conv1=conv_block(images(inputs, least=2), 32),
         pool=nn.AvgPool2d(2),
@@ -57,7 +57,7 @@ def convnet2(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
 
 
 def convnet3(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """Two convolution blocks at full resolution, the first one wide."""
+    """Return two convolution blocks at full resolution, the first one wide."""
     return _named(
         conv1=conv_block(images(inputs), 64),
         conv2=conv_block(64, 32),
@@ -68,7 +68,7 @@ def convnet3(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
 
 
 def convnet_large(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """Three pairs of convolution blocks with pools between them, a linear block and a linear head."""
+    """Return three pairs of convolution blocks with pools between them, a linear block and a linear head."""
     return _named(
         conv1=conv_block(images(inputs, least=4), 64),
         conv2=conv_block(64, 64),
@@ -123,7 +123,7 @@ def transformer(inputs: tuple[int, ...], outputs: int) -> "Transformer":
 
 
 class Transformer(nn.Module):
-    """Texts (batch, up to `context` symbols) to logits of the next symbol (batch, symbols, vocabulary)."""
+    """A causal transformer: texts (batch, symbols) to logits of next symbols (batch, symbols, vocabulary)."""
 
     def __init__(self, context: int, vocabulary: int) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class Transformer(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """Attention to what came before, then a feed-forward part; each reads a normal copy and adds to it."""
+    """Causal attention and a feed-forward network, each with a normalised input and a residual connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class TransformerLayer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Each symbol looks at itself and at those before it, in several heads."""
+    """Causal multi-head attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,12 +181,12 @@ def a2c(inputs: tuple[int, ...], outputs: int) -> "ActorCritic":
 
 
 def dqn(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """What each action is worth in a state."""
+    """Return a network from observations to the value of each action."""
     return nn.Sequential(*_body(vector(inputs, OBSERVATIONS)), nn.Linear(WIDTH, outputs))
 
 
 class ActorCritic(nn.Module):
-    """Observations (batch, numbers) to the logits of the actions (batch, actions) and the value (batch,)."""
+    """A network from observations (batch, numbers) to logits (batch, actions) and a value (batch,)."""
 
     def __init__(self, observations: int, actions: int) -> None:
         super().__init__()

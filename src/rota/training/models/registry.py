@@ -1,7 +1,7 @@
-"""The networks by name. To add one: write its function in this folder, add its line here.
+"""The networks by name. To add one, write its function in this folder and add its line here.
 
-A function of this table takes the shape of one input and the number of outputs, and gives an ordinary module
-with fresh weights. The contract tests over the table then cover it, and so do the commands.
+Such a function takes the shape of one input and the number of outputs, and returns a module with new weights.
+The contract tests over the table and the commands then cover it.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from rota.core.errors import ConfigError, unknown
 
 @dataclass(frozen=True)
 class Model:
-    """Where a network comes from and what it is trained for."""
+    """A network of the registry, and its task."""
 
     build: str
-    """`module:function`, imported when asked for."""
+    """`module:function`, imported when needed."""
     task: str
-    """classification, language, a2c or dqn."""
+    """Its task: classification, language, a2c or dqn."""
     note: str
-    """What it is, in one line."""
+    """One line that describes it."""
 
 
 _OURS, _VISION = "rota.training.models.networks", "rota.training.models.vision"
@@ -48,14 +48,17 @@ MODELS = {
 
 
 def model(name: str) -> Model:
-    """The entry of that name."""
+    """Return the entry of that name, or raise."""
     if name not in MODELS:
         raise ConfigError(unknown("model", name, MODELS))
     return MODELS[name]
 
 
 def build(name: str, inputs: tuple[int, ...], outputs: int, seed: int = 0) -> nn.Module:
-    """A fresh network on the CPU; its weights depend on the seed only. Global generators stay as they are."""
+    """Return a new network on the CPU; its weights depend on the seed only.
+
+    Global generators do not change.
+    """
     function = _function(model(name))
     if outputs < 1:
         raise ConfigError(f"model {name!r}: needs at least one output, not {outputs}")

@@ -1,4 +1,5 @@
-"""Record curves: one network per point of a grid of hyper-parameters, also with concurrent copies."""
+"""Recorder of curves: one network per point of a grid of hyper-parameters, timed alone or as concurrent
+copies."""
 
 import multiprocessing
 import os
@@ -36,17 +37,19 @@ class CurvesConfig:
     """One network, trained at each point of a grid of hyper-parameters."""
 
     name: str
-    """Of the recording."""
+    """Name of the recording."""
     setup: Setup = field(default_factory=Setup)
     grid: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Hyper-parameter → its values; every combination is trained."""
     intervals: int = 20
     steps: int = 50
-    """In each interval."""
+    """Steps in each interval."""
     seed: int = 0
     beside: int = 0
-    """Seconds are measured while so many copies train side by side, each on a core of its own: as many as
-    there will be slots; then also what a report costs besides its steps. If 0: alone, in turns."""
+    """Number of concurrent copies during timing, each on a core of its own: as many as there will be slots.
+
+    The overhead of a report is then measured too. If 0, step times are measured alone, in turns.
+    """
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -66,7 +69,7 @@ class CurvesConfig:
         self.settings()  # in range?
 
     def settings(self) -> dict[str, Hyperparameters]:
-        """Name → hyper-parameters, the last of the grid varying fastest."""
+        """Return name → hyper-parameters, the last of the grid varying fastest."""
         found = {}
         for values in product(*self.grid.values()):
             given = dict(zip(self.grid, values, strict=True))
@@ -80,45 +83,48 @@ def _own(hyper: Hyperparameters) -> dict[str, float]:
 
 
 ROUNDS = 8
-"""Parts of each batch size that each copy is measured with, after one to get warm."""
+"""Intervals of each batch size that each copy times, after one to warm up."""
 PATIENCE_S = 600.0
-"""A copy that does not get ready within this time is not waited for."""
+"""Seconds to wait for a copy to get ready."""
 
 
 class IntervalTimes(NamedTuple):
-    """Where the seconds of a part went."""
+    """Seconds of an interval, by purpose."""
 
     load_s: float
     step_s: float
-    """For each step."""
+    """Seconds per step."""
     evaluate_s: float
     save_s: float
 
 
 def mean(parts: list[IntervalTimes]) -> IntervalTimes:
-    """Not the median: what now and then takes longer does so in a run, too, and a run is a sum of parts."""
+    """Return the mean, not the median: occasional delays also occur in a run, which sums its intervals."""
     return IntervalTimes(*map(fmean, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class CopyTimings:
-    """What is to be measured."""
+    """A measurement of interval times with concurrent copies."""
 
     setup: Setup
     sizes: tuple[int, ...]
     """Batch sizes."""
     steps: int
-    """Of a part."""
+    """Steps in an interval."""
     seed: int
     copies: int
 
     def measure(self) -> dict[int, list[IntervalTimes]]:
-        """Batch size → the parts of all copies."""
+        """Return batch size → the interval times of all copies."""
         found = self._all()
         return {size: [part for each in found for part in each[size]] for size in self.sizes}
 
     def _all(self) -> list[dict[int, list[IntervalTimes]]]:
-        """What each copy measured. They begin together, and go on until the last has measured enough."""
+        """Return what each copy measured.
+
+        All start together and train until the last has finished measuring.
+        """
         context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
         together: tuple[Any, Any] = (context.Barrier(self.copies), context.Value("i", self.copies))
         lines: list[Connection] = []
@@ -156,7 +162,7 @@ def _answers(lines: list[Connection]) -> Iterator[dict[int, list[IntervalTimes]]
 
 
 def _copy(asked: CopyTimings, rank: int, ready: Any, measuring: Any, line: Connection) -> None:
-    """The life of a copy: it sends what it measured, or why it could not."""
+    """Run one copy in its process: send its measurements, or the error."""
     _be_like_a_slot(rank)
     try:
         with TemporaryDirectory(prefix="rota-beside-") as folder:
@@ -182,7 +188,7 @@ def _measured(asked: CopyTimings, folder: Path, ready: Any, measuring: Any) -> d
 
 
 def _be_like_a_slot(rank: int) -> None:
-    """On a core of its own, and in a session of its own: on a busy machine Linux is fair between sessions."""
+    """Use one core and a session of its own: a busy Linux shares processors fairly between sessions."""
     be_a_worker()
     os.setsid()
     if hasattr(os, "sched_setaffinity"):
@@ -191,7 +197,7 @@ def _be_like_a_slot(rank: int) -> None:
 
 
 class TimedNetwork:
-    """A network at a batch size, of which one part after the other is trained."""
+    """A network at one batch size, trained interval by interval."""
 
     def __init__(self, asked: CopyTimings, size: int, file: Path) -> None:
         hyper = Hyperparameters(batch_size=size)
@@ -200,7 +206,7 @@ class TimedNetwork:
         self._file.write_bytes(self._trial.save())
 
     def train(self) -> IntervalTimes:
-        """From its checkpoint to the next; an error if it fails, since its steps are then not all made."""
+        """Train from a checkpoint to the next and return the times; raise if not all steps were made."""
         at_s = [time.perf_counter()]
         self._trial.load(self._file.read_bytes())
         at_s.append(time.perf_counter())
@@ -218,15 +224,17 @@ class TimedNetwork:
 
 
 BESIDES = ("load_s", "evaluate_s", "save_s")
-"""What a report costs besides its steps: taking a checkpoint up, evaluating, keeping a checkpoint."""
+"""Overhead of a report: loading a checkpoint, evaluating, saving a checkpoint."""
 SITTINGS = 5
-"""In which parts are measured side by side, the first before any setting, the last after all of them: a
-machine that others share is faster in one minute than in the next."""
+"""Rounds of timing with concurrent copies, from before the first setting until after the last.
+
+They are spread over the recording because the speed of a shared machine changes over minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvesRecorder:
-    """Records curves into `out/curves`."""
+    """A recorder of curves into `out/curves`."""
 
     out: Path
     config: CurvesConfig
@@ -242,7 +250,7 @@ class CurvesRecorder:
         return Partial(self.out, f"curves-{self.config.name}")
 
     def record(self, progress: RecordingProgress) -> Iterator[Path]:
-        """Record what is missing; gives the folder when all of it is there."""
+        """Record what is missing; yield the folder when it is complete."""
         asked = as_asked(asdict(self.config))
         with self.partial.alone():
             if not recorded(self.folder, asked):
@@ -254,12 +262,12 @@ class CurvesRecorder:
             self.partial.remove()
 
     def _check(self) -> None:
-        """The data must be there, and batches of each size possible, before anything is begun."""
+        """Check first that the data are there and that batches of each size are possible."""
         for trainer in self._trainers():
             step(trainer)
 
     def _train(self, progress: RecordingProgress) -> None:
-        """What is still open; and seconds are measured."""
+        """Train the settings that are missing, with timing rounds in between."""
         open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
         self._measure(progress)
         steps = self.config.steps * self.config.intervals
@@ -274,14 +282,14 @@ class CurvesRecorder:
             self._measure(progress)
 
     def _measure(self, progress: RecordingProgress) -> None:
-        """Alone it is done once: turns are short, so that what else the machine does is the same for all."""
+        """Make a timing round; without concurrent copies only once, as its turns are short."""
         sittings = self.partial.get("sittings") or []
         if not sittings or self.config.beside:
             progress.say(f"{self.config.name}: seconds per step")
             self.partial.put("sittings", [*sittings, self._sitting()])
 
     def _sitting(self) -> list[tuple[int, list[IntervalTimes]]]:
-        """Batch size, and what was measured at it."""
+        """Return batch sizes with the interval times of one timing round."""
         config = self.config
         if config.beside:
             sizes = tuple(sorted({hyper.batch_size for hyper in config.settings().values()}))
@@ -291,13 +299,13 @@ class CurvesRecorder:
         return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in paces.items()]
 
     def _trainers(self) -> Iterator[Trainer]:
-        """One for each batch size."""
+        """Yield a trainer for each batch size."""
         for size in sorted({hyper.batch_size for hyper in self.config.settings().values()}):
             setup = replace(self.config.setup, hyper=Hyperparameters(batch_size=size))
             yield setup.trainer(StoppedClock(), seed=self.config.seed)
 
     def _part_seconds(self) -> dict[int, IntervalTimes]:
-        """Batch size → means over all sittings so far."""
+        """Return batch size → mean times over all timing rounds so far."""
         found: dict[int, list[IntervalTimes]] = {}
         for size, parts in (each for sitting in self.partial.get("sittings") or () for each in sitting):
             found.setdefault(size, []).extend(IntervalTimes(*part) for part in parts)
@@ -342,16 +350,13 @@ class CurvesRecorder:
 
 
 def _groups(names: list[str], count: int) -> list[list[str]]:
-    """At most so many, about equally many in each; none is empty."""
+    """Divide names into at most `count` groups of about equal size, none empty."""
     ends = [len(names) * number // count for number in range(count + 1)]
     return [names[start:end] for start, end in pairwise(ends) if start < end]
 
 
 def train(config: CurvesConfig, kept: Partial, name: str) -> None:
-    """Train one setting and keep how good it became; how long it takes is measured elsewhere.
-
-    A setting that fails ends there: it has fewer intervals.
-    """
+    """Train one setting without timing it, and store its metrics; a failure ends it with fewer intervals."""
     setup = replace(config.setup.at_once, hyper=config.settings()[name])
     trainer = setup.trainer(StoppedClock(), seed=config.seed, length=Length(steps=config.steps))
     rows = []
@@ -365,5 +370,5 @@ def train(config: CurvesConfig, kept: Partial, name: str) -> None:
 
 
 def _metric(name: str) -> str:
-    """`loss` is that of training."""
+    """Rename the validation loss, as `loss` is the training loss."""
     return "validation_loss" if name == "loss" else name

@@ -16,22 +16,22 @@ from rota.training.task import Batch, evaluating
 
 
 class Stateless:
-    """A task whose examples follow from the position in its stream alone."""
+    """A task without state: its examples follow from the position in its stream."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing: the position says it all."""
+        """Return no state."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to go on from."""
+        """Do nothing: there is no state."""
 
 
 IMAGES_AT_ONCE = {"cpu": 128, "cuda": 1024}
-"""So many images are evaluated at once: on a CPU what its cache holds, which is faster than more."""
+"""Number of images evaluated at once; on a CPU as many as its cache holds."""
 
 
 class Classification(Stateless):
-    """Images in, a score for each class out. It has no state: a position in the stream says it all."""
+    """Classification of images: images in, a score for each class out."""
 
     metric = "accuracy"
     scores = True
@@ -52,18 +52,18 @@ class Classification(Stateless):
         self._crops = Crops(self._images, margin=margin, mirror=splits.mirrored) if augment else None
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
-        """The `size` examples from `position` on, augmented if that was asked for, on the device."""
+        """Return the `size` examples from `position` on, augmented if so configured, on the device."""
         taken = self._stream.take(position, size)
         pixels = self._crops.take(taken) if self._crops else self._images.take(taken.order, axis=0)
         labels = torch.from_numpy(self._labels.take(taken.order))
         return Batch(self._normal(torch.from_numpy(pixels)), labels.to(self._device))
 
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
-        """Cross-entropy, the mean over the batch."""
+        """Return the mean cross-entropy of the batch."""
         return cross_entropy(outputs, batch.targets)
 
     def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
-        """Accuracy and mean loss on all of a split, as it is; an answer that is not a number is wrong."""
+        """Return accuracy and mean loss on a split, without augmentation; a NaN output is wrong."""
         if split not in self._splits:
             raise ConfigError(unknown("split", split, self._splits))
         images = self._splits[split]
@@ -93,15 +93,15 @@ TEXTS = {
     "validation": "pickle platform plistlib poplib",
     "test": "posixpath pprint pyclbr queue random shutil",
 }
-"""Modules that are one file each in every version of Python from 3.11 on; a file is in one split only."""
+"""Modules that are single files in every version of Python from 3.11 on, by split."""
 VOCABULARY = 256
 EVALUATED_TEXTS = 512
-"""So many texts, evenly spread over a split, say how well a network does."""
+"""Number of texts, evenly spread over a split, that evaluate a network."""
 TEXTS_AT_ONCE = 64
 
 
 class Language(Stateless):
-    """Texts of `context` bytes in, scores for each next byte out. Implements `Task`; has no state."""
+    """Prediction of Python's own library: texts of `context` bytes in, scores for each next byte out."""
 
     outputs = VOCABULARY
     metric = "accuracy"
@@ -119,16 +119,16 @@ class Language(Stateless):
         self._stream = Stream(self.examples, seed=seed)
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
-        """The `size` texts from `position` on."""
+        """Return the `size` texts from `position` on."""
         order = torch.from_numpy(self._stream.take(position, size).order)
         return self._batch(self._texts["train"][order])
 
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
-        """Cross-entropy in nats per byte."""
+        """Return the cross-entropy in nats per byte."""
         return cross_entropy(outputs.flatten(0, 1), batch.targets.flatten())
 
     def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
-        """The share of bytes that the network expected most, and its mean loss."""
+        """Return the share of bytes that had the highest score, and the mean loss."""
         if split not in self._texts:
             raise ConfigError(unknown("split", split, self._texts))
         texts = self._texts[split]
@@ -150,7 +150,7 @@ class Language(Stateless):
 
 
 def _windows(split: str, text: bytes, context: int) -> Tensor:
-    """The text of a split in rows of `context` bytes and the one after; each byte is predicted once."""
+    """Return the text of a split in rows of `context` + 1 bytes; each byte is predicted once."""
     if len(text) <= context:
         raise ConfigError(
             f"context is {context}; the {split} text has only {len(text)} bytes: give a smaller one"
