@@ -154,8 +154,8 @@ def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(
     assert [epoch.steps for epoch in run.epochs()] == [4]  # of 0.5 s each
 
 
-def test_room_that_somebody_would_have_to_tell_of_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="told: nobody tells this run of room"):
+def test_an_external_allocation_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="external_allocation: no cluster sets"):
         TrainingRun(config(epochs=1, told=True), tmp_path, "")
 
 

@@ -150,11 +150,11 @@ def write_curves(folder: Path, curves: Curves) -> None:
 def read_curves(folder: Path) -> Curves:
     """Return the curves in a folder."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(ROWS), about.told(_CurvesFacts)
+    table, what = about.table(ROWS), about.facts(_CurvesFacts)
     table.require(list(_columns(what.hyper, what.metrics)))
-    told = {name: getattr(what, name) for name in keys(_CurvesFacts)}
+    known = {name: getattr(what, name) for name in keys(_CurvesFacts)}
     settings = _settings(table, what.hyper, what.metrics)
-    return Curves(**told, settings=settings, provenance=about.provenance)
+    return Curves(**known, settings=settings, provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ class About:
     provenance: Provenance
     files: Mapping[str, File]
 
-    def told(self, kind: type[T]) -> T:
+    def facts(self, kind: type[T]) -> T:
         """Return the facts of a recording's shape."""
         return facts(kind, self.what, self.folder / FACTS, AGAIN, most=sys.float_info.max)  # settings, too
 

@@ -134,7 +134,7 @@ def model_and_batch(name: str) -> tuple[str, int]:
 def _profile(kind: Kind, job: JobType, steps: float, other: JobType | None = None) -> Profile:
     (name, gang), (beside, size) = job, other or ("", job[1])
     if size != gang:
-        raise TraceError(f"{kind}: {job} beside {other}: expected gangs of one size on the same devices")
+        raise TraceError(f"{kind}: {job} with {other}: expected gangs of one size on the same devices")
     model, batch_size = model_and_batch(name)
     beside_model, beside_batch_size = model_and_batch(beside)
     return Profile(

@@ -133,7 +133,7 @@ def write_profiles(folder: Path, profiles: Profiles) -> None:
 def read_profiles(folder: Path) -> Profiles:
     """Return the profiles in a folder."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(ROWS), about.told(_ProfilesFacts)
+    table, what = about.table(ROWS), about.facts(_ProfilesFacts)
     table.require([*COLUMNS, *what.extra])
     return Profiles(tuple(_rows(table, what.extra)), about.provenance, what.details)
 

@@ -187,10 +187,10 @@ def write_tree(folder: Path, tree: Tree) -> None:
 def read_tree(folder: Path) -> Tree:
     """Return the tree in a folder."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(POINTS), about.told(_TreeFacts)
+    table, what = about.table(POINTS), about.facts(_TreeFacts)
     table.require(list(COLUMNS))
-    told = {name: getattr(what, name) for name in keys(_TreeFacts)}
-    return Tree(**told, curves=_curves(table), provenance=about.provenance)
+    known = {name: getattr(what, name) for name in keys(_TreeFacts)}
+    return Tree(**known, curves=_curves(table), provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)

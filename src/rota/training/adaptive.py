@@ -12,7 +12,7 @@ from typing import Any
 from rota.core.errors import ConfigError
 from rota.core.network import BUDGET_S, GrowthPolicy
 from rota.training.checkpoint import from_bytes, to_bytes
-from rota.training.clock import Length, ToldClock
+from rota.training.clock import ExternalClock, Length
 from rota.training.config import TrainConfig
 from rota.training.decisions import AllocationCourse, Decider, DecisionProgress
 from rota.training.exchange import GangMember
@@ -59,7 +59,7 @@ class AdaptiveJob:
     """One member of the gang that trains an opportunistic job; all members decide alike."""
 
     def __init__(self, config: TrainConfig, policy: GrowthPolicy | None, gang: GangMember | None) -> None:
-        self._clock = ToldClock()
+        self._clock = ExternalClock()
         self._trainer = config.setup.trainer(self._clock, seed=config.seed, length=config.epoch)
         self._course = AllocationCourse(config, Decider(config, policy))
         self._trainer.gang = gang
@@ -102,9 +102,9 @@ class AdaptiveJob:
 
     def tell(self, room: int, at_s: float) -> None:
         """Set the number of lent slots and the time; both hold until this assignment is over."""
-        self._clock.tell(at_s)
+        self._clock.set(at_s)
         self._meet()
-        if self._course.tell(self._trainer, room=room > 0):
+        if self._course.set_room(self._trainer, room=room > 0):
             self._note("up" if room else "down", slots=room)
 
     @property

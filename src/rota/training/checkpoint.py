@@ -91,7 +91,7 @@ def _state(trainer: Trainer) -> dict[str, Any]:
 
 
 def _restore(path: Path, trainer: Trainer, state: dict[str, Any]) -> None:
-    clock, trainer.clock = trainer.clock, StoppedClock()  # which knows no pace that would be asked of it
+    clock, trainer.clock = trainer.clock, StoppedClock()  # which needs no step times
     for steps, change in state["history"]:
         trainer.progress.steps = steps
         trainer.change(Change.parse(change))

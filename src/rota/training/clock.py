@@ -88,7 +88,7 @@ class TrainingClock(Protocol):
         """Resume from what `state_dict` returned."""
         ...
 
-    def pace(self, structure: Structure, batch_size: int) -> None:
+    def prepare(self, structure: Structure, batch_size: int) -> None:
         """Set the structure and the batch size of the steps that follow."""
         ...
 
@@ -121,7 +121,7 @@ class WallClock:
     def load_state_dict(self, state: dict[str, float]) -> None:
         self._before_s, self._began_s = state["now_s"], None
 
-    def pace(self, structure: Structure, batch_size: int) -> None:
+    def prepare(self, structure: Structure, batch_size: int) -> None:
         pass
 
     def step(self) -> None:
@@ -131,7 +131,7 @@ class WallClock:
         return self.now_s() < until_s
 
 
-Pace = tuple[str, int]
+StepKey = tuple[str, int]
 """A structure's fingerprint, and a batch size: what a step time depends on."""
 
 
@@ -141,7 +141,7 @@ class ProfiledClock:
     It does not depend on how busy the machine is.
     """
 
-    def __init__(self, seconds: Mapping[Pace, float]) -> None:
+    def __init__(self, seconds: Mapping[StepKey, float]) -> None:
         self._seconds = seconds
         self._step_s = 0.0
         self._steps = 0
@@ -156,7 +156,7 @@ class ProfiledClock:
     def load_state_dict(self, state: dict[str, float]) -> None:
         self._since_s, self._steps = state["since_s"], int(state["steps"])
 
-    def pace(self, structure: Structure, batch_size: int) -> None:
+    def prepare(self, structure: Structure, batch_size: int) -> None:
         try:
             step_s = self._seconds[structure.fingerprint, batch_size]
         except KeyError:
@@ -187,7 +187,7 @@ class StoppedClock:
     def load_state_dict(self, state: dict[str, float]) -> None:
         pass
 
-    def pace(self, structure: Structure, batch_size: int) -> None:
+    def prepare(self, structure: Structure, batch_size: int) -> None:
         pass
 
     def step(self) -> None:
@@ -197,13 +197,14 @@ class StoppedClock:
         return True
 
 
-class ToldClock(StoppedClock):
+class ExternalClock(StoppedClock):
     """A clock that is set from outside, so that all members of a gang decide at the same time."""
 
     def __init__(self) -> None:
         self._at_s = 0.0
 
-    def tell(self, at_s: float) -> None:
+    def set(self, at_s: float) -> None:
+        """Set the seconds since training began."""
         self._at_s = at_s
 
     def now_s(self) -> float:

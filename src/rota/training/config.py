@@ -73,7 +73,9 @@ class TrainConfig:
         if times != sorted(times):
             raise ConfigError("allocation: give the changes in the order of time")
         if self.told and self.allocation:
-            raise ConfigError("allocation: is told, so it cannot be listed; leave it out")
+            raise ConfigError(
+                "allocation: the cluster sets it (external_allocation), so it cannot be listed; leave it out"
+            )
         if self.changes and not self.told and not any(each.to == "up" for each in self.allocation):
             raise ConfigError("changes: are only made once the allocation goes up; give an allocation too")
 

@@ -86,14 +86,14 @@ class Decider:
         if self.policy is None:
             return [1.0]
         made = [offered.index(Change.parse(each.chosen)) for each in before]
-        sight = sight_of(
+        observation = sight_of(
             trainer.network, left_s=left_s, budget_s=self.config.until_s, actions=offered, made=made
         )
-        chances = list(self.policy.probabilities(sight))
+        chances = list(self.policy.probabilities(observation))
         if len(chances) != len(offered) or not math.isclose(sum(chances), 1.0, abs_tol=1e-3):
             raise InputError(
-                f"whoever decides gave {chances} as probabilities of {len(offered)} actions, which must add "
-                "up to 1; learn that agent again"
+                f"the growth policy gave {chances} as probabilities of {len(offered)} actions; they must add "
+                "up to 1: learn that agent again"
             )
         return chances
 
@@ -151,13 +151,13 @@ class AllocationCourse:
         coming = self.config.allocation[self.turns.allocation :]
         return bool(coming) and now_s >= coming[0].at_s
 
-    def tell(self, trainer: Trainer, *, room: bool) -> bool:
+    def set_room(self, trainer: Trainer, *, room: bool) -> bool:
         """Set whether slots are lent, which ends the epoch; return whether that is new."""
         if room == self.turns.room:
             return False
         if trainer.progress.epoch_steps:
             trainer.epoch(interrupted=lambda now_s: True, evaluate=False)
-        self._move(trainer, up=room)
+        self._apply(trainer, up=room)
         return True
 
     def before_epoch(self, trainer: Trainer) -> None:
@@ -166,13 +166,13 @@ class AllocationCourse:
         if trainer.progress.epoch_steps:
             return
         while self.interrupted(trainer.clock.now_s()):
-            self._move(trainer, up=self.config.allocation[turns.allocation].to == "up")
+            self._apply(trainer, up=self.config.allocation[turns.allocation].to == "up")
             turns.allocation += 1
         decision = self.decider.decide(trainer, turns.decided) if turns.room else None
         if decision is not None:
             turns.decisions.append(asdict(decision))
 
-    def _move(self, trainer: Trainer, *, up: bool) -> None:
+    def _apply(self, trainer: Trainer, *, up: bool) -> None:
         """Note that slots are lent, or shrink the network to what it was before they were."""
         turns = self.turns
         if up and not turns.room:

@@ -65,7 +65,7 @@ def optimizer(name: OptimizerName, parameters: Iterable[nn.Parameter], hyper: Hy
     return torch.optim.SGD(parameters, lr=hyper.lr, momentum=hyper.momentum)
 
 
-def tell(chosen: Optimizer, lr: float, momentum: float) -> None:
+def set_rates(chosen: Optimizer, lr: float, momentum: float) -> None:
     """Set the learning rate and the momentum; the optimiser keeps its state."""
     for group in chosen.param_groups:
         group["lr"] = lr

@@ -143,7 +143,7 @@ class Networks:
             policy = own_growth(kind.agent, kind.options, "adaptive.").policy
         elif kind.agent:
             if self._agent is None:
-                raise ConfigError('agent: needs another site; write site = "rota.learning.site:networks"')
+                raise ConfigError('agent: needs another job; write job = "rota.learning.site:networks"')
             policy = self._agent(kind.agent)
         return AdaptiveJob(kind.course(setup, self._seed), policy, gang)
 

@@ -72,7 +72,9 @@ class TrainingRun:
     ) -> None:
         """Prepare a run; `adaptation` is the growth policy, if any, and `decided_by` its name."""
         if config.told:
-            raise ConfigError("told: nobody tells this run of room; leave it out, and list the allocation")
+            raise ConfigError(
+                "external_allocation: no cluster sets the allocation of this run; leave it out, and list it"
+            )
         self.config = config
         self.folder = folder
         self.command = command

@@ -25,7 +25,7 @@ from rota.training.clock import Ended, Epoch, Length, MadeChange, TrainingClock,
 from rota.training.describe import describe
 from rota.training.distil import Teacher
 from rota.training.exchange import GangMember
-from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
+from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, set_rates
 from rota.training.net2net import NotGrowable, blocks, carry, deepen, is_wide, layer_in, shrink, widen
 from rota.training.task import Batch, Statistics, Task, evaluating
 
@@ -73,7 +73,7 @@ class Trainer:
         self.started_as = self.structure.fingerprint
         torch.manual_seed(seed)  # dropout draws from the global generator
         network.train()
-        self.clock.pace(self.structure, self.hyper.batch_size)
+        self.clock.prepare(self.structure, self.hyper.batch_size)
 
     @property
     def structure(self) -> Structure:
@@ -256,8 +256,8 @@ class Trainer:
         else:
             widen(self.network, layer_in(self.network, name), change.width, optimizer=self.optimizer)
         try:
-            self.clock.pace(describe(self.network), self.hyper.batch_size)
-        except InputError:  # nobody has measured what it has become
+            self.clock.prepare(describe(self.network), self.hyper.batch_size)
+        except InputError:  # no step time of the new structure is known
             self.network, self.optimizer = before, carry(self.optimizer, self.network, before)
             self._statistics = Statistics(before)
             raise
@@ -282,7 +282,7 @@ class Trainer:
         if self.task.scores and not self._just_shrunk():  # the largest teaches if several shrink at once
             self.teacher = Teacher(large)
         self.network = small.train()
-        self.clock.pace(describe(small), self.hyper.batch_size)
+        self.clock.prepare(describe(small), self.hyper.batch_size)
 
     def _just_shrunk(self) -> bool:
         return bool(self.history) and self.history[-1] == (self.progress.steps, SHRINK)
@@ -293,14 +293,14 @@ class Trainer:
             if name not in Hyperparameters.__slots__:
                 raise InputError(unknown("hyper-parameter", name, Hyperparameters.__slots__))
         wanted = replace(self.hyper, **values)
-        self.clock.pace(self.structure, wanted.batch_size)
+        self.clock.prepare(self.structure, wanted.batch_size)
         self.hyper = wanted
         if "lr" in values:
             self.progress.since_change = 0
         self._tell()
 
     def _tell(self) -> None:
-        tell(self.optimizer, self.lr, self.hyper.momentum)
+        set_rates(self.optimizer, self.lr, self.hyper.momentum)
 
 
 def _out_of_memory(error: BaseException) -> bool:

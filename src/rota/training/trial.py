@@ -50,7 +50,7 @@ class NetworkTrial:
         Raises MemoryError for lack of memory.
         """
         self._change(changes)
-        self._tell(hyper)
+        self._set(hyper)
         until = self._trainer.progress.steps + steps
         while self._trainer.progress.steps < until:
             epoch = self._trainer.epoch(until_steps=until, evaluate=False)
@@ -87,7 +87,7 @@ class NetworkTrial:
             self._trainer.change(Change.parse(change))
         self._changes = changes
 
-    def _tell(self, hyper: Hyper) -> None:
+    def _set(self, hyper: Hyper) -> None:
         """Set the hyper-parameters that differ: setting a learning rate again would restart its decay."""
         now = self._trainer.hyper
         new = {name: value for name, value in hyper.items() if getattr(now, name, None) != value}

@@ -72,7 +72,7 @@ def throughputs_beside(trace: Path) -> Path:
         return trace.parent / PROFILES
     if len(others) != 1:
         found = ", ".join(other.name for other in others) or "none"
-        where = f"put {THROUGHPUTS} beside it (JSON files there: {found}), or import it into {PROFILES}"
+        where = f"put {THROUGHPUTS} in its folder (JSON files there: {found}), or import it into {PROFILES}"
         raise TraceError(f"{trace}: needs the measured throughputs: {where}")
     return others[0]
 

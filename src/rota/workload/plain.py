@@ -19,7 +19,7 @@
 |             | such columns), relative to the reference device            |                               |
 
 A model that rota has no profile of is a name; unless a row has its stages, the job never shares GPUs. If
-models are drawn, every job whose stages nobody knows gets one of rota's, with its iteration time, and starts
+models are drawn, every job without known stages gets one of rota's, with its iteration time, and starts
 cost what they cost the models. A job of 0 s without iterations did no work and is left out. Rows may be in
 any order.
 """

@@ -234,7 +234,7 @@ def together(tmp_path_factory):
             return super().__enter__()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profiles, "Gang", Kept)
+        patch.setattr(profiles, "ProcessGang", Kept)
         [folder] = record(tmp_path_factory.mktemp("together"), TOGETHER)
     return SimpleNamespace(profiles=read_profiles(folder), gangs=gangs)
 

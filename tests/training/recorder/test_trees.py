@@ -50,7 +50,7 @@ def _here(monkeypatch):
             yield piece
 
     monkeypatch.setattr(recorder_module, "measured", known)
-    monkeypatch.setattr(recorder_module, "carry_out", in_turn)
+    monkeypatch.setattr(recorder_module, "run_dag", in_turn)
 
 
 def record(out, config=CONFIG):
@@ -213,7 +213,7 @@ def test_recording_again_what_is_there_leaves_the_unfinished_pieces_of_others(tm
 
 def test_pieces_of_a_tree_that_was_written_just_before_the_stop_go(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(TreesRecorder, "_remove_pieces", stop)
+        patch.setattr(TreesRecorder, "_remove_branches", stop)
         with pytest.raises(KeyboardInterrupt):
             record(tmp_path, SMALL)
     assert record(tmp_path, SMALL) == []
@@ -255,7 +255,7 @@ def test_a_scenario_added_to_something_unfinished_is_recorded(recorded, tmp_path
 
 def test_what_is_recorded_is_not_recorded_again(recorded, monkeypatch):
     trees_in(recorded)
-    monkeypatch.setattr(recorder_module, "carry_out", None)  # would fail if anything were done
+    monkeypatch.setattr(recorder_module, "run_dag", None)  # would fail if anything were done
     assert record(recorded) == []
 
 

@@ -82,7 +82,7 @@ def _own(hyper: Hyperparameters) -> dict[str, float]:
     return {name: getattr(hyper, name) for name in HYPER}
 
 
-ROUNDS = 8
+TIMED_INTERVALS = 8
 """Intervals of each batch size that each copy times, after one to warm up."""
 PATIENCE_S = 600.0
 """Seconds to wait for a copy to get ready."""
@@ -98,9 +98,9 @@ class IntervalTimes(NamedTuple):
     save_s: float
 
 
-def mean(parts: list[IntervalTimes]) -> IntervalTimes:
+def mean(intervals: list[IntervalTimes]) -> IntervalTimes:
     """Return the mean, not the median: occasional delays also occur in a run, which sums its intervals."""
-    return IntervalTimes(*map(fmean, zip(*parts, strict=True)))
+    return IntervalTimes(*map(fmean, zip(*intervals, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class CopyTimings:
     def measure(self) -> dict[int, list[IntervalTimes]]:
         """Return batch size → the interval times of all copies."""
         found = self._all()
-        return {size: [part for each in found for part in each[size]] for size in self.sizes}
+        return {size: [interval for each in found for interval in each[size]] for size in self.sizes}
 
     def _all(self) -> list[dict[int, list[IntervalTimes]]]:
         """Return what each copy measured.
@@ -165,25 +165,25 @@ def _copy(asked: CopyTimings, rank: int, ready: Any, measuring: Any, line: Conne
     """Run one copy in its process: send its measurements, or the error."""
     _be_like_a_slot(rank)
     try:
-        with TemporaryDirectory(prefix="rota-beside-") as folder:
+        with TemporaryDirectory(prefix="rota-copies-") as folder:
             line.send(_measured(asked, Path(folder), ready, measuring))
     except RotaError as error:
         line.send(error)
 
 
 def _measured(asked: CopyTimings, folder: Path, ready: Any, measuring: Any) -> dict[int, list[IntervalTimes]]:
-    parts = {size: TimedNetwork(asked, size, folder / f"{size}.checkpoint") for size in asked.sizes}
-    for part in parts.values():
-        part.train()
+    networks = {size: TimedNetwork(asked, size, folder / f"{size}.checkpoint") for size in asked.sizes}
+    for network in networks.values():
+        network.train()
     ready.wait(PATIENCE_S)
     found: dict[int, list[IntervalTimes]] = {size: [] for size in asked.sizes}
-    for size in [size for _ in range(ROUNDS) for size in asked.sizes]:
-        found[size].append(parts[size].train())
+    for size in [size for _ in range(TIMED_INTERVALS) for size in asked.sizes]:
+        found[size].append(networks[size].train())
     with measuring.get_lock():
         measuring.value -= 1
-    while measuring.value:  # the others are to have company as long as they measure
-        for part in parts.values():
-            part.train()
+    while measuring.value:  # keep the load on the others while they measure
+        for network in networks.values():
+            network.train()
     return found
 
 
@@ -223,9 +223,9 @@ class TimedNetwork:
         return IntervalTimes(load_s, train_s / self._steps, evaluate_s, save_s)
 
 
-BESIDES = ("load_s", "evaluate_s", "save_s")
+OVERHEAD = ("load_s", "evaluate_s", "save_s")
 """Overhead of a report: loading a checkpoint, evaluating, saving a checkpoint."""
-SITTINGS = 5
+TIMING_ROUNDS = 5
 """Rounds of timing with concurrent copies, from before the first setting until after the last.
 
 They are spread over the recording because the speed of a shared machine changes over minutes.
@@ -272,9 +272,9 @@ class CurvesRecorder:
         self._measure(progress)
         steps = self.config.steps * self.config.intervals
         sizes = {name: hyper.batch_size for name, hyper in self.config.settings().items()}
-        each_s = {name: steps * self._part_seconds()[size].step_s for name, size in sizes.items()}
+        each_s = {name: steps * self._interval_times()[size].step_s for name, size in sizes.items()}
         progress.expect(sum(each_s[name] for name in open_))
-        for group in _groups(open_, SITTINGS - 1 if self.config.beside else 1):
+        for group in _groups(open_, TIMING_ROUNDS - 1 if self.config.beside else 1):
             progress.say(self.config.name)
             work = partial(train, self.config, self.partial)
             for name in run_dag(work, group, lambda _: (), min(self.workers, len(group))):
@@ -283,20 +283,20 @@ class CurvesRecorder:
 
     def _measure(self, progress: RecordingProgress) -> None:
         """Make a timing round; without concurrent copies only once, as its turns are short."""
-        sittings = self.partial.get("sittings") or []
-        if not sittings or self.config.beside:
+        rounds = self.partial.get("sittings") or []
+        if not rounds or self.config.beside:
             progress.say(f"{self.config.name}: seconds per step")
-            self.partial.put("sittings", [*sittings, self._sitting()])
+            self.partial.put("sittings", [*rounds, self._timing_round()])
 
-    def _sitting(self) -> list[tuple[int, list[IntervalTimes]]]:
+    def _timing_round(self) -> list[tuple[int, list[IntervalTimes]]]:
         """Return batch sizes with the interval times of one timing round."""
         config = self.config
         if config.beside:
             sizes = tuple(sorted({hyper.batch_size for hyper in config.settings().values()}))
-            parts = CopyTimings(config.setup, sizes, config.steps, config.seed, config.beside).measure()
-            return list(parts.items())
-        paces = measure(list(self._trainers()), device(config.setup.device))
-        return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in paces.items()]
+            timings = CopyTimings(config.setup, sizes, config.steps, config.seed, config.beside)
+            return list(timings.measure().items())
+        step_times = measure(list(self._trainers()), device(config.setup.device))
+        return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in step_times.items()]
 
     def _trainers(self) -> Iterator[Trainer]:
         """Yield a trainer for each batch size."""
@@ -304,21 +304,21 @@ class CurvesRecorder:
             setup = replace(self.config.setup, hyper=Hyperparameters(batch_size=size))
             yield setup.trainer(StoppedClock(), seed=self.config.seed)
 
-    def _part_seconds(self) -> dict[int, IntervalTimes]:
+    def _interval_times(self) -> dict[int, IntervalTimes]:
         """Return batch size → mean times over all timing rounds so far."""
         found: dict[int, list[IntervalTimes]] = {}
-        for size, parts in (each for sitting in self.partial.get("sittings") or () for each in sitting):
-            found.setdefault(size, []).extend(IntervalTimes(*part) for part in parts)
-        return {size: mean(parts) for size, parts in found.items()}
+        for size, intervals in (each for made in self.partial.get("sittings") or () for each in made):
+            found.setdefault(size, []).extend(IntervalTimes(*interval) for interval in intervals)
+        return {size: mean(intervals) for size, intervals in found.items()}
 
     def _write(self, asked: dict[str, Any]) -> None:
         config = self.config
         where = description(device(config.setup.device), config.setup.threads)
         hyper = tuple(config.grid)
-        parts = self._part_seconds()
+        times = self._interval_times()
         settings, failed = {}, {}
         for name, values in config.settings().items():
-            seconds = config.steps * parts[values.batch_size].step_s
+            seconds = config.steps * times[values.batch_size].step_s
             rows = self.partial.get(name) or ()
             intervals = [CurvePoint(number, steps, seconds, metrics) for number, steps, metrics in rows]
             given = {key: getattr(values, key) for key in hyper}
@@ -336,16 +336,16 @@ class CurvesRecorder:
             planned=tuple(config.settings()),
             failed=failed,
             metrics=tuple(dict.fromkeys(name for each in settings.values() for name in each.metrics)),
-            details=self._details(asked, parts),
+            details=self._details(asked, times),
         )
         write_curves(self.folder, curves)
 
-    def _details(self, asked: dict[str, Any], parts: dict[int, IntervalTimes]) -> dict[str, Any]:
+    def _details(self, asked: dict[str, Any], times: dict[int, IntervalTimes]) -> dict[str, Any]:
         prints = {trainer.hyper.batch_size: trainer.structure.fingerprint for trainer in self._trainers()}
-        paces = [[prints[size], size, part.step_s] for size, part in parts.items()]
-        besides = mean(list(parts.values()))
-        measured = {name: getattr(besides, name) for name in BESIDES}
-        found = {"asked": asked, "seconds_per_step": paces}
+        step_times = [[prints[size], size, each.step_s] for size, each in times.items()]
+        average = mean(list(times.values()))
+        measured = {name: getattr(average, name) for name in OVERHEAD}
+        found = {"asked": asked, "seconds_per_step": step_times}
         return {**found, "besides": measured} if self.config.beside else found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rota.recordings.folder import provenance
 from rota.recordings.tree import EpochPoint, Prefix, Tree
-from rota.training.clock import Pace
+from rota.training.clock import StepKey
 from rota.training.recorder.trees import Branch, TreesRecorder, grow
 
 
@@ -20,7 +20,7 @@ class LiveTree:
 
     recorder: TreesRecorder
     scenario: str
-    paces: dict[Pace, float]
+    step_times: dict[StepKey, float]
 
     @property
     def seed(self) -> int:
@@ -30,7 +30,7 @@ class LiveTree:
         """Return the accuracy at the end of a sequence; train what is missing of it."""
         branch = self._leaf(sequence)
         for each in reversed(_missing(branch)):
-            grow(each, self.paces)
+            grow(each, self.step_times)
         return branch.read()[-1][4]
 
     def seen(self, reached: Mapping[Prefix, float]) -> Tree:

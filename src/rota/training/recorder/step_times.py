@@ -11,7 +11,7 @@ import torch
 
 from rota.core.errors import InputError
 from rota.core.network import Change
-from rota.training.clock import Pace, StoppedClock
+from rota.training.clock import StepKey, StoppedClock
 from rota.training.device import device, synchronise
 from rota.training.hyper import Hyperparameters
 from rota.training.setup import Setup
@@ -34,7 +34,7 @@ def grown(setup: Setup, actions: Iterable[Change], decisions: int, seed: int) ->
             yield trainer
 
 
-def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
+def measure(trainers: list[Trainer], where: torch.device) -> dict[StepKey, float]:
     """Return the median step time of each trainer, measured in turns."""
     turns = list(range(len(trainers)))
     order = random.Random(0)
@@ -49,7 +49,9 @@ def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
     }
 
 
-def paces(setup: Setup, actions: Iterable[Change], decisions: int, seed: int = 0) -> dict[Pace, float]:
+def structure_step_times(
+    setup: Setup, actions: Iterable[Change], decisions: int, seed: int = 0
+) -> dict[StepKey, float]:
     """Return the measured step time of every reachable structure on this machine.
 
     It uses the default learning rate, at which training does not fail; step times do not depend on it.

@@ -17,11 +17,11 @@ from rota.recordings.folder import complete, provenance
 from rota.recordings.library import recording_folders
 from rota.recordings.tree import EpochPoint, Tree, read_tree, write_tree
 from rota.training.checkpoint import load, save
-from rota.training.clock import Epoch, Length, Pace, ProfiledClock
+from rota.training.clock import Epoch, Length, ProfiledClock, StepKey
 from rota.training.data.images import check_seed
 from rota.training.device import description, device
 from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, refuse_other
-from rota.training.recorder.step_times import paces as measured
+from rota.training.recorder.step_times import structure_step_times as measured
 from rota.training.setup import LIBRARIES, Setup, check_actions, check_changes
 from rota.training.trainer import Trainer
 
@@ -173,16 +173,16 @@ class Branch:
             ) from None
 
 
-def pieces_of(folder: Path, scenario: str = "*") -> list[Path]:
+def scenario_folders(folder: Path, scenario: str = "*") -> list[Path]:
     """Return the folders with branches of a scenario, or of any, whatever its start."""
     return list(folder.glob(f"{scenario}@*"))
 
 
-def grow(branch: Branch, paces: dict[Pace, float]) -> None:
+def grow(branch: Branch, step_times: dict[StepKey, float]) -> None:
     """Train a branch and write its points; its parent must be there."""
     config = branch.config
     trainer = config.setup.at_once.trainer(
-        ProfiledClock(paces), seed=branch.seed, length=Length(seconds=config.epoch_s)
+        ProfiledClock(step_times), seed=branch.seed, length=Length(seconds=config.epoch_s)
     )
     if branch.parent is not None:
         load(branch.parent.checkpoint, trainer)
@@ -265,7 +265,7 @@ class TreesRecorder:
         """The unfinished trees of all seeds."""
         return Partial(self.out, self.name)
 
-    def pieces(self, seed: int) -> Path:
+    def seed_folder(self, seed: int) -> Path:
         """Return the folder of unfinished trees of one seed."""
         return self.common.folder / f"seed{seed}"
 
@@ -289,7 +289,7 @@ class TreesRecorder:
             self._grow(scenario, seed, seconds, progress)
             yield self._write(scenario, seed, seconds)
 
-    def _check_times(self, seconds: dict[Pace, float]) -> None:
+    def _check_times(self, seconds: dict[StepKey, float]) -> None:
         slowest_s = max(seconds.values())
         if slowest_s > self.config.epoch_s:
             self.common.remove()
@@ -306,19 +306,19 @@ class TreesRecorder:
         tree = read_tree(folder)
         if tree.details.get("asked") != self.asked() or tree.start_s != self.config.start_s(scenario):
             raise refuse_other(folder)
-        self._remove_pieces(scenario, seed)
+        self._remove_branches(scenario, seed)
         return True
 
-    def _remove_pieces(self, scenario: str, seed: int) -> None:
+    def _remove_branches(self, scenario: str, seed: int) -> None:
         """Remove the branches of a recorded tree."""
-        for folder in pieces_of(self.pieces(seed), scenario):
+        for folder in scenario_folders(self.seed_folder(seed), scenario):
             shutil.rmtree(folder)
 
     def _tidy_up(self) -> None:
         """Remove what no tree needs any more; branches of other, unfinished trees stay."""
         for seed in {seed for _, seed in self.config.asked()}:
-            if not pieces_of(self.pieces(seed)):
-                shutil.rmtree(self.pieces(seed), ignore_errors=True)
+            if not scenario_folders(self.seed_folder(seed)):
+                shutil.rmtree(self.seed_folder(seed), ignore_errors=True)
         if not any(self.common.folder.glob("seed*")):
             self.common.remove()
 
@@ -336,11 +336,11 @@ class TreesRecorder:
         asked: dict[str, object] = as_asked(kept)
         return asked
 
-    # ── the pieces ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── the branches ────────────────────────────────────────────────────────────────────────────────────────
 
     def branches(self, scenario: str, seed: int) -> list[Branch]:
         """Return every branch of a tree, each after its parent."""
-        branch = partial(Branch, self.config, seed, folder=self.pieces(seed))
+        branch = partial(Branch, self.config, seed, folder=self.seed_folder(seed))
         trunk: list[Branch] = []
         at: Branch | None = branch(scenario, ())
         while at is not None:
@@ -357,7 +357,7 @@ class TreesRecorder:
         return [branch for branch in self.branches(scenario, seed) if not branch.done]
 
     def _grow(
-        self, scenario: str, seed: int, seconds: dict[Pace, float], progress: RecordingProgress
+        self, scenario: str, seed: int, seconds: dict[StepKey, float], progress: RecordingProgress
     ) -> None:
         waiting = {branch.file: branch for branch in self._open(scenario, seed)}
 
@@ -374,7 +374,7 @@ class TreesRecorder:
             for branch in run_dag(partial(_work, seconds), ready, then, min(self.workers, len(waiting))):
                 progress.advance(branch.seconds)
 
-    def _write(self, scenario: str, seed: int, seconds: dict[Pace, float]) -> Path:
+    def _write(self, scenario: str, seed: int, seconds: dict[StepKey, float]) -> Path:
         config, folder = self.config, self.folder(scenario, seed)
         curves: dict[tuple[int, ...], tuple[EpochPoint, ...]] = {}
         for branch in self.branches(scenario, seed):
@@ -395,12 +395,12 @@ class TreesRecorder:
             details={"asked": self.asked(), "seconds_per_step": _plain(seconds)},
         )
         write_tree(folder, tree)
-        self._remove_pieces(scenario, seed)
+        self._remove_branches(scenario, seed)
         return folder
 
     # ── seconds per step ────────────────────────────────────────────────────────────────────────────────────
 
-    def paces(self) -> dict[Pace, float]:
+    def paces(self) -> dict[StepKey, float]:
         """Return the step times: those of earlier trees, of an unfinished one, or measured now."""
         known = self._recorded() or self.common.get("seconds-per-step")
         if known is None:
@@ -418,9 +418,9 @@ class TreesRecorder:
         return None
 
 
-def _work(seconds: dict[Pace, float], branch: Branch) -> None:
+def _work(seconds: dict[StepKey, float], branch: Branch) -> None:
     grow(branch, seconds)
 
 
-def _plain(seconds: dict[Pace, float]) -> dict[str, float]:
+def _plain(seconds: dict[StepKey, float]) -> dict[str, float]:
     return {fingerprint: seconds[fingerprint, size] for fingerprint, size in seconds}
