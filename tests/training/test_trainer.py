@@ -27,7 +27,7 @@ class EqualSteps:
     def __init__(self, step_s: float) -> None:
         self.step_s = step_s
 
-    def __getitem__(self, pace: tuple[str, int]) -> float:
+    def __getitem__(self, key: tuple[str, int]) -> float:
         return self.step_s
 
 
@@ -275,7 +275,7 @@ def test_the_loss_of_an_epoch_is_the_mean_of_its_steps():
 
 
 class Watched:
-    """A task whose loss somebody looks at."""
+    """A task whose loss is noted."""
 
     def __init__(self, task, loss):
         self._task, self.loss = task, loss

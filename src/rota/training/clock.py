@@ -101,7 +101,29 @@ class TrainingClock(Protocol):
         ...
 
 
-class WallClock:
+class StoppedClock:
+    """A clock that stands still, for steps that are timed from outside or not at all."""
+
+    def now_s(self) -> float:
+        return 0.0
+
+    def state_dict(self) -> dict[str, float]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        pass
+
+    def prepare(self, structure: Structure, batch_size: int) -> None:
+        pass
+
+    def step(self) -> None:
+        pass
+
+    def fits(self, until_s: float) -> bool:
+        return True
+
+
+class WallClock(StoppedClock):
     """Wall-clock time since it was first read. It waits for the device before each reading."""
 
     def __init__(self, device: torch.device) -> None:
@@ -120,12 +142,6 @@ class WallClock:
 
     def load_state_dict(self, state: dict[str, float]) -> None:
         self._before_s, self._began_s = state["now_s"], None
-
-    def prepare(self, structure: Structure, batch_size: int) -> None:
-        pass
-
-    def step(self) -> None:
-        pass
 
     def fits(self, until_s: float) -> bool:
         return self.now_s() < until_s
@@ -173,28 +189,6 @@ class ProfiledClock:
 
     def fits(self, until_s: float) -> bool:
         return self._since_s + (self._steps + 1) * self._step_s <= until_s * (1 + 1e-12)
-
-
-class StoppedClock:
-    """A clock that stands still, for steps that are timed from outside or not at all."""
-
-    def now_s(self) -> float:
-        return 0.0
-
-    def state_dict(self) -> dict[str, float]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        pass
-
-    def prepare(self, structure: Structure, batch_size: int) -> None:
-        pass
-
-    def step(self) -> None:
-        pass
-
-    def fits(self, until_s: float) -> bool:
-        return True
 
 
 class ExternalClock(StoppedClock):

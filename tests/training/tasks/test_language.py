@@ -15,7 +15,7 @@ from rota.training.tasks import supervised
 from rota.training.tasks.supervised import TEXTS, VOCABULARY, Language
 
 CPU = torch.device("cpu")
-NOBODY = nn.Identity()
+UNUSED = nn.Identity()
 TASK = Language(device=CPU, context=32)
 
 
@@ -27,7 +27,7 @@ class Repeats(nn.Module):
 
 
 def texts(task: Language, position: int, size: int) -> list[bytes]:
-    return [bytes(row.tolist()) for row in task.batch(NOBODY, position, size).inputs]
+    return [bytes(row.tolist()) for row in task.batch(UNUSED, position, size).inputs]
 
 
 def test_the_text_is_real_python_and_of_a_useful_size():
@@ -56,7 +56,7 @@ def test_one_pass_holds_the_whole_text_in_another_order():
 
 
 def test_the_target_of_a_byte_is_the_byte_after_it():
-    batch = TASK.batch(NOBODY, 100, 8)
+    batch = TASK.batch(UNUSED, 100, 8)
     assert batch.inputs.shape == batch.targets.shape == (8, 32)
     assert batch.inputs.dtype == batch.targets.dtype == torch.int64
     assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
@@ -79,7 +79,7 @@ def test_passes_and_seeds_have_their_own_order():
 
 
 def test_the_loss_of_knowing_nothing_is_that_of_a_uniform_guess():
-    batch = TASK.batch(NOBODY, 0, 4)
+    batch = TASK.batch(UNUSED, 0, 4)
     nothing = torch.zeros(4, 32, VOCABULARY)
     assert TASK.loss(nothing, batch).item() == pytest.approx(8 * 0.6931472, rel=1e-6)
 
@@ -150,7 +150,7 @@ def test_a_context_that_cannot_be_is_refused(context, message):
 
 def test_an_unknown_split_is_refused():
     with pytest.raises(ConfigError, match=r"unknown split 'valid'\. Did you mean 'validation'"):
-        TASK.evaluate(NOBODY, "valid")
+        TASK.evaluate(UNUSED, "valid")
 
 
 def test_a_python_without_its_sources_is_said_to_be_one(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from rota.training.blocks import Block
+from rota.training.models.networks import Block
 from rota.training.net2net.identity import (
     Grown,
     Moments,

@@ -12,7 +12,7 @@ from torch import fx, nn
 from torch.nn import functional
 
 from rota.core.errors import unknown
-from rota.training.blocks import Block
+from rota.training.models.networks import Block
 from rota.training.net2net.graph import NetworkGraph, is_packed, owners, without_growth
 from rota.training.net2net.identity import (
     CONVOLUTIONS,

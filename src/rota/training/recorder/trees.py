@@ -15,7 +15,7 @@ from rota.core.network import Change
 from rota.core.processes import run_dag
 from rota.recordings.folder import complete, provenance
 from rota.recordings.library import recording_folders
-from rota.recordings.tree import EpochPoint, Tree, read_tree, write_tree
+from rota.recordings.tree import EpochPoint, Prefix, Tree, read_tree, write_tree
 from rota.training.checkpoint import load, save
 from rota.training.clock import Epoch, Length, ProfiledClock, StepKey
 from rota.training.data.images import check_seed
@@ -85,7 +85,6 @@ class TreesConfig:
         return sorted(dict.fromkeys(pairs), key=lambda pair: (pair[1] != self.seed, -self.scenarios[pair[0]]))
 
 
-Prefix = tuple[int, ...]
 Found = list[tuple[int, float, int, float, float, float]]
 """Points: epoch, time, steps, loss, accuracy, test accuracy."""
 
@@ -346,7 +345,7 @@ class TreesRecorder:
         while at is not None:
             trunk.append(at)
             at = at.parent
-        prefixes: list[tuple[int, ...]] = [()]
+        prefixes: list[Prefix] = [()]
         grown = []
         for _ in range(self.config.decisions):
             prefixes = [(*prefix, a) for prefix in prefixes for a in range(len(self.config.actions))]
@@ -376,7 +375,7 @@ class TreesRecorder:
 
     def _write(self, scenario: str, seed: int, seconds: dict[StepKey, float]) -> Path:
         config, folder = self.config, self.folder(scenario, seed)
-        curves: dict[tuple[int, ...], tuple[EpochPoint, ...]] = {}
+        curves: dict[Prefix, tuple[EpochPoint, ...]] = {}
         for branch in self.branches(scenario, seed):
             points = tuple(EpochPoint(*point) for point in branch.read())
             curves[branch.actions] = curves.get(branch.actions, ()) + points
