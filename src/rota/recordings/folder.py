@@ -29,7 +29,7 @@ GIT_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a recording comes from: what is needed to interpret or repeat it."""
+    """The origin of a recording: what is needed to interpret or repeat it."""
 
     device: str
     libraries: Mapping[str, str]

@@ -21,7 +21,7 @@ from rota.training.setup import Setup
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveKind:
-    """How the network of an opportunistic job changes while it trains."""
+    """Settings of an opportunistic job: how its network changes while it trains."""
 
     budget_s: float = BUDGET_S
     """Seconds of training; an agent decides by the time that is left."""

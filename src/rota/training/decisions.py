@@ -121,7 +121,7 @@ def _do_likeliest(
 
 @dataclass(slots=True)
 class DecisionProgress:
-    """How far a run is through its allocation and decisions, as plain values that checkpoints hold."""
+    """Progress through the allocation and the decisions, as plain values that checkpoints hold."""
 
     allocation: int = 0
     """Number of changes of the allocation so far."""

@@ -30,7 +30,7 @@ MEETINGS = 8
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What jobs of a kind train."""
+    """The training of jobs of a kind."""
 
     setup: Setup = field(default_factory=Setup)
     """The network, its task and its optimiser; a gang shares the batch, and the learning rate does not

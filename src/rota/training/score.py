@@ -46,7 +46,7 @@ class Bundle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What is trained to measure a bundle, and for how long."""
+    """A short training that measures a bundle."""
 
     model: str = "convnet2"
     data: str = "digits"

@@ -38,16 +38,16 @@ class KerasWeight:
 
 def export_weights(network: nn.Module, model: Any) -> None:
     """Copy the network's weights into the Keras layers of the same names."""
-    for _, slot, variable in _matched(network, model):
-        variable.assign(slot.to_keras())
+    for _, weight, variable in _matched(network, model):
+        variable.assign(weight.to_keras())
 
 
 def import_weights(model: Any, network: nn.Module) -> None:
     """Copy the weights of Keras layers into the modules of the same names, all or, on an error, none."""
     taken: dict[int, tuple[Tensor, Tensor]] = {}
-    for name, slot, variable in _matched(network, model):
-        numbers = slot.from_keras(variable.value.numpy())
-        _, before = taken.setdefault(id(slot.tensor), (slot.tensor, numbers))
+    for name, weight, variable in _matched(network, model):
+        numbers = weight.from_keras(variable.value.numpy())
+        _, before = taken.setdefault(id(weight.tensor), (weight.tensor, numbers))
         if not torch.equal(before, numbers):
             raise InputError(f"layer {name!r}: shares a weight in the network and no longer does in Keras")
     with torch.no_grad():
@@ -67,7 +67,7 @@ def loose_tensors(network: nn.Module) -> dict[str, Tensor]:
     """Return name → parameters and buffers that are not in a layer."""
     loose: dict[str, Tensor] = {}
     for name, module in network.named_modules():
-        if not _slots(module):
+        if not _weights(module):
             own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
             loose |= {f"{name}.{key}" if name else key: tensor for key, tensor in own}
     return loose
@@ -82,25 +82,25 @@ def _matched(network: nn.Module, model: Any) -> list[tuple[str, KerasWeight, Any
     for name in layers.keys() - expected.keys():
         raise InputError(f"layer {name!r}: the Keras model has it, the network has not")
     matched = []
-    for name, slots in expected.items():
+    for name, weights in expected.items():
         _check_epsilon(name, network, layers[name])
         variables = {variable.name: variable for variable in layers[name].weights}
-        _check_shapes(name, slots, variables)
-        matched += [(name, slot, variables[variable]) for variable, slot in slots.items()]
+        _check_shapes(name, weights, variables)
+        matched += [(name, weight, variables[variable]) for variable, weight in weights.items()]
     return matched
 
 
 def _expected(network: nn.Module) -> Iterator[tuple[str, Mapping[str, KerasWeight]]]:
     """Yield the layers that a Keras model of the network has, and their variables."""
     for name, module in network.named_modules():
-        if slots := _slots(module):
-            yield name, slots
+        if weights := _weights(module):
+            yield name, weights
     for name, tensor in loose_tensors(network).items():
         yield name, {"embeddings": KerasWeight(tensor, tuple(range(tensor.dim())), (1, tensor.numel()))}
 
 
-def _check_shapes(name: str, slots: Mapping[str, KerasWeight], variables: Mapping[str, Any]) -> None:
-    ours = {variable: slot.shape for variable, slot in slots.items()}
+def _check_shapes(name: str, weights: Mapping[str, KerasWeight], variables: Mapping[str, Any]) -> None:
+    ours = {variable: weight.shape for variable, weight in weights.items()}
     theirs = {variable: tuple(value.shape) for variable, value in variables.items()}
     for variable in [*ours, *theirs]:
         if ours.get(variable) != theirs.get(variable):
@@ -120,7 +120,7 @@ def _check_epsilon(name: str, network: nn.Module, layer: Any) -> None:
         raise InputError(f"layer {name!r}: epsilon is {ours} in the network and {layer.epsilon} in Keras")
 
 
-def _slots(module: nn.Module) -> dict[str, KerasWeight]:
+def _weights(module: nn.Module) -> dict[str, KerasWeight]:
     """Return Keras' variable names → tensors of a module; empty if it has no Keras layer of its own."""
     match module:
         case nn.Conv2d():

@@ -148,22 +148,22 @@ class Reach:
 def follow(view: NetworkGraph, layer: fx.Node, name: str) -> Reach:
     """Return all layers that a layer's units reach until a layer consumes them."""
     reach = Reach([], [])
-    waiting = [(layer, _places(view, layer))]
+    waiting = [(layer, _positions(view, layer))]
     while waiting:
-        node, places = waiting.pop()
+        node, positions = waiting.pop()
         for user in node.users:
-            goes_on = _step(view, user, places, reach)
+            goes_on = _step(view, user, positions, reach)
             if goes_on is not None:
                 waiting.append((user, goes_on))
-            elif not _taken_in(view, user, places, reach) and not _asks(user):
-                why = _why(view, user, places)
+            elif not _taken_in(view, user, positions, reach) and not _asks(user):
+                why = _why(view, user, positions)
                 raise NotGrowable(f"{name}: its output goes into {_called(view, user)}, and {why}")
     if not reach.consumers:
         raise NotGrowable(f"{name}: no layer takes in its output")
     return reach
 
 
-def _places(view: NetworkGraph, layer: fx.Node) -> int:
+def _positions(view: NetworkGraph, layer: fx.Node) -> int:
     """Return the number of axes of positions behind a layer's units."""
     part: Any = view.module(layer)
     if isinstance(part, nn.Linear):
@@ -183,23 +183,23 @@ def _in_rows(view: NetworkGraph, node: fx.Node) -> bool:
     return False
 
 
-def _step(view: NetworkGraph, user: fx.Node, places: int, reach: Reach) -> int | None:
+def _step(view: NetworkGraph, user: fx.Node, positions: int, reach: Reach) -> int | None:
     """Return the axes of positions behind a node that keeps units apart; None if it does not."""
     kind = _kind(view, user)
-    if kind in NORMS and kind is _NORMALISES.get(places):
+    if kind in NORMS and kind is _NORMALISES.get(positions):
         reach.norms.append(str(user.target))
-        return places
-    if kind in _UNITWISE or (kind in _SPATIAL and places > 0):
-        return places
-    flattens = (_ROWS | _MEANS if places == 2 else _ROWS).get(kind)
+        return positions
+    if kind in _UNITWISE or (kind in _SPATIAL and positions > 0):
+        return positions
+    flattens = (_ROWS | _MEANS if positions == 2 else _ROWS).get(kind)
     return 0 if flattens is not None and flattens(user, view.module(user)) else None
 
 
-def _taken_in(view: NetworkGraph, user: fx.Node, places: int, reach: Reach) -> bool:
+def _taken_in(view: NetworkGraph, user: fx.Node, positions: int, reach: Reach) -> bool:
     """Return whether a node consumes units: convolutions those with positions, linear layers others."""
     part: Any = view.module(user)
-    convolves = type(part) in CONVOLUTIONS and part.groups == 1 and places > 0
-    if convolves or (type(part) is nn.Linear and places <= 0):
+    convolves = type(part) in CONVOLUTIONS and part.groups == 1 and positions > 0
+    if convolves or (type(part) is nn.Linear and positions <= 0):
         reach.consumers.append(str(user.target))
         return True
     return False
@@ -224,10 +224,10 @@ def _called(view: NetworkGraph, user: fx.Node) -> str:
     return f"{user.target} ({type(part).__name__})" if part is not None else user.name
 
 
-def _why(view: NetworkGraph, user: fx.Node, places: int) -> str:
+def _why(view: NetworkGraph, user: fx.Node, positions: int) -> str:
     if user.op == "output":
         return "how wide that is, is not the network's to choose"
-    if _kind(view, user) is nn.BatchNorm1d and places == _UNKNOWN:
+    if _kind(view, user) is nn.BatchNorm1d and positions == _UNKNOWN:
         return "if there are positions, that normalises these and not units; if not, put nn.Flatten() first"
     return "what that does to units that are there twice is not known"
 
@@ -242,7 +242,7 @@ def _keeps_examples(node: fx.Node, _: Any) -> bool:
     return isinstance(sizes, tuple | list) and len(sizes) == 2 and bool(sizes[1] == -1)
 
 
-def _over_places(node: fx.Node, _: Any) -> bool:
+def _over_positions(node: fx.Node, _: Any) -> bool:
     axes: list[Any] = [*node.args[1:], *node.kwargs.values()]
     return len(axes) == 1 and isinstance(axes[0], list | tuple) and {axis % 4 for axis in axes[0]} == {2, 3}
 
@@ -256,5 +256,5 @@ _ROWS: dict[Any, Callable[[fx.Node, Any], bool]] = {
     torch.reshape: _keeps_examples,
 }
 """Operations that flatten the positions of each channel → the condition under which they do."""
-_MEANS: dict[Any, Callable[[fx.Node, Any], bool]] = {"mean": _over_places, torch.mean: _over_places}
+_MEANS: dict[Any, Callable[[fx.Node, Any], bool]] = {"mean": _over_positions, torch.mean: _over_positions}
 """Operations that average the positions of each channel on two axes → the condition."""

@@ -30,8 +30,8 @@ class Replicas:
 
     def repeated(self, times: int) -> "Replicas":
         """Return the same for units that have several consecutive positions each."""
-        places = torch.arange(times)
-        return Replicas((self.source[:, None] * times + places).reshape(-1))
+        positions = torch.arange(times)
+        return Replicas((self.source[:, None] * times + positions).reshape(-1))
 
     @property
     def share(self) -> Tensor:
@@ -181,9 +181,9 @@ class Widening:
         own = [WiderTensor(self.layer, name, 0, replicas, 0) for name in ("weight", "bias")]
         for part in self.norms():
             names = ("weight", "bias", "running_mean", "running_var")
-            own += [WiderTensor(part, name, 0, replicas.repeated(self.places(part)), 0) for name in names]
+            own += [WiderTensor(part, name, 0, replicas.repeated(self.positions(part)), 0) for name in names]
         for part in self.consumers():
-            own.append(WiderTensor(part, "weight", 1, replicas.repeated(self.places(part)), 1))
+            own.append(WiderTensor(part, "weight", 1, replicas.repeated(self.positions(part)), 1))
         return [change for change in own if getattr(change.part, change.name) is not None]
 
     def norms(self) -> list[nn.Module]:
@@ -194,7 +194,7 @@ class Widening:
         """Return the layers that consume the units."""
         return [self.view.network.get_submodule(name) for name in self.reach.consumers]
 
-    def places(self, part: Any) -> int:
+    def positions(self, part: Any) -> int:
         """Return how many inputs of a layer one unit is."""
         return int(_taken(part) // self.units)
 
@@ -204,8 +204,8 @@ class Widening:
         setattr(layer, "out_features" if isinstance(layer, nn.Linear) else "out_channels", width)
         remember(layer, 0, replicas)
         for part, axis in [(norm, 0) for norm in self.norms()] + [(each, 1) for each in self.consumers()]:
-            remember(part, axis, replicas.repeated(self.places(part)))
-            setattr(part, _size_name(part), width * self.places(part))
+            remember(part, axis, replicas.repeated(self.positions(part)))
+            setattr(part, _size_name(part), width * self.positions(part))
 
 
 def apply(changes: list[WiderTensor], wider: list[Tensor], optimizer: Optimizer | None) -> None:
@@ -252,7 +252,7 @@ def _refuse_odd(widening: Widening, name: str) -> None:
     """Raise if a size behind the layer does not follow from its own."""
     flat = isinstance(widening.layer, nn.Linear)
     for part in [*widening.norms(), *widening.consumers()]:
-        if _taken(part) != widening.units * (1 if flat else widening.places(part)):
+        if _taken(part) != widening.units * (1 if flat else widening.positions(part)):
             raise NotGrowable(
                 f"{name}: a layer behind it takes in {_taken(part)}, not {widening.units} units"
             )

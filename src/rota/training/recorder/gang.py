@@ -238,7 +238,7 @@ class ProcessGang:
         )
 
 
-def place(name: str, rank: int, members: int) -> torch.device:
+def member_device(name: str, rank: int, members: int) -> torch.device:
     """Return the device of a member: members share the CPU, but not GPUs."""
     first = device(name)
     if first.type != "cuda":
@@ -267,11 +267,11 @@ def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line:
 
 def _meet(rank: int, members: int, meeting: Path, config: ProfilesConfig) -> Members:
     stay_on_this_machine()
-    return meet(meeting, rank, members, place(config.device, rank, members), PATIENCE_S)
+    return meet(meeting, rank, members, member_device(config.device, rank, members), PATIENCE_S)
 
 
 def _measure(cell: ProfileCell, rank: int, config: ProfilesConfig, exchange: Members) -> Answer:
-    where = place(config.device, rank, cell.gang)
+    where = member_device(config.device, rank, cell.gang)
     work = Iterations(config.setup(cell), where, seed=config.seed, rank=rank, exchange=exchange)
     found = work.measure(iterations=config.iterations, warm=config.warm, limit_s=config.limit_s)
     return found, digest(work.network)

@@ -18,7 +18,15 @@ from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import model
-from rota.training.recorder.gang import FAILURES, CellFailed, Iterations, ProcessGang, Stages, place, reason
+from rota.training.recorder.gang import (
+    FAILURES,
+    CellFailed,
+    Iterations,
+    ProcessGang,
+    Stages,
+    member_device,
+    reason,
+)
 from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, recorded
 from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
 from rota.training.setup import LIBRARIES
@@ -109,7 +117,7 @@ class Bench:
     def measure(self, cell: ProfileCell) -> list[Stages]:
         """Return the stages of each iteration; raise CellFailed if the cell cannot be measured."""
         try:
-            where = place(self._config.device, 0, self._members)
+            where = member_device(self._config.device, 0, self._members)
             return self._alone(cell, where) if self._members == 1 else self._together(cell)
         except FAILURES as error:
             raise CellFailed(reason(error)) from None
