@@ -52,8 +52,7 @@ class Throughputs:
         return nearest_gang(gpus, sizes) if sizes else None
 
     def speed(self, name: str, kind: Kind) -> float | None:
-        """Return the speed relative to the reference: on one GPU, or else the mean over measured gang
-        sizes."""
+        """Return the speed relative to the reference on one GPU, or else the mean over gang sizes."""
         sizes = set(self._gangs(name, kind)) & set(self._gangs(name, REFERENCE))
         ratios = [self.alone[kind][name, size] / self.alone[REFERENCE][name, size] for size in sorted(sizes)]
         if not ratios:

@@ -33,8 +33,7 @@ class JobKind:
     """The training of jobs of a kind."""
 
     setup: Setup = field(default_factory=Setup)
-    """The network, its task and its optimiser; a gang shares the batch, and the learning rate does not
-    decay."""
+    """The network, its task and its optimiser; gangs share the batch, learning rates do not decay."""
     adaptive: AdaptiveKind | None = None
     """Settings of an opportunistic job, which grows and shrinks with the idle slots of a cluster."""
 

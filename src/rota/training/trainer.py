@@ -264,8 +264,7 @@ class Trainer:
         self.smaller.append(before)
 
     def _calibration(self) -> torch.Tensor | None:
-        """Return the inputs of the next step, if that does not change the task and the network accepts
-        them."""
+        """Return the inputs of the next step, if the task can repeat them and the network accepts them."""
         if self.task.state_dict():
             return None
         inputs = self.task.batch(self.network, self.progress.position, self.hyper.batch_size).inputs

@@ -91,8 +91,7 @@ class TraceFormat:
         return cls(name, getattr(module, f"{name.upper()}_FIELDS"), getattr(module, "HEADER", True))
 
     def fits(self, line: str) -> bool:
-        """Return whether a first line is a header with all fields; without a header, whether it has as
-        many."""
+        """Return whether a first line has all fields as a header; without headers, as many fields."""
         if not self.has_header:
             return line.count("\t") == len(self.fields) - 1
         return _columns(line).issuperset(self.fields)

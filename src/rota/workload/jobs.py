@@ -42,7 +42,7 @@ _LIMITS = (
 class Workload:
     """Training jobs, one per position of every column, by submit time.
 
-    `rota.read_trace` and `rota.synthetic_trace` make workloads; the methods give parts and variants of them.
+    `rota.read_trace` and `rota.synthetic_trace` make workloads; the methods return subsets and variants.
 
     >>> import rota
     >>> jobs = rota.synthetic_trace(jobs=100, gpus=64, seed=1)
@@ -113,14 +113,13 @@ class Workload:
         return float(np.sum(self.solo_s * self.gpus))
 
     def head(self, jobs: int) -> "Workload":
-        """Return the first jobs only."""
+        """Return the first `jobs` jobs; raise InputError if that is below 1."""
         if jobs < 1:
             raise InputError(f"{self.name}: cannot keep the first {jobs} jobs; ask for at least 1")
         return self if jobs >= len(self) else self._at(np.arange(jobs))
 
     def between(self, start_s: float, end_s: float) -> "Workload":
-        """Return the jobs submitted from `start_s` until before `end_s`, in seconds after the first
-        submit."""
+        """Return the jobs submitted in [start_s, end_s), in seconds after the first; raise if none."""
         since_s = self.submit_s - self.submit_s[0]
         rows = np.flatnonzero((since_s >= start_s) & (since_s < end_s))
         if not len(rows):
@@ -131,7 +130,7 @@ class Workload:
         return self._at(rows)
 
     def scale_load(self, factor: float) -> "Workload":
-        """Return the same jobs, submitted `factor` times as fast: `2` doubles the load of a cluster."""
+        """Return the same jobs, submitted `factor` (> 0) times as fast: `2` doubles the load."""
         if not 0.0 < factor < np.inf:
             raise InputError(f"{self.name}: the load cannot be scaled by {factor}; give a number above 0")
         first_s = self.submit_s[0]

@@ -50,8 +50,7 @@ def read_idx_folder(folder: Path, dataset: DataSet) -> Decoded:
 
 
 def read_idx(file: Path) -> Array:
-    """Return the array in one file: two zero bytes, type, dimensions, the length of each, then the
-    elements."""
+    """Return the array of one file: two zero bytes, type, rank, the lengths, then the elements."""
     content = _content(file)
     dimensions = content[3] if len(content) > 3 and content[:3] == bytes((0, 0, BYTES)) else 0
     start = 4 + 4 * dimensions

@@ -39,8 +39,7 @@ def _resnet(network: Any, channels: int) -> nn.Module:
 
 
 def _vgg(configuration: str, channels: int, outputs: int) -> nn.Module:
-    """Return the convolutions of a VGG network with a linear head; the original head has 120 million
-    weights."""
+    """Return a VGG network's convolutions with a small head (its own has 120 million weights)."""
     vgg = torchvision.models.vgg
     features = vgg.make_layers(vgg.cfgs[configuration], batch_norm=True)
     features[0] = nn.Conv2d(channels, 64, 3, padding=1)

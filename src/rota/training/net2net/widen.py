@@ -102,8 +102,7 @@ class WiderTensor:
     axis: int
     replicas: Replicas
     share: int
-    """Power of the share that copies get: 0 for the original's value, 1 for a share; reversed for
-    gradients."""
+    """Power of the share that copies get: 0 for the full value, 1 for a share; reversed for gradients."""
 
     @property
     def values(self) -> Tensor:

@@ -1,5 +1,4 @@
-"""Recorder of curves: one network per point of a grid of hyper-parameters, timed alone or as concurrent
-copies."""
+"""Recorder of curves: one network per point of a grid, timed alone or as concurrent copies."""
 
 import multiprocessing
 import os

@@ -75,8 +75,7 @@ class Partial:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Lock the recording for one recorder; the lock is outside the folder, which is removed at the
-        end."""
+        """Lock the recording for one recorder, from outside the folder, which is removed at the end."""
         with folder_lock(self.out / PARTIAL / ".locks" / self.name):
             yield
 
