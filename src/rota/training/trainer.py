@@ -1,13 +1,12 @@
-"""Train one network: epoch by epoch, on a clock that is passed in, and change the network in between.
+"""Training of one network, epoch by epoch, on a given clock, with changes in between.
 
     trainer = Trainer(network, task, clock)
-    epoch = trainer.epoch(until_s=120)      # trained, evaluated, or says why not
+    epoch = trainer.epoch(until_s=120)      # trained and evaluated, or failed
     trainer.change(Change.parse("deepen 1"))
     trainer.epoch(until_s=120)
 
-Time, steps and the allocation are looked at before every mini-batch. An epoch that is cut short by the end
-of a budget stays open and is continued by the next call, so a run that is stopped and resumed equals one
-that is not.
+Time, steps and the allocation are checked before every mini-batch. An epoch that the end of a budget cuts
+short stays open, and the next call continues it, so a resumed run equals one that was not stopped.
 """
 
 import math

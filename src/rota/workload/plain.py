@@ -1,4 +1,4 @@
-"""Our own trace format: a plain CSV that says everything, and is read back bit for bit.
+"""Rota's own trace format: a complete CSV that is read back bit for bit.
 
 | column      | meaning                                                    | if absent or empty            |
 |-------------|------------------------------------------------------------|-------------------------------|
@@ -18,7 +18,7 @@
 | speed_KIND  | speed of its model on devices of that kind (any number of  | not known                     |
 |             | such columns), relative to the reference device            |                               |
 
-A model that rota has no profile of is a name; unless a row has its stages, the job never shares GPUs. If
+A model without a profile is a mere name; unless a row has its stages, the job never shares GPUs. If
 models are drawn, every job without known stages gets one of rota's, with its iteration time, and starts
 cost what they cost the models. A job of 0 s without iterations did no work and is left out. Rows may be in
 any order.
