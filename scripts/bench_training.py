@@ -22,7 +22,7 @@ from rota.training.data import load
 from rota.training.device import device, synchronise
 from rota.training.models.registry import build
 from rota.training.net2net import deepen, widen
-from rota.training.tasks.classification import Classification
+from rota.training.tasks.supervised import Classification
 from rota.training.trainer import Trainer
 
 BATCH = 64

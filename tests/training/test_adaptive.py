@@ -72,9 +72,9 @@ def test_stopped_and_gone_on_with_it_is_what_it_would_have_been():
 class Always:
     """Would do the first thing."""
 
-    def probabilities(self, sight):
-        rest = 0.4 / (len(sight.actions) - 1)
-        return [0.6, *[rest] * (len(sight.actions) - 1)]
+    def probabilities(self, observation):
+        rest = 0.4 / (len(observation.actions) - 1)
+        return [0.6, *[rest] * (len(observation.actions) - 1)]
 
 
 @pytest.mark.parametrize("policy", [Agent.new("structural", {}, seed=0), Always()], ids=["agent", "other"])

@@ -15,7 +15,7 @@ from rota.training.checkpoint import from_bytes, load, save, to_bytes
 from rota.training.clock import Length, ProfiledClock, StoppedClock
 from rota.training.hyper import Hyperparameters
 from rota.training.setup import Setup, _shared_task
-from rota.training.tasks.language import TEXTS
+from rota.training.tasks.supervised import TEXTS
 from rota.training.trainer import Trainer
 
 

@@ -30,7 +30,7 @@ CONFIG = TrainConfig(
 class Equal:
     """Any structure: 0.1 s per step."""
 
-    def __getitem__(self, pace):
+    def __getitem__(self, key):
         return 0.1
 
 
@@ -41,13 +41,13 @@ class Prefers:
         self.rankings = rankings
         self.seen = []
 
-    def probabilities(self, sight):
-        self.seen.append(sight)
-        first = self.rankings[len(sight.made)].split(", ")
-        names = sorted(map(str, sight.actions), key=lambda name: [*first, name].index(name))
+    def probabilities(self, observation):
+        self.seen.append(observation)
+        first = self.rankings[len(observation.made)].split(", ")
+        names = sorted(map(str, observation.actions), key=lambda name: [*first, name].index(name))
         shares = {name: 0.5 ** (place + 1) for place, name in enumerate(names)}
         shares[names[0]] += shares[names[-1]]  # of four: 9/16, 4/16, 2/16, 1/16
-        return [shares[str(change)] for change in sight.actions]
+        return [shares[str(change)] for change in observation.actions]
 
 
 @pytest.fixture(autouse=True)
@@ -76,10 +76,10 @@ def test_the_policy_sees_the_network_the_time_and_what_was_done(tmp_path):
     policy = Prefers("deepen 1", "nothing", "deepen 0")
     list(TrainingRun(CONFIG, tmp_path, "", policy).epochs())
     seen = policy.seen[1:]  # before training it is asked once whether it answers
-    assert [len(sight.structure.layers) for sight in seen] == [11, 14, 14]
-    assert [sight.made for sight in seen] == [(), (1,), (1, 3)]
-    assert [sight.left for sight in seen] == pytest.approx([0.75, 0.625, 0.5])
-    assert {tuple(map(str, sight.actions)) for sight in seen} == {
+    assert [len(observation.structure.layers) for observation in seen] == [11, 14, 14]
+    assert [observation.made for observation in seen] == [(), (1,), (1, 3)]
+    assert [observation.left for observation in seen] == pytest.approx([0.75, 0.625, 0.5])
+    assert {tuple(map(str, observation.actions)) for observation in seen} == {
         ("deepen 0", "deepen 1", "deepen 2", "nothing")  # each block of the network, and nothing
     }
 
@@ -179,7 +179,7 @@ def test_a_network_that_cannot_grow_is_found_before_training(tmp_path):
 @pytest.mark.parametrize("answer", [[1.0], [0.5, 0.5, 0.5, 0.5], [float("nan")] * 4])
 def test_a_policy_that_gives_no_probabilities_is_found_before_training(tmp_path, answer):
     class Odd:
-        def probabilities(self, sight):
+        def probabilities(self, observation):
             return answer
 
     with pytest.raises(InputError, match="must add up to 1"):

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rota.core.network import Layer, Structure
-from rota.training.blocks import conv_block, linear_block
 from rota.training.describe import describe
+from rota.training.models.networks import conv_block, linear_block
 from rota.training.models.registry import MODELS, build
 from rota.training.net2net import blocks, deepen
 from rota.training.torchvision import torchvision

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rota.core.errors import ConfigError, InputError
-from rota.training.blocks import linear_block
 from rota.training.distil import Teacher, soft_target_loss
+from rota.training.models.networks import linear_block
 from rota.training.net2net import blocks, deepen, shrink
 from rota.training.task import Batch
 

@@ -103,7 +103,7 @@ def test_members_of_a_gang_share_a_batch_and_have_one_network(tmp_path):
 
 
 def test_members_of_a_gang_may_be_on_several_machines(monkeypatch):
-    """On which of their networks they meet is for whoever starts them to say."""
+    """The process that starts them says on which of their networks they meet."""
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     networks({}, 0)
     assert "GLOO_SOCKET_IFNAME" not in os.environ
@@ -125,14 +125,14 @@ def test_so_is_one_that_leaves_a_member_of_a2c_too_little():
     ("settings", "said"),
     [
         ({"changes": ["nothing", "deepen 9"]}, "deepen 9"),
-        ({"agent": "somebody", "actions": ["deepen 9", "nothing"]}, "deepen 9"),
-        ({"agent": "somebody"}, "must add up to 1"),
+        ({"agent": "some", "actions": ["deepen 9", "nothing"]}, "deepen 9"),
+        ({"agent": "some"}, "must add up to 1"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_before_anything_is_trained(settings, said):
     class Unsure:
-        def probabilities(self, sight):
-            return [0.1] * len(sight.actions)
+        def probabilities(self, observation):
+            return [0.1] * len(observation.actions)
 
     kinds = bound({"grows": {**KINDS["vision"], "adaptive": settings}})
     with pytest.raises(ConfigError, match=rf"kinds\.grows\.adaptive: .*{said}"):

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from rota.core.errors import InputError
-from rota.training.blocks import conv_block, linear_block
 from rota.training.keras import export_weights, import_weights, load, predict, save, to_keras
 from rota.training.keras.operations import keras, parts
+from rota.training.models.networks import conv_block, linear_block
 from rota.training.models.registry import MODELS, build
 from rota.training.net2net import blocks, deepen, widen
 

@@ -88,9 +88,9 @@ def test_what_is_checked_beforehand_is_not_paid_from_the_budget(tmp_path, monkey
             return super().now_s()
 
     class Asked:
-        def probabilities(self, sight):
+        def probabilities(self, observation):
             happened.append("a question")
-            return [1.0, *[0.0] * (len(sight.actions) - 1)]
+            return [1.0, *[0.0] * (len(observation.actions) - 1)]
 
     monkeypatch.setattr(TrainingRun, "_clock", lambda self: Watched(torch.device("cpu")))
     asked = config(epochs=1, budget_s=1e6, allocation=(AllocationChange(0.0, "up"),), decisions=1)
@@ -143,9 +143,9 @@ def test_a_profile_is_of_the_same_storage(tmp_path, monkeypatch):
 def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(tmp_path, monkeypatch):
     asked = {"model": "convnet2", "data": "digits", "size": None, "storage_mb_s": 1e-6}
     asked |= {"hyper": {"batch_size": 64}}
-    paces = {SETUP.trainer(StoppedClock(), seed=0).structure.fingerprint: 0.5}
+    step_times = {SETUP.trainer(StoppedClock(), seed=0).structure.fingerprint: 0.5}
     tree = SimpleNamespace(
-        details={"asked": {"setup": {**asked, "storage_mb_s": 1e-6}}, "seconds_per_step": paces}
+        details={"asked": {"setup": {**asked, "storage_mb_s": 1e-6}}, "seconds_per_step": step_times}
     )
     monkeypatch.setattr(run_module, "read_tree", lambda folder: tree)
     slow = replace(SETUP, storage_mb_s=1e-6)
@@ -154,8 +154,8 @@ def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(
     assert [epoch.steps for epoch in run.epochs()] == [4]  # of 0.5 s each
 
 
-def test_room_that_somebody_would_have_to_tell_of_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="told: nobody tells this run of room"):
+def test_an_external_allocation_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="external_allocation: no cluster sets"):
         TrainingRun(config(epochs=1, told=True), tmp_path, "")
 
 
@@ -180,7 +180,7 @@ def on_profile(monkeypatch):
     """Every step takes 0.1 s."""
 
     class Equal:
-        def __getitem__(self, pace):
+        def __getitem__(self, key):
             return 0.1
 
     monkeypatch.setattr(TrainingRun, "_clock", lambda self: ProfiledClock(Equal()))

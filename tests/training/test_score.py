@@ -1,10 +1,13 @@
 """How fast this machine trains: measured in earnest, but for a moment only."""
 
 import multiprocessing
+import sys
 import time
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -39,13 +42,13 @@ def test_the_runs_are_as_long_as_asked_and_their_rates_are_what_was_trained():
             trainers.append(super().trainer(bundle))
             return trainers[0]
 
-    measured = measure(Watched(model="feedforward1", batch_size=16, seconds=1.0), ONE, note)
+    measured = measure(Watched(model="feedforward1", batch_size=16, seconds=0.5), ONE, note)
     assert len(at_s) == 1 + RUNS  # the first is to get warm
     assert steps[0] >= score.WARM_STEPS
     took_s = [after - before for before, after in pairwise(at_s)]
     trained = [16 * (after - before) for before, after in pairwise(steps)]
     for rate, seconds, images in zip(measured.rates, took_s, trained, strict=True):
-        assert images / seconds < rate <= images / 0.2  # a run takes a fifth of the time, or a little longer
+        assert images / seconds < rate <= images / 0.1  # a run takes a fifth of the time, or a little longer
     assert min(measured.rates) <= measured.score <= max(measured.rates)
     assert 0.0 <= measured.waited <= 1.0
     assert trainers[0].network.training
@@ -85,23 +88,34 @@ def test_it_is_measured_in_a_process_of_its_own_with_the_threads_of_the_bundle()
     assert not multiprocessing.active_children()
 
 
-def test_a_process_that_is_interrupted_is_not_left_behind():
+@pytest.fixture
+def endless(monkeypatch, tmp_path):
+    """A bundle whose process reports one run and goes on; it starts fast, for it imports nothing."""
+    code = "import time\n\ndef serve(benchmark, bundle, line):\n    line.send(None)\n    time.sleep(60)\n"
+    (tmp_path / "endless_bundle.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(score, "_serve", import_module("endless_bundle").serve)
+    yield SimpleNamespace(device="CPU", core=1)
+    del sys.modules["endless_bundle"]
+
+
+def test_a_process_that_is_interrupted_is_not_left_behind(endless):
     def stop():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure_apart(QUICK, ONE, stop)
+        measure_apart(None, endless, stop)
     assert not multiprocessing.active_children()
 
 
-def test_a_process_that_dies_is_told():
+def test_a_process_that_dies_is_an_error(endless):
     def end():
         for process in multiprocessing.active_children():
             process.kill()
             process.join()
 
     with pytest.raises(WorkerLost, match="a bundle of 1 CPU: the process that measured it died"):
-        measure_apart(Benchmark(model="feedforward1", seconds=5.0), ONE, end)
+        measure_apart(None, endless, end)
 
 
 def test_what_is_wrong_in_the_process_is_told_here(monkeypatch, tmp_path):

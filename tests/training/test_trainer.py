@@ -27,7 +27,7 @@ class EqualSteps:
     def __init__(self, step_s: float) -> None:
         self.step_s = step_s
 
-    def __getitem__(self, pace: tuple[str, int]) -> float:
+    def __getitem__(self, key: tuple[str, int]) -> float:
         return self.step_s
 
 
@@ -275,7 +275,7 @@ def test_the_loss_of_an_epoch_is_the_mean_of_its_steps():
 
 
 class Watched:
-    """A task whose loss somebody looks at."""
+    """A task whose loss is noted."""
 
     def __init__(self, task, loss):
         self._task, self.loss = task, loss
@@ -330,7 +330,7 @@ def test_a_failed_step_leaves_the_running_statistics_too():
 def test_a_failed_step_leaves_them_too_after_a_change_that_was_refused():
     one = SETUP.trainer(WallClock(CPU), seed=0, length=Length(steps=10))
     one.clock = ProfiledClock({(one.structure.fingerprint, 32): 0.1})
-    one.clock.pace(one.structure, 32)
+    one.clock.prepare(one.structure, 32)
     one.epoch(until_steps=2)
     with pytest.raises(InputError, match="no recorded time per step"):
         one.change(Change.parse("deepen 0"))
@@ -460,9 +460,9 @@ def test_structures_are_told_to_the_clock():
     seen: list[tuple[Structure, int]] = []
 
     class Listening(ProfiledClock):
-        def pace(self, structure: Structure, batch_size: int) -> None:
+        def prepare(self, structure: Structure, batch_size: int) -> None:
             seen.append((structure, batch_size))
-            super().pace(structure, batch_size)
+            super().prepare(structure, batch_size)
 
     one = SETUP.trainer(Listening(EqualSteps(0.1)), seed=0)
     one.change(Change.parse("deepen 0"))

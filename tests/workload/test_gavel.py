@@ -82,7 +82,7 @@ def test_missing_throughputs_are_an_error_that_says_where_to_put_them(sample, ot
     path.with_name("simulation_throughputs.json").unlink()
     for name in others:
         path.with_name(name).write_text("{}")
-    message = rf"put simulation_throughputs.json beside it \(JSON files there: {found}\)"
+    message = rf"put simulation_throughputs.json in its folder \(JSON files there: {found}\)"
     with pytest.raises(TraceError, match=message):
         gavel.read(path)
 

@@ -55,7 +55,7 @@ def test_a_model_without_a_profile_is_a_name():
     jobs = build(model=["llm", "dqn", "bert"], iterations=[np.nan, 4, 6])
     assert jobs.models == ("dqn", "llm", "bert")
     assert jobs.has_stages.tolist() == [True, False, True]
-    assert (jobs.iterations[1], jobs.iteration_s[1]) == (10.0, 1.0)  # 10 s, and nobody says of what
+    assert (jobs.iterations[1], jobs.iteration_s[1]) == (10.0, 1.0)  # 10 s of an unknown number of iterations
     shared = build(model=["llm", "dqn", "bert"], iterations=[4, 4, 6])
     assert (shared.iterations[1], shared.iteration_s[1]) == (4.0, 2.5)  # 10 s in four iterations
     assert jobs.notes[-1].startswith("no stages known for 1 job: schedulers that share GPUs run them alone")

@@ -88,7 +88,7 @@ def test_two_batch_sizes_of_a_model_are_one_too_many(tmp_path):
 
 
 def test_time_can_be_scaled(tmp_path, measured):
-    """A tenth of the time: jobs come ten times as often and have a tenth to do, at the same pace."""
+    """A tenth of the time: jobs come ten times as often and have a tenth to do, with the same step time."""
     (tmp_path / "jobs.csv").write_text(HEAD + "x,10,1,a,100,99,0\ny,20,2,b,5,99,0\n")
     config = WorkloadConfig(trace=tmp_path / "jobs.csv", profiles=tmp_path / "recording", time_scale=0.1)
     jobs = config.load()

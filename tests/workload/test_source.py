@@ -62,7 +62,7 @@ def test_without_anything_that_decompresses_it_is_said_what_to_install(tmp_path,
 
 
 def feed(path: Path, content: bytes) -> Thread:
-    """Somebody who writes to a FIFO once."""
+    """A writer to a FIFO, once."""
 
     def write() -> None:
         with path.open("wb") as stream:

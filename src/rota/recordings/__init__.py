@@ -1,1 +1,1 @@
-"""What real training left behind, as plain files: profiles, curves and trees of changes."""
+"""Recordings of real training, as plain files: profiles, curves and trees of changes."""

@@ -1,8 +1,8 @@
-"""Reader for tables of adaptation: all sequences of changes, as recorded by others.
+"""Reader of adaptation tables: all sequences of changes, as recorded elsewhere.
 
-Columns `scenario,action_1,…,left_1_s,…,total_s,accuracy`: what was done at each decision, the time left
-before it, the budget, and the accuracy at the end. The largest action is to do nothing. Sequences with the
-same beginning were timed apart there; a tree has one time for each, the mean.
+Columns are `scenario,action_1,…,left_1_s,…,total_s,accuracy`: the action and the time left at each decision,
+the budget, and the final accuracy. The largest action is to do nothing. Such tables time sequences with the
+same beginning separately; a tree has one time for each beginning, the mean.
 """
 
 import math
@@ -23,9 +23,9 @@ FIELDS = ("scenario", "action_1", "left_1_s", "total_s", "accuracy")
 def read_adaptation(
     path: Path, model: str, data: str, provenance: Provenance, actions: int | None = None
 ) -> list[Tree]:
-    """A tree per scenario, in the order of the file; accuracies before the end are not known: NaN.
+    """Return a tree per scenario, in the order of the file; accuracies before the end are NaN.
 
-    The last of so many `actions` is to do nothing; if that is not said, it is the largest in the table.
+    The last of `actions` is to do nothing; by default it is the largest in the table.
     """
     table = read_table(path, FIELDS)
     if not len(table):
@@ -63,7 +63,7 @@ def read_adaptation(
 
 
 def _scenarios(table: Table) -> dict[str, list[int]]:
-    """The rows of each scenario; its name with hyphens."""
+    """Return scenario (with hyphens) → its rows."""
     rows: dict[str, list[int]] = {}
     for row, scenario in enumerate(table.texts("scenario")):
         rows.setdefault(scenario.replace("_", "-"), []).append(row)
@@ -73,7 +73,7 @@ def _scenarios(table: Table) -> dict[str, list[int]]:
 def _curves(
     sequences: list[Prefix], left_s: Floats, accuracies: Floats, budget_s: float
 ) -> Mapping[Prefix, tuple[EpochPoint, ...]]:
-    """One point at the end of each prefix: when the next decision was due, or the accuracy at the end."""
+    """Return one point at the end of each prefix: the time of the next decision, or the final accuracy."""
     left: dict[Prefix, list[float]] = {}
     for sequence, times_s in zip(sequences, left_s.tolist(), strict=True):
         for prefix, time_s in zip(beginnings(sequence), times_s, strict=False):
@@ -91,7 +91,7 @@ def _curves(
 
 
 def _decisions(table: Table) -> int:
-    """How many there are in each sequence; each needs both of its columns."""
+    """Return the number of decisions per sequence; each needs both of its columns."""
     numbers = [number for number in range(1, len(table.columns)) if f"action_{number}" in table.columns]
     for number, column in enumerate(numbers, 1):
         name = f"left_{number}_s" if number == column else f"action_{number}"
@@ -106,7 +106,7 @@ def _sequences(table: Table, decisions: int) -> list[Prefix]:
 
 
 def _left_s(table: Table, number: int) -> Floats:
-    """The time left before a decision: not more than before the one before it, or than all there is."""
+    """Return the time left before a decision, which must not increase."""
     name = f"left_{number}_s"
     before = "total_s" if number == 1 else f"left_{number - 1}_s"
     left_s, before_s = table.numbers(name), table.numbers(before)

@@ -1,4 +1,4 @@
-"""Curves: how training goes, interval by interval, at each setting of the hyper-parameters."""
+"""Curves: the course of training, interval by interval, at each setting of the hyper-parameters."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,26 +19,26 @@ from rota.recordings.profile import unit_of
 SHAPE = "curves"
 ROWS = "curves.csv"
 USUAL = ("loss", "accuracy")
-"""Metrics that every recording of curves has a column for."""
+"""Metrics for which every recording of curves has a column."""
 
 Plain = int | float | str
 
 
 class CurvePoint(NamedTuple):
-    """What was measured at the end of an interval."""
+    """The measurements at the end of an interval."""
 
     number: int
-    """From 0."""
+    """Number of the interval, from 0."""
     steps: int
-    """Since the start of training."""
+    """Steps since the start of training."""
     seconds: float
-    """That this interval took; NaN if nobody looked at the clock."""
+    """Seconds that this interval took; NaN if not measured."""
     metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveSetting:
-    """One setting of the hyper-parameters, and the run with it; a position per interval."""
+    """One setting of the hyper-parameters and its run, as arrays over the intervals."""
 
     name: str
     hyper: Mapping[str, Plain]
@@ -46,9 +46,9 @@ class CurveSetting:
     seed: int
     interval: NDArray[np.int64]
     steps: NDArray[np.int64]
-    """Since the start of training."""
+    """Steps since the start of training."""
     seconds: Floats
-    """That each interval took."""
+    """Seconds that each interval took."""
     metrics: Mapping[str, Floats]
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class CurveSetting:
     def of(
         cls, name: str, hyper: Mapping[str, Plain], device: str, seed: int, intervals: Sequence[CurvePoint]
     ) -> "CurveSetting":
-        """From what was measured; a metric that an interval does not have is NaN."""
+        """Return a setting from its points; missing metrics are NaN."""
         names = dict.fromkeys((*USUAL, *(metric for each in intervals for metric in each.metrics)))
         metrics = {m: np.array([each.metrics.get(m, math.nan) for each in intervals], float) for m in names}
         numbers = np.array([each.number for each in intervals], np.int64)
@@ -69,23 +69,23 @@ class CurveSetting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
-    """Settings of the same hyper-parameters of one model on one data set."""
+    """Settings of the same hyper-parameters, of one model on one data set."""
 
     model: str
     data: str
     hyper: tuple[str, ...]
-    """The names of the hyper-parameters."""
+    """Names of the hyper-parameters."""
     intervals: int
-    """That each setting is to have; 0 if that was not said."""
+    """Number of intervals that each setting should have; 0 if not known."""
     settings: Mapping[str, CurveSetting]
     provenance: Provenance
     planned: tuple[str, ...] = ()
-    """The settings that are to be there; none if that was not said."""
+    """Settings that should be there; empty if not known."""
     failed: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
-    """Settings at which training failed before the last interval, perhaps in the first: hyper-parameters."""
+    """Settings that failed before the last interval → their hyper-parameters."""
     metrics: tuple[str, ...] = USUAL
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else worth knowing: plain values."""
+    """Further facts, as plain values."""
 
     def __post_init__(self) -> None:
         for name, hyper in self.failed.items():
@@ -108,7 +108,7 @@ class Curves:
 
     @property
     def main_metric(self) -> str:
-        """Accuracy, or where that was not measured the first metric that was."""
+        """The accuracy, or else the first metric that was measured."""
         for metric in ("accuracy", *self.metrics):
             found = (setting.metrics.get(metric) for setting in self.settings.values())
             if any(values is not None and not np.isnan(values).all() for values in found):
@@ -117,19 +117,19 @@ class Curves:
 
     @property
     def tried(self) -> tuple[Mapping[str, Plain], ...]:
-        """The hyper-parameters of all settings, also of those at which training failed."""
+        """The hyper-parameters of all settings, including failed ones."""
         found = {name: setting.hyper for name, setting in self.settings.items()}
         return tuple({**found, **self.failed}.values())
 
     def missing(self) -> tuple[str, ...]:
-        """Settings that are not there, or not to the last interval, though training did not fail."""
+        """Return the settings that are absent or incomplete, although they did not fail."""
         names = dict.fromkeys((*self.planned, *self.settings))
         short = (n for n in names if n not in self.settings or len(self.settings[n]) < self.intervals)
         return tuple(name for name in short if name not in self.failed)
 
 
 def write_curves(folder: Path, curves: Curves) -> None:
-    """Write curves, all of them or those that are there so far, or replace what is there."""
+    """Write curves, complete or not; replace what is there."""
     metrics = tuple(dict.fromkeys((*USUAL, *curves.metrics)))
     columns = _columns(curves.hyper, metrics)
     what = {
@@ -148,18 +148,18 @@ def write_curves(folder: Path, curves: Curves) -> None:
 
 
 def read_curves(folder: Path) -> Curves:
-    """What was written."""
+    """Return the curves in a folder."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(ROWS), about.told(_CurvesFacts)
+    table, what = about.table(ROWS), about.facts(_CurvesFacts)
     table.require(list(_columns(what.hyper, what.metrics)))
-    told = {name: getattr(what, name) for name in keys(_CurvesFacts)}
+    known = {name: getattr(what, name) for name in keys(_CurvesFacts)}
     settings = _settings(table, what.hyper, what.metrics)
-    return Curves(**told, settings=settings, provenance=about.provenance)
+    return Curves(**known, settings=settings, provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)
 class _CurvesFacts:
-    """What `recording.json` says of curves."""
+    """The facts on curves in `recording.json`."""
 
     model: str
     data: str
@@ -216,7 +216,7 @@ def _settings(table: Table, hyper: Sequence[str], metrics: Sequence[str]) -> dic
 
 
 def _plain(text: str) -> Plain:
-    """A whole number, a number, or else the text itself."""
+    """Return an integer, a number, or else the text itself."""
     for convert in (int, float):
         try:
             return convert(text)

@@ -17,7 +17,7 @@ from rota.recordings.tree import Tree, written_as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gain:
-    """One tree, summed up; accuracies at the end of the budget."""
+    """A summary of one tree; accuracies are those at the end of the budget."""
 
     model: str
     scenario: str
@@ -25,15 +25,15 @@ class Gain:
     budget_s: float
     seed: int
     never: float
-    """Of the sequence that changes nothing."""
+    """Accuracy of the sequence that changes nothing."""
     adapting: Floats
-    """Of all others."""
+    """Accuracies of all other sequences."""
     best: tuple[str, ...]
-    """The actions of the best of all."""
+    """Actions of the best sequence."""
 
     @property
     def mean(self) -> float:
-        """NaN if there are none."""
+        """The mean accuracy of sequences with changes; NaN if there are none."""
         return float(np.mean(self.adapting)) if len(self.adapting) else math.nan
 
     @property
@@ -42,12 +42,12 @@ class Gain:
 
     @property
     def share_above(self) -> float:
-        """Of the sequences that change something: how many end above the one that does not; NaN if none."""
+        """The share of sequences with changes that end above the one without; NaN if there are none."""
         return float(np.mean(self.adapting > self.never)) if len(self.adapting) else math.nan
 
 
 def gain(tree: Tree) -> Gain:
-    """Sum up a tree; a failed training counts as an accuracy of 0."""
+    """Return the summary of a tree; the accuracy of a failed training counts as 0."""
     found = {each: 0.0 if math.isnan(a) else a for each, a in tree.accuracies().items()}
     best = max(found, key=found.__getitem__)
     others = np.array([accuracy for sequence, accuracy in found.items() if sequence != tree.never])
@@ -65,16 +65,16 @@ def gain(tree: Tree) -> Gain:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What another seed changes in the accuracy of one training run: standard deviations."""
+    """Noise of an accuracy between seeds: standard deviations."""
 
     whole: float
-    """All of it."""
+    """Total standard deviation."""
     apart: float
-    """Of it, what is not the same for all sequences of the tree: what a ranking suffers from."""
+    """Standard deviation of the part that differs between sequences of a tree, which affects rankings."""
 
 
 def noise(trees: Sequence[Tree]) -> Noise | None:
-    """From trees that differ in their seeds only; None if there are no two such trees."""
+    """Return the noise between trees that differ in their seeds only; None if there are no two such trees."""
     whole, apart = [], []
     for first, second in combinations(trees, 2):
         if first.seed != second.seed and but_for_seed(first) == but_for_seed(second):
@@ -89,13 +89,13 @@ def noise(trees: Sequence[Tree]) -> Noise | None:
 
 
 def but_for_seed(tree: Tree) -> tuple[object, ...]:
-    """Equal for trees that differ in their seeds only."""
+    """Return a key that is equal for trees that differ in their seeds only."""
     asked = tree.details.get("asked")
     return tree.model, tree.data, tree.start_s, tree.budget_s, tree.actions, tree.decisions, asked
 
 
 def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
-    """Model → its complete trees in the order of time and seed; those of other data are another model."""
+    """Return model → its complete trees by time and seed; a model on other data counts as another."""
     groups: dict[str, list[Tree]] = {}
     whole = [tree for tree in trees if not tree.missing()]
     whole.sort(key=lambda tree: (tree.model, tree.data, tree.start_s, tree.seed))
@@ -105,7 +105,7 @@ def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
 
 
 def by_scenario(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
-    """Scenario → its trees, from all seeds; of one model."""
+    """Return scenario → its trees of all seeds, for trees of one model."""
     groups: dict[str, list[Tree]] = {}
     for tree in trees:
         groups.setdefault(tree.scenario, []).append(tree)
@@ -113,7 +113,7 @@ def by_scenario(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
 
 
 def table(trees: Iterable[Tree]) -> str:
-    """A line per tree, and the noise of each scenario that has several seeds."""
+    """Return a line per tree, and the noise of each scenario with several seeds."""
     groups = by_model(trees)
     width = max([10, *map(len, groups)])
     heads = "seed   never  adapting (mean, best)   above never   best sequence"
@@ -136,19 +136,19 @@ def table(trees: Iterable[Tree]) -> str:
 
 
 def _said(share: float, form: str) -> str:
-    """A dash, as wide, for what is not known."""
+    """Return a formatted share, or a dash of the same width for NaN."""
     text = f"{share:{form}}"
     return f"{'–':>{len(text)}}" if math.isnan(share) else text
 
 
 MOST_NAMED = 4
-"""Of missing things, before the rest is only counted."""
+"""Number of missing things to name before the rest is only counted."""
 
 Row = Sequence[str]
 
 
 def text(library: Library) -> str:
-    """Everything, in paragraphs with a table each."""
+    """Return a description of all recordings, with a table for each shape."""
     if not (len(library) or library.problems or library.unfinished):
         return f"{library.folder}: no recordings"
     parts = [f"{library.folder}: {contents(library)}"]
@@ -162,7 +162,7 @@ def text(library: Library) -> str:
 
 
 def contents(library: Library) -> str:
-    """`10 trees, 1 grid of curves, 1 set of profiles`."""
+    """Return the counts: `10 trees, 1 grid of curves, 1 set of profiles`."""
     parts = [
         counted(len(library.trees), "tree"),
         counted(len(library.curves), "grid of curves", "grids of curves"),
@@ -178,7 +178,7 @@ def counted(number: int, one: str, more: str = "") -> str:
 
 
 def absent_scenarios(trees: Iterable[Tree]) -> list[str]:
-    """`ConvNet3 on cifar10: late`: what one model was recorded in and another was not."""
+    """Return the scenarios of one model that another lacks: `ConvNet3 on cifar10: late`."""
     trees = list(trees)
     scenarios = dict.fromkeys(tree.scenario for tree in trees)
     models = dict.fromkeys((tree.model, tree.data) for tree in trees)
@@ -187,7 +187,7 @@ def absent_scenarios(trees: Iterable[Tree]) -> list[str]:
 
 
 def unmeasured(profiles: Profiles) -> list[str]:
-    """What was measured on one device, alone, and not on another of the same recording."""
+    """Return what was measured on one device, alone, and not on another of the same recording."""
     alone = [row for row in profiles.rows if not row.beside]
     there = {(row.device, *_which(row)) for row in alone}
     every = dict.fromkeys(_which(row) for row in alone)
@@ -268,7 +268,7 @@ def _curves_row(curves: Curves) -> Row:
 
 
 def _ends(curves: Curves) -> str:
-    """How the settings compare at their ends."""
+    """Return how the settings compare at their ends."""
     metric = curves.main_metric
     found = [setting.metrics[metric] for setting in curves.settings.values() if metric in setting.metrics]
     ends = [float(values[-1]) for values in found if len(values) and not math.isnan(values[-1])]
@@ -336,7 +336,7 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def _origins(found: Iterable[Provenance]) -> list[str]:
-    """Who made them, each way once; when, and from which seed, is left to the single recording."""
+    """Return the distinct origins, without times and seeds."""
     origins: dict[tuple[str, ...], list[Provenance]] = {}
     for each in found:
         key = (each.device, *each.libraries.values(), each.commit, each.rota, each.command, each.note)
@@ -357,7 +357,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _aligned(rows: Sequence[Row], left: int, last: bool = False) -> list[str]:
-    """The first columns to the left, and the last if said; the others to the right."""
+    """Return aligned columns: the first to the left, and the last if said; the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

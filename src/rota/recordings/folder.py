@@ -23,26 +23,26 @@ from rota.core.files import atomic_write, folder_lock, parsed
 from rota.core.table import Table, read_table
 
 CHANGED = "+changes"
-"""Follows the commit if the code was not exactly that of it."""
+"""Suffix of the commit if the code had uncommitted changes."""
 GIT_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a reader needs to know to judge a recording, or to make it again."""
+    """The origin of a recording: what is needed to interpret or repeat it."""
 
     device: str
     libraries: Mapping[str, str]
     """Name → version."""
     commit: str
-    """Of rota's checkout; empty if it was installed without one."""
+    """Commit of rota's checkout; empty if it was installed without one."""
     seed: int | None
-    """None if nothing was drawn here, as when it was imported."""
+    """Seed; None if nothing was drawn, as in an imported recording."""
     command: str
     recorded_at: str
-    """UTC, ISO 8601."""
+    """UTC time in ISO 8601."""
     rota: str
-    """Version."""
+    """Version of rota."""
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def provenance(
     note: str = "",
     now: datetime | None = None,
 ) -> Provenance:
-    """That of what is recorded now, by this code; libraries that are not installed are left out."""
+    """Return the provenance of what is recorded now; libraries that are not installed are left out."""
     versions = ((name, _version(name)) for name in libraries)
     return Provenance(
         device=device,
@@ -81,7 +81,7 @@ def provenance(
 
 
 def commit_of(folder: Path) -> str:
-    """The commit that a folder of code was checked out from; empty if git does not keep it."""
+    """Return the commit of a checkout; empty if it is not in git."""
     if not _git(folder, "ls-files", "."):
         return ""  # another project's repository, with this one installed somewhere inside
     commit = _git(folder, "rev-parse", "HEAD")
@@ -114,7 +114,7 @@ T = TypeVar("T")
 
 Cell = str | int | float
 Columns = Mapping[str, str]
-"""Name → unit; empty for what has none."""
+"""Name → unit; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class CsvSheet:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What `recording.json` says of a CSV file."""
+    """The facts on a CSV file in `recording.json`."""
 
     columns: dict[str, str]
     """Name → unit."""
@@ -137,7 +137,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class _RecordingFacts:
-    """What `recording.json` says."""
+    """The contents of `recording.json`."""
 
     format: str
     version: int
@@ -149,7 +149,7 @@ class _RecordingFacts:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What `recording.json` says; the CSV files are read when asked for."""
+    """The contents of `recording.json`; CSV files are read when needed."""
 
     folder: Path
     shape: str
@@ -157,12 +157,12 @@ class About:
     provenance: Provenance
     files: Mapping[str, File]
 
-    def told(self, kind: type[T]) -> T:
-        """What was recorded, as a recording of its shape says it."""
+    def facts(self, kind: type[T]) -> T:
+        """Return the facts of a recording's shape."""
         return facts(kind, self.what, self.folder / FACTS, AGAIN, most=sys.float_info.max)  # settings, too
 
     def table(self, name: str) -> Table:
-        """One of its CSV files, once it is sure that this is the one that was written."""
+        """Return one of its CSV files, with its checksum checked."""
         path, file = self.folder / name, self.files.get(name)
         if file is None:
             raise InputError(f"{self.folder / FACTS}: does not list {name}; {AGAIN}")
@@ -185,7 +185,7 @@ def write_recording(
     provenance: Provenance,
     sheets: Mapping[str, CsvSheet],
 ) -> None:
-    """Write a recording, or replace the one that is there; `recording.json` comes last."""
+    """Write a recording or replace the one that is there; `recording.json` comes last."""
     contents = {name: _csv(sheet) for name, sheet in sheets.items()}
     files = {
         name: {
@@ -212,7 +212,7 @@ def write_recording(
 
 
 def read_about(folder: Path, shape: str | None = None) -> About:
-    """What a complete recording says of itself; an error if it is none, or not of this shape."""
+    """Return the contents of `recording.json`; raise if there is none, or of another shape."""
     path = folder / FACTS
     found = facts(_RecordingFacts, _facts(path), path, AGAIN)
     if shape is not None and found.shape != shape:
@@ -221,12 +221,12 @@ def read_about(folder: Path, shape: str | None = None) -> About:
 
 
 def complete(folder: Path) -> bool:
-    """Whether a recording is there that says so itself; its CSV files are not looked at."""
+    """Return whether a complete recording is there; its CSV files are not checked."""
     return is_file(folder / FACTS)
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there; there is none under a name that no file can have."""
+    """Return whether a file is there; False for impossible names."""
     try:
         return path.is_file()
     except OSError:
@@ -252,7 +252,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _csv(sheet: CsvSheet) -> tuple[bytes, int]:
-    """A table as text, and its number of rows; numbers read back exactly, NaN is an empty field."""
+    """Return a table as text and its number of rows; numbers are exact, NaN is an empty field."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(sheet.columns)

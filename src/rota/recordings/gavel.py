@@ -1,9 +1,8 @@
 """Throughputs measured by the Gavel project (OSDI '20): jobs alone and in pairs, on several device kinds.
 
-Read from its JSON file, or from profiles that were imported from it. In the file: kind → "(job type, gang
+They are read from its JSON file, or from profiles imported from it. In the file: kind → "(job type, gang
 size)" → "null" → steps/s alone; or → "(other type, gang size)" → [mine, the other's] when both share the
-GPUs. A throughput of 0 means that it did not run there: it is not kept, nor is a pair of which one did not
-run.
+GPUs. A throughput of 0 means that it did not run there: it is dropped, as are pairs with one.
 """
 
 import ast
@@ -23,37 +22,37 @@ from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, rea
 
 Kind = str
 JobType = tuple[str, int]
-"""The name of a job type, and its gang size."""
+"""Name of a job type, and its gang size."""
 
 REFERENCE = "v100"
 SPREAD = "spread"
-"""The placement of a gang with each GPU on another node."""
+"""Placement of a gang with each GPU on another node."""
 UNCONSOLIDATED = "_unconsolidated"
-"""Follows the name of a kind where gangs are spread."""
+"""Suffix of a device kind on which gangs are spread."""
 EXACT = "steps_per_s"
-"""The number as it was published; 1 / seconds would be off in the last bit."""
+"""Column of the published number, as 1 / seconds would differ in the last bit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throughputs:
-    """Steps per second."""
+    """Throughputs in steps per second."""
 
     alone: Mapping[Kind, Mapping[JobType, float]]
     pairs: Mapping[Kind, Mapping[tuple[JobType, JobType], tuple[float, float]]] = field(default_factory=dict)
-    """Of two jobs that share their GPUs: the first's and the second's."""
+    """Throughputs of two jobs that share their GPUs: the first's and the second's."""
 
     def steps_per_s(self, name: str, gpus: int, kind: Kind = REFERENCE) -> float | None:
-        """Alone on one kind, of the gang size whose measurement stands for this one."""
+        """Return the throughput alone on one kind, at the gang size that stands for this one."""
         size = self.measured_gang(name, gpus, kind)
         return None if size is None else self.alone[kind][name, size]
 
     def measured_gang(self, name: str, gpus: int, kind: Kind = REFERENCE) -> int | None:
-        """The gang size whose measurement stands for this one; None if the job type has none."""
+        """Return the measured gang size that stands for this one; None if the job type has none."""
         sizes = self._gangs(name, kind)
         return nearest_gang(gpus, sizes) if sizes else None
 
     def speed(self, name: str, kind: Kind) -> float | None:
-        """Relative to the reference: on one GPU if measured, else the mean over the gang sizes that were."""
+        """Return the speed relative to the reference on one GPU, or else the mean over gang sizes."""
         sizes = set(self._gangs(name, kind)) & set(self._gangs(name, REFERENCE))
         ratios = [self.alone[kind][name, size] / self.alone[REFERENCE][name, size] for size in sorted(sizes)]
         if not ratios:
@@ -62,7 +61,7 @@ class Throughputs:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The kinds, whether gangs were spread on them or not."""
+        """The device kinds, whether gangs were spread or not."""
         return tuple(dict.fromkeys(kind.removesuffix(UNCONSOLIDATED) for kind in self.alone))
 
     def _gangs(self, name: str, kind: Kind) -> list[int]:
@@ -70,7 +69,7 @@ class Throughputs:
 
 
 def read_throughputs(path: Path) -> Throughputs:
-    """The measurements in a file, or in a recording; those of the reference kind must be there."""
+    """Return the measurements in a file or a recording, which must include the reference kind."""
     measured = from_profiles(read_profiles(path)) if path.is_dir() else read_json(path)
     if REFERENCE not in measured.alone:
         found = ", ".join(measured.alone) or "nothing"
@@ -79,7 +78,7 @@ def read_throughputs(path: Path) -> Throughputs:
 
 
 def read_json(path: Path) -> Throughputs:
-    """The measurements in a file."""
+    """Return the measurements in a file."""
     kinds = _object(path, _json(path), "the file")
     alone: dict[Kind, dict[JobType, float]] = {kind: {} for kind in kinds}
     pairs: dict[Kind, dict[tuple[JobType, JobType], tuple[float, float]]] = {kind: {} for kind in kinds}
@@ -99,7 +98,7 @@ def read_json(path: Path) -> Throughputs:
 
 
 def as_profiles(measured: Throughputs, provenance: Provenance) -> Profiles:
-    """Seconds per iteration; stages were not measured, and how often it was measured is not known."""
+    """Return profiles with iteration times; stages and the number of measurements are not known."""
     rows: dict[tuple[Kind, JobType, JobType | None], Profile] = {}
     for kind, jobs in measured.alone.items():
         for job, steps in jobs.items():
@@ -112,7 +111,7 @@ def as_profiles(measured: Throughputs, provenance: Provenance) -> Profiles:
 
 
 def from_profiles(profiles: Profiles) -> Throughputs:
-    """The measurements that profiles were imported from, as far as jobs were alone."""
+    """Return the measurements of jobs alone from imported profiles."""
     alone: dict[Kind, dict[JobType, float]] = {_kind(row): {} for row in profiles.rows}
     for row in profiles.rows:
         if not row.beside:
@@ -121,12 +120,12 @@ def from_profiles(profiles: Profiles) -> Throughputs:
 
 
 def job_name(model: str, batch_size: int) -> str:
-    """How Gavel calls a job type: `LM (batch size 5)`."""
+    """Return Gavel's name of a job type: `LM (batch size 5)`."""
     return f"{model} (batch size {batch_size})" if batch_size else model
 
 
 def model_and_batch(name: str) -> tuple[str, int]:
-    """The reverse of `job_name`; 0 if the name has no batch size."""
+    """Invert `job_name`; the batch size is 0 if the name has none."""
     found = re.fullmatch(r"(.+) \(batch size (\d+)\)", name)
     return (found[1], int(found[2])) if found else (name, 0)
 
@@ -134,7 +133,7 @@ def model_and_batch(name: str) -> tuple[str, int]:
 def _profile(kind: Kind, job: JobType, steps: float, other: JobType | None = None) -> Profile:
     (name, gang), (beside, size) = job, other or ("", job[1])
     if size != gang:
-        raise TraceError(f"{kind}: {job} beside {other}: expected gangs of one size on the same devices")
+        raise TraceError(f"{kind}: {job} with {other}: expected gangs of one size on the same devices")
     model, batch_size = model_and_batch(name)
     beside_model, beside_batch_size = model_and_batch(beside)
     return Profile(

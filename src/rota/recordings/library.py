@@ -16,29 +16,29 @@ from rota.recordings.tree import SHAPE as TREES
 from rota.recordings.tree import Tree, in_order, read_tree
 
 CONTENTS = {"points.csv": "tree", "curves.csv": "curves", "profile.csv": "profile"}
-"""The file that tells the shape of a recording that is not complete."""
+"""File that tells the shape of an incomplete recording."""
 
 
 PARTIAL = "partial"
-"""The folder, beside those of recordings, in which a recorder keeps the pieces of unfinished ones."""
+"""Folder for the pieces of unfinished recordings, next to the finished ones."""
 NO_PIECES = {"asked.json", "seconds-per-step.json", "sittings.json"}
-"""What else a recorder keeps there."""
+"""Other files that a recorder keeps there."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingEntry:
-    """A folder with a recording in it, or with a part of one."""
+    """A folder with a recording or a part of one."""
 
     folder: Path
     shape: str
     about: About | None
-    """None if it is not complete, or damaged."""
+    """Contents of `recording.json`; None if it is incomplete or damaged."""
     problem: str = ""
-    """What is wrong with it, in a sentence that says what to do."""
+    """What is wrong with it and what to do, as a sentence."""
 
 
 def recording_folders(path: Path) -> Iterator[Path]:
-    """All folders with anything of a recording, or that cannot be looked into: this one, then those below."""
+    """Yield this folder and those below that hold a part of a recording, or cannot be read."""
     if not path.is_dir():
         return
     try:
@@ -53,7 +53,7 @@ def recording_folders(path: Path) -> Iterator[Path]:
 
 
 def entries(path: Path) -> Iterator[RecordingEntry]:
-    """What is there, as `recording.json` says; the CSV files are not looked at."""
+    """Return the recordings by their `recording.json`; CSV files are not read."""
     try:
         is_folder, what = path.is_dir(), "a file" if path.exists() else "not there"
     except OSError as error:  # a name that no folder can have
@@ -64,7 +64,7 @@ def entries(path: Path) -> Iterator[RecordingEntry]:
 
 
 def unfinished(path: Path) -> dict[str, int]:
-    """Of what is being recorded, or was when its recorder stopped, the number of pieces that are done."""
+    """Return unfinished recording → number of its finished pieces."""
     pieces: dict[str, int] = {}
     for file in sorted(path.glob(f"{PARTIAL}/[!.]*/**/*.json")):
         if file.name not in NO_PIECES:
@@ -99,12 +99,12 @@ class NamedTree(Protocol):
 
     @property
     def data(self) -> str:
-        """Empty if nobody knows."""
+        """The data set; empty if not known."""
         ...
 
 
 def models(found: Sequence[NamedTree]) -> list[str]:
-    """The model of each: `ConvNet2`, or `ConvNet2-digits` if some of the others are of other data."""
+    """Return the model of each: `ConvNet2`, or `ConvNet2-digits` if others are on other data."""
     data: dict[str, set[str]] = {}
     for each in found:
         data.setdefault(each.model.lower(), set()).update({each.data} - {""})
@@ -126,10 +126,10 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class FoundRecording(Generic[Recording]):
-    """A recording, and where it is."""
+    """A recording and its folder."""
 
     name: str
-    """Its folder, as seen from that of the library."""
+    """Folder of the recording, relative to the library's."""
     what: Recording
 
 
@@ -142,16 +142,16 @@ class Library:
     curves: Sequence[FoundRecording[Curves]]
     profiles: Sequence[FoundRecording[Profiles]]
     problems: Sequence[str] = field(default=())
-    """A sentence for each recording that is not complete, or damaged."""
+    """One sentence for each incomplete or damaged recording."""
     unfinished: Mapping[str, int] = field(default_factory=dict)
-    """The number of pieces there are of each recording that is being made."""
+    """Unfinished recording → number of its pieces."""
 
     def __len__(self) -> int:
         return len(self.trees) + len(self.curves) + len(self.profiles)
 
 
 def read_library(folder: Path) -> Library:
-    """All recordings below a folder; what cannot be read is among the problems."""
+    """Return all recordings below a folder; unreadable ones are among the problems."""
     held: dict[str, list[Any]] = {shape: [] for shape in READERS}
     problems = []
     for entry in entries(folder):

@@ -27,7 +27,7 @@ from rota.recordings.profile import PACKED, Profile, Profiles, nearest_gang, rea
 GPUS_PER_NODE = 4
 
 PROFILES, CURVES = "profiles", "curves"
-"""Folders of what was imported, in the folder of the application."""
+"""Folders of imported recordings, in the application's folder."""
 
 PLACEMENT_FIELDS = ("placement", "local_bsz", "step_time", "sync_time")
 SCALABILITY_FIELDS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
@@ -35,17 +35,17 @@ SCALABILITY_FIELDS = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sy
 
 @dataclass(frozen=True, slots=True)
 class StepTimeCurve:
-    """Seconds per step of one gang, over the batch of each of its GPUs."""
+    """Step times of one gang over the batch size of each GPU."""
 
     local_batch: Floats
     step_s: Floats
     sync_s: Floats
-    """The part of the step that synchronises."""
+    """Seconds of the step that synchronise."""
 
     def at(self, local_batch: float) -> tuple[float, float]:
-        """Step and synchronise seconds: linear between measurements, as the smallest below them.
+        """Return step and synchronise seconds: linear between measurements, constant below the smallest.
 
-        A batch above the largest is accumulated in equal parts that fit, synchronising once.
+        A batch above the largest is accumulated in equal parts that fit, with one synchronisation.
         """
         parts = max(math.ceil(local_batch / self.local_batch[-1]), 1)
         step_s = float(np.interp(local_batch / parts, self.local_batch, self.step_s))
@@ -55,23 +55,23 @@ class StepTimeCurve:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """One application's measurements."""
+    """The measurements of one application."""
 
     curves: Mapping[int, StepTimeCurve]
-    """By gang size, ascending."""
+    """Gang size → step times, ascending."""
     iterations: Mapping[int, int]
     """Batch size → iterations of a whole training run."""
 
     def measured_gang(self, gpus: int) -> int:
-        """The gang size whose measurement stands for this one."""
+        """Return the measured gang size that stands for this one."""
         return nearest_gang(gpus, self.curves)
 
     def measured_batch(self, batch: int) -> int:
-        """The batch size whose training run stands for this one: the nearest by ratio."""
+        """Return the measured batch size that stands for this one: the nearest by ratio."""
         return min(self.iterations, key=lambda measured: abs(math.log(measured / batch)))
 
     def iteration_s(self, gpus: int, batch: int) -> tuple[float, float]:
-        """Seconds per iteration, and those of it that synchronise."""
+        """Return seconds per iteration, and those of it that synchronise."""
         return self.curves[self.measured_gang(gpus)].at(batch / gpus)
 
 
@@ -86,12 +86,12 @@ class MeasuredStep(NamedTuple):
 
 
 def is_application(folder: Path) -> bool:
-    """Whether there are measurements of an application in a folder, as published or imported."""
+    """Return whether a folder has measurements of an application, as published or imported."""
     return is_file(folder / "placements.csv") or complete(folder / PROFILES)
 
 
 def applications(folder: Path) -> list[Path]:
-    """The folder itself if it is an application as published, else those in it."""
+    """Return the folder itself if it is an application as published, else those in it."""
     if (folder / "placements.csv").is_file():
         return [folder]
     found = sorted(each.parent for each in folder.glob("*/placements.csv"))
@@ -103,7 +103,7 @@ def applications(folder: Path) -> list[Path]:
 
 
 def read_application(folder: Path) -> Application:
-    """How fast an application is when packed, and how long its training takes."""
+    """Return an application's step times when packed, and its iterations."""
     if not (folder / "placements.csv").is_file() and complete(folder / PROFILES):
         return _from_recordings(folder)
     iterations = {batch: int(table.wholes("iteration")[-1]) + 1 for batch, table in _validations(folder)}
@@ -111,7 +111,7 @@ def read_application(folder: Path) -> Application:
 
 
 def as_profiles(folder: Path, device: str, provenance: Provenance) -> Profiles:
-    """Its step times; loading and computing were not measured apart."""
+    """Return the step times as profiles; loading and computing were not measured separately."""
     rows = (
         Profile(
             model=folder.resolve().name,
@@ -129,7 +129,7 @@ def as_profiles(folder: Path, device: str, provenance: Provenance) -> Profiles:
 
 
 def as_curves(folder: Path, device: str, provenance: Provenance) -> Curves:
-    """Its training runs, a setting per batch size; how long they took was not measured."""
+    """Return the training runs as curves, a setting per batch size; their durations were not measured."""
     settings = {}
     names: dict[str, None] = {}
     for batch, table in _validations(folder):
@@ -148,7 +148,7 @@ def as_curves(folder: Path, device: str, provenance: Provenance) -> Curves:
 
 
 def _from_recordings(folder: Path) -> Application:
-    """The application that profiles and curves were imported from."""
+    """Return the application that profiles and curves were imported from."""
     profiles, curves = read_profiles(folder / PROFILES), read_curves(folder / CURVES)
     try:
         steps = [
@@ -168,7 +168,7 @@ def _from_recordings(folder: Path) -> Application:
 
 
 def packed(gpus: int) -> str:
-    """The placement on as few nodes as possible, digits ascending: `24` for 6 GPUs."""
+    """Return the placement on as few nodes as possible, digits ascending: `24` for 6 GPUs."""
     rest = gpus % GPUS_PER_NODE
     return (str(rest) if rest else "") + str(GPUS_PER_NODE) * (gpus // GPUS_PER_NODE)
 
@@ -216,7 +216,7 @@ def _scalability(folder: Path) -> Iterator[MeasuredStep]:
 
 
 def _validations(folder: Path) -> list[tuple[int, Table]]:
-    """Each training run, smaller batches first."""
+    """Return each training run, smaller batches first."""
     found = []
     for path in folder.glob("validation-*.csv"):
         batch = path.stem.removeprefix("validation-")

@@ -1,4 +1,4 @@
-"""Profiles: how long an iteration takes, and its stages, by model, batch size, device and gang size."""
+"""Profiles: iteration times and their stages, by model, batch size, device and gang size."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +14,7 @@ from rota.recordings.folder import CsvSheet, Provenance, read_about, write_recor
 SHAPE = "profile"
 ROWS = "profile.csv"
 PACKED = "packed"
-"""The placement of a gang on as few nodes as hold it."""
+"""Placement of a gang on as few nodes as possible."""
 
 COLUMNS = {
     "model": "",
@@ -35,32 +35,32 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One measurement; what was not measured is NaN, or 0 for what is counted."""
+    """One measurement; what was not measured is NaN, or 0 for counts."""
 
     model: str
     batch_size: int
-    """Examples per iteration, over the whole gang; 0 if the model has only one way to run."""
+    """Examples per iteration, over the whole gang; 0 if the model has only one batch size."""
     device: str
     gang: int = 1
     iteration_s: float
-    """The median of those measured."""
+    """Median of the measured iteration times."""
     load_s: float = math.nan
     compute_s: float = math.nan
     synchronise_s: float = math.nan
     spread_s: float = math.nan
-    """From the first to the third quartile."""
+    """Interquartile range of the iteration times."""
     iterations: int = 0
-    """How many were measured."""
+    """Number of measured iterations."""
     placement: str = PACKED
     beside: str = ""
-    """The model that ran on the same devices at the same time; empty if it ran alone."""
+    """Model that ran on the same devices at the same time; empty if it ran alone."""
     beside_batch_size: int = 0
     extra: Mapping[str, float] = field(default_factory=dict)
-    """Whatever else was measured, by name."""
+    """Further measurements by name."""
 
     @property
     def stages_s(self) -> tuple[float, float, float]:
-        """Of loading, computing and synchronising."""
+        """Seconds of loading, computing and synchronising."""
         return self.load_s, self.compute_s, self.synchronise_s
 
 
@@ -74,11 +74,11 @@ class Profiles:
     rows: tuple[Profile, ...]
     provenance: Provenance
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else worth knowing: plain values."""
+    """Further facts, as plain values."""
 
     @cached_property
     def _by_key(self) -> dict[Key, Profile]:
-        """The first of equal ones."""
+        """Key → the first profile with it."""
         return {_key(row): row for row in reversed(self.rows)}
 
     @property
@@ -100,18 +100,18 @@ class Profiles:
         beside: str = "",
         beside_batch_size: int = 0,
     ) -> Profile | None:
-        """Exactly this measurement, if it was made."""
+        """Return exactly this measurement, or None."""
         key = (model, batch_size, device, gang, placement, beside, beside_batch_size)
         return self._by_key.get(key)
 
 
 def nearest_gang(gpus: float, measured: Collection[int]) -> int:
-    """The gang size whose measurement stands for another: itself, the next larger, else the largest."""
+    """Return the measured gang size that stands for another: itself, the next larger, else the largest."""
     return min((size for size in measured if size >= gpus), default=max(measured))
 
 
 def write_profiles(folder: Path, profiles: Profiles) -> None:
-    """Write profiles, or replace those that are there."""
+    """Write profiles or replace those that are there."""
     extra = tuple(dict.fromkeys(name for row in profiles.rows for name in row.extra))
     wrong = [name for name in extra if name in COLUMNS]
     if wrong:
@@ -131,16 +131,16 @@ def write_profiles(folder: Path, profiles: Profiles) -> None:
 
 
 def read_profiles(folder: Path) -> Profiles:
-    """What was written."""
+    """Return the profiles in a folder."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(ROWS), about.told(_ProfilesFacts)
+    table, what = about.table(ROWS), about.facts(_ProfilesFacts)
     table.require([*COLUMNS, *what.extra])
     return Profiles(tuple(_rows(table, what.extra)), about.provenance, what.details)
 
 
 @dataclass(frozen=True, slots=True)
 class _ProfilesFacts:
-    """What `recording.json` says of profiles."""
+    """The facts on profiles in `recording.json`."""
 
     models: tuple[str, ...]
     devices: tuple[str, ...]
@@ -149,7 +149,7 @@ class _ProfilesFacts:
 
 
 def unit_of(name: str) -> str:
-    """What the end of a column's name says of its unit."""
+    """Return the unit that a column's name ends with."""
     return "s" if name.endswith("_s") else ""
 
 

@@ -1,7 +1,7 @@
-"""Trees: every sequence of changes to a network that trains, with what became of it.
+"""Trees: every sequence of changes to a network during training, and its outcome.
 
-Sequences with the same beginning were trained once up to where they part. A *prefix* is the beginning of
-a sequence: () until the first decision, (2,) from action 2 until the second, and so on.
+Sequences with the same beginning were trained once up to where they part. A *prefix* is the beginning of a
+sequence: () until the first decision, (2,) from action 2 until the second, and so on.
 """
 
 import math
@@ -22,7 +22,7 @@ POINTS = "points.csv"
 NOTHING = "nothing"
 """The action that leaves the network as it is."""
 MOST_ACTIONS, MOST_DECISIONS, MOST_SEQUENCES = 1_000, 30, 1_000_000
-"""What a tree may have at most: somebody looks at each of its sequences."""
+"""Limits of a tree, as each of its sequences is looked at."""
 
 Prefix = tuple[int, ...]
 
@@ -38,13 +38,13 @@ COLUMNS = {
 
 
 class EpochPoint(NamedTuple):
-    """What was measured at the end of an epoch."""
+    """The measurements at the end of an epoch."""
 
     epoch: int
     at_s: float
-    """Since the start of training."""
+    """Seconds since the start of training."""
     steps: int
-    """Since the start of training."""
+    """Steps since the start of training."""
     loss: float
     accuracy: float
     test_accuracy: float = math.nan
@@ -61,16 +61,16 @@ class Tree:
     seed: int
     budget_s: float
     start_s: float
-    """When the first decision is due."""
+    """Seconds until the first decision."""
     decisions: int
-    """In each sequence."""
+    """Number of decisions in each sequence."""
     actions: tuple[str, ...]
-    """What can be done at a decision, among it nothing; sequences hold places in this."""
+    """Actions of a decision, with `nothing`; sequences hold indices into this."""
     curves: Mapping[Prefix, tuple[EpochPoint, ...]]
-    """Prefix → what was measured from its last change until the next decision, or the end of the budget."""
+    """Prefix → points from its last change until the next decision, or the end of the budget."""
     provenance: Provenance
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else worth knowing: plain values."""
+    """Further facts, as plain values."""
 
     def __post_init__(self) -> None:
         name = f"tree {self.model} {self.scenario}"
@@ -96,15 +96,15 @@ class Tree:
 
     @cached_property
     def all_sequences(self) -> tuple[Prefix, ...]:
-        """Every sequence that there can be, in order."""
+        """Every possible sequence, in order."""
         return tuple(product(range(len(self.actions)), repeat=self.decisions))
 
     def sequences(self) -> tuple[Prefix, ...]:
-        """The sequences that were trained to the end, with all that comes before."""
+        """Return the sequences that were trained to the end, with all their prefixes."""
         return tuple(each for each in self.all_sequences if all(p in self.curves for p in beginnings(each)))
 
     def missing(self) -> tuple[Prefix, ...]:
-        """The prefixes that were not recorded, shorter ones first."""
+        """Return the prefixes that were not recorded, shorter ones first."""
         every = sorted(
             {p for each in self.all_sequences for p in beginnings(each)}, key=lambda p: (len(p), p)
         )
@@ -116,21 +116,21 @@ class Tree:
         return (self.actions.index(NOTHING),) * self.decisions
 
     def left_s(self, sequence: Sequence[int]) -> tuple[float, ...]:
-        """The time that is left before each decision of a sequence."""
+        """Return the seconds left before each decision of a sequence."""
         prefixes = list(beginnings(sequence))[:-1]
         return tuple(self.budget_s - self._end(prefix).at_s for prefix in prefixes)
 
     def accuracy(self, sequence: Sequence[int]) -> float:
-        """At the end of a sequence."""
+        """Return the accuracy at the end of a sequence."""
         return self._end(sequence).accuracy
 
     def accuracies(self) -> dict[Prefix, float]:
-        """At the end of each sequence that is there."""
+        """Return recorded sequence → accuracy at its end."""
         return {sequence: self.accuracy(sequence) for sequence in self.sequences()}
 
     @cached_property
     def ranks(self) -> dict[Prefix, int]:
-        """1 for the most accurate of those that are there; equals share a rank, failures come last."""
+        """Recorded sequence → rank: 1 for the most accurate; equals share a rank, failures come last."""
         found = {each: -math.inf if math.isnan(a) else a for each, a in self.accuracies().items()}
         best = sorted(found.values(), reverse=True)
         first = {accuracy: rank for rank, accuracy in reversed(list(enumerate(best, 1)))}
@@ -145,22 +145,22 @@ class Tree:
 
 
 def beginnings(sequence: Sequence[int]) -> Iterator[Prefix]:
-    """From () to the whole sequence."""
+    """Yield the prefixes from () to the whole sequence."""
     return (tuple(sequence[:length]) for length in range(len(sequence) + 1))
 
 
 def in_order(tree: Tree) -> tuple[str, str, float, str, int]:
-    """What trees are sorted by: models by name, their scenarios in the order of time."""
+    """Return the sort key of trees: models by name, their scenarios by time."""
     return tree.model, tree.data, tree.start_s / tree.budget_s, tree.scenario, tree.seed
 
 
 def written_as(prefix: Sequence[int]) -> str:
-    """`0-3-1`; nothing for the beginning."""
+    """Return a prefix as text: `0-3-1`; empty for ()."""
     return "-".join(map(str, prefix))
 
 
 def folder_name(tree: Tree) -> str:
-    """`ConvNet2-early-seed0`: trees of other seeds lie beside it."""
+    """Return the folder's name: `ConvNet2-early-seed0`."""
     name = f"{tree.model}-{tree.scenario}-seed{tree.seed}"
     if "/" in name or name.startswith("."):
         raise InputError(f"{name!r} cannot be the name of a folder; name the model differently")
@@ -185,17 +185,17 @@ def write_tree(folder: Path, tree: Tree) -> None:
 
 
 def read_tree(folder: Path) -> Tree:
-    """What was written."""
+    """Return the tree in a folder."""
     about = read_about(folder, SHAPE)
-    table, what = about.table(POINTS), about.told(_TreeFacts)
+    table, what = about.table(POINTS), about.facts(_TreeFacts)
     table.require(list(COLUMNS))
-    told = {name: getattr(what, name) for name in keys(_TreeFacts)}
-    return Tree(**told, curves=_curves(table), provenance=about.provenance)
+    known = {name: getattr(what, name) for name in keys(_TreeFacts)}
+    return Tree(**known, curves=_curves(table), provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)
 class _TreeFacts:
-    """What `recording.json` says of a tree."""
+    """The facts on a tree in `recording.json`."""
 
     model: str
     data: str

@@ -1,7 +1,7 @@
-"""A network that trains beside the jobs of a cluster, and grows and shrinks with the room that it is given.
+"""Opportunistic jobs: networks that grow while a cluster has idle slots, and shrink afterwards.
 
-It has a slot of its own until its time is over. While others are idle they are lent to it: then there is
-room to grow, and whoever decides is asked. When they are taken back, the network is what it was before.
+The job holds one slot until its time is over. Idle slots are lent to it: then its growth policy is asked.
+When they are taken back, the network becomes what it was before.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 from rota.core.errors import ConfigError
 from rota.core.network import BUDGET_S, GrowthPolicy
 from rota.training.checkpoint import from_bytes, to_bytes
-from rota.training.clock import Length, ToldClock
+from rota.training.clock import ExternalClock, Length
 from rota.training.config import TrainConfig
 from rota.training.decisions import AllocationCourse, Decider, DecisionProgress
 from rota.training.exchange import GangMember
@@ -21,23 +21,22 @@ from rota.training.setup import Setup
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveKind:
-    """How the network of a kind changes while it trains."""
+    """Settings of an opportunistic job: how its network changes while it trains."""
 
     budget_s: float = BUDGET_S
-    """Until when it trains; an agent decides by the time that is left."""
+    """Seconds of training; an agent decides by the time that is left."""
     epoch: Length = field(default_factory=lambda: Length(steps=50))
-    """After each, something may be decided."""
+    """Length of an epoch in steps; a change may follow each epoch."""
     changes: tuple[str, ...] = ()
-    """What is done before each epoch in which there is room, one after the other: `deepen 1`, `nothing` …"""
+    """Changes to make, one before each epoch with idle slots: `deepen 1`, `nothing` …"""
     agent: str = ""
-    """The folder of an agent that decides instead; or a class of yours, as module:Class or
-    path/to/file.py:Class."""
+    """Folder of an agent that decides instead, or a class as module:Class or path/to/file.py:Class."""
     options: dict[str, object] | None = None
-    """The options of such a class, as `options.NAME`."""
+    """Options of such a class, as `options.NAME`."""
     actions: tuple[str, ...] = ()
-    """What it may do, `nothing` among it; to deepen any block, or nothing, if not said."""
+    """Changes that the agent may choose from, with `nothing`; by default to deepen any block, or nothing."""
     decisions: int = 3
-    """How many it makes."""
+    """Number of decisions that the agent makes."""
 
     def __post_init__(self) -> None:
         if self.epoch.seconds is not None:
@@ -57,10 +56,10 @@ class AdaptiveKind:
 
 
 class AdaptiveJob:
-    """One member of the gang that trains it; all of them decide alike."""
+    """One member of the gang that trains an opportunistic job; all members decide alike."""
 
     def __init__(self, config: TrainConfig, policy: GrowthPolicy | None, gang: GangMember | None) -> None:
-        self._clock = ToldClock()
+        self._clock = ExternalClock()
         self._trainer = config.setup.trainer(self._clock, seed=config.seed, length=config.epoch)
         self._course = AllocationCourse(config, Decider(config, policy))
         self._trainer.gang = gang
@@ -69,7 +68,7 @@ class AdaptiveJob:
         self._metric = math.nan
 
     def check(self) -> None:
-        """Make sure, before anything is trained, that what may be decided can be done."""
+        """Check, before training starts, that every change that may be decided is possible."""
         self._course.decider.check(self._trainer)
 
     def load(self, content: bytes) -> None:
@@ -82,7 +81,7 @@ class AdaptiveJob:
         return to_bytes(self._trainer, turns=turns, metric=self._metric)
 
     def fetch(self) -> None:
-        """It shares its slots with nobody: an iteration is made in one piece."""
+        """Do nothing: an iteration is one piece of work, as no other job shares the slots."""
 
     def compute(self) -> None:
         trainer = self._trainer
@@ -96,21 +95,21 @@ class AdaptiveJob:
             self._note("epoch", steps=epoch.steps, loss=epoch.loss, metric=self._metric)
 
     def exchange(self) -> None:
-        """Done with the step."""
+        """Do nothing: `compute` makes the whole step."""
 
     def update(self) -> None:
-        """Done with the step."""
+        """Do nothing: `compute` makes the whole step."""
 
     def tell(self, room: int, at_s: float) -> None:
-        """So many slots are lent to it, until this slice is over."""
-        self._clock.tell(at_s)
+        """Set the number of lent slots and the time; both hold until this assignment is over."""
+        self._clock.set(at_s)
         self._meet()
-        if self._course.tell(self._trainer, room=room > 0):
+        if self._course.set_room(self._trainer, room=room > 0):
             self._note("up" if room else "down", slots=room)
 
     @property
     def metric(self) -> float:
-        """How good it was at the end of its last whole epoch."""
+        """The metric at the end of the last whole epoch."""
         return self._metric
 
     def notes(self) -> list[dict[str, Any]]:
@@ -118,7 +117,7 @@ class AdaptiveJob:
         return notes
 
     def _decide(self) -> None:
-        """All members from the same network."""
+        """Decide on the next change, in all members from the same weights."""
         self._meet()
         before = len(self._course.turns.decisions)
         self._course.before_epoch(self._trainer)

@@ -1,9 +1,8 @@
-"""Save a training run at any step and go on from there as if it had not stopped.
+"""Save a training run at any step, and resume it exactly.
 
-A checkpoint holds the weights, what the optimiser has gathered, how far training is, the clock, and the
-changes that made the network what it is. To load one, the same network as at the beginning is given; the
-changes are made again and the weights filled in. The file appears under its name only when it is whole, and
-carries a checksum.
+A checkpoint holds the weights, the state of the optimiser, the progress, the clock, and the changes of the
+network. To load one, give the network as it was at first: the changes are repeated, then the weights are
+filled in. Files are written atomically and carry a checksum.
 """
 
 import hashlib
@@ -28,26 +27,26 @@ AGAIN = "delete it, and what it was the checkpoint of begins again"
 
 
 def save(path: Path, trainer: Trainer, **extra: Any) -> None:
-    """Write all that exact resumption needs; `extra` is for the caller: plain values."""
+    """Write all that exact resumption needs; `extra` holds plain values of the caller."""
     content = to_bytes(trainer, **extra)
     with atomic_write(path) as stream:
         stream.write(MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def load(path: Path, trainer: Trainer) -> dict[str, Any]:
-    """Make a trainer that has not begun what the saved one was; what the caller had given as `extra`."""
+    """Bring a new trainer to the saved state; return the caller's `extra`."""
     return from_bytes(_read(path), trainer, path)
 
 
 def to_bytes(trainer: Trainer, **extra: Any) -> bytes:
-    """What `save` writes, for whoever keeps it safe in another way."""
+    """Return what `save` writes, as bytes."""
     body = io.BytesIO()
     torch.save({**_state(trainer), "extra": extra}, body)
     return body.getvalue()
 
 
 def from_bytes(content: bytes, trainer: Trainer, path: Path) -> dict[str, Any]:
-    """As `load`; `path` is for messages."""
+    """Do as `load`, from bytes; `path` is used in messages."""
     if trainer.progress.steps or trainer.history:
         raise ValueError("a checkpoint is loaded into a trainer that has not begun")
     state = _unpacked(content, path)
@@ -92,7 +91,7 @@ def _state(trainer: Trainer) -> dict[str, Any]:
 
 
 def _restore(path: Path, trainer: Trainer, state: dict[str, Any]) -> None:
-    clock, trainer.clock = trainer.clock, StoppedClock()  # which knows no pace that would be asked of it
+    clock, trainer.clock = trainer.clock, StoppedClock()  # which needs no step times
     for steps, change in state["history"]:
         trainer.progress.steps = steps
         trainer.change(Change.parse(change))

@@ -1,4 +1,4 @@
-"""Epochs, and the clocks that measure them."""
+"""Epochs, and the clocks that time them."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Ended = Literal["whole", "steps", "time", "allocation", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long an epoch is: so many steps, or so many seconds; neither: one pass over the data."""
+    """The length of an epoch in steps or in seconds; by default one pass over the data."""
 
     steps: int | None = None
     seconds: float | None = None
@@ -32,77 +32,99 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What became of an epoch."""
+    """The outcome of an epoch."""
 
     number: int
     ended: Ended
-    """`whole`, or what cut it short: the budget of steps or time, the allocation, or a failure."""
+    """`whole`, or what ended it early: the budget of steps or time, the allocation, or a failure."""
     steps: int
     """Steps since training began."""
     at_s: float
     """Seconds since training began."""
     loss: float
-    """The mean over the epoch's steps."""
+    """Mean loss over the steps of the epoch."""
     lr: float
     metrics: dict[str, float] = field(default_factory=dict)
-    """Measured in evaluation mode at the end; empty if it was not evaluated."""
+    """Metrics in evaluation mode at the end; empty if not evaluated."""
     failure: str = ""
 
 
 class MadeChange(NamedTuple):
-    """A change that was made."""
+    """A change of the network, and when it was made."""
 
     steps: int
-    """So many steps had been trained."""
+    """Steps trained before the change."""
     change: Change
 
 
 @dataclass(slots=True)
 class TrainingProgress:
-    """How far training is; plain numbers, saved as they are."""
+    """Progress of training, as plain numbers."""
 
     steps: int = 0
     position: int = 0
-    """Examples taken from the stream."""
+    """Number of examples taken from the stream."""
     epochs: int = 0
-    """Epochs that are over."""
+    """Number of finished epochs."""
     since_change: int = 0
-    """Whole epochs since the learning rate was reset."""
+    """Number of whole epochs since the learning rate was reset."""
     epoch_steps: int = 0
     epoch_loss: float = 0.0
     epoch_began_s: float = 0.0
 
 
 class TrainingClock(Protocol):
-    """Seconds since training began. It stands still while training is stopped."""
+    """A clock of training time, which stands still while training is stopped."""
 
     def now_s(self) -> float:
-        """The time."""
+        """Return the seconds since training began."""
         ...
 
     def state_dict(self) -> dict[str, float]:
-        """Plain numbers from which `load_state_dict` goes on, to the last bit."""
+        """Return plain numbers from which `load_state_dict` resumes exactly."""
         ...
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Go on from there."""
+        """Resume from what `state_dict` returned."""
         ...
 
-    def pace(self, structure: Structure, batch_size: int) -> None:
-        """Say what the steps from now on are: a network of this structure, batches of this size."""
+    def prepare(self, structure: Structure, batch_size: int) -> None:
+        """Set the structure and the batch size of the steps that follow."""
         ...
 
     def step(self) -> None:
-        """A step has been made."""
+        """Count one step."""
         ...
 
     def fits(self, until_s: float) -> bool:
-        """Whether another step may begin if it must all be over at that time."""
+        """Return whether another step may begin, given the time at which all must be over."""
         ...
 
 
-class WallClock:
-    """The time that really passes, from the first look at it. Waits for the device before it is read."""
+class StoppedClock:
+    """A clock that stands still, for steps that are timed from outside or not at all."""
+
+    def now_s(self) -> float:
+        return 0.0
+
+    def state_dict(self) -> dict[str, float]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        pass
+
+    def prepare(self, structure: Structure, batch_size: int) -> None:
+        pass
+
+    def step(self) -> None:
+        pass
+
+    def fits(self, until_s: float) -> bool:
+        return True
+
+
+class WallClock(StoppedClock):
+    """Wall-clock time since it was first read. It waits for the device before each reading."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -121,27 +143,21 @@ class WallClock:
     def load_state_dict(self, state: dict[str, float]) -> None:
         self._before_s, self._began_s = state["now_s"], None
 
-    def pace(self, structure: Structure, batch_size: int) -> None:
-        pass
-
-    def step(self) -> None:
-        pass
-
     def fits(self, until_s: float) -> bool:
         return self.now_s() < until_s
 
 
-Pace = tuple[str, int]
-"""The fingerprint of a structure, and a batch size."""
+StepKey = tuple[str, int]
+"""A structure's fingerprint, and a batch size: what a step time depends on."""
 
 
 class ProfiledClock:
-    """Steps × the recorded seconds per step of the present structure and batch size.
+    """Simulated time: steps × the recorded step time of the current structure and batch size.
 
-    How busy the machine is has no influence: the same steps take the same time, always.
+    It does not depend on how busy the machine is.
     """
 
-    def __init__(self, seconds: Mapping[Pace, float]) -> None:
+    def __init__(self, seconds: Mapping[StepKey, float]) -> None:
         self._seconds = seconds
         self._step_s = 0.0
         self._steps = 0
@@ -156,7 +172,7 @@ class ProfiledClock:
     def load_state_dict(self, state: dict[str, float]) -> None:
         self._since_s, self._steps = state["since_s"], int(state["steps"])
 
-    def pace(self, structure: Structure, batch_size: int) -> None:
+    def prepare(self, structure: Structure, batch_size: int) -> None:
         try:
             step_s = self._seconds[structure.fingerprint, batch_size]
         except KeyError:
@@ -175,35 +191,14 @@ class ProfiledClock:
         return self._since_s + (self._steps + 1) * self._step_s <= until_s * (1 + 1e-12)
 
 
-class StoppedClock:
-    """Stands still: for steps that are timed from outside, or not at all."""
-
-    def now_s(self) -> float:
-        return 0.0
-
-    def state_dict(self) -> dict[str, float]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        pass
-
-    def pace(self, structure: Structure, batch_size: int) -> None:
-        pass
-
-    def step(self) -> None:
-        pass
-
-    def fits(self, until_s: float) -> bool:
-        return True
-
-
-class ToldClock(StoppedClock):
-    """Stands where it was told to: for members of a gang, who must all decide at the same time."""
+class ExternalClock(StoppedClock):
+    """A clock that is set from outside, so that all members of a gang decide at the same time."""
 
     def __init__(self) -> None:
         self._at_s = 0.0
 
-    def tell(self, at_s: float) -> None:
+    def set(self, at_s: float) -> None:
+        """Set the seconds since training began."""
         self._at_s = at_s
 
     def now_s(self) -> float:

@@ -14,7 +14,7 @@ from rota.training.setup import Setup, check_actions
 
 @dataclass(frozen=True, slots=True)
 class AllocationChange:
-    """The cluster gives room, or takes it back."""
+    """A change of the allocation: idle slots are lent, or taken back."""
 
     at_s: float
     to: Literal["up", "down"]
@@ -25,41 +25,37 @@ class TrainConfig:
     """One training run."""
 
     setup: Setup = field(default_factory=Setup)
-    """Which network learns what, and how."""
+    """The network, its task and its optimiser."""
     seed: int = 0
     budget_s: float | None = None
-    """Training is over after so many seconds,"""
+    """Seconds after which training is over; whichever budget ends first counts."""
     budget_steps: int | None = None
-    """or after so many steps,"""
+    """Steps after which training is over."""
     epochs: int | None = None
-    """or after so many epochs; whichever comes first."""
+    """Epochs after which training is over."""
     epoch: Length = field(default_factory=Length)
-    """How long an epoch is; one pass over the data if not said."""
+    """Length of an epoch; by default one pass over the data."""
     profile: Path | None = None
-    """A recorded tree of the same model: time is then steps × its seconds per step.
-
-    Else it is the wall clock.
-    """
+    """A recorded tree of the same model, whose step times the clock uses; by default the wall clock."""
     allocation: tuple[AllocationChange, ...] = ()
-    """When the allocation changes.
+    """Changes of the allocation.
 
-    It ends the epoch; after `down` the network shrinks to what it was before.
+    Each ends the epoch; after `down` the network shrinks to what it was before.
     """
     told: bool = False
-    """Whoever runs it says when the allocation changes: a cluster that frees slots, and takes them."""
+    """Whether the cluster that runs the job sets the allocation, instead of `allocation`."""
     changes: tuple[str, ...] = ()
-    """What is done before each epoch in which there is room, one after the other: `deepen 1`, `nothing` …"""
+    """Changes to make, one before each epoch with idle slots: `deepen 1`, `nothing` …"""
     agent: str | None = None
-    """Who decides instead: the folder of an agent, or a class of yours as module:Class or
-    path/to/file.py:Class."""
+    """Folder of an agent that decides instead, or a class as module:Class or path/to/file.py:Class."""
     options: dict[str, object] | None = None
-    """The options of such a class, as `[options.NAME]`."""
+    """Options of such a class, as `[options.NAME]`."""
     actions: tuple[str, ...] = ()
-    """What an agent may do (`--agent`), `nothing` among it; to deepen any block, or nothing, if not said."""
+    """Changes that an agent may choose from, with `nothing`; by default to deepen any block, or nothing."""
     decisions: int = 3
-    """How many an agent makes: one before each epoch in which there is room."""
+    """Number of decisions of an agent: one before each epoch with idle slots."""
     checkpoint_every_s: float = 30.0
-    """Save after a step if so long has passed since; always at the end."""
+    """Seconds between two checkpoints; one is always saved at the end."""
 
     def __post_init__(self) -> None:
         if self.budget_s is None and self.budget_steps is None and self.epochs is None:
@@ -77,12 +73,14 @@ class TrainConfig:
         if times != sorted(times):
             raise ConfigError("allocation: give the changes in the order of time")
         if self.told and self.allocation:
-            raise ConfigError("allocation: is told, so it cannot be listed; leave it out")
+            raise ConfigError(
+                "allocation: the cluster sets it (external_allocation), so it cannot be listed; leave it out"
+            )
         if self.changes and not self.told and not any(each.to == "up" for each in self.allocation):
             raise ConfigError("changes: are only made once the allocation goes up; give an allocation too")
 
     def check_decidable(self) -> None:
-        """Whether there is anything for an agent to decide, and all that it looks at."""
+        """Raise unless an agent has something to decide, and a time budget to decide by."""
         if self.changes:
             raise ConfigError(
                 "changes: they are made as listed, so an agent has no say; leave out one of both"

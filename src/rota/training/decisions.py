@@ -1,4 +1,4 @@
-"""Decisions of growth policies during training, and what happens before an epoch."""
+"""Decisions of growth policies during training, and the changes before an epoch."""
 
 import logging
 import math
@@ -19,22 +19,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was done at a decision; plain values, saved with the checkpoint."""
+    """A decision and its outcome, as plain values that checkpoints hold."""
 
     at_s: float
     left_s: float
-    """Until the budget is over."""
+    """Seconds until the budget is over."""
     steps: int
-    """So many had been trained."""
+    """Steps trained before the decision."""
     chosen: str
     probabilities: dict[str, float]
-    """How likely each change was to be the right one."""
+    """Change → probability that the policy gave it."""
     refused: tuple[str, ...] = ()
-    """What was likelier, but could not be done."""
+    """Likelier changes that were not possible."""
 
 
 class Decider:
-    """Decides before each epoch while there is room."""
+    """Chooses a change before each epoch while the allocation is up."""
 
     def __init__(self, config: TrainConfig, policy: GrowthPolicy | None) -> None:
         if policy is not None:
@@ -43,7 +43,7 @@ class Decider:
         self.policy = policy
 
     def check(self, trainer: Trainer) -> None:
-        """Make sure, before anything is trained, that what is listed can be done and the policy answers."""
+        """Check, before training starts, that the listed changes are possible and that the policy answers."""
         config = self.config
         if config.changes:
             taken_back = any(each.to == "down" for each in config.allocation)  # then it may become less
@@ -55,7 +55,7 @@ class Decider:
             self._probabilities(trainer, self._actions(trainer), [], config.until_s)
 
     def decide(self, trainer: Trainer, before: Sequence[Decision]) -> Decision | None:
-        """Change the network; `None` if no more is to be decided."""
+        """Change the network and return the decision; None if there are no more decisions to make."""
         offered = self._offered(trainer, len(before))
         if not offered:
             return None
@@ -67,7 +67,7 @@ class Decider:
         return Decision(at_s, left_s, trainer.progress.steps, str(chosen), known, refused)
 
     def _offered(self, trainer: Trainer, count: int) -> list[Change]:
-        """What may be done after so many decisions; nothing at all if they were the last."""
+        """Return the changes to choose from after `count` decisions; none after the last."""
         if self.policy is None:
             return [Change.parse(text) for text in self.config.changes[count : count + 1]]
         return self._actions(trainer) if count < self.config.decisions else []
@@ -86,14 +86,14 @@ class Decider:
         if self.policy is None:
             return [1.0]
         made = [offered.index(Change.parse(each.chosen)) for each in before]
-        sight = sight_of(
+        observation = sight_of(
             trainer.network, left_s=left_s, budget_s=self.config.until_s, actions=offered, made=made
         )
-        chances = list(self.policy.probabilities(sight))
+        chances = list(self.policy.probabilities(observation))
         if len(chances) != len(offered) or not math.isclose(sum(chances), 1.0, abs_tol=1e-3):
             raise InputError(
-                f"whoever decides gave {chances} as probabilities of {len(offered)} actions, which must add "
-                "up to 1; learn that agent again"
+                f"the growth policy gave {chances} as probabilities of {len(offered)} actions; they must add "
+                "up to 1: learn that agent again"
             )
         return chances
 
@@ -101,7 +101,7 @@ class Decider:
 def _do_likeliest(
     trainer: Trainer, offered: list[Change], chances: list[float]
 ) -> tuple[Change, tuple[str, ...]]:
-    """What was done, and what was likelier but could not be."""
+    """Make the likeliest change that is possible; return it, and the likelier ones that were not."""
     pairs = list(zip(chances, offered, strict=True))
     likely = sorted((pair for pair in pairs if pair[0] > 0.0), key=lambda pair: -pair[0])
     unlikely = sorted((pair for pair in pairs if not pair[0] > 0.0), key=lambda pair: pair[1] != NOTHING)
@@ -121,17 +121,17 @@ def _do_likeliest(
 
 @dataclass(slots=True)
 class DecisionProgress:
-    """How far a run is through its allocation and its decisions; plain values, saved with the checkpoint."""
+    """Progress through the allocation and the decisions, as plain values that checkpoints hold."""
 
     allocation: int = 0
-    """Changes of the allocation that have been seen."""
+    """Number of changes of the allocation so far."""
     room: bool = False
     growths: int = 0
-    """That the network had when there was room the last time."""
+    """Number of growths when the allocation last went up."""
     decisions: list[dict[str, Any]] = field(default_factory=list)
-    """All so far."""
+    """All decisions so far."""
     rows: list[dict[str, Any]] = field(default_factory=list)
-    """The epochs so far."""
+    """All epochs so far."""
 
     @property
     def decided(self) -> list[Decision]:
@@ -139,7 +139,7 @@ class DecisionProgress:
 
 
 class AllocationCourse:
-    """The allocation over a run, and what is made of it."""
+    """The allocation over a run, and the changes it leads to."""
 
     def __init__(self, config: TrainConfig, decider: Decider) -> None:
         self.config = config
@@ -147,33 +147,33 @@ class AllocationCourse:
         self.turns = DecisionProgress()
 
     def interrupted(self, now_s: float) -> bool:
-        """Whether the allocation has changed."""
+        """Return whether the allocation has changed by now."""
         coming = self.config.allocation[self.turns.allocation :]
         return bool(coming) and now_s >= coming[0].at_s
 
-    def tell(self, trainer: Trainer, *, room: bool) -> bool:
-        """The cluster has room, or has none any more; whether that is new. It ends the epoch."""
+    def set_room(self, trainer: Trainer, *, room: bool) -> bool:
+        """Set whether slots are lent, which ends the epoch; return whether that is new."""
         if room == self.turns.room:
             return False
         if trainer.progress.epoch_steps:
             trainer.epoch(interrupted=lambda now_s: True, evaluate=False)
-        self._move(trainer, up=room)
+        self._apply(trainer, up=room)
         return True
 
     def before_epoch(self, trainer: Trainer) -> None:
-        """See whether the allocation has changed, and change the network; not while an epoch is under way."""
+        """Apply due changes of the allocation, then decide; not while an epoch is open."""
         turns = self.turns
         if trainer.progress.epoch_steps:
             return
         while self.interrupted(trainer.clock.now_s()):
-            self._move(trainer, up=self.config.allocation[turns.allocation].to == "up")
+            self._apply(trainer, up=self.config.allocation[turns.allocation].to == "up")
             turns.allocation += 1
         decision = self.decider.decide(trainer, turns.decided) if turns.room else None
         if decision is not None:
             turns.decisions.append(asdict(decision))
 
-    def _move(self, trainer: Trainer, *, up: bool) -> None:
-        """Room is given, or what has grown in it is taken back."""
+    def _apply(self, trainer: Trainer, *, up: bool) -> None:
+        """Note that slots are lent, or shrink the network to what it was before they were."""
         turns = self.turns
         if up and not turns.room:
             turns.growths = len(trainer.smaller)

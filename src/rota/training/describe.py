@@ -1,4 +1,4 @@
-"""The structure of a PyTorch network, as policies see it."""
+"""The structure of a PyTorch network, as policies observe it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,15 +16,15 @@ Sizes = tuple[tuple[str, int], ...]
 
 
 def describe(network: nn.Module) -> Structure:
-    """The network's layers in forward order, and which feeds which.
+    """Return the network's layers in forward order, and which feeds which.
 
-    Where what runs depends on the input, it is the layers as they are defined, one behind the other.
+    If what runs depends on the input, return the layers in the order of their definition, as a chain.
     """
     return located(network)[0]
 
 
 def located(network: nn.Module) -> tuple[Structure, list[tuple[str, ...]]]:
-    """The structure, and of each of its layers the dotted names of the modules it runs in, its own last."""
+    """Return the structure, and for each layer the dotted names of the modules around it, its own last."""
     graph = whole(network)
     if graph is None:
         leaves = {name: part for name, part in network.named_modules() if not any(part.children())}
@@ -38,7 +38,7 @@ def _located(network: nn.Module, graph: fx.Graph) -> tuple[Structure, list[tuple
     edges: list[tuple[int, int]] = []
     names: list[tuple[str, ...]] = []
     carries: dict[fx.Node, int | None] = {}
-    """Nodes that carry data, with the layer these come from; `None` for the network's input and weights."""
+    """Node → the layer that its data come from; None for the network's input and weights."""
     for node in graph.nodes:
         sources = [carries[each] for each in node.all_input_nodes if each in carries]
         if node.op in ("placeholder", "get_attr"):
@@ -54,12 +54,12 @@ def _located(network: nn.Module, graph: fx.Graph) -> tuple[Structure, list[tuple
 
 
 def _asks(node: fx.Node) -> bool:
-    """Whether a node only asks data for their shape or device."""
+    """Return whether a node only reads the shape or device of its data."""
     return node.target in ("size", "dim") or _name(node) in _ASKED
 
 
 def _name(node: fx.Node) -> str:
-    """Of the function or method, or of the attribute that is looked up."""
+    """Return the name of the function, method or attribute of a node."""
     target = node.args[1] if node.target is getattr else node.target
     return (target if isinstance(target, str) else getattr(target, "__name__", "function")).strip("_")
 
@@ -102,7 +102,7 @@ def _layer(module: nn.Module) -> Layer:
 
 
 def _each(name: str, values: Any) -> Sizes:
-    """One size if all are equal, otherwise one for each dimension."""
+    """Return one size if all are equal, otherwise one for each dimension."""
     if not isinstance(values, Iterable):
         values = (values,)
     numbers = [int(value or 0) for value in values]
@@ -160,13 +160,13 @@ _LAYERS: dict[type, tuple[str, Callable[[Any], Sizes]]] = {  # class → kind (o
 def sight_of(
     network: nn.Module, *, left_s: float, budget_s: float, actions: Sequence[Change], made: Sequence[int] = ()
 ) -> Observation:
-    """The network as it is now, at a decision."""
+    """Return the observation of a network at a decision."""
     structure, blocks = with_blocks(network)
     return Observation(structure, blocks, left_s, budget_s, tuple(actions), tuple(made))
 
 
 def with_blocks(network: nn.Module) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
-    """The structure, and the layers of each block that can grow, what has grown in it among them."""
+    """Return the structure, and the layers of each block that can grow, including grown ones."""
     structure, names = located(network)
     finder = Finder(network)
     original = [{before(network, name) for name in inside} for inside in names]

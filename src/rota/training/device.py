@@ -1,4 +1,4 @@
-"""Where training runs: on CUDA if there is a GPU, on the CPU otherwise, through the same code."""
+"""The device that training runs on: CUDA if there is a GPU, else the CPU, through the same code."""
 
 import platform
 from pathlib import Path
@@ -9,7 +9,7 @@ from rota.core.errors import ConfigError
 
 
 def device(name: str = "auto") -> torch.device:
-    """The device of that name; `auto` is the first GPU, or else the CPU."""
+    """Return the device of that name; `auto` is the first GPU, or else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -26,13 +26,13 @@ def device(name: str = "auto") -> torch.device:
 
 
 def synchronise(where: torch.device) -> None:
-    """Wait until the device has done all it was given, so that a clock read next is honest."""
+    """Wait until the device is idle, so that the next reading of a clock is right."""
     if where.type == "cuda":
         torch.cuda.synchronize(where)
 
 
 def description(where: torch.device, threads: int | None = None) -> str:
-    """What the device is called by its maker, and for a CPU how many threads work on it."""
+    """Return the maker's name of the device, and for a CPU its number of threads."""
     if where.type == "cuda":
         return torch.cuda.get_device_name(where)
     count = threads or torch.get_num_threads()

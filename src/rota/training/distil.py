@@ -1,11 +1,11 @@
 """Distillation: a network that was made smaller learns from the larger one it came from.
 
-While it lasts, the loss is
+Meanwhile the loss is
 
     w · T² · KL(teacher's soft targets ‖ student's) + (1 − w) · the loss on the true targets,
 
 where soft targets are the softmax of the outputs divided by the temperature T. T² keeps the size of the
-gradients independent of T. The weight w falls by a factor after each epoch, until the teacher has no say.
+gradients independent of T. The weight w falls by a factor after each epoch, until it is negligible.
 """
 
 from typing import Any
@@ -18,11 +18,11 @@ from rota.core.errors import ConfigError, InputError
 from rota.training.task import Batch
 
 NEGLIGIBLE = 1e-3
-"""A teacher whose weight is below this is not asked any more."""
+"""Weight below which the teacher is no longer used."""
 
 
 class Teacher:
-    """The larger network, in evaluation mode and never trained, and how much it still counts."""
+    """The larger network, in evaluation mode and never trained, and its weight in the loss."""
 
     def __init__(
         self, network: nn.Module, *, temperature: float = 2.0, weight: float = 0.75, decay: float = 0.25
@@ -39,11 +39,11 @@ class Teacher:
 
     @property
     def spent(self) -> bool:
-        """Whether the teacher counts so little that it is no longer asked."""
+        """Whether the teacher's weight is negligible."""
         return self.weight < NEGLIGIBLE
 
     def loss(self, student_outputs: Any, batch: Batch, hard_loss: Tensor) -> Tensor:
-        """What training makes smaller, given the student's outputs and its loss on the true targets."""
+        """Return the loss to minimise, from the student's outputs and its loss on the true targets."""
         if self.spent:
             return hard_loss
         with torch.no_grad():
@@ -53,20 +53,20 @@ class Teacher:
         return self.weight * soft_loss + (1 - self.weight) * hard_loss
 
     def epoch_over(self) -> None:
-        """Count for less from now on."""
+        """Lower the teacher's weight after an epoch."""
         self.weight *= self.decay
 
     def state_dict(self) -> dict[str, Any]:
-        """The present weight. The network is not in it."""
+        """Return the current weight, without the network."""
         return {"weight": self.weight}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Resume from what `state_dict` returned."""
         self.weight = float(state["weight"])
 
 
 def soft_target_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float) -> Tensor:
-    """T² · KL(teacher ‖ student) at temperature T, averaged over all but the last dimension."""
+    """Return T² · KL(teacher ‖ student) at temperature T, averaged over all but the last dimension."""
     student = functional.log_softmax(student_logits / temperature, dim=-1).flatten(end_dim=-2)
     teacher = functional.log_softmax(teacher_logits / temperature, dim=-1).flatten(end_dim=-2)
     divergence = functional.kl_div(student, teacher, reduction="batchmean", log_target=True)

@@ -16,7 +16,7 @@ from rota.training.task import Batch, Task
 
 
 class Exchange(Protocol):
-    """How gradients travel."""
+    """Exchange of gradients between the members of a gang."""
 
     def average(self, network: nn.Module) -> None:
         """Give every member the mean of all members' gradients."""
@@ -27,19 +27,19 @@ class Exchange(Protocol):
         ...
 
     def any(self, mine: bool) -> bool:
-        """Whether one of the members says so; nobody goes on before all have spoken."""
+        """Return whether any member says so; all members wait for each other."""
         ...
 
 
 class GangMember(NamedTuple):
-    """One of several who train a network together."""
+    """One of several processes that train a network together."""
 
     rank: int
     size: int
     exchange: Exchange
 
     def share(self, batch: int) -> tuple[int, int]:
-        """Of a batch: where this one's share begins, and how large it is."""
+        """Return where this member's share of a batch begins, and its size."""
         if batch % self.size:
             raise InputError(f"a batch of {batch} cannot be shared equally by {self.size}")
         return self.rank * (batch // self.size), batch // self.size
@@ -52,7 +52,7 @@ class Members:
         self._group, self._size, self._where = group, size, where
 
     def average(self, network: nn.Module) -> None:
-        """All gradients travel as one."""
+        """Average all gradients in one message."""
         gradients = [weight.grad for weight in network.parameters() if weight.grad is not None]
         together = torch.cat([gradient.flatten() for gradient in gradients])
         self._group.allreduce([together]).wait()
@@ -62,20 +62,20 @@ class Members:
             gradient.copy_(part.view_as(gradient))
 
     def share(self, network: nn.Module) -> None:
-        """One after the other: they are of different kinds."""
+        """Broadcast each tensor by itself, as their types differ."""
         with torch.no_grad():
             for values in (*network.parameters(), *network.buffers()):
                 self._group.broadcast(values.data, root=0).wait()
 
     def any(self, mine: bool) -> bool:
-        """Whether the sum of what all say is above nothing."""
+        """Return whether any member says so, by a sum over all."""
         said = torch.tensor([float(mine)], device=self._where)
         self._group.allreduce([said]).wait()
         return bool(said.item())
 
 
 def meet(file: Path, rank: int, size: int, where: torch.device, patience_s: float) -> Members:
-    """Wait for all members; whoever waits for so long, then or in an exchange, gives up with an error."""
+    """Wait for all members; waiting longer than `patience_s`, now or in an exchange, is an error."""
     store = dist.FileStore(str(file), size)  # type: ignore[attr-defined]
     patience = timedelta(seconds=patience_s)
     if where.type == "cuda":
@@ -87,7 +87,7 @@ def meet(file: Path, rank: int, size: int, where: torch.device, patience_s: floa
 
 
 def stay_on_this_machine() -> None:
-    """All members are here, whatever this machine's name means: nothing listens beyond the loopback."""
+    """Let members listen on the loopback only, whatever this machine's name resolves to."""
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
@@ -96,7 +96,7 @@ MB = 1_000_000
 
 
 class FromStorage:
-    """A task whose batches come no sooner than storage of that speed would give them."""
+    """A task whose batches arrive no faster than from storage of a given speed."""
 
     def __init__(self, task: Task, mb_s: float) -> None:
         self._task, self._mb_s = task, mb_s
@@ -114,7 +114,7 @@ class FromStorage:
         return self._task.loss(outputs, batch)
 
     def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
-        """From memory: it is read once and stays there."""
+        """Evaluate from memory: evaluation data are read only once."""
         return self._task.evaluate(network, split)
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Hyper-parameters, and the rule by which the learning rate falls."""
+"""Hyper-parameters, and the decay of the learning rate."""
 
 import math
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from rota.core.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameters:
-    """What can change between intervals of training, as populations need."""
+    """Hyper-parameters that may change between the intervals of a trial."""
 
     lr: float = 0.01
-    """The learning rate after a change; it falls from there."""
+    """Learning rate after a change, before it decays."""
     momentum: float = 0.9
-    """SGD's momentum; Adam's first decay rate."""
+    """Momentum of SGD, or Adam's first decay rate."""
     batch_size: int = 64
 
     def __post_init__(self) -> None:
@@ -39,7 +39,7 @@ class Hyperparameters:
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """The learning rate falls by a factor after each epoch down to a floor, and is reset at each change."""
+    """Decay of the learning rate by a factor per epoch, down to a floor; each change resets it."""
 
     factor: float = 0.9
     floor: float = 1e-8
@@ -51,7 +51,7 @@ class Decay:
             raise ConfigError(f"floor is {self.floor:g}; it must be at least 0 and finite")
 
     def lr(self, first: float, epochs: int) -> float:
-        """The rate so many whole epochs after the last change."""
+        """Return the learning rate `epochs` whole epochs after the last change."""
         return max(min(first, self.floor), first * self.factor**epochs)
 
 
@@ -59,14 +59,14 @@ OptimizerName = Literal["adam", "sgd"]
 
 
 def optimizer(name: OptimizerName, parameters: Iterable[nn.Parameter], hyper: Hyperparameters) -> Optimizer:
-    """A new optimiser."""
+    """Return a new optimiser."""
     if name == "adam":
         return torch.optim.Adam(parameters, lr=hyper.lr, betas=(hyper.momentum, 0.999))
     return torch.optim.SGD(parameters, lr=hyper.lr, momentum=hyper.momentum)
 
 
-def tell(chosen: Optimizer, lr: float, momentum: float) -> None:
-    """Set the learning rate and the momentum; what the optimiser has gathered so far stays."""
+def set_rates(chosen: Optimizer, lr: float, momentum: float) -> None:
+    """Set the learning rate and the momentum; the optimiser keeps its state."""
     for group in chosen.param_groups:
         group["lr"] = lr
         if "betas" in group:

@@ -1,4 +1,4 @@
-"""Jobs of a cluster that are real networks: what the workers of `rota run` train slice by slice.
+"""Real networks as jobs of a cluster: what the workers of `rota run` train, assignment by assignment.
 
 `[kinds.NAME]` in a configuration says what a job of that kind trains: images, language or games.
 """
@@ -23,22 +23,22 @@ from rota.training.setup import Setup, own_seed
 from rota.training.task import Task, check_data
 
 PATIENCE_S = 60.0
-"""A member that waits for another for so long gives up."""
+"""Seconds that a member waits for another before it fails."""
 MEETINGS = 8
-"""Those that were held last are remembered."""
+"""Number of meetings that are remembered, the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What jobs of a kind train."""
+    """The training of jobs of a kind."""
 
     setup: Setup = field(default_factory=Setup)
-    """Which network learns what, and how; a gang shares the batch, and the learning rate does not fall."""
+    """The network, its task and its optimiser; gangs share the batch, learning rates do not decay."""
     adaptive: AdaptiveKind | None = None
-    """For one that grows and shrinks with the room that a cluster has: a resident."""
+    """Settings of an opportunistic job, which grows and shrinks with the idle slots of a cluster."""
 
     def member(self, name: str, size: int) -> Setup:
-        """The setup of one of so many that share a batch."""
+        """Return the setup of one of `size` members that share a batch."""
         batch = self.setup.hyper.batch_size
         if batch % size:
             raise ConfigError(f"kinds.{name}: a batch of {batch} cannot be shared equally by {size}")
@@ -55,7 +55,7 @@ class NetworkJob:
         self._work, self._where = work, where
 
     def load(self, content: bytes) -> None:
-        """Games that other members than the first play begin anew."""
+        """Load a checkpoint; games of members other than the first start anew."""
         state = torch.load(io.BytesIO(content), map_location=self._where, weights_only=True)
         check_data(self._work.task, state.get("data", ""), "the checkpoint of a job")
         self._work.network.load_state_dict(state["weights"])
@@ -93,7 +93,7 @@ class NetworkJob:
         synchronise(self._where)
 
     def tell(self, room: int, at_s: float) -> None:
-        """What it does depends on neither."""
+        """Do nothing: training depends on neither the slots nor the time."""
 
     @property
     def metric(self) -> float:
@@ -105,16 +105,16 @@ class NetworkJob:
 
 
 class Networks:
-    """Makes jobs of any kind. Jobs of a kind see the same examples, and have weights of their own."""
+    """A factory of jobs. Jobs of a kind see the same examples, and have weights of their own."""
 
     def __init__(
         self, kinds: Mapping[str, JobKind], seed: int, agent: Callable[[str], GrowthPolicy] | None = None
     ) -> None:
-        """`agent` reads the agent in a folder, if kinds name any."""
+        """Prepare the kinds; `agent` reads the agent in a folder, if kinds name any."""
         self._kinds, self._seed, self._agent = kinds, seed, agent
         self._met: dict[str, Members] = {}
         self._tasks: dict[tuple[str, int], Task] = {}
-        """Those that all jobs of a kind can share: they remember nothing."""
+        """Tasks without state, shared by all jobs of a kind."""
         torch.set_num_threads(max((kind.setup.threads or 1 for kind in kinds.values()), default=1))
         for kind in kinds:
             self._warm_up(kind)
@@ -136,18 +136,18 @@ class Networks:
         return NetworkJob(work, where)
 
     def _adaptive(self, kind: AdaptiveKind, setup: Setup, gang: GangMember | None) -> AdaptiveJob:
-        """Members of a gang begin alike: with the seed of the run."""
+        """Return an opportunistic job; members of a gang all start with the seed of the run."""
         policy: GrowthPolicy | None = None
         if is_outside(kind.agent):
             policy = own_growth(kind.agent, kind.options, "adaptive.").policy
         elif kind.agent:
             if self._agent is None:
-                raise ConfigError('agent: needs another site; write site = "rota.learning.site:networks"')
+                raise ConfigError('agent: needs another job; write job = "rota.learning.site:networks"')
             policy = self._agent(kind.agent)
         return AdaptiveJob(kind.course(setup, self._seed), policy, gang)
 
     def _warm_up(self, kind: str) -> None:
-        """What is listed can be done; the data are there from then on; the first iteration takes long."""
+        """Check the listed changes, load the data and make a first iteration, which is slow."""
         work = self.open(0, kind, 0, 1, "")
         if isinstance(work, AdaptiveJob):
             try:
@@ -164,7 +164,7 @@ class Networks:
         return task
 
     def _exchange(self, meeting: str, rank: int, size: int, where: torch.device) -> Members:
-        """Those who have met need not meet again."""
+        """Return the exchange of a gang; members that have met need not meet again."""
         if meeting not in self._met:
             self._met[meeting] = meet(Path(meeting), rank, size, where, PATIENCE_S)
             while len(self._met) > MEETINGS:
@@ -173,7 +173,7 @@ class Networks:
 
 
 def networks(settings: Mapping[str, Any], seed: int) -> Networks:
-    """What `[kinds]` in a configuration says."""
+    """Return the jobs that `[kinds]` in a configuration describes."""
     return Networks(bound(settings), seed)
 
 

@@ -27,7 +27,7 @@ from rota.training.trainer import Trainer
 
 
 def epochs_csv(rows: list[dict[str, Any]]) -> bytes:
-    """A row per epoch, its metrics last."""
+    """Return a CSV table with a row per epoch, metrics last."""
     metrics = sorted({name for row in rows for name in row["metrics"]})
     plain = ["number", "ended", "steps", "at_s", "lr", "loss"]
     head = ["epoch", *plain[1:], *(f"validation_{name}" for name in metrics), "failure"]
@@ -39,7 +39,7 @@ def epochs_csv(rows: list[dict[str, Any]]) -> bytes:
 
 
 def decisions_csv(decisions: Sequence[Decision]) -> bytes:
-    """A row per decision, with the probability of each action."""
+    """Return a CSV table with a row per decision and the probability of each action."""
     actions = list(decisions[0].probabilities) if decisions else []
     head = ["at_s", "left_s", "steps", "chosen", *(f"p {action}" for action in actions), "refused"]
     lines = []
@@ -56,11 +56,11 @@ def _csv(lines: Iterable[Sequence[Any]]) -> bytes:
 
 
 LAST = ("time", "steps", "failed")
-"""No epoch comes after one that ended so."""
+"""Outcomes of an epoch after which training is over."""
 
 
 class TrainingRun:
-    """A training run in a folder; one that was stopped there goes on."""
+    """A training run in a folder; a stopped run there is resumed."""
 
     def __init__(
         self,
@@ -70,9 +70,11 @@ class TrainingRun:
         adaptation: GrowthPolicy | None = None,
         decided_by: str = "",
     ) -> None:
-        """`adaptation`, if given, is asked how the network changes; `decided_by` tells it from others."""
+        """Prepare a run; `adaptation` is the growth policy, if any, and `decided_by` its name."""
         if config.told:
-            raise ConfigError("told: nobody tells this run of room; leave it out, and list the allocation")
+            raise ConfigError(
+                "external_allocation: no cluster sets the allocation of this run; leave it out, and list it"
+            )
         self.config = config
         self.folder = folder
         self.command = command
@@ -90,9 +92,9 @@ class TrainingRun:
         return self.folder / "checkpoint.pt"
 
     def epochs(self, on_step: Callable[[], None] | None = None) -> Iterator[Epoch]:
-        """Train to the end of the budget; gives each epoch when it is over, those of before first.
+        """Train to the end of the budget; yield each epoch when it is over, earlier ones first.
 
-        Ctrl-C, SIGTERM and SIGHUP stop it after the step that is being made, and what was trained is saved.
+        Ctrl-C, SIGTERM and SIGHUP stop it after the current step and save a checkpoint.
         """
         with folder_lock(self.folder), stopping() as stop:
             self._refuse_another()
@@ -128,16 +130,16 @@ class TrainingRun:
 
     @property
     def changes(self) -> list[MadeChange]:
-        """What the network was changed by so far."""
+        """The changes of the network so far."""
         return self.trainer.history if self.trainer is not None else []
 
     @property
     def decisions(self) -> list[Decision]:
-        """What a policy has decided so far."""
+        """The decisions of the growth policy so far."""
         return self.course.turns.decided if self.adaptation is not None else []
 
     def _over(self, trainer: Trainer) -> bool:
-        """Not before its last epoch, which a stop may have left open, has become a row."""
+        """Return whether training is over; an epoch that a stop left open comes first."""
         progress, config, rows = trainer.progress, self.config, self.course.turns.rows
         if rows and rows[-1]["ended"] in LAST:
             return True
@@ -147,7 +149,7 @@ class TrainingRun:
         return enough or progress.steps == config.budget_steps or not trainer.clock.fits(config.until_s)
 
     def _check_budget(self, trainer: Trainer, epoch: Epoch) -> None:
-        """A wall clock only shows afterwards that not even one batch fitted."""
+        """Raise if not even one batch fitted; a wall clock shows that only afterwards."""
         if epoch.ended == "time" and trainer.progress.steps <= 1 and epoch.at_s > self.config.until_s:
             raise InputError(
                 f"budget_s: {self.config.budget_s:g} s is shorter than the first batch ({epoch.at_s:.2g} s "
@@ -161,7 +163,7 @@ class TrainingRun:
         return self.folder / "train.toml"
 
     def _refuse_another(self) -> None:
-        """What was trained here must have been asked for in the same way."""
+        """Raise if the folder holds a run with another configuration."""
         if not (self.checkpoint.exists() or self.result.exists()):
             return
         try:
@@ -179,7 +181,7 @@ class TrainingRun:
             stream.write(self._asked().encode())
 
     def _asked(self) -> str:
-        """All that a run depends on."""
+        """Return all settings that a run depends on, as text."""
         who = f"\n# decided by {self.decided_by}\n" if self.decided_by else ""
         return dump(self.config) + who
 
@@ -221,7 +223,7 @@ class TrainingRun:
         return ProfiledClock({(structure, size): s for structure, s in seconds.items()})
 
     def save(self) -> None:
-        """Write from what the same command goes on."""
+        """Write a checkpoint, from which the same command resumes, and the tables."""
         if self.trainer is None:
             return
         turns = {name: getattr(self.course.turns, name) for name in DecisionProgress.__slots__}
@@ -254,13 +256,13 @@ class TrainingRun:
 
 
 class Watch:
-    """What is done after every step: it is counted, saved now and then, and stopped if that is asked for."""
+    """A callback after every step: it reports progress, saves when due, and stops on request."""
 
     def __init__(self, run: TrainingRun, stop: StopRequest, on_step: Callable[[], None] | None) -> None:
         self._run, self._stop, self._on_step = run, stop, on_step
         self._saved_s = time.monotonic()
         self.between_steps = False
-        """Whether what interrupted it did so when no step was being made."""
+        """Whether the stop came between two steps."""
 
     def __call__(self) -> None:
         if self._on_step is not None:
@@ -277,7 +279,7 @@ class Watch:
 
 
 def read_result(file: Path) -> dict[str, Any]:
-    """What a run has come to."""
+    """Return the result of a run."""
     try:
         found = json.loads(file.read_text("utf-8"))
         if not {"validation", "test", "failure"} <= set(found):
@@ -289,7 +291,7 @@ def read_result(file: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN."""
+    """Replace numbers that JSON lacks (NaN, infinity) by None."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

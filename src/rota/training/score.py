@@ -1,8 +1,7 @@
-"""How fast this machine trains: images per second of one bundle of cores, or of one GPU.
+"""Training speed of this machine: images per second of one bundle of cores, or of one GPU.
 
-Whole steps count: loading, forward, backward, the optimiser. Each bundle is measured in a fresh process,
-with nothing beside it, so the bundles of one machine do not slow each other down. If a machine is shared
-with others it shows: the runs lie apart, or the process has to wait for a processor.
+Whole steps count: loading, forward, backward, optimiser. Bundles are measured one at a time, each in a new
+process. Other load on the machine shows: the rates differ, or threads wait for a processor.
 """
 
 import math
@@ -29,16 +28,16 @@ from rota.training.setup import Setup, cores
 from rota.training.trainer import Trainer
 
 RUNS = 5
-"""The median of so many short runs counts."""
+"""Number of short runs of which the median counts."""
 WARM_STEPS = 3
-"""So many steps come before, at least; the first ones take longer."""
+"""Least number of steps to warm up."""
 SIZE = 32
-"""Images are as wide and high as this, whatever the data."""
+"""Width and height of the images in pixels, whatever the data."""
 ENDLESS = Length(steps=2**62)
 
 
 class Bundle(NamedTuple):
-    """What one trial gets: cores, or GPUs, of which it trains on the first."""
+    """The devices of one trial: cores, or GPUs, of which it trains on the first."""
 
     device: str
     """CPU or GPU."""
@@ -47,13 +46,13 @@ class Bundle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What is trained to find out how fast a bundle is, and for how long."""
+    """A short training that measures a bundle."""
 
     model: str = "convnet2"
     data: str = "digits"
     batch_size: int = 64
     seconds: float = 5.0
-    """For all runs of a bundle together; a run is at least one step, however long that takes."""
+    """Seconds for all runs of a bundle together; a run has at least one step."""
 
     def __post_init__(self) -> None:
         if model(self.model).task != "classification":
@@ -69,7 +68,7 @@ class Benchmark:
         return f"{self.model}, {self.data} of {SIZE} pixels, batches of {self.batch_size}"
 
     def trainer(self, bundle: Bundle) -> Trainer:
-        """A network that is ready to train on a bundle; a GPU is fed by one core."""
+        """Return a network that is ready to train on a bundle; a GPU is fed by one core."""
         on_cpu = bundle.device == "CPU"
         setup = Setup(
             model=self.model,
@@ -85,29 +84,29 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredBundle:
-    """What was found about a bundle."""
+    """The measurements of a bundle."""
 
     rates: tuple[float, ...]
     """Images per second of each run."""
     waited: float
-    """The share of the time for which a thread waited for a processor that others had; 0 if not known."""
+    """Share of the time for which a thread waited for a processor; 0 if not known."""
     device: str
-    """What its maker calls it."""
+    """The maker's name of the device."""
 
     @property
     def score(self) -> float:
-        """Images per second."""
+        """The median rate in images per second."""
         return median(self.rates)
 
     @property
     def spread(self) -> float:
-        """Between the quartiles of the runs, in images per second."""
+        """The interquartile range of the rates, in images per second."""
         first, _, third = quantiles(self.rates, n=4, method="inclusive")
         return third - first
 
 
 def check_fits(bundle: Bundle) -> None:
-    """Make sure that this machine has what the bundle asks for."""
+    """Raise if this machine has fewer devices than the bundle."""
     there = cores() if bundle.device == "CPU" else torch.cuda.device_count()
     if bundle.core > there:
         what = "cores" if bundle.device == "CPU" else "GPUs that PyTorch sees"
@@ -120,7 +119,7 @@ def check_fits(bundle: Bundle) -> None:
 def measure(
     benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None
 ) -> MeasuredBundle:
-    """Train in this process: first to get warm, then the runs; `on_run` is called after each."""
+    """Warm up and make the runs in this process; `on_run` is called after each."""
     trainer = benchmark.trainer(bundle)
     run_s = benchmark.seconds / RUNS
     _run(trainer, run_s, at_least=WARM_STEPS)
@@ -139,7 +138,7 @@ def measure(
 def measure_apart(
     benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None
 ) -> MeasuredBundle:
-    """The same in a process of its own, in which nothing has been set up before."""
+    """Do as `measure`, in a new process."""
     context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_serve, args=(benchmark, bundle, theirs), daemon=True)
@@ -164,7 +163,7 @@ def measure_apart(
 
 
 def _serve(benchmark: Benchmark, bundle: Bundle, line: Connection) -> None:
-    """Measure; says None after each run, and what was found, or why not, in the end."""
+    """Measure in a child process: send None after each run, at last the result or the error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
     try:
         line.send(measure(benchmark, bundle, lambda: line.send(None)))
@@ -173,7 +172,7 @@ def _serve(benchmark: Benchmark, bundle: Bundle, line: Connection) -> None:
 
 
 def _run(trainer: Trainer, seconds: float, *, at_least: int = 1) -> float:
-    """Images per second while training for so long, and for so many steps at least."""
+    """Train for so many seconds and at least so many steps; return images per second."""
     before, began_s = trainer.progress.steps, trainer.clock.now_s()
     _train(trainer, until_steps=before + at_least)
     _train(trainer, until_s=began_s + seconds)
@@ -188,7 +187,7 @@ def _train(trainer: Trainer, *, until_s: float = math.inf, until_steps: int | No
 
 
 def _waits_s() -> dict[str, float]:
-    """Thread → seconds for which it could have run, but others did; nothing where that is not told."""
+    """Return thread → seconds it was ready but not running; empty if the kernel does not count them."""
     found = {}
     for thread in Path("/proc/self/task").glob("*"):
         try:

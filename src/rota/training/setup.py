@@ -1,4 +1,4 @@
-"""Which network learns what, and how: the settings that training and recording share."""
+"""The settings that training and recording share: a network, its task and its optimiser."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -21,9 +21,9 @@ from rota.training.tasks import OWN_DATA, check_batch, task_of
 from rota.training.trainer import Trainer
 
 LIBRARIES = ("torch", "torchvision", "numpy")
-"""Those that what is trained depends on."""
+"""Libraries that the results of training depend on."""
 MOST = 1_000_000
-"""Trials, or jobs, that one seed is enough for."""
+"""Number of trials, or jobs, whose seeds differ for each seed of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +31,24 @@ class Setup:
     """A network, its task and its optimiser."""
 
     model: str = "convnet2"
-    """A model of the registry: convnet2, resnet18, transformer, a2c …"""
+    """Model of the registry: convnet2, resnet18, transformer, a2c …"""
     data: str | None = None
-    """digits, fashion-mnist, cifar10 or cifar100, for models that classify images; digits if not said."""
+    """Data set for models that classify images: digits (the default), fashion-mnist, cifar10 or cifar100."""
     size: int | None = None
-    """Make the images so many pixels wide and high."""
+    """Width and height of the images in pixels; by default as published."""
     validation: int | None = None
-    """So many training images are put aside to validate with; a tenth if not said."""
+    """Number of training images to validate with; by default a tenth."""
     augment: bool = False
-    """Shift and mirror the images at random."""
+    """Whether images are shifted and mirrored at random."""
     optimizer: OptimizerName = "adam"
     hyper: Hyperparameters = field(default_factory=Hyperparameters)
     decay: Decay = field(default_factory=Decay)
     device: str = "auto"
-    """`auto` is the first GPU, or else the CPU."""
+    """Device to train on; `auto` is the first GPU, or else the CPU."""
     threads: int | None = None
-    """How many threads compute on the CPU; one per core if not said."""
+    """Number of CPU threads; by default one per core."""
     storage_mb_s: float | None = None
-    """Batches come from storage that gives a slot so many megabytes a second; as fast as they can be made if
-    not said."""
+    """Megabytes per second of a slot's storage; by default batches do not wait for it."""
 
     def __post_init__(self) -> None:
         check_batch(self.model, self.hyper.batch_size)
@@ -60,16 +59,16 @@ class Setup:
 
     @property
     def learns_from(self) -> str:
-        """The name of its data, also if that was not said."""
+        """The name of the data set, also if it is the default."""
         return self.data or OWN_DATA.get(model(self.model).task, "digits")
 
     @property
     def at_once(self) -> "Setup":
-        """The same without waiting for storage: for those who know how long it takes, or need not."""
+        """The same setup without waiting for storage."""
         return replace(self, storage_mb_s=None)
 
     def task(self, seed: int) -> Task:
-        """Where batches come from and what the loss is. A supervised task is made once and shared."""
+        """Return the task; a supervised one is made once and shared."""
         check_seed(seed)
         made = _shared_task if model(self.model).task in ("classification", "language") else _task
         task = made(self.model, self.data, self.device, seed, self.size, self.augment, self.validation)
@@ -78,7 +77,7 @@ class Setup:
     def trainer(
         self, clock: TrainingClock, *, seed: int, length: Length | None = None, weights: int | None = None
     ) -> Trainer:
-        """A new network, ready to train. Its weights may have a seed of their own."""
+        """Return a new network that is ready to train; `weights` may be a seed of its own."""
         drawn = seed if weights is None else weights
         if self.threads is not None:
             torch.set_num_threads(self.threads)
@@ -97,7 +96,7 @@ class Setup:
 
 
 def check_actions(actions: Sequence[str]) -> None:
-    """Whether these are changes that one may be chosen from at each decision."""
+    """Raise unless the changes differ and `nothing` is among them."""
     changes = [Change.parse(text) for text in actions]
     if "nothing" not in actions or len(set(changes)) < len(changes):
         raise ConfigError("actions must be different from each other, and one of them 'nothing'")
@@ -106,10 +105,10 @@ def check_actions(actions: Sequence[str]) -> None:
 def check_changes(
     setup: Setup, sequences: Iterable[Iterable[Change]], clock: TrainingClock | None = None
 ) -> None:
-    """Make sure, before anything is begun, that a network can be changed in each of these ways.
+    """Raise unless a network can be changed in each of these ways.
 
-    If a clock is given, it must know the pace of what the network becomes; it is left as it was. A trainer
-    seeds the global generators; they are as they were afterwards, too.
+    If a clock is given, it must know the step time of what the network becomes. The clock and the global
+    random generators are left as they were.
     """
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         for changes in sequences:
@@ -119,12 +118,12 @@ def check_changes(
 
 
 def own_seed(seed: int, number: int) -> int:
-    """Of the weights of one of many trials or jobs that share the seed of a run."""
+    """Return the seed for the weights of one of many trials or jobs of a run."""
     return seed * MOST + number
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

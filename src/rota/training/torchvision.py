@@ -1,4 +1,4 @@
-"""torchvision beside the CPU build of PyTorch too: `from rota.training.torchvision import torchvision`."""
+"""torchvision, also with the CPU build of PyTorch: `from rota.training.torchvision import torchvision`."""
 
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ def _load() -> tuple[Any, torch.library.Library | None]:
     except RuntimeError:
         if torch.version.cuda is not None:
             raise
-    # torchvision's wheel is built for CUDA: beside the CPU build its operators do not load, and importing it
+    # torchvision's wheel is built for CUDA: with the CPU build its operators do not load, and importing it
     # asks for these two. Nothing here calls them, so it is enough that their schemas exist.
     library = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
     for name in ("nms", "qnms"):

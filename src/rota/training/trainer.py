@@ -1,13 +1,12 @@
-"""Train one network: epoch by epoch, on a clock that is passed in, and change the network in between.
+"""Training of one network, epoch by epoch, on a given clock, with changes in between.
 
     trainer = Trainer(network, task, clock)
-    epoch = trainer.epoch(until_s=120)      # trained, evaluated, or says why not
+    epoch = trainer.epoch(until_s=120)      # trained and evaluated, or failed
     trainer.change(Change.parse("deepen 1"))
     trainer.epoch(until_s=120)
 
-Time, steps and the allocation are looked at before every mini-batch. An epoch that is cut short by the end
-of a budget stays open and is continued by the next call, so a run that is stopped and resumed equals one
-that is not.
+Time, steps and the allocation are checked before every mini-batch. An epoch that the end of a budget cuts
+short stays open, and the next call continues it, so a resumed run equals one that was not stopped.
 """
 
 import math
@@ -24,20 +23,19 @@ from rota.core.network import SHRINK, Change, Structure
 from rota.training.clock import Ended, Epoch, Length, MadeChange, TrainingClock, TrainingProgress
 from rota.training.describe import describe
 from rota.training.distil import Teacher
-from rota.training.evaluation import Statistics, evaluating
 from rota.training.exchange import GangMember
-from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, tell
+from rota.training.hyper import Decay, Hyperparameters, OptimizerName, optimizer, set_rates
 from rota.training.net2net import NotGrowable, blocks, carry, deepen, is_wide, layer_in, shrink, widen
-from rota.training.task import Batch, Task
+from rota.training.task import Batch, Statistics, Task, evaluating
 
 OUT_OF_MEMORY = "out of memory"
-"""How such a failure of an epoch begins."""
+"""First words of the failure of an epoch for lack of memory."""
 TOO_FEW = "Expected more than 1 value per channel"
-"""What PyTorch says to a batch that cannot be normalised."""
+"""PyTorch's message for a batch that is too small to be normalised."""
 
 
 class Diverged(Exception):
-    """The loss is no longer a number."""
+    """The loss is infinite or NaN."""
 
 
 class Trainer:
@@ -64,28 +62,28 @@ class Trainer:
         self.progress = TrainingProgress()
         self.history: list[MadeChange] = []
         self.smaller: list[nn.Module] = []
-        """The networks from before each growth that has not been taken back, the last one last."""
+        """Networks from before each growth that was not undone, the latest last."""
         self.teacher: Teacher | None = None
         self.gang: GangMember | None = None
-        """If others train the same network: each step is made on a share of the batch by each of them."""
+        """The gang that trains this network, if any; each member trains on its share of a batch."""
         self.optimizer = optimizer(optimizer_name, network.parameters(), self.hyper)
         self._structure: Structure | None = None
         self._statistics = Statistics(network)
         self.started_as = self.structure.fingerprint
         torch.manual_seed(seed)  # dropout draws from the global generator
         network.train()
-        self.clock.pace(self.structure, self.hyper.batch_size)
+        self.clock.prepare(self.structure, self.hyper.batch_size)
 
     @property
     def structure(self) -> Structure:
-        """What the network is made of."""
+        """The structure of the network."""
         if self._structure is None:
             self._structure = describe(self.network)
         return self._structure
 
     @property
     def epoch_length(self) -> int | None:
-        """Steps in an epoch, unless seconds count."""
+        """The number of steps in an epoch; None if an epoch has a length in seconds."""
         if self.length.seconds is not None:
             return None
         return self.length.steps or max(1, self.task.examples // self.hyper.batch_size)
@@ -103,8 +101,8 @@ class Trainer:
     ) -> Epoch:
         """Train until the epoch is whole, the budget of time or steps is over, or `interrupted(now_s)`.
 
-        A loss that is infinite or NaN, or that there is too little memory to compute or to derive, ends the
-        epoch as `failed`; the network is as it was before that step.
+        An infinite or NaN loss, or too little memory, ends the epoch as `failed`; the network is then as it
+        was before that step.
         """
         ended: Ended = "failed"
         metrics: dict[str, float] = {}
@@ -168,7 +166,7 @@ class Trainer:
         progress.epoch_loss += value
 
     def _derive(self, batch: Batch) -> float:
-        """Gradients of the loss, which it gives; if that fails, running statistics are what they were."""
+        """Compute gradients and return the loss; a failure restores running statistics."""
         self._statistics.keep()
         try:
             loss = self._loss(batch)
@@ -208,7 +206,7 @@ class Trainer:
 
     @property
     def lr(self) -> float:
-        """The learning rate now."""
+        """The current learning rate."""
         return self.decay.lr(self.hyper.lr, self.progress.since_change)
 
     def _say_out_of_memory(self) -> str:
@@ -220,10 +218,10 @@ class Trainer:
     # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def change(self, change: Change) -> None:
-        """Change the network. The learning rate starts anew; the optimiser goes on with the layers that stay.
+        """Change the network; reset the learning rate, keep the optimiser's state of layers that stay.
 
-        What cannot be done is an error and leaves everything as it was. To widen a block that has grown as
-        wide already is to do nothing, so that a policy may choose so again.
+        An impossible change is an error and leaves everything as it was. To widen a block that is already
+        that wide changes nothing, so that a policy may choose it again.
         """
         if change.kind == "nothing" or (change.kind == "widen" and self._is_wide(change)):
             return
@@ -244,7 +242,7 @@ class Trainer:
         return names[change.block]
 
     def _is_wide(self, change: Change) -> bool:
-        """Whether a block has grown as wide as it is to be."""
+        """Return whether a block is already as wide as asked for."""
         block, first = self._block(change), [*self.smaller, self.network][0]
         now, before = (is_wide(each, layer_in(each, block), change.width) for each in (self.network, first))
         return now and not before
@@ -257,15 +255,15 @@ class Trainer:
         else:
             widen(self.network, layer_in(self.network, name), change.width, optimizer=self.optimizer)
         try:
-            self.clock.pace(describe(self.network), self.hyper.batch_size)
-        except InputError:  # nobody has measured what it has become
+            self.clock.prepare(describe(self.network), self.hyper.batch_size)
+        except InputError:  # no step time of the new structure is known
             self.network, self.optimizer = before, carry(self.optimizer, self.network, before)
             self._statistics = Statistics(before)
             raise
         self.smaller.append(before)
 
     def _calibration(self) -> torch.Tensor | None:
-        """The inputs of the next step, if looking at them does not change them and the network bears them."""
+        """Return the inputs of the next step, if the task can repeat them and the network accepts them."""
         if self.task.state_dict():
             return None
         inputs = self.task.batch(self.network, self.progress.position, self.hyper.batch_size).inputs
@@ -282,25 +280,25 @@ class Trainer:
         if self.task.scores and not self._just_shrunk():  # the largest teaches if several shrink at once
             self.teacher = Teacher(large)
         self.network = small.train()
-        self.clock.pace(describe(small), self.hyper.batch_size)
+        self.clock.prepare(describe(small), self.hyper.batch_size)
 
     def _just_shrunk(self) -> bool:
         return bool(self.history) and self.history[-1] == (self.progress.steps, SHRINK)
 
     def set(self, **values: Any) -> None:
-        """Change hyper-parameters: `lr`, `momentum`, `batch_size`. A new `lr` starts to fall anew."""
+        """Set hyper-parameters: `lr`, `momentum`, `batch_size`. A new `lr` starts to decay anew."""
         for name in values:
             if name not in Hyperparameters.__slots__:
                 raise InputError(unknown("hyper-parameter", name, Hyperparameters.__slots__))
         wanted = replace(self.hyper, **values)
-        self.clock.pace(self.structure, wanted.batch_size)
+        self.clock.prepare(self.structure, wanted.batch_size)
         self.hyper = wanted
         if "lr" in values:
             self.progress.since_change = 0
         self._tell()
 
     def _tell(self) -> None:
-        tell(self.optimizer, self.lr, self.hyper.momentum)
+        set_rates(self.optimizer, self.lr, self.hyper.momentum)
 
 
 def _out_of_memory(error: BaseException) -> bool:

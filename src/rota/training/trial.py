@@ -1,4 +1,4 @@
-"""Trials of a population that are real networks: what the workers of `rota run` train."""
+"""Real networks as trials of a population: what the workers of `rota run` train."""
 
 import io
 import pickle
@@ -22,9 +22,9 @@ from rota.training.trainer import OUT_OF_MEMORY, Trainer
 
 
 class NetworkTrial:
-    """One network at a time; the data stay when another trial comes.
+    """A worker's network, one trial at a time; the data stay loaded between trials.
 
-    Trials see the same examples in the same order. They begin with weights of their own.
+    Trials see the same examples in the same order, and start with weights of their own.
     """
 
     def __init__(self, setup: Setup, seed: int) -> None:
@@ -45,12 +45,12 @@ class NetworkTrial:
         return to_bytes(self._trainer, changes=list(self._changes), training=self._settings)
 
     def train(self, steps: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
-        """A loss that is no longer a number ends it early: the trial is then as good as it was before.
+        """Train for an interval; an infinite or NaN loss ends it early, before that step.
 
-        What does not fit into memory is an error.
+        Raises MemoryError for lack of memory.
         """
         self._change(changes)
-        self._tell(hyper)
+        self._set(hyper)
         until = self._trainer.progress.steps + steps
         while self._trainer.progress.steps < until:
             epoch = self._trainer.epoch(until_steps=until, evaluate=False)
@@ -61,12 +61,12 @@ class NetworkTrial:
 
     @property
     def network(self) -> nn.Module:
-        """What is trained, as it is now."""
+        """The current network."""
         return self._trainer.network
 
     @property
     def steps(self) -> int:
-        """So many it has been trained for, over all parts."""
+        """Steps trained so far, over all intervals."""
         return self._trainer.progress.steps
 
     def evaluate(self) -> float:
@@ -77,7 +77,7 @@ class NetworkTrial:
         return self._setup.trainer(StoppedClock(), seed=self._seed, weights=own_seed(self._seed, trial))
 
     def _change(self, changes: tuple[str, ...]) -> None:
-        """Do to the network what has not been done to it yet."""
+        """Make the changes of the network that have not been made yet."""
         had = len(self._changes)
         if changes[:had] != self._changes:
             raise InputError(
@@ -87,8 +87,8 @@ class NetworkTrial:
             self._trainer.change(Change.parse(change))
         self._changes = changes
 
-    def _tell(self, hyper: Hyper) -> None:
-        """Only what is new: a learning rate that is told again would begin to fall anew."""
+    def _set(self, hyper: Hyper) -> None:
+        """Set the hyper-parameters that differ: setting a learning rate again would restart its decay."""
         now = self._trainer.hyper
         new = {name: value for name, value in hyper.items() if getattr(now, name, None) != value}
         if new:
@@ -96,15 +96,14 @@ class NetworkTrial:
 
 
 def network(settings: Mapping[str, Any], seed: int) -> NetworkTrial:
-    """What `[training]` in a configuration says."""
+    """Return the trials that `[training]` in a configuration describes."""
     return NetworkTrial(bind(Setup, settings, "training"), seed)
 
 
 def load_exported(file: str | Path, device: str = "cpu") -> nn.Module:
-    """Return the network in a file that `rota run --export` wrote, on a device, ready to predict.
+    """Return the network in a file that `rota run --export` wrote, on a device, in evaluation mode.
 
-    Its data set is read, for what the network is made for follows from it. Raises InputError if the file is
-    another.
+    Its data set is read, as the shape of the network follows from it. Raises InputError for any other file.
     """
     path = Path(file)
     try:

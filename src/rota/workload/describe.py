@@ -1,4 +1,4 @@
-"""A workload in numbers: how much it asks for, when, in what sizes."""
+"""A workload in numbers: jobs, load, durations, gang sizes and models."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
 @dataclass(frozen=True, slots=True)
 class WorkloadShare:
-    """The part of the workload that one gang size or one model has."""
+    """The part of a workload that has one gang size or one model."""
 
     name: str
     jobs: int
@@ -23,25 +23,25 @@ class WorkloadShare:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What `rota trace describe` says."""
+    """The output of `rota trace describe`."""
 
     name: str
     jobs: int
     gpu_hours: float
     span_s: float
-    """From the first arrival to the last."""
+    """Seconds from the first arrival to the last."""
     jobs_per_hour: float | None
-    """Over the span; None if all arrive at once."""
+    """Arrivals per hour over the span; None if all arrive at once."""
     gpus: int | None
-    """The cluster that the load refers to."""
+    """GPUs of the cluster that the load refers to."""
     load: float | None
-    """GPU time asked for ÷ GPU time the cluster has over the span; None without a cluster or a span."""
+    """GPU time asked for ÷ GPU time of the cluster over the span; None without a cluster or a span."""
     duration_s: dict[str, float]
     """`mean`, `min`, percentiles `p1` to `p99`, `max`."""
     gang_sizes: tuple[WorkloadShare, ...]
-    """By size, ascending."""
+    """Gang sizes, ascending."""
     models: tuple[WorkloadShare, ...]
-    """By GPU-hours, descending."""
+    """Models by GPU-hours, descending."""
     notes: tuple[str, ...]
 
 
@@ -69,7 +69,7 @@ def describe(jobs: Workload, gpus: int | None = None) -> Description:
 
 
 def text(described: Description) -> str:
-    """The description for people to read."""
+    """Return the description as text."""
     shares = {"GPUs": described.gang_sizes, "model": described.models}
     width = max(map(len, [*shares, *(share.name for part in shares.values() for share in part)]))
     lines = [*_facts(described), ""]
@@ -81,7 +81,7 @@ def text(described: Description) -> str:
 
 
 def readable(seconds: float) -> str:
-    """A duration in the unit that suits it: `42 s`, `2.5 h`."""
+    """Return a duration in a suitable unit: `42 s`, `2.5 h`."""
     for unit_s, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= 2 * unit_s:
             return f"{seconds / unit_s:,.1f} {unit}"

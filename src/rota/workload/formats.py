@@ -37,11 +37,11 @@ def read(
     options: Mapping[str, Any] | None = None,
     measured: "MeasuredTimes | None" = None,
 ) -> "Workload":
-    """Read a trace; priorities that it does not say are drawn from the seed, and models if asked for.
+    """Read a trace; missing priorities are drawn from the seed, and models if asked for.
 
-    Without the name of a format it is guessed from the file. A function reads a format of one's own, by its
-    name (`module:function`, `path/to/file.py:function`) or as it is, with `options`. If a recording was
-    `measured`, the trace is in CSV or in such a format.
+    The default format is guessed from the file. A function reads a format of one's own, given by name
+    (`module:function`, `path/to/file.py:function`) or as it is, with `options`. With `measured` step times,
+    the trace is in CSV or in such a format.
     """
     if seed < 0:
         raise ConfigError(f"seed is {seed}; it must be 0 or more")
@@ -62,7 +62,7 @@ def read(
 
 
 def check_format(name: Any, options: Mapping[str, Any] | None = None) -> None:
-    """Raise an error if there is no such format, or it has no such options."""
+    """Raise unless there is such a format, with such options."""
     if isinstance(name, str) and is_outside(name):
         return
     if name is not None and name not in FORMATS:
@@ -77,11 +77,11 @@ def check_format(name: Any, options: Mapping[str, Any] | None = None) -> None:
 
 @dataclass(frozen=True)
 class TraceFormat:
-    """A format as its first line shows it."""
+    """A format, as recognised by a file's first line."""
 
     name: str
     fields: tuple[str, ...]
-    """The columns that it must have."""
+    """Columns that it must have."""
     has_header: bool
 
     @classmethod
@@ -91,7 +91,7 @@ class TraceFormat:
         return cls(name, getattr(module, f"{name.upper()}_FIELDS"), getattr(module, "HEADER", True))
 
     def fits(self, line: str) -> bool:
-        """Whether a first line is a header with all the fields; or, without headers, has as many."""
+        """Return whether a first line has all fields as a header; without headers, as many fields."""
         if not self.has_header:
             return line.count("\t") == len(self.fields) - 1
         return _columns(line).issuperset(self.fields)
@@ -111,7 +111,7 @@ def guess(path: Path) -> str:
 
 
 def _nearest(line: str, formats: Sequence[TraceFormat]) -> str:
-    """Say why no format fits: the columns that are missing in the one of which most are there."""
+    """Return why no format fits: the columns missing in the closest one."""
     there = _columns(line)
     with_header = [each for each in formats if each.has_header]
     best = max(with_header, key=lambda each: len(there & set(each.fields)) / len(each.fields))

@@ -1,10 +1,9 @@
-"""Reader for Gavel's traces (OSDI '20) and the throughputs measured for their job types.
+"""Reader of Gavel's traces (OSDI '20) and the throughputs measured for their job types.
 
-A `.trace` file has no header: job type, command, steps argument, whether it needs a data folder, total
-steps, arrival (s) and gang size, between tabs. Its measurements are `simulation_throughputs.json` beside
-it, or the only JSON file there, or else profiles that were imported into the folder `profiles` beside it.
-The V100 is the reference device: an iteration takes 1 / its throughput there. Stages are borrowed
-(`standins`).
+A `.trace` file has no header: job type, command, steps argument, whether it needs a data folder, total steps,
+arrival (s) and gang size, between tabs. Its measurements are `simulation_throughputs.json` in the same
+folder, or the only JSON file there, or else imported profiles in the folder `profiles` there. The V100 is the
+reference device: an iteration takes 1 / its throughput there. Stages are borrowed from similar models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +39,7 @@ KINDS = ("k80", "p100", "v100")
 
 
 def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Priorities are drawn; a job's duration is that of a solo run on the reference device."""
+    """Read a trace; priorities are drawn, durations are those of solo runs on the reference device."""
     table = read_unnamed(path, GAVEL_FIELDS)
     measured = read_throughputs(throughputs_beside(path))
     models, gangs = table.texts("job_type"), table.wholes("gang_size", at_least=1)
@@ -64,7 +63,7 @@ def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
 
 
 def throughputs_beside(trace: Path) -> Path:
-    """The measurements that belong to a trace."""
+    """Return the measurements that belong to a trace."""
     named = trace.parent / THROUGHPUTS
     if named.is_file():
         return named
@@ -73,13 +72,13 @@ def throughputs_beside(trace: Path) -> Path:
         return trace.parent / PROFILES
     if len(others) != 1:
         found = ", ".join(other.name for other in others) or "none"
-        where = f"put {THROUGHPUTS} beside it (JSON files there: {found}), or import it into {PROFILES}"
+        where = f"put {THROUGHPUTS} in its folder (JSON files there: {found}), or import it into {PROFILES}"
         raise TraceError(f"{trace}: needs the measured throughputs: {where}")
     return others[0]
 
 
 def _family(job_type: str) -> str:
-    """`ResNet-18 (batch size 16)` is a ResNet-18."""
+    """Return the family of a job type: `ResNet-18` of `ResNet-18 (batch size 16)`."""
     return job_type.split(" (")[0]
 
 

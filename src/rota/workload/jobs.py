@@ -1,4 +1,4 @@
-"""A workload: the jobs of a trace as columns, sorted by submit time; what a trace leaves out is drawn."""
+"""Workloads: the jobs of a trace as columns, sorted by submit time; missing columns are drawn."""
 
 import html
 from collections import Counter
@@ -24,7 +24,7 @@ Numbers = Sequence[float] | Floats
 SHOWN = 10  # jobs in a notebook
 
 UNNAMED = "unnamed"
-"""The model of jobs whose trace does not say what they train."""
+"""Model of jobs whose trace names none."""
 
 _LIMITS = (
     # column, lowest value, whether that value itself is already too low
@@ -42,7 +42,7 @@ _LIMITS = (
 class Workload:
     """Training jobs, one per position of every column, by submit time.
 
-    `rota.read_trace` and `rota.synthetic_trace` make workloads; the methods give parts and variants of them.
+    `rota.read_trace` and `rota.synthetic_trace` make workloads; the methods return subsets and variants.
 
     >>> import rota
     >>> jobs = rota.synthetic_trace(jobs=100, gpus=64, seed=1)
@@ -67,18 +67,18 @@ class Workload:
     stages_s: Floats
     """Three rows: seconds of loading, computing and synchronising in an iteration; all 0 if not known."""
     startup_s: Floats
-    """Seconds that each start costs."""
+    """Seconds that each start takes."""
     priority: NDArray[np.int64]
     """0 guaranteed, 1 opportunistic."""
     model: NDArray[np.int64]
     models: tuple[str, ...]
-    """The names behind `model`, in order of first appearance."""
+    """Names of the numbers in `model`, in order of first appearance."""
     kinds: tuple[tuple[str, ...], ...] = ()
-    """The device kinds each job may run on, empty for any; no entry at all if no job minds."""
+    """Device kinds that each job may run on, empty for any; no entry at all if all may run anywhere."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Device kind → model → measured speed, where the trace comes with measurements."""
+    """Device kind → model → measured speed, if the trace has measurements."""
     notes: tuple[str, ...] = ()
-    """What was not in the trace and had to be assumed."""
+    """Assumptions about what the trace does not contain."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -93,33 +93,33 @@ class Workload:
 
     @property
     def solo_s(self) -> Floats:
-        """How long each job takes alone and undisturbed."""
+        """The seconds that each job takes alone."""
         return self.iterations * self.iteration_s
 
     @property
     def has_stages(self) -> NDArray[np.bool_]:
-        """Whether the stages of each job are known; a job without them shares GPUs with no other."""
+        """Whether the stages of each job are known; a job without them never shares GPUs."""
         return np.asarray(self.stages_s.any(axis=0), np.bool_)
 
     @property
     def says_only_duration(self) -> NDArray[np.bool_]:
-        """Whether nothing is known of each job's iterations: it is as if each took a second."""
+        """Whether only the duration of each job is known: iterations then count as 1 s each."""
         found = ~self.has_stages & (self.iteration_s == 1.0) & (self.iterations == self.duration_s)
         return np.asarray(found, np.bool_)
 
     @property
     def gpu_s(self) -> float:
-        """All the GPU time asked for."""
+        """The total GPU time of all jobs, in seconds."""
         return float(np.sum(self.solo_s * self.gpus))
 
     def head(self, jobs: int) -> "Workload":
-        """The first jobs only."""
+        """Return the first `jobs` jobs; raise InputError if that is below 1."""
         if jobs < 1:
             raise InputError(f"{self.name}: cannot keep the first {jobs} jobs; ask for at least 1")
         return self if jobs >= len(self) else self._at(np.arange(jobs))
 
     def between(self, start_s: float, end_s: float) -> "Workload":
-        """The jobs submitted from `start_s` until before `end_s`, in seconds after the first submit."""
+        """Return the jobs submitted in [start_s, end_s), in seconds after the first; raise if none."""
         since_s = self.submit_s - self.submit_s[0]
         rows = np.flatnonzero((since_s >= start_s) & (since_s < end_s))
         if not len(rows):
@@ -130,14 +130,14 @@ class Workload:
         return self._at(rows)
 
     def scale_load(self, factor: float) -> "Workload":
-        """The same jobs, submitted so many times as fast: `2` offers twice the load to the same cluster."""
+        """Return the same jobs, submitted `factor` (> 0) times as fast: `2` doubles the load."""
         if not 0.0 < factor < np.inf:
             raise InputError(f"{self.name}: the load cannot be scaled by {factor}; give a number above 0")
         first_s = self.submit_s[0]
         return replace(self, submit_s=first_s + (self.submit_s - first_s) / factor)
 
     def to_frame(self) -> "DataFrame":
-        """The jobs as a pandas DataFrame, one row per job, with the columns of the CSV format of rota."""
+        """Return the jobs as a pandas DataFrame, one row per job, with the columns of rota's CSV format."""
         import pandas as pd
 
         load_s, compute_s, sync_s = self.stages_s
@@ -157,7 +157,7 @@ class Workload:
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
     def scaled(self, factor: float) -> "Workload":
-        """The same jobs in a time that runs faster or slower; an iteration takes as long as before."""
+        """Return the same jobs with all times scaled; iteration times do not change."""
         iterations = self.iterations * factor
         return replace(
             self,
@@ -167,7 +167,7 @@ class Workload:
         )
 
     def with_startup(self, startup_s: float) -> "Workload":
-        """Return the same jobs, each start of which costs so many seconds."""
+        """Return the same jobs with a start-up of so many seconds."""
         if not 0.0 <= startup_s < np.inf:
             raise InputError(f"startup_s is {startup_s:g}; it must be 0 or more")
         return replace(self, startup_s=np.full(len(self), float(startup_s)))
@@ -176,7 +176,7 @@ class Workload:
         return replace(self, notes=(*self.notes, note))
 
     def _at(self, rows: NDArray[np.int64]) -> "Workload":
-        """These rows, with only the models that they name."""
+        """Return these rows, with only the models that they name."""
         columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
         numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
         return replace(
@@ -191,7 +191,7 @@ class Workload:
         )
 
     def table(self, cluster: Cluster) -> Floats:
-        """The jobs as the columns of `rota.core.columns`, for these machines."""
+        """Return the jobs as the columns of `rota.core.columns`, for this cluster."""
         slots = np.ceil(self.gpus * cluster.slots_per_gpu - 1e-9)
         self._check_fit(slots, cluster)
         table = np.zeros((c.GIVEN, len(self)))
@@ -210,7 +210,7 @@ class Workload:
         return table
 
     def _profiles(self, slots: Floats) -> NDArray[np.int64]:
-        """The number of each job's (gang size, iteration time, stages) among the distinct ones."""
+        """Return the number of each job's (gang size, iteration time, stages) among the distinct ones."""
         rows = np.vstack([slots, self.iteration_s, self.stages_s])
         order = np.lexsort(rows[::-1])
         ranked = rows[:, order]
@@ -226,7 +226,7 @@ class Workload:
         return np.array([sum(bits.get(kind, 0) for kind in set(kinds)) or -1 for kinds in self.kinds], float)
 
     def _check_fit(self, slots: Floats, cluster: Cluster) -> None:
-        """Every job must fit on the machines it may use when they are empty."""
+        """Raise if a job does not fit on the empty cluster's nodes that it may use."""
         for row in np.flatnonzero(slots > cluster.slots)[:1]:
             raise InputError(
                 f"{self.name}: job {self.ids[row]} needs {self.gpus[row]:g} GPUs; the cluster has "
@@ -259,11 +259,11 @@ def workload(
     speeds: Mapping[str, Mapping[str, float]] | None = None,
     notes: Sequence[str] = (),
 ) -> Workload:
-    """A workload from plain sequences, sorted by submit time (ties stay in the order given).
+    """Return a workload from plain sequences, sorted by submit time (ties keep their order).
 
-    An iteration time, stage or start that is not given (the column missing, or NaN in it) is that of the
-    model's profile; iterations that are not given are as many as fill the duration. A model without a profile
-    is a name: its iterations share the duration, or take 1 s each if they are not given, and have no stages.
+    A missing iteration time, stage or start-up (no column, or NaN) is that of the model's profile; missing
+    iterations are as many as fill the duration. A model without a profile is a mere name: its iterations
+    share the duration, or take 1 s each if their number is missing, and have no stages.
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
@@ -295,18 +295,18 @@ def workload(
 
 
 def counted(jobs: int) -> str:
-    """`1 job`, `1,000 jobs`."""
+    """Return a counted noun: `1 job`, `1,000 jobs`."""
     return f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"
 
 
 def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Each job's model as a number, and the names in order of first appearance."""
+    """Return each job's model as a number, and the names in order of first appearance."""
     models = {name: number for number, name in enumerate(dict.fromkeys(model))}
     return np.array([models[name] for name in model], np.int64), tuple(models)
 
 
 def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default: Floats) -> Floats:
-    """What was given, and the default where nothing was."""
+    """Return the given values, and the default where they are missing."""
     if given is None:
         return default
     values = np.asarray(given, float)
@@ -314,13 +314,13 @@ def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default:
 
 
 def _shared_s(duration_s: Floats, iterations: Numbers | None) -> Floats:
-    """The share of each iteration in the duration; 1 s where nobody says how many there are."""
+    """Return the duration divided by iterations; 1 s where their number is missing."""
     counts = _filled(iterations, duration_s)
     return duration_s / counts if counts.shape == duration_s.shape else np.ones_like(duration_s)
 
 
 def _check(jobs: Workload) -> None:
-    """Raise for the first job that makes no sense."""
+    """Raise for the first job with an impossible value."""
     if len(set(jobs.ids)) != len(jobs):
         twice = Counter(jobs.ids).most_common(1)[0][0]
         raise TraceError(f"{jobs.name}: job id {twice!r} appears more than once; ids must be unique")
@@ -341,7 +341,7 @@ def _check(jobs: Workload) -> None:
 
 
 def _noted(jobs: Workload) -> Workload:
-    """The same jobs, with what schedulers cannot do with some of them."""
+    """Return the same jobs, with notes on what schedulers cannot do with some of them."""
     alone = int(np.count_nonzero(~jobs.has_stages))
     if alone:
         jobs = jobs.noted(
@@ -358,12 +358,12 @@ def _noted(jobs: Workload) -> Workload:
 
 
 def draw_models(jobs: int, seed: int, models: Sequence[str] = MODELS) -> list[str]:
-    """A model for each job that came without one."""
+    """Return a model for each job without one."""
     return [models[i] for i in generator(seed).integers(len(models), size=jobs).tolist()]
 
 
 def draw_priorities(jobs: int, seed: int) -> NDArray[np.int64]:
-    """Guaranteed (0) or opportunistic (1), half and half, for jobs that came without a priority."""
+    """Return random priorities, 0 (guaranteed) or 1 (opportunistic) with equal probability."""
     return generator(seed, 1).integers(2, size=jobs)
 
 
@@ -378,7 +378,7 @@ def priorities_note(jobs: int, seed: int) -> str:
 
 
 def generator(seed: int, *stream: int) -> np.random.Generator:
-    """A generator of its own for each stream of a seed."""
+    """Return a random generator for one stream of a seed."""
     if seed < 0:
         raise ConfigError(f"seed is {seed}; it must be 0 or more")
     return np.random.default_rng([seed, *stream] if stream else seed)

@@ -1,4 +1,4 @@
-"""Our own trace format: a plain CSV that says everything, and is read back bit for bit.
+"""Rota's own trace format: a complete CSV that is read back bit for bit.
 
 | column      | meaning                                                    | if absent or empty            |
 |-------------|------------------------------------------------------------|-------------------------------|
@@ -18,8 +18,8 @@
 | speed_KIND  | speed of its model on devices of that kind (any number of  | not known                     |
 |             | such columns), relative to the reference device            |                               |
 
-A model that rota has no profile of is a name; unless a row has its stages, the job never shares GPUs. If
-models are drawn, every job whose stages nobody knows gets one of rota's, with its iteration time, and starts
+A model without a profile is a mere name; unless a row has its stages, the job never shares GPUs. If
+models are drawn, every job without known stages gets one of rota's, with its iteration time, and starts
 cost what they cost the models. A job of 0 s without iterations did no work and is left out. Rows may be in
 any order.
 """
@@ -63,10 +63,10 @@ SPEED = "speed_"
 def read(
     path: Path, seed: int = 0, draw_models: bool = False, measured: MeasuredTimes | None = None
 ) -> Workload:
-    """A job takes as long as its row says; what that leaves out is taken from the profile of its model.
+    """Read a trace; what a row leaves out is taken from the profile of its model.
 
-    Profiles are those of Muri's models, or those that were measured elsewhere, if they are given; then a job
-    with iterations takes as long as these do.
+    Profiles are those of Muri's models, or `measured` ones; the latter then determine how long a job with
+    iterations takes.
     """
     return from_table(read_table(path, CSV_FIELDS), seed, draw_models, measured)
 
@@ -119,7 +119,7 @@ def write(path: Path, jobs: Workload) -> None:
 
 
 def text(jobs: Workload) -> str:
-    """The workload as a CSV file."""
+    """Return the workload as CSV text."""
     models = [jobs.models[number] for number in jobs.model.tolist()]
     bare = ~jobs.has_stages & ~np.array([model in MODELS for model in jobs.models], bool)[jobs.model]
     columns: dict[str, Iterable[str]] = {
@@ -150,23 +150,23 @@ def _exact(column: Floats) -> list[str]:
 
 
 def _unless(left_out: NDArray[np.bool_], column: Floats) -> list[str]:
-    """As `_exact`, with nothing where it may be left out."""
+    """Return numbers as text, empty where they may be left out."""
     return ["" if out else text for out, text in zip(left_out.tolist(), _exact(column), strict=True)]
 
 
 def _shortest(value: float) -> str:
-    """The shortest text that is read back as the same number."""
+    """Return the shortest text that is read back as the same number."""
     return repr(value).removesuffix(".0")
 
 
 def _has_work(table: Table, says_how_long: bool) -> NDArray[np.bool_]:
-    """Which rows say what there is to do in iterations, and how long one takes, if nothing else does."""
+    """Return which rows have iterations and a known iteration time."""
     known = np.array([model in MODELS for model in table.optional("model")], bool)
     return table.given("iterations") & (known | table.given("iteration_s") | says_how_long)
 
 
 def _models(table: Table, seed: int, draws: bool) -> tuple[list[str], int]:
-    """Every job's model, and how many of them were drawn: for the jobs whose stages nobody knows."""
+    """Return every job's model, and how many were drawn: for jobs without known stages."""
     named = table.optional("model")
     if not draws:
         return [model or UNNAMED for model in named], 0
@@ -177,14 +177,14 @@ def _models(table: Table, seed: int, draws: bool) -> tuple[list[str], int]:
 
 
 def _scaled_profiles(models: Sequence[str], gpus: Floats, iteration_s: Floats) -> Floats:
-    """Five rows: these iterations, the stages of the models' profiles stretched to them, starts for free."""
+    """Return five rows: iteration times, the profiles' stages scaled to them, and start-ups of 0 s."""
     names = {model: number for number, model in enumerate(dict.fromkeys(models))}
     profile_s = profiled_s(tuple(names), np.array([names[model] for model in models], np.int64), gpus)
     return np.vstack([iteration_s, profile_s[1:] * (iteration_s / profile_s[0]), np.zeros(len(models))])
 
 
 def _priorities(table: Table, seed: int) -> tuple[NDArray[np.int64], int]:
-    """Every job's priority, and how many of them were drawn."""
+    """Return every job's priority, and how many were drawn."""
     given = table.given("priority")
     priority = np.zeros(len(table), np.int64)
     if given.any():
@@ -195,14 +195,14 @@ def _priorities(table: Table, seed: int) -> tuple[NDArray[np.int64], int]:
 
 
 def _either(first: Floats, second: Floats) -> Floats:
-    """The first, and the second where that is NaN."""
+    """Return the first, and the second where that is NaN."""
     return np.where(np.isnan(first), second, first)
 
 
 def _check_profiles(
     table: Table, models: Sequence[str], found: Floats, measured: MeasuredTimes | None
 ) -> None:
-    """A model that nobody measured brings its own times: all of them, or none and it is a name."""
+    """Raise if a model without a profile has some of its times in a row, but not all."""
     given = [table.given(name) for name in ("iteration_s", *STAGES)]
     complete = np.logical_and.reduce(given)
     begun = np.logical_or.reduce(given[1:]) | (measured is not None)
@@ -213,7 +213,7 @@ def _check_profiles(
 
 
 def _overruled(table: Table, models: Sequence[str], measured: MeasuredTimes | None) -> Iterator[str]:
-    """The note on jobs that say how long an iteration takes, though their model was measured."""
+    """Yield the note on jobs with iteration times of their own, though their model was measured."""
     if measured is None:
         return
     known = np.array([model in measured.rows for model in models], bool)
@@ -277,7 +277,7 @@ def read_with(
 
 
 def _check(reader: Any, options: Mapping[str, Any], name: str) -> None:
-    """Raise an error that says what is missing if it cannot be called with a file and these options."""
+    """Raise unless the reader can be called with a file and these options."""
     if not callable(reader):
         raise ConfigError(f"{name}: is not a function, but {type(reader).__name__}; name a function")
     try:
@@ -298,7 +298,7 @@ def _check(reader: Any, options: Mapping[str, Any], name: str) -> None:
 
 
 def _whole(found: Workload, name: str, says_more: bool) -> Workload:
-    """A workload has all that could be drawn or measured."""
+    """Return a reader's workload; raise if models or profiles were also asked for."""
     if says_more:
         raise ConfigError(
             f"{name}: gives a Workload, which says how long its jobs take; leave out draw_models and profiles"
@@ -307,7 +307,7 @@ def _whole(found: Workload, name: str, says_more: bool) -> Workload:
 
 
 def _rows(found: Any, name: str) -> Iterable[Mapping[str, Any]]:
-    """What a reader gave, a row at a time."""
+    """Yield what a reader returned, row by row."""
     if hasattr(found, "to_dict") and not isinstance(found, Mapping):
         found = found.to_dict("records")
     if isinstance(found, Mapping | str | bytes) or not isinstance(found, Iterable):
@@ -323,7 +323,7 @@ def _keys(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value as a CSV says it; None and NaN are nothing, and several are joined by bars."""
+    """Return a value as CSV text; None and NaN are empty, and lists are joined by bars."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return "|".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

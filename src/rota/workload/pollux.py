@@ -1,10 +1,11 @@
-"""Reader for the workloads of Pollux (OSDI '21) and Sia (SOSP '23), with the applications in them.
+"""Reader of the workloads of Pollux (OSDI '21) and Sia (SOSP '23), with the applications in them.
 
-Header `name,time,application,num_replicas,batch_size`, times in seconds. The folders of the applications
-are beside the workload or in its parent folder (see `recordings.pollux`). A job trains as long as the
-validated run with its batch size did, or the nearest batch size that was run. An iteration is a step of
-its gang, packed on 4-GPU nodes, with its batch divided evenly. Synchronising is measured; what remains of
-a step is split between loading and computing as in the nearest model whose stages are known (`standins`).
+The header is `name,time,application,num_replicas,batch_size`, with times in seconds. The folders of the
+applications are next to the workload or in its parent folder (see `recordings.pollux`).
+
+A job trains as long as the validated run with its batch size, or with the nearest one. An iteration is a step
+of its gang, packed on 4-GPU nodes, with its batch divided evenly. Synchronising is measured; the rest of a
+step is split between loading and computing as in the nearest model with known stages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ Asked = list[tuple[str, int, int]]
 
 
 def read(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Priorities are drawn; a job's duration is that of a solo run."""
+    """Read a trace; priorities are drawn, durations are those of solo runs."""
     table = read_table(path, POLLUX_FIELDS)
     names, gpus = table.texts("application"), table.wholes("num_replicas", at_least=1)
     batches = table.wholes("batch_size", at_least=1)

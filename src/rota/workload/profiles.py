@@ -1,4 +1,4 @@
-"""Iteration times, stages and start-up of models: measured, borrowed or drawn."""
+"""Iteration times, stages and start-up times of models: measured, borrowed or drawn."""
 
 import math
 from bisect import bisect_left
@@ -20,15 +20,15 @@ UNKNOWN_STARTUP_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ModelTimes:
-    """One iteration of a model on a gang of a given size."""
+    """Times of one iteration of a model on a gang of some size."""
 
     iteration_ms: float
     stages_ms: tuple[float, float, float]
-    """Loading (storage and CPU), computing, synchronising."""
+    """Milliseconds of loading (storage and CPU), computing and synchronising."""
 
 
 def _row(*cells: str) -> tuple[ModelTimes, ...]:
-    """Cells `iteration: load/compute/synchronise`, one per gang size."""
+    """Parse cells `iteration: load/compute/synchronise`, one per gang size."""
     profiles = []
     for cell in cells:
         iteration, stages = cell.split(":")
@@ -87,33 +87,33 @@ MODELS = tuple(PROFILES)
 
 
 def profile(model: str, gpus: float) -> ModelTimes:
-    """The profile of a model; a gang size between two columns takes the larger, above the last the last."""
+    """Return the profile of a model at the next larger gang size, or else the largest."""
     return PROFILES[model][_column(gpus)]
 
 
 def startup_s(model: str, gpus: float) -> float:
-    """Seconds to start the model; 10 if it is not among the measured ones."""
+    """Return the seconds to start a model; 10 if it was not measured."""
     row = STARTUP_S.get(model)
     return float(row[_column(gpus)]) if row else UNKNOWN_STARTUP_S
 
 
 def profiled_s(models: Sequence[str], model: Ints, gpus: Floats) -> Floats:
-    """Four rows for many jobs at once: seconds per iteration, of loading, computing, synchronising.
+    """Return four rows for many jobs: seconds per iteration, of loading, computing, synchronising.
 
-    `model` holds each job's place in `models`; a model without a profile gives NaN.
+    `model` holds each job's index in `models`; a model without a profile gives NaN.
     """
     seconds = np.array([_seconds_by_gang(name) for name in models])
     return np.ascontiguousarray(seconds[model, :, _columns(gpus)].T)
 
 
 def startups_s(models: Sequence[str], model: Ints, gpus: Floats) -> Floats:
-    """As `startup_s`, for many jobs at once."""
+    """Return `startup_s` for many jobs at once."""
     seconds = np.array([[startup_s(name, size) for size in GANG_SIZES] for name in models])
     return np.asarray(seconds[model, _columns(gpus)], np.float64)
 
 
 def _seconds_by_gang(model: str) -> Floats:
-    """The rows of `profiled_s`, one column per gang size."""
+    """Return the rows of `profiled_s`, one column per gang size."""
     if model not in PROFILES:
         return np.full((4, len(GANG_SIZES)), np.nan)
     rows = [(p.iteration_ms * SCHEDULED / 1000, *(ms / 1000 for ms in p.stages_ms)) for p in PROFILES[model]]
@@ -148,7 +148,7 @@ Stages = tuple[float, float, float]
 
 
 def borrowed_stages_s(model: str, gpus: float, iteration_s: float) -> Stages:
-    """Load, compute, synchronise in the proportions of the stand-in; all compute if nothing stands in."""
+    """Return stages in the proportions of a similar model; all computing without one."""
     name = STAND_INS.get(model)
     if name is None:
         return (0.0, iteration_s, 0.0)
@@ -158,32 +158,32 @@ def borrowed_stages_s(model: str, gpus: float, iteration_s: float) -> Stages:
 
 
 def split_stages_s(model: str, gpus: float, iteration_s: float, sync_s: float) -> Stages:
-    """The synchronise stage as measured; the rest shared by load and compute as in the stand-in."""
+    """Return the measured synchronise stage, and the rest split as in a similar model."""
     load, compute, _ = borrowed_stages_s(model, gpus, iteration_s)
     rest_s = max(iteration_s - sync_s, 0.0)
     return (rest_s * load / (load + compute), rest_s * compute / (load + compute), sync_s)
 
 
 STARTUP = "startup_s"
-"""The extra column of a profile that says how long a start takes."""
+"""Extra column of a profile with the seconds of a start."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTimes:
-    """Model and gang size → what was measured."""
+    """Measured profiles by model and gang size."""
 
     source: str
     rows: dict[str, dict[int, Profile]] = field(default_factory=dict)
     expected_s: float = math.nan
-    """An iteration of what was never measured; NaN: nobody knows."""
+    """Seconds per iteration of a model that was not measured; NaN if not known."""
 
     def find(self, model: str, gpus: float) -> Profile | None:
-        """Of the gang size whose measurement stands for this one."""
+        """Return the profile at the measured gang size that stands for this one."""
         gangs = self.rows.get(model)
         return gangs[nearest_gang(gpus, gangs)] if gangs else None
 
     def columns(self, models: Sequence[str], gpus: Floats) -> Floats:
-        """Five rows, a column per job: an iteration, its three stages, a start; NaN where nobody knows."""
+        """Return five rows, a column per job: an iteration, its three stages, a start; NaN if not known."""
         found = [self._column(*job) for job in zip(models, gpus.tolist(), strict=True)]
         return np.array(found, float).reshape(-1, 5).T
 
@@ -196,7 +196,7 @@ class MeasuredTimes:
 
 
 def read_measured(folder: Path) -> MeasuredTimes:
-    """Of a recording of profiles in which each model has one batch size, alone."""
+    """Return the profiles of a recording in which each model ran alone, with one batch size."""
     rows: dict[str, dict[int, Profile]] = {}
     for row in read_profiles(folder).rows:
         if not row.beside:

@@ -37,7 +37,7 @@ def recorded(
     kinds: Sequence[tuple[str, ...]] = (),
     notes: Sequence[str] = (),
 ) -> Workload:
-    """A workload of the rows of a table."""
+    """Return the workload of a table's rows."""
     worked = np.flatnonzero(duration_s > 0.0)
     jobs, idle = len(worked), len(table) - len(worked)
     if not jobs:
@@ -60,7 +60,7 @@ def recorded(
 
 
 def left_out(rows: int, of: int, why: str) -> str:
-    """The note on rows that are not in the workload."""
+    """Return the note on rows that are not in the workload."""
     return f"{rows:,} of {of:,} jobs left out: {why}"
 
 
@@ -72,7 +72,7 @@ AZURE_FIELDS = ("job_id", "submission_time", "duration", "num_gpu")
 
 
 def read_azure(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Priorities are drawn; models if asked for."""
+    """Read a trace; priorities are drawn, and models if asked for."""
     table = read_table(path, AZURE_FIELDS)
     return recorded(
         table,
@@ -89,7 +89,7 @@ HELIOS_FIELDS = ("job_id", "gpu_num", "submit_time", "duration")
 
 
 def read_helios(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Priorities are drawn; models if asked for."""
+    """Read a trace; priorities are drawn, and models if asked for."""
     everything = read_table(path, HELIOS_FIELDS)
     on_gpus = everything.wholes("gpu_num") > 0
     table = everything.keep(on_gpus)
@@ -110,7 +110,7 @@ PHILLY_FIELDS = ("timestamp", "duration", "num_gpus")
 
 
 def read_philly(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Priorities are drawn; models if asked for."""
+    """Read a trace; priorities are drawn, and models if asked for."""
     table = read_table(path, PHILLY_FIELDS)
     return recorded(
         table,
@@ -131,7 +131,7 @@ PRIORITIES = {"LS": 0, "Guaranteed": 0, "BE": 1, "Burstable": 1}
 
 
 def read_alibaba(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Priorities follow from the quality of service; models are drawn if asked for."""
+    """Read a trace; priorities follow from the quality of service, models are drawn if asked for."""
     everything = read_table(path, ALIBABA_FIELDS)
     on_gpus = everything.wholes("num_gpu") > 0
     deleted = everything.given("deletion_time")
@@ -157,7 +157,7 @@ def read_alibaba(path: Path, seed: int = 0, draw_models: bool = False) -> Worklo
 
 
 def _gpus(table: Table) -> Floats:
-    """Whole GPUs, or the fraction that a pod with one GPU asks for."""
+    """Return whole GPUs, or the fraction that a pod with one GPU asks for."""
     whole = table.wholes("num_gpu")
     milli = table.numbers("gpu_milli")
     shared = whole == 1.0
@@ -195,7 +195,7 @@ MURI_FIELDS = (
 
 
 def read_muri(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Everything a job needs is in its row; nothing is drawn."""
+    """Read a trace whose rows say everything; nothing is drawn."""
     table = read_table(path, MURI_FIELDS)
     return workload(
         name_of(path),
@@ -216,7 +216,7 @@ NODE_FIELDS = ("sn", "gpu", "model")
 
 
 def read_cluster(path: Path) -> Cluster:
-    """Equal nodes: `num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node` and one row.
+    """Read equal nodes: `num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node`, one row.
 
     CPUs and memory are not modelled.
     """
@@ -230,9 +230,9 @@ def read_cluster(path: Path) -> Cluster:
 
 
 def read_nodes(path: Path) -> Cluster:
-    """Unequal nodes: Alibaba's `openb_node_list`, `sn,cpu_milli,memory_mib,gpu,model`, a row per node.
+    """Read unequal nodes: Alibaba's `openb_node_list`, `sn,cpu_milli,memory_mib,gpu,model`, a row per node.
 
-    Nodes without GPUs are left out; all hang off one switch, as the list does not say.
+    Nodes without GPUs are left out; all are on one switch, as the list does not say.
     """
     table = read_table(path, NODE_FIELDS)
     table.ids("sn")

@@ -1,4 +1,4 @@
-"""Workloads made up from a seed: arrivals, heavy-tailed durations, gang sizes, models, at a chosen load."""
+"""Synthetic workloads: arrivals, heavy-tailed durations, gang sizes and models at a chosen load."""
 
 import math
 from dataclasses import dataclass, field
@@ -22,41 +22,41 @@ GANGS, MODEL, DURATIONS, ARRIVALS = 10, 11, 12, 13
 
 
 MOST_JOBS = 100_000_000
-"""More would not fit into memory."""
+"""Largest number of jobs that fit into memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticConfig:
-    """What a made-up workload is like."""
+    """The distribution of a synthetic workload."""
 
     jobs: int = 1000
-    """How many jobs."""
+    """Number of jobs."""
     gpus: int = 64
-    """The cluster that the load refers to; no job asks for more GPUs than it has."""
+    """GPUs of the cluster that the load refers to; no job asks for more."""
     load: float = 0.85
-    """GPU-seconds asked for ÷ those the cluster has from the first arrival to the last."""
+    """GPU time asked for ÷ GPU time of the cluster from the first arrival to the last."""
     arrivals: Arrivals = "bursty"
-    """How jobs arrive: independently of each other, or now in bursts and now calmly."""
+    """Arrivals: independent of each other, or in bursts."""
     burstiness: float = 10.0
-    """How many times faster jobs arrive in a burst than in a calm spell (bursty only)."""
+    """Arrival rate in a burst ÷ that in a calm spell (bursty only)."""
     burst_jobs: float = 20.0
     """Mean number of jobs in a burst, and in a calm spell (bursty only)."""
     median_s: float = 1800.0
-    """Median of the durations before they are cut off at both ends: log-normal."""
+    """Median of the log-normal durations before they are truncated, in seconds."""
     sigma: float = 1.7
-    """Spread of the durations: the standard deviation of their natural logarithm."""
+    """Standard deviation of the natural logarithm of the durations."""
     shortest_s: float = 60.0
-    """No duration is below this."""
+    """Shortest duration in seconds."""
     longest_s: float = 3 * 86400.0
-    """No duration is above this."""
+    """Longest duration in seconds."""
     gang_sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
-    """How many GPUs a job may ask for; sizes above the cluster's are not drawn."""
+    """Gang sizes of jobs; those above the cluster's size are not drawn."""
     gang_weights: tuple[float, ...] = (0.55, 0.12, 0.14, 0.14, 0.04, 0.01)
-    """How often each gang size is drawn, in any unit."""
+    """Relative frequency of each gang size."""
     models: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MODELS, 1.0))
-    """How often each model is drawn, in any unit."""
+    """Relative frequency of each model."""
     seed: int = 0
-    """Everything random follows from it."""
+    """Seed of all random numbers."""
 
     def __post_init__(self) -> None:
         _at_least("jobs", self.jobs, 2)
@@ -95,13 +95,13 @@ class SyntheticConfig:
 
     @property
     def fitting_weights(self) -> tuple[float, ...]:
-        """The gang weights, 0 for sizes that the cluster does not have room for."""
+        """The gang weights, 0 for sizes that do not fit on the cluster."""
         pairs = zip(self.gang_sizes, self.gang_weights, strict=True)
         return tuple(weight if size <= self.gpus else 0.0 for size, weight in pairs)
 
 
 def generate(config: SyntheticConfig) -> Workload:
-    """The same configuration gives the same workload; its load is the one asked for."""
+    """Return the workload of a configuration; its load is exactly the one asked for."""
     models = tuple(config.models)
     model = _pick(config, MODEL, tuple(config.models.values()))
     gpus = np.array(config.gang_sizes, float)[_pick(config, GANGS, config.fitting_weights)]
@@ -121,13 +121,13 @@ def generate(config: SyntheticConfig) -> Workload:
 
 
 def _pick(config: SyntheticConfig, stream: int, weights: tuple[float, ...]) -> NDArray[np.int64]:
-    """For each job the place of what was drawn among the weights."""
+    """Return for each job the index of the drawn weight."""
     share = np.array(weights) / math.fsum(weights)
     return generator(config.seed, stream).choice(len(weights), size=config.jobs, p=share)
 
 
 def _durations_s(config: SyntheticConfig) -> Floats:
-    """Log-normal between the shortest and the longest, by the inverse of its distribution."""
+    """Return log-normal durations, truncated, by the inverse of the distribution."""
     normal = NormalDist(math.log(config.median_s), config.sigma)
     low, high = (normal.cdf(math.log(end_s)) for end_s in (config.shortest_s, config.longest_s))
     drawn = low + (high - low) * generator(config.seed, DURATIONS).random(config.jobs)
@@ -137,7 +137,7 @@ def _durations_s(config: SyntheticConfig) -> Floats:
 
 
 def _arrivals_s(config: SyntheticConfig, gpu_s: float) -> Floats:
-    """The first at 0, the last when the cluster could have given `gpu_s` at the load asked for."""
+    """Return arrivals: the first at 0, the last when the cluster at that load has given `gpu_s`."""
     rng = generator(config.seed, ARRIVALS)
     gaps = rng.exponential(size=config.jobs - 1)
     if config.arrivals == "bursty":

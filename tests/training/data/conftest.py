@@ -86,7 +86,7 @@ def drawn(dataset) -> Decoded:
 
 @pytest.fixture
 def originals(tmp_path, monkeypatch):
-    """Writes into the data folder; what the machine has elsewhere is out of sight."""
+    """Writes into the data folder; data sets elsewhere on the machine are not found."""
     monkeypatch.setattr(catalogue, "DEBIAN", tmp_path / "debian")
     monkeypatch.setenv("ROTA_DATA", str(tmp_path / "data"))
     return Originals(tmp_path / "data")

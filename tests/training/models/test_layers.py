@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from rota.training.blocks import Block
+from rota.training.models.networks import Block
 from rota.training.models.registry import build
 
 

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rota.training.blocks import conv_block, linear_block
+from rota.training.models.networks import conv_block, linear_block
 
 
 @pytest.fixture(scope="session")

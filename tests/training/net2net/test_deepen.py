@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rota.training.blocks import Block, conv_block, linear_block
 from rota.training.describe import describe
+from rota.training.models.networks import Block, conv_block, linear_block
 from rota.training.net2net import NotGrowable, blocks, deepen, widen
 from rota.training.net2net.identity import Grown
 from rota.training.torchvision import torchvision

@@ -10,8 +10,8 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations, prune
 
 from rota.core.errors import InputError
-from rota.training.blocks import Block, conv_block, linear_block
 from rota.training.describe import describe
+from rota.training.models.networks import Block, conv_block, linear_block
 from rota.training.net2net import NotGrowable, blocks, deepen, layers, widen
 
 

@@ -25,14 +25,14 @@ CONFIG = CurvesConfig(
 )
 
 
-def record(out, config=CONFIG, workers=2):
+def record(out, config=CONFIG):
     with RecordingProgress(quiet=True) as progress:
-        return list(CurvesRecorder(out, config, workers, "rota record test").record(progress))
+        return list(CurvesRecorder(out, config, 1, "rota record test").record(progress))
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Recorded for real, in two processes."""
+    """Recorded in another process."""
     out = tmp_path_factory.mktemp("curves")
     assert record(out) == [out / "curves" / "test"]
     return out
@@ -60,15 +60,15 @@ def test_a_setting_that_fails_at_once_is_not_missing_but_failed(recorded):
 
 
 def test_what_is_recorded_is_not_recorded_again(recorded, monkeypatch):
-    monkeypatch.setattr(recorder_module, "carry_out", None)
+    monkeypatch.setattr(recorder_module, "run_dag", None)
     assert record(recorded) == []
     with pytest.raises(InputError, match="was recorded with other settings"):
         record(recorded, CurvesConfig(name="test", setup=SETUP, intervals=4))
 
 
-def test_stopped_it_goes_on(recorded, tmp_path, monkeypatch):
+def test_stopped_it_is_resumed(recorded, tmp_path, monkeypatch):
     def in_turn(limit):
-        def carry_out(work, ready, then, workers):
+        def run_dag(work, ready, then, workers):
             for number, piece in enumerate(ready):
                 if number == limit:
                     raise KeyboardInterrupt
@@ -76,13 +76,13 @@ def test_stopped_it_goes_on(recorded, tmp_path, monkeypatch):
                 done.append(piece)
                 yield piece
 
-        return carry_out
+        return run_dag
 
     done = []
-    monkeypatch.setattr(recorder_module, "carry_out", in_turn(1))
+    monkeypatch.setattr(recorder_module, "run_dag", in_turn(1))
     with pytest.raises(KeyboardInterrupt):
         record(tmp_path)
-    monkeypatch.setattr(recorder_module, "carry_out", in_turn(None))
+    monkeypatch.setattr(recorder_module, "run_dag", in_turn(None))
     record(tmp_path)
     assert sorted(done) == sorted(CONFIG.settings())  # each once
     mine, theirs = (read_curves(out / "curves" / "test") for out in (tmp_path, recorded))
@@ -95,7 +95,7 @@ def test_stopped_it_goes_on(recorded, tmp_path, monkeypatch):
 def test_what_cannot_be_trained_is_found_before_anything_is_begun(tmp_path, monkeypatch, beside):
     """So that it can be corrected: nothing unfinished is there that would be of other settings."""
     monkeypatch.setenv("ROTA_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(recorder_module, "SITTINGS", 1)
+    monkeypatch.setattr(recorder_module, "TIMING_ROUNDS", 1)
     config = replace(CONFIG, grid={}, intervals=1, beside=beside)
     with pytest.raises(InputError, match="cifar100: not here"):
         record(tmp_path, replace(config, setup=replace(SETUP, data="cifar100")))
@@ -112,10 +112,10 @@ def test_seconds_that_were_measured_are_not_a_piece(tmp_path):
 
 def test_a_model_without_images_has_data_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        recorder_module, "carry_out", lambda work, names, *_: (work(name) or name for name in names)
+        recorder_module, "run_dag", lambda work, names, *_: (work(name) or name for name in names)
     )
     setup = Setup(model="dqn", threads=1, hyper=Hyperparameters(batch_size=8))
-    (folder,) = record(tmp_path, CurvesConfig(name="games", setup=setup, intervals=1, steps=1), workers=1)
+    (folder,) = record(tmp_path, CurvesConfig(name="games", setup=setup, intervals=1, steps=1))
     assert read_curves(folder).data == "cartpole"
 
 

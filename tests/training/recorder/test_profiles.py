@@ -14,7 +14,7 @@ from rota.recordings.profile import read_profiles
 from rota.training.hyper import optimizer
 from rota.training.models.registry import MODELS, build
 from rota.training.recorder import profiles
-from rota.training.recorder.gang import GangLost, Iterations, ProcessGang, digest, place
+from rota.training.recorder.gang import GangLost, Iterations, ProcessGang, digest, member_device
 from rota.training.recorder.partial import RecordingProgress
 from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
 from rota.training.recorder.profiles import ProfilesRecorder, row, threads
@@ -234,7 +234,7 @@ def together(tmp_path_factory):
             return super().__enter__()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profiles, "Gang", Kept)
+        patch.setattr(profiles, "ProcessGang", Kept)
         [folder] = record(tmp_path_factory.mktemp("together"), TOGETHER)
     return SimpleNamespace(profiles=read_profiles(folder), gangs=gangs)
 
@@ -289,13 +289,13 @@ def test_a_gang_that_keeps_silent_is_given_up():
 
 
 def test_members_share_the_cpu_but_not_gpus(monkeypatch):
-    assert place("cpu", 1, 2) == CPU
+    assert member_device("cpu", 1, 2) == CPU
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert [str(place("cuda", rank, 2)) for rank in (0, 1)] == ["cuda:0", "cuda:1"]
+    assert [str(member_device("cuda", rank, 2)) for rank in (0, 1)] == ["cuda:0", "cuda:1"]
     for name, members in (("cuda", 3), ("cuda:1", 2)):
         with pytest.raises(InputError, match=f"a gang of {members} .* needs as many GPUs; there are 2"):
-            place(name, 0, members)
+            member_device(name, 0, members)
 
 
 def test_what_is_kept_of_a_cell_is_plain(tmp_path):

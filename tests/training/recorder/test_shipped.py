@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rota.core.network import Change
+from rota.recordings.folder import read_about
 from rota.recordings.library import read_library, recording_folders
 from rota.recordings.tree import read_tree
 from rota.training.describe import describe
@@ -14,7 +15,8 @@ from rota.training.recorder.step_times import grown
 from rota.training.setup import Setup
 
 SHIPPED = Path(__file__).parents[3] / "results" / "recordings"
-TREES = sorted(recording_folders(SHIPPED / "trees"))
+TREES = {read_about(folder).what["model"]: folder for folder in recording_folders(SHIPPED / "trees")}
+"""One of each model: its scenarios and seeds have the same structures."""
 
 
 def test_they_can_be_read_and_nothing_is_missing():
@@ -36,7 +38,13 @@ def test_every_model_has_profiles_at_four_batch_sizes_alone_and_in_a_gang():
             assert all((row.synchronise_s > 0) == (gang > 1) for row in rows)
 
 
-@pytest.mark.parametrize("folder", TREES, ids=lambda folder: folder.name)
+def test_all_trees_of_a_model_have_the_step_times_of_the_same_structures():
+    for held in read_library(SHIPPED).trees:
+        known = held.what.details["seconds_per_step"]
+        assert known.keys() == read_tree(TREES[held.what.model]).details["seconds_per_step"].keys()
+
+
+@pytest.mark.parametrize("folder", TREES.values(), ids=TREES)
 def test_the_seconds_per_step_are_those_of_the_structures_that_growing_leads_to_now(folder):
     """A fingerprint that no longer fits would make the profiled clock useless."""
     tree = read_tree(folder)
@@ -44,8 +52,6 @@ def test_the_seconds_per_step_are_those_of_the_structures_that_growing_leads_to_
     network = build(asked["model"], (3, asked["size"], asked["size"]), 10)
     assert describe(network).fingerprint in tree.details["seconds_per_step"]
     size = Hyperparameters(batch_size=8)  # alike but for the channels of an image
-    alike = Setup(
-        model=asked["model"], data="digits", size=8, threads=1, hyper=size
-    )  # but for its one channel
+    alike = Setup(model=asked["model"], data="digits", size=8, threads=1, hyper=size)
     changes = [Change.parse(action) for action in tree.actions]
     assert len(list(grown(alike, changes, tree.decisions, 0))) == len(tree.details["seconds_per_step"])

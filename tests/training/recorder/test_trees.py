@@ -50,7 +50,7 @@ def _here(monkeypatch):
             yield piece
 
     monkeypatch.setattr(recorder_module, "measured", known)
-    monkeypatch.setattr(recorder_module, "carry_out", in_turn)
+    monkeypatch.setattr(recorder_module, "run_dag", in_turn)
 
 
 def record(out, config=CONFIG):
@@ -168,10 +168,10 @@ def test_a_second_recorder_waits_and_finds_everything_done(recorded, tmp_path):
 def test_nothing_of_other_settings_is_left_after_a_stop_and_a_resumption(recorded, tmp_path, monkeypatch):
     """Stopped while the second seed is recorded: the pieces of the first go in the end, too."""
 
-    def stopping(branch: Branch, paces):
+    def stopping(branch: Branch, step_times):
         if branch.seed == 1 and branch.actions:
             raise KeyboardInterrupt
-        grow(branch, paces)
+        grow(branch, step_times)
 
     monkeypatch.setattr(recorder_module, "grow", stopping)
     with pytest.raises(KeyboardInterrupt):
@@ -188,10 +188,10 @@ def stop_before(monkeypatch, unwanted):
     """Pieces are trained until one is unwanted; gives those that were."""
     trained = []
 
-    def stopping(branch: Branch, paces):
+    def stopping(branch: Branch, step_times):
         if unwanted(branch):
             raise KeyboardInterrupt
-        grow(branch, paces)
+        grow(branch, step_times)
         trained.append((branch.seed, branch.scenario, branch.actions))
 
     monkeypatch.setattr(recorder_module, "grow", stopping)
@@ -213,7 +213,7 @@ def test_recording_again_what_is_there_leaves_the_unfinished_pieces_of_others(tm
 
 def test_pieces_of_a_tree_that_was_written_just_before_the_stop_go(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(TreesRecorder, "_remove_pieces", stop)
+        patch.setattr(TreesRecorder, "_remove_branches", stop)
         with pytest.raises(KeyboardInterrupt):
             record(tmp_path, SMALL)
     assert record(tmp_path, SMALL) == []
@@ -237,10 +237,10 @@ def test_a_scenario_that_is_moved_begins_anew_from_where_it_is_now(tmp_path, mon
 
 
 def test_a_scenario_added_to_something_unfinished_is_recorded(recorded, tmp_path, monkeypatch):
-    def stopping(branch: Branch, paces):
+    def stopping(branch: Branch, step_times):
         if branch.actions:
             raise KeyboardInterrupt
-        grow(branch, paces)
+        grow(branch, step_times)
 
     monkeypatch.setattr(recorder_module, "grow", stopping)
     with pytest.raises(KeyboardInterrupt):
@@ -255,7 +255,7 @@ def test_a_scenario_added_to_something_unfinished_is_recorded(recorded, tmp_path
 
 def test_what_is_recorded_is_not_recorded_again(recorded, monkeypatch):
     trees_in(recorded)
-    monkeypatch.setattr(recorder_module, "carry_out", None)  # would fail if anything were done
+    monkeypatch.setattr(recorder_module, "run_dag", None)  # would fail if anything were done
     assert record(recorded) == []
 
 
@@ -279,10 +279,10 @@ def test_stopped_after_any_piece_it_goes_on_and_ends_the_same(recorded, tmp_path
     trained = []
 
     def stopping(limit):
-        def counted(branch: Branch, paces):
+        def counted(branch: Branch, step_times):
             if limit is not None and len(trained) == limit:
                 raise KeyboardInterrupt
-            grow(branch, paces)
+            grow(branch, step_times)
             trained.append((branch.seed, branch.scenario, branch.actions))
 
         return counted

@@ -10,7 +10,7 @@ from rota.core.errors import ConfigError
 from rota.training import data
 from rota.training.data.images import Images, Splits, Stream
 from rota.training.task import Task
-from rota.training.tasks.classification import Classification
+from rota.training.tasks.supervised import Classification
 
 CPU = torch.device("cpu")
 

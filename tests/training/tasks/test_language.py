@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from rota.core.errors import ConfigError, InputError
 from rota.training.models.registry import build
-from rota.training.tasks import language
-from rota.training.tasks.language import TEXTS, VOCABULARY, Language
+from rota.training.tasks import supervised
+from rota.training.tasks.supervised import TEXTS, VOCABULARY, Language
 
 CPU = torch.device("cpu")
-NOBODY = nn.Identity()
+UNUSED = nn.Identity()
 TASK = Language(device=CPU, context=32)
 
 
@@ -27,13 +27,13 @@ class Repeats(nn.Module):
 
 
 def texts(task: Language, position: int, size: int) -> list[bytes]:
-    return [bytes(row.tolist()) for row in task.batch(NOBODY, position, size).inputs]
+    return [bytes(row.tolist()) for row in task.batch(UNUSED, position, size).inputs]
 
 
 def test_the_text_is_real_python_and_of_a_useful_size():
     sizes = {}
     for split, names in TEXTS.items():
-        sources = [language._source(name) for name in names.split()]
+        sources = [supervised._source(name) for name in names.split()]
         assert all(ast.parse(source).body for source in sources)
         sizes[split] = sum(map(len, sources))
     assert 1_000_000 < sum(sizes.values()) < 2_500_000
@@ -47,7 +47,7 @@ def test_every_file_is_in_one_split_only():
 
 
 def test_one_pass_holds_the_whole_text_in_another_order():
-    text = b"".join(language._source(name) for name in TEXTS["train"].split())
+    text = b"".join(supervised._source(name) for name in TEXTS["train"].split())
     rows = texts(TASK, 0, TASK.examples)
     whole = TASK.examples * 32
     assert sorted(rows) == sorted(text[at : at + 32] for at in range(0, whole, 32))
@@ -56,7 +56,7 @@ def test_one_pass_holds_the_whole_text_in_another_order():
 
 
 def test_the_target_of_a_byte_is_the_byte_after_it():
-    batch = TASK.batch(NOBODY, 100, 8)
+    batch = TASK.batch(UNUSED, 100, 8)
     assert batch.inputs.shape == batch.targets.shape == (8, 32)
     assert batch.inputs.dtype == batch.targets.dtype == torch.int64
     assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
@@ -79,7 +79,7 @@ def test_passes_and_seeds_have_their_own_order():
 
 
 def test_the_loss_of_knowing_nothing_is_that_of_a_uniform_guess():
-    batch = TASK.batch(NOBODY, 0, 4)
+    batch = TASK.batch(UNUSED, 0, 4)
     nothing = torch.zeros(4, 32, VOCABULARY)
     assert TASK.loss(nothing, batch).item() == pytest.approx(8 * 0.6931472, rel=1e-6)
 
@@ -87,7 +87,7 @@ def test_the_loss_of_knowing_nothing_is_that_of_a_uniform_guess():
 def test_accuracy_and_loss_are_means_over_bytes():
     whole = Language(device=CPU, context=16)
     texts = whole._texts["test"]
-    evenly = texts[torch.linspace(0, len(texts) - 1, language.EVALUATED).long()].long()
+    evenly = texts[torch.linspace(0, len(texts) - 1, supervised.EVALUATED_TEXTS).long()].long()
     again = (evenly[:, 1:] == evenly[:, :-1]).double().mean().item()
     found = whole.evaluate(Repeats(), "test")
     assert found["accuracy"] == pytest.approx(again, rel=1e-12)
@@ -135,8 +135,8 @@ def test_there_is_no_state():
 
 def test_the_texts_have_a_digest_whatever_the_seed(monkeypatch):
     assert Language(device=CPU, seed=3).digest == TASK.digest != ""
-    source = language._source
-    monkeypatch.setattr(language, "_source", lambda name: source(name).replace(b"queue", b"cue"))
+    source = supervised._source
+    monkeypatch.setattr(supervised, "_source", lambda name: source(name).replace(b"queue", b"cue"))
     assert Language(device=CPU).digest != TASK.digest
 
 
@@ -150,7 +150,7 @@ def test_a_context_that_cannot_be_is_refused(context, message):
 
 def test_an_unknown_split_is_refused():
     with pytest.raises(ConfigError, match=r"unknown split 'valid'\. Did you mean 'validation'"):
-        TASK.evaluate(NOBODY, "valid")
+        TASK.evaluate(UNUSED, "valid")
 
 
 def test_a_python_without_its_sources_is_said_to_be_one(tmp_path, monkeypatch):

@@ -6,9 +6,8 @@ import torch
 from rota.core.errors import ConfigError
 from rota.training.models.registry import MODELS, build
 from rota.training.tasks import task_of
-from rota.training.tasks.classification import Classification
-from rota.training.tasks.language import Language
 from rota.training.tasks.reinforcement import A2C, DQN
+from rota.training.tasks.supervised import Classification, Language
 
 CPU = torch.device("cpu")
 LIGHT = ["convnet2", "feedforward1", "transformer", "a2c", "dqn"]

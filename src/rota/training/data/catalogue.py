@@ -1,4 +1,4 @@
-"""The catalogue of data sets, the folder they are kept in, and the cache of what was decoded."""
+"""The catalogue of data sets, the folder they are kept in, and the cache of decoded ones."""
 
 import os
 import zipfile
@@ -14,11 +14,11 @@ from rota.core.errors import InputError
 from rota.core.files import atomic_write
 
 DEBIAN = Path("/usr/share/datasets")
-"""Where Debian's packages put data sets."""
+"""Folder in which Debian's packages put data sets."""
 
 
 def data_folder(root: Path | None = None) -> Path:
-    """The folder given, or else ROTA_DATA, or else one in the user's cache."""
+    """Return the folder given, or else ROTA_DATA, or else one in the user's cache."""
     if root is not None:
         return Path(root)
     named = os.environ.get("ROTA_DATA")
@@ -42,17 +42,17 @@ telephone television tiger tractor train trout tulip turtle wardrobe whale willo
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a data set is when it is whole."""
+    """The classes, shape and size of a complete data set."""
 
     name: str
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
     """Channels, height and width of an image."""
     train: int
-    """How many images there are to train with, the later validation split included."""
+    """Number of training images, including the later validation split."""
     test: int
     mirrored: bool = True
-    """Whether an image seen in a mirror still shows the same thing."""
+    """Whether an image and its mirror image show the same thing."""
 
 
 CATALOGUE = {
@@ -68,7 +68,10 @@ CATALOGUE = {
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """Images are bytes, images × channels × height × width; labels are 64-bit indices of classes."""
+    """A decoded data set.
+
+    Images are bytes, images × channels × height × width; labels are 64-bit indices of classes.
+    """
 
     train_images: Array
     train_labels: Array
@@ -76,14 +79,14 @@ class Decoded:
     test_labels: Array
 
     def arrays(self) -> dict[str, Array]:
-        """The four arrays by name."""
+        """Return the four arrays by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def checked(decoded: Decoded, dataset: DataSet, files: Mapping[str, Path], again: str) -> Decoded:
-    """What was decoded, if it is all of that data set.
+    """Return a decoded data set if it is complete; else raise.
 
-    `files` has the file or folder that each array came from, and `again` says what to do if it is not whole.
+    `files` has the file or folder that each array came from; `again` says how to get the data set again.
     """
     for split, count in (("train", dataset.train), ("test", dataset.test)):
         for kind, wrong in (("images", _wrong_images), ("labels", _wrong_labels)):
@@ -95,7 +98,7 @@ def checked(decoded: Decoded, dataset: DataSet, files: Mapping[str, Path], again
 
 
 def everywhere(place: Path) -> dict[str, Path]:
-    """All arrays come from one place."""
+    """Return one origin for all arrays."""
     return {field.name: place for field in fields(Decoded)}
 
 
@@ -123,12 +126,12 @@ AGAIN = "delete it, and it is made again from the original files"
 
 
 def cache_file(root: Path, dataset: DataSet) -> Path:
-    """Where a data set is kept once decoded."""
+    """Return the file that caches a decoded data set."""
     return root / f"{dataset.name}.npz"
 
 
 def read_cache(file: Path, dataset: DataSet) -> Decoded:
-    """What `write_cache` wrote; every array has a checksum, which reading it checks."""
+    """Return what `write_cache` wrote, with the checksum of every array checked."""
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             decoded = Decoded(**{name: arrays[name] for name in arrays.files})
@@ -140,6 +143,6 @@ def read_cache(file: Path, dataset: DataSet) -> Decoded:
 
 
 def write_cache(file: Path, decoded: Decoded) -> None:
-    """Keep a decoded data set; a reader sees all of it or nothing."""
+    """Write a decoded data set atomically."""
     with atomic_write(file) as stream:
         np.savez(stream, allow_pickle=False, **decoded.arrays())

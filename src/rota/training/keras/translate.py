@@ -1,4 +1,4 @@
-"""A network as a Keras model with the same weights and outputs."""
+"""Translation of a network into a Keras model with the same weights and outputs."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from torch import Tensor, fx, nn
 from torch.fx.node import map_aggregate, map_arg
 
 from rota.core.errors import InputError
-from rota.training.evaluation import evaluating
 from rota.training.keras.operations import TABLE, Call, Signal, keras, parameter, parts
 from rota.training.keras.weights import export_weights, loose_tensors, refuse_unused
 from rota.training.net2net.graph import left_out
+from rota.training.task import evaluating
 
 
 class Translator(fx.Interpreter):
-    """Runs the network step by step, and beside each step adds the same one to a Keras model."""
+    """An interpreter that runs the network and adds each operation to a Keras model."""
 
     def __init__(self, network: nn.Module, inputs: Tensor) -> None:
         traced = _traced(network)
@@ -29,7 +29,7 @@ class Translator(fx.Interpreter):
         self.input = self._input(inputs)
 
     def model(self) -> Any:
-        """The Keras model."""
+        """Return the Keras model."""
         self.run(self.inputs)
         outputs = self._outputs(self.signals[self.last])
         return self.keras.Model(self.input.tensor, outputs, name=type(self.network).__name__)
@@ -46,7 +46,7 @@ class Translator(fx.Interpreter):
         return Signal(self.keras.Input(shape, dtype=kind, name="inputs"), channels_last=is_image)
 
     def _outputs(self, signal: Any) -> Any:
-        """What the network answers with, in containers that Keras knows."""
+        """Return the outputs in containers that Keras knows."""
         if isinstance(signal, dict):
             return {name: self._outputs(part) for name, part in signal.items()}
         if isinstance(signal, tuple | list):
@@ -104,7 +104,7 @@ def _step(node: fx.Node, call: Call) -> Any:
 
 
 def _check_shapes(call: Call, signals: Any) -> None:
-    """Every step gives the shape that PyTorch gives; Keras does not know sizes that depend on the batch."""
+    """Raise unless a shape is PyTorch's; Keras does not know sizes that depend on the batch."""
     for tensor, signal in zip(parts(call.result), parts(signals), strict=True):
         expected = tuple(tensor.movedim(1, -1).shape if signal.channels_last else tensor.shape)
         found = tuple(signal.tensor.shape)
@@ -122,13 +122,13 @@ def _title(network: nn.Module) -> str:
 
 
 TOLERANCE = 1e-4
-"""How far outputs may be apart, relative to the largest: more than rounding, less than a mistake."""
+"""Allowed difference of outputs, relative to the largest: more than rounding, less than a mistake."""
 
 
 def to_keras(network: nn.Module, example_inputs: Tensor) -> Any:
-    """A Keras model that computes what the network does in evaluation mode, for batches of any size.
+    """Return a Keras model that computes what the network does in evaluation mode.
 
-    Apart from the size of the batch, inputs have the shape of `example_inputs`. The network stays as it is.
+    Inputs have the shape of `example_inputs`, with a batch of any size. The network does not change.
     """
     if not isinstance(example_inputs, Tensor) or example_inputs.dim() < 1 or len(example_inputs) < 1:
         raise InputError("example_inputs: needs a tensor with at least one example in it")
@@ -143,7 +143,7 @@ def to_keras(network: nn.Module, example_inputs: Tensor) -> Any:
 
 
 def predict(model: Any, inputs: Tensor) -> Any:
-    """What a Keras model answers in evaluation mode; inputs and outputs are PyTorch's, in PyTorch's order."""
+    """Return the outputs of a Keras model in evaluation mode, as PyTorch tensors in PyTorch's order."""
     given = inputs.movedim(1, -1) if inputs.dim() == 4 else inputs
     return map_aggregate(model(given.cpu().numpy(), training=False), _from_keras)
 
@@ -154,7 +154,7 @@ def _from_keras(tensor: Any) -> Tensor:
 
 
 def _check(network: nn.Module, model: Any, inputs: Tensor) -> None:
-    """Compare outputs on a batch of another size, where a size that was taken for a constant shows."""
+    """Compare outputs on a batch of another size, which reveals a size that was taken for a constant."""
     larger = torch.cat([inputs, inputs[:1]])
     both = zip(parts(network(larger)), parts(predict(model, larger)), strict=True)
     if not all(_close(ours, theirs) for ours, theirs in both):

@@ -17,40 +17,37 @@ from rota.training.keras.operations import is_depthwise, keras
 
 @dataclass(frozen=True)
 class KerasWeight:
-    """A tensor of the network, and how Keras keeps it."""
+    """A tensor of the network, and its layout in Keras."""
 
     tensor: Tensor
     order: tuple[int, ...]
-    """The order that Keras has PyTorch's dimensions in …"""
+    """Order of PyTorch's dimensions in Keras."""
     shape: tuple[int, ...]
-    """… and the shape it then gives them."""
+    """Shape in Keras after reordering."""
 
     def to_keras(self) -> Any:
-        """The tensor's numbers for Keras."""
+        """Return the tensor in Keras' layout."""
         return self.tensor.detach().permute(self.order).reshape(self.shape).cpu().numpy()
 
     def from_keras(self, numbers: Any) -> Tensor:
-        """Keras' numbers for the tensor."""
+        """Return a Keras array in PyTorch's layout."""
         permuted = [self.tensor.shape[axis] for axis in self.order]
         back = [self.order.index(axis) for axis in range(len(self.order))]
         return torch.from_numpy(numbers.copy()).reshape(permuted).permute(back)
 
 
 def export_weights(network: nn.Module, model: Any) -> None:
-    """Give the layers of a Keras model the weights of the network's modules of the same names."""
-    for _, slot, variable in _matched(network, model):
-        variable.assign(slot.to_keras())
+    """Copy the network's weights into the Keras layers of the same names."""
+    for _, weight, variable in _matched(network, model):
+        variable.assign(weight.to_keras())
 
 
 def import_weights(model: Any, network: nn.Module) -> None:
-    """Give the modules of a network the weights of the Keras layers of the same names.
-
-    Either all weights are taken over, or there is an error and the network is as it was.
-    """
+    """Copy the weights of Keras layers into the modules of the same names, all or, on an error, none."""
     taken: dict[int, tuple[Tensor, Tensor]] = {}
-    for name, slot, variable in _matched(network, model):
-        numbers = slot.from_keras(variable.value.numpy())
-        _, before = taken.setdefault(id(slot.tensor), (slot.tensor, numbers))
+    for name, weight, variable in _matched(network, model):
+        numbers = weight.from_keras(variable.value.numpy())
+        _, before = taken.setdefault(id(weight.tensor), (weight.tensor, numbers))
         if not torch.equal(before, numbers):
             raise InputError(f"layer {name!r}: shares a weight in the network and no longer does in Keras")
     with torch.no_grad():
@@ -59,7 +56,7 @@ def import_weights(model: Any, network: nn.Module) -> None:
 
 
 def refuse_unused(network: nn.Module, model: Any) -> None:
-    """What has weights and is not in the Keras model of a network has no part in what it computes."""
+    """Raise if a layer with weights is not in the Keras model, as it has no effect there."""
     there = {layer.name for layer in model.layers}
     for name, _ in _expected(network):
         if name not in there:
@@ -67,17 +64,17 @@ def refuse_unused(network: nn.Module, model: Any) -> None:
 
 
 def loose_tensors(network: nn.Module) -> dict[str, Tensor]:
-    """The parameters and buffers that are not in a layer, by name."""
+    """Return name → parameters and buffers that are not in a layer."""
     loose: dict[str, Tensor] = {}
     for name, module in network.named_modules():
-        if not _slots(module):
+        if not _weights(module):
             own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
             loose |= {f"{name}.{key}" if name else key: tensor for key, tensor in own}
     return loose
 
 
 def _matched(network: nn.Module, model: Any) -> list[tuple[str, KerasWeight, Any]]:
-    """Each tensor of the network with its variable in the Keras model, all of them checked."""
+    """Return each tensor of the network with its checked variable in the Keras model."""
     layers = {layer.name: layer for layer in model.layers if layer.weights}
     expected = dict(_expected(network))
     for name in expected.keys() - layers.keys():
@@ -85,25 +82,25 @@ def _matched(network: nn.Module, model: Any) -> list[tuple[str, KerasWeight, Any
     for name in layers.keys() - expected.keys():
         raise InputError(f"layer {name!r}: the Keras model has it, the network has not")
     matched = []
-    for name, slots in expected.items():
+    for name, weights in expected.items():
         _check_epsilon(name, network, layers[name])
         variables = {variable.name: variable for variable in layers[name].weights}
-        _check_shapes(name, slots, variables)
-        matched += [(name, slot, variables[variable]) for variable, slot in slots.items()]
+        _check_shapes(name, weights, variables)
+        matched += [(name, weight, variables[variable]) for variable, weight in weights.items()]
     return matched
 
 
 def _expected(network: nn.Module) -> Iterator[tuple[str, Mapping[str, KerasWeight]]]:
-    """The layers that a Keras model of the network has, and their variables."""
+    """Yield the layers that a Keras model of the network has, and their variables."""
     for name, module in network.named_modules():
-        if slots := _slots(module):
-            yield name, slots
+        if weights := _weights(module):
+            yield name, weights
     for name, tensor in loose_tensors(network).items():
         yield name, {"embeddings": KerasWeight(tensor, tuple(range(tensor.dim())), (1, tensor.numel()))}
 
 
-def _check_shapes(name: str, slots: Mapping[str, KerasWeight], variables: Mapping[str, Any]) -> None:
-    ours = {variable: slot.shape for variable, slot in slots.items()}
+def _check_shapes(name: str, weights: Mapping[str, KerasWeight], variables: Mapping[str, Any]) -> None:
+    ours = {variable: weight.shape for variable, weight in weights.items()}
     theirs = {variable: tuple(value.shape) for variable, value in variables.items()}
     for variable in [*ours, *theirs]:
         if ours.get(variable) != theirs.get(variable):
@@ -123,8 +120,8 @@ def _check_epsilon(name: str, network: nn.Module, layer: Any) -> None:
         raise InputError(f"layer {name!r}: epsilon is {ours} in the network and {layer.epsilon} in Keras")
 
 
-def _slots(module: nn.Module) -> dict[str, KerasWeight]:
-    """By the names that Keras gives the variables of a layer; none if the module has no layer of its own."""
+def _weights(module: nn.Module) -> dict[str, KerasWeight]:
+    """Return Keras' variable names → tensors of a module; empty if it has no Keras layer of its own."""
     match module:
         case nn.Conv2d():
             return {"kernel": _kernel(module)} | _as_is(bias=module.bias)
@@ -141,7 +138,7 @@ def _slots(module: nn.Module) -> dict[str, KerasWeight]:
 
 
 def _as_is(**tensors: Tensor | None) -> dict[str, KerasWeight]:
-    """Slots for the tensors that are there, in PyTorch's own order."""
+    """Return the tensors that are not None, in PyTorch's own order."""
     there = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     return {name: _ordered(tensor, tuple(range(tensor.dim()))) for name, tensor in there.items()}
 
@@ -162,7 +159,7 @@ SUFFIX = ".keras"
 
 
 def save(model: Any, file: Path) -> None:
-    """Write a Keras model with its weights; TensorFlow alone can read it."""
+    """Write a Keras model with its weights; only TensorFlow can read it."""
     _check_name(file)
     with TemporaryDirectory() as folder:
         whole = Path(folder) / f"model{SUFFIX}"
@@ -172,7 +169,7 @@ def save(model: Any, file: Path) -> None:
 
 
 def load(file: Path) -> Any:
-    """The Keras model in a file. What would run code from the file is refused."""
+    """Return the Keras model in a file; a file that would run code is refused."""
     _check_name(file)
     library = keras()
     if not file.is_file():

@@ -1,11 +1,11 @@
-"""torchvision's networks, made for small images: they do not shrink them before the first layers saw them."""
+"""torchvision's networks for small images: the first layers keep the resolution."""
 
 from collections import OrderedDict
 from typing import Any
 
 from torch import nn
 
-from rota.training.models.shapes import images
+from rota.training.models.networks import images
 from rota.training.torchvision import torchvision
 
 
@@ -39,7 +39,7 @@ def _resnet(network: Any, channels: int) -> nn.Module:
 
 
 def _vgg(configuration: str, channels: int, outputs: int) -> nn.Module:
-    """The convolutions of a VGG network. Its own head would be 120 million weights for one pixel."""
+    """Return a VGG network's convolutions with a small head (its own has 120 million weights)."""
     vgg = torchvision.models.vgg
     features = vgg.make_layers(vgg.cfgs[configuration], batch_norm=True)
     features[0] = nn.Conv2d(channels, 64, 3, padding=1)
@@ -49,7 +49,7 @@ def _vgg(configuration: str, channels: int, outputs: int) -> nn.Module:
 
 
 def _initialised(network: nn.Module) -> nn.Module:
-    """Convolutions drawn so that signals keep their variance through ReLUs, on the way back."""
+    """Initialise convolutions so that gradients keep their variance through ReLUs (He)."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

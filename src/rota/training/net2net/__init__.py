@@ -1,4 +1,4 @@
-"""Net2Net: networks that grow deeper and wider and go on computing what they did, and shrink back."""
+"""Net2Net: networks grow deeper and wider without changing what they compute, and shrink back."""
 
 from rota.training.net2net.deepen import deepen
 from rota.training.net2net.identity import NotGrowable

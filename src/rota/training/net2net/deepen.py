@@ -1,9 +1,9 @@
-"""Deeper networks that compute what they computed before."""
+"""Deeper networks that compute the same function."""
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from rota.training.blocks import Block
+from rota.training.models.networks import Block
 from rota.training.net2net.identity import (
     Grown,
     Moments,
@@ -20,16 +20,16 @@ from rota.training.net2net.sites import Finder, GrowthSite, another
 def deepen(
     network: nn.Module, block: str, *, optimizer: Optimizer | None = None, calibration: Tensor | None = None
 ) -> None:
-    """Put a layer behind a block that passes on what it is given, with normalisation and activation as there.
+    """Add an identity layer behind a block, with normalisation and activation like the block's.
 
-    In evaluation mode the network computes what it did, up to rounding; without batch normalisation in the
-    block, in training mode too. With it, the new normalisation there moves each channel of a batch from the
-    batch's mean and deviation to those it was made for: what is computed is the same where a batch has just
-    these. They are measured on `calibration`, a batch of inputs, or else follow from the block's own
-    normalisation, taking what it puts out for Gaussian. Running statistics of other layers are not touched.
+    In evaluation mode the network computes the same, up to rounding; without batch normalisation in the
+    block, in training mode too. With it, the new normalisation moves each channel of a batch from the batch's
+    mean and deviation to those it was made for; only a batch that has these is left unchanged. They are
+    measured on `calibration`, a batch of inputs, or else follow from the block's own normalisation, whose
+    output is assumed Gaussian. Running statistics of other layers do not change.
 
-    The optimiser goes on as it was, with the new weights beside those of the block. Either all of this is
-    done, or there is an error and the network and the optimiser are as they were.
+    The optimiser keeps its state and gets the new weights, with the settings of the block's. On an error the
+    network and the optimiser are unchanged.
     """
     if optimizer is not None:
         refuse_foreign(optimizer, network)
@@ -41,7 +41,7 @@ def deepen(
 
 
 def _layers(like: Neighbours, moments: Moments | None) -> list[tuple[nn.Module, nn.Module]]:
-    """Each new layer with the one beside whose weights its own are trained."""
+    """Return each new layer with the one whose optimiser settings it gets."""
     new = [(identity_layer(like.layer), like.layer)]
     if like.norm is not None and moments is not None:
         affine = any(True for _ in like.norm.parameters())

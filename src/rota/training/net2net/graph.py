@@ -15,7 +15,7 @@ from rota.training.net2net.identity import CONVOLUTIONS, NORMS, Grown, NotGrowab
 
 
 class _Original(fx.Tracer):
-    """Records the layers there were before anything grew."""
+    """A tracer of the layers that were there before growth."""
 
     def call_module(self, m: nn.Module, forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(m, Grown):
@@ -37,12 +37,12 @@ def _note_packed(part: Any, by: str) -> Any:
 
 
 def whole(network: nn.Module) -> fx.Graph | None:
-    """Every layer of the network; `None` if what runs depends on the input, which symbols cannot follow."""
+    """Return the graph of all layers; None if it cannot be traced, as what runs depends on the input."""
     return _trace(fx.Tracer(), network)
 
 
 def without_growth(network: nn.Module) -> fx.Graph | None:
-    """The layers the network had before anything grew, under the names they have now."""
+    """Return the graph of the layers from before growth, under their present names."""
     return _trace(_Original(), network)
 
 
@@ -54,14 +54,14 @@ def _trace(tracer: fx.Tracer, network: nn.Module) -> fx.Graph | None:
 
 
 def left_out(network: nn.Module) -> dict[str, Any] | None:
-    """The arguments of a network that have defaults, for a trace in which they stay what they are."""
+    """Return the arguments with defaults, which a trace holds fixed."""
     parameters = inspect.signature(network.forward).parameters.values()
     found = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
     return found or None
 
 
 class NetworkGraph:
-    """A network with its graph: which layer a node runs, and which layers run in one place only."""
+    """A network with its graph: which layer a node runs, and which layers run once only."""
 
     def __init__(self, network: nn.Module, graph: fx.Graph | None) -> None:
         self.network = network
@@ -72,41 +72,41 @@ class NetworkGraph:
         self._runs = Counter(node.target for node in self.nodes if node.op == "call_module")
 
     def module(self, node: fx.Node) -> nn.Module | None:
-        """The layer that a node runs, if it runs one."""
+        """Return the layer that a node runs, or None."""
         return self._parts[str(node.target)] if node.op == "call_module" else None
 
     def shared(self, name: str) -> bool:
-        """Whether a part has several names, or any of its layers runs several times."""
+        """Return whether a part has several names, or any of its layers runs several times."""
         part = self.network.get_submodule(name)
         runs = (self._runs[f"{name}.{inner}" if inner else name] for inner, _ in part.named_modules())
         return self._names[part] > 1 or any(times > 1 for times in runs)
 
     def refuse_shared(self, name: str) -> None:
-        """Growth would happen in all places at once."""
+        """Raise if a part is used in several places, as it would grow in all of them."""
         if self.shared(name):
             raise NotGrowable(f"{name}: is used in several places of the network, which would all change")
 
 
 def is_packed(node: fx.Node, block: str) -> bool:
-    """Whether a block gives out what a node computes in a tuple or the like, not as it is."""
+    """Return whether a block returns a node's result inside a tuple or other container."""
     return block in node.meta.get(_PACKED, ())
 
 
 def owners(node: fx.Node) -> list[str]:
-    """The dotted names of the modules that a node runs inside, outermost first, its own layer left out."""
+    """Return the dotted names of the modules around a node, outermost first, without its own layer."""
     names = [str(name) for name in node.meta.get("nn_module_stack", {})]
     return names[:-1] if node.op == "call_module" else names
 
 
 _UNKNOWN = -1
-"""Axes of places: the units are on the last of nobody knows how many axes."""
+"""Number of axes of positions if it is not known; the units are then on the last axis."""
 _NORMALISES: dict[int, type[nn.Module]] = {
     0: nn.BatchNorm1d,
     1: nn.BatchNorm1d,
     2: nn.BatchNorm2d,
     3: nn.BatchNorm3d,
 }
-"""By the axes of places behind the units: what then normalises units, and not their places."""
+"""Number of axes of positions behind the units → the normalisation of units."""
 
 _UNITWISE = (
     *(
@@ -127,44 +127,44 @@ _UNITWISE = (
     *(functional.leaky_relu, functional.hardswish, functional.dropout, functional.tanh, functional.sigmoid),
     *(torch.relu, torch.relu_, torch.tanh, torch.sigmoid, "relu", "relu_", "tanh", "sigmoid", "contiguous"),
 )
-"""What treats each number alone."""
+"""Elementwise operations."""
 _SPATIAL = (
     *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d),
     *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AdaptiveMaxPool2d),
     *(nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.Upsample, nn.ZeroPad2d),
     *(functional.max_pool2d, functional.avg_pool2d, functional.adaptive_avg_pool2d, functional.dropout2d),
 )
-"""What treats each channel alone."""
+"""Operations on each channel by itself."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """The dotted names of the layers that change with another layer's width."""
+    """Dotted names of the layers that change with another layer's width."""
 
     norms: list[str]
     consumers: list[str]
 
 
 def follow(view: NetworkGraph, layer: fx.Node, name: str) -> Reach:
-    """Everything that a layer's units reach until they are taken in."""
+    """Return all layers that a layer's units reach until a layer consumes them."""
     reach = Reach([], [])
-    waiting = [(layer, _places(view, layer))]
+    waiting = [(layer, _positions(view, layer))]
     while waiting:
-        node, places = waiting.pop()
+        node, positions = waiting.pop()
         for user in node.users:
-            goes_on = _step(view, user, places, reach)
+            goes_on = _step(view, user, positions, reach)
             if goes_on is not None:
                 waiting.append((user, goes_on))
-            elif not _taken_in(view, user, places, reach) and not _asks(user):
-                why = _why(view, user, places)
+            elif not _taken_in(view, user, positions, reach) and not _asks(user):
+                why = _why(view, user, positions)
                 raise NotGrowable(f"{name}: its output goes into {_called(view, user)}, and {why}")
     if not reach.consumers:
         raise NotGrowable(f"{name}: no layer takes in its output")
     return reach
 
 
-def _places(view: NetworkGraph, layer: fx.Node) -> int:
-    """How many axes of places come behind a layer's units."""
+def _positions(view: NetworkGraph, layer: fx.Node) -> int:
+    """Return the number of axes of positions behind a layer's units."""
     part: Any = view.module(layer)
     if isinstance(part, nn.Linear):
         return 0 if _in_rows(view, layer) else _UNKNOWN
@@ -172,7 +172,7 @@ def _places(view: NetworkGraph, layer: fx.Node) -> int:
 
 
 def _in_rows(view: NetworkGraph, node: fx.Node) -> bool:
-    """Whether a node surely puts out one row of numbers for each example: since it was laid in a row."""
+    """Return whether a node surely gives one row of numbers for each example, because of a flattening."""
     while node.all_input_nodes:
         kind = _kind(view, node)
         if kind in _ROWS:
@@ -183,23 +183,23 @@ def _in_rows(view: NetworkGraph, node: fx.Node) -> bool:
     return False
 
 
-def _step(view: NetworkGraph, user: fx.Node, places: int, reach: Reach) -> int | None:
-    """The axes of places behind a node that leaves units apart; `None` if it is none."""
+def _step(view: NetworkGraph, user: fx.Node, positions: int, reach: Reach) -> int | None:
+    """Return the axes of positions behind a node that keeps units apart; None if it does not."""
     kind = _kind(view, user)
-    if kind in NORMS and kind is _NORMALISES.get(places):
+    if kind in NORMS and kind is _NORMALISES.get(positions):
         reach.norms.append(str(user.target))
-        return places
-    if kind in _UNITWISE or (kind in _SPATIAL and places > 0):
-        return places
-    flattens = (_ROWS | _MEANS if places == 2 else _ROWS).get(kind)
+        return positions
+    if kind in _UNITWISE or (kind in _SPATIAL and positions > 0):
+        return positions
+    flattens = (_ROWS | _MEANS if positions == 2 else _ROWS).get(kind)
     return 0 if flattens is not None and flattens(user, view.module(user)) else None
 
 
-def _taken_in(view: NetworkGraph, user: fx.Node, places: int, reach: Reach) -> bool:
-    """Whether a node takes units in: a convolution those with places, a linear layer those without."""
+def _taken_in(view: NetworkGraph, user: fx.Node, positions: int, reach: Reach) -> bool:
+    """Return whether a node consumes units: convolutions those with positions, linear layers others."""
     part: Any = view.module(user)
-    convolves = type(part) in CONVOLUTIONS and part.groups == 1 and places > 0
-    if convolves or (type(part) is nn.Linear and places <= 0):
+    convolves = type(part) in CONVOLUTIONS and part.groups == 1 and positions > 0
+    if convolves or (type(part) is nn.Linear and positions <= 0):
         reach.consumers.append(str(user.target))
         return True
     return False
@@ -212,7 +212,7 @@ def _kind(view: NetworkGraph, node: fx.Node) -> Any:
 
 
 def _asks(node: fx.Node) -> bool:
-    """Whether a node only asks how many examples there are."""
+    """Return whether a node only reads the number of examples."""
     if node.target == "size":
         return node.args[1:] == (0,)
     shape = node.target is getattr and node.args[1] == "shape"
@@ -224,10 +224,10 @@ def _called(view: NetworkGraph, user: fx.Node) -> str:
     return f"{user.target} ({type(part).__name__})" if part is not None else user.name
 
 
-def _why(view: NetworkGraph, user: fx.Node, places: int) -> str:
+def _why(view: NetworkGraph, user: fx.Node, positions: int) -> str:
     if user.op == "output":
         return "how wide that is, is not the network's to choose"
-    if _kind(view, user) is nn.BatchNorm1d and places == _UNKNOWN:
+    if _kind(view, user) is nn.BatchNorm1d and positions == _UNKNOWN:
         return "if there are positions, that normalises these and not units; if not, put nn.Flatten() first"
     return "what that does to units that are there twice is not known"
 
@@ -242,7 +242,7 @@ def _keeps_examples(node: fx.Node, _: Any) -> bool:
     return isinstance(sizes, tuple | list) and len(sizes) == 2 and bool(sizes[1] == -1)
 
 
-def _over_places(node: fx.Node, _: Any) -> bool:
+def _over_positions(node: fx.Node, _: Any) -> bool:
     axes: list[Any] = [*node.args[1:], *node.kwargs.values()]
     return len(axes) == 1 and isinstance(axes[0], list | tuple) and {axis % 4 for axis in axes[0]} == {2, 3}
 
@@ -255,6 +255,6 @@ _ROWS: dict[Any, Callable[[fx.Node, Any], bool]] = {
     "reshape": _keeps_examples,
     torch.reshape: _keeps_examples,
 }
-"""What lays the places of each channel one after the other: when it does."""
-_MEANS: dict[Any, Callable[[fx.Node, Any], bool]] = {"mean": _over_places, torch.mean: _over_places}
-"""What averages the places of each channel on two axes: when it does."""
+"""Operations that flatten the positions of each channel → the condition under which they do."""
+_MEANS: dict[Any, Callable[[fx.Node, Any], bool]] = {"mean": _over_positions, torch.mean: _over_positions}
+"""Operations that average the positions of each channel on two axes → the condition."""

@@ -1,4 +1,4 @@
-"""New layers that compute the identity, made to fit their neighbours and their statistics."""
+"""New layers that compute the identity and fit their neighbours and their statistics."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,17 +10,17 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from rota.core.errors import InputError
-from rota.training.evaluation import Statistics
+from rota.training.task import Statistics
 
 _ORIGINAL = "original"
 
 
 class NotGrowable(InputError):
-    """The network cannot grow there without changing what it computes; it is as it was."""
+    """The network cannot grow there without changing what it computes; it is unchanged."""
 
 
 class Grown(nn.Sequential):
-    """A part of a network as it was built, followed by the layers that growth has put behind it."""
+    """A part of a network, followed by the layers that growth has added."""
 
     def __init__(self, part: nn.Module) -> None:
         super().__init__()
@@ -29,25 +29,25 @@ class Grown(nn.Sequential):
 
     @property
     def part(self) -> nn.Module:
-        """The part that was there first."""
+        """The original part."""
         return self[0]
 
     @property
     def new(self) -> list[nn.Module]:
-        """The layers behind it."""
+        """The added layers."""
         return list(self)[1:]
 
     def forward(self, *given: Any, **named: Any) -> Any:
-        """The part is given whatever it takes, and each new layer what comes of that."""
+        """Run the part with its own arguments, then each added layer on the result."""
         output = self.part(*given, **named)
         for layer in self.new:
             output = layer(output)
         return output
 
     def __getattr__(self, name: str) -> Any:
-        """What only the part has, such as its weight, for code that asks for it in this place.
+        """Look up attributes that only the part has, such as its weight.
 
-        Not what Python itself asks for: if the part says how it is to be copied, only the part is.
+        Special names are not forwarded: how the part is copied, for one, holds for the part alone.
         """
         try:
             return super().__getattr__(name)
@@ -58,18 +58,18 @@ class Grown(nn.Sequential):
         return getattr(part, name)
 
     def grow(self, layers: Iterable[nn.Module]) -> None:
-        """Put layers behind all there are; their names cannot be mistaken for those of parts of the part."""
+        """Add layers at the end, under names that no submodule of the part has."""
         for layer in layers:
             self.add_module(f"new{len(self)}", layer)
 
 
 def original(network: nn.Module, name: str) -> nn.Module:
-    """The part that had this dotted name before anything grew."""
+    """Return the part that had this dotted name before growth."""
     return network.get_submodule(present(network, name))
 
 
 def present(network: nn.Module, name: str) -> str:
-    """The dotted name that a part has now which had this one before anything grew around it."""
+    """Return the present dotted name of a part that had this one before growth."""
     part, steps = network, []
     for step in [*filter(None, name.split(".")), None]:
         if isinstance(part, Grown) and step not in part._modules:
@@ -82,7 +82,7 @@ def present(network: nn.Module, name: str) -> str:
 
 
 def before(network: nn.Module, name: str) -> str:
-    """The dotted name that a part or weight had before anything grew; what is new keeps its name."""
+    """Return the dotted name of a part or weight before growth; new ones keep theirs."""
     part: Any = network
     steps = []
     for step in name.split("."):
@@ -93,7 +93,7 @@ def before(network: nn.Module, name: str) -> str:
 
 
 def around(network: nn.Module, name: str) -> str | None:
-    """The dotted name of what has grown around a part, if anything has."""
+    """Return the dotted name of the growth around a part, or None."""
     parent, _, step = name.rpartition(".")
     return parent if step == _ORIGINAL and isinstance(network.get_submodule(parent), Grown) else None
 
@@ -107,10 +107,10 @@ class Moments:
 
 
 def expected(norm: Any, activation: nn.Module) -> Moments:
-    """What a normalisation's own numbers promise behind the activation.
+    """Return the moments behind a normalisation and its activation.
 
-    A normalised channel is taken for Gaussian with mean β and deviation γ. A normalisation that still is the
-    identity promises what it was made for.
+    A normalised channel is assumed Gaussian with mean β and deviation γ. A normalisation that is still the
+    identity gives the moments that it was made for.
     """
     if _is_identity(norm):
         return Moments(norm.running_mean, norm.running_var)
@@ -118,7 +118,7 @@ def expected(norm: Any, activation: nn.Module) -> Moments:
 
 
 def _is_identity(norm: Any) -> bool:
-    """Whether γ and β undo what the running statistics do, up to rounding: as `identity_norm` makes them."""
+    """Return whether γ and β undo the running statistics, up to rounding, as `identity_norm` makes them."""
     if norm.weight is None or norm.bias is None or not torch.equal(norm.bias, norm.running_mean):
         return False
     made, bit = (norm.running_var.double() + norm.eps).sqrt(), torch.finfo(norm.weight.dtype).eps
@@ -126,7 +126,7 @@ def _is_identity(norm: Any) -> bool:
 
 
 def normalised(norm: Any) -> Moments:
-    """What a normalisation puts out in training mode: β and γ²."""
+    """Return the moments of a normalisation's output in training mode: β and γ²."""
     own = norm.running_mean
     shift = torch.zeros_like(own) if norm.bias is None else norm.bias.detach()
     scale = torch.ones_like(own) if norm.weight is None else norm.weight.detach()
@@ -134,7 +134,7 @@ def normalised(norm: Any) -> Moments:
 
 
 def after(activation: nn.Module, before: Moments) -> Moments:
-    """The moments behind an activation of what is Gaussian before it."""
+    """Return the moments behind an activation of a Gaussian input."""
     if isinstance(activation, nn.Hardtanh):
         return clipped(before, activation.min_val, activation.max_val)
     if isinstance(activation, nn.ReLU):
@@ -143,10 +143,10 @@ def after(activation: nn.Module, before: Moments) -> Moments:
 
 
 def clipped(gaussian: Moments, low: float, high: float) -> Moments:
-    """The moments of a Gaussian that is held between two bounds.
+    """Return the moments of a Gaussian that is clipped between two bounds.
 
-    It is low + h(low) − h(high), where h(t) is what sticks out above t: its mean is σ φ(z) − (t − μ) Φ(−z)
-    and its mean square (σ² + (t − μ)²) Φ(−z) − σ (t − μ) φ(z), with z = (t − μ)/σ.
+    It is low + h(low) − h(high), where h(t) is the excess above t: its mean is σ φ(z) − (t − μ) Φ(−z) and its
+    mean square (σ² + (t − μ)²) Φ(−z) − σ (t − μ) φ(z), with z = (t − μ)/σ.
     """
     mean, deviation = gaussian.mean.double(), gaussian.variance.double().clamp_min(1e-12).sqrt()
     first, square = _above(mean, deviation, low)
@@ -159,7 +159,7 @@ def clipped(gaussian: Moments, low: float, high: float) -> Moments:
 
 
 def _above(mean: Tensor, deviation: Tensor, bound: float) -> tuple[Tensor, Tensor]:
-    """Mean and mean square of what sticks out above a bound."""
+    """Return mean and mean square of the excess above a bound."""
     gap = bound - mean
     z = gap / deviation
     share = torch.special.ndtr(-z)
@@ -168,9 +168,9 @@ def _above(mean: Tensor, deviation: Tensor, bound: float) -> tuple[Tensor, Tenso
 
 
 def measured(network: nn.Module, part: nn.Module, batch: Tensor, ahead: nn.Module) -> Moments:
-    """The moments of what a part of the network puts out for a batch, normalised as in training.
+    """Return the moments of a part's output for a batch, normalised as in training.
 
-    `ahead` is applied to it first. The network is left as it was, its running statistics and mode included.
+    `ahead` is applied to the output first. The network, its running statistics and its mode do not change.
     """
     seen: list[Tensor] = []
 
@@ -201,7 +201,7 @@ def _moments(seen: list[Tensor]) -> Moments:
 
 @contextmanager
 def _on_trial(network: nn.Module) -> Iterator[None]:
-    """Normalisations use the batch and keep nothing of it; nothing is dropped at random."""
+    """Let normalisations use the batch without storing it, and switch off dropout."""
     modes = {module: module.training for module in network.modules()}
     statistics = Statistics(network)
     try:
@@ -229,19 +229,19 @@ class Neighbours:
 
 
 def is_layer(part: nn.Module | None) -> bool:
-    """Whether a part is a convolution or linear layer, if only with weights that are computed from others."""
+    """Return whether a part is a convolution or linear layer, also a parametrised one."""
     return type(part) in LAYERS or (isinstance(part, LAYERS) and is_parametrized(part))
 
 
 def refuse_computed(name: str, part: nn.Module) -> None:
-    """Weights that are computed from others whenever the part runs are not its own to change or imitate."""
+    """Raise if a part's weights are parametrised, as they cannot be changed or imitated."""
     if is_parametrized(part) or not {"weight", "bias"} <= part._parameters.keys():
         ways = "as with weight_norm, spectral_norm or pruning"
         raise NotGrowable(f"{name}: its weights are computed from others, {ways}; remove that first")
 
 
 def identity_layer(like: Any) -> nn.Module:
-    """A layer as wide at both ends as `like` is at its end, of the same kind, that changes nothing."""
+    """Return an identity layer of the kind of `like`, as wide as the output of `like`."""
     if isinstance(like, nn.Linear):
         layer = _blank(like, like.out_features, like.out_features)
         _write_identity(layer.weight, 1)
@@ -256,7 +256,7 @@ def identity_layer(like: Any) -> nn.Module:
 
 
 def _write_identity(weight: Tensor, groups: int) -> None:
-    """Ones in the middle of the kernel from each channel to itself, zeros elsewhere."""
+    """Set the kernel's centre to 1 from each channel to itself, and all else to 0."""
     channel = torch.arange(weight.shape[0], device=weight.device)
     middle = [torch.full_like(channel, size // 2) for size in weight.shape[2:]]
     with torch.no_grad():
@@ -265,10 +265,9 @@ def _write_identity(weight: Tensor, groups: int) -> None:
 
 
 def identity_norm(like: Any, moments: Moments) -> nn.Module:
-    """A batch normalisation that changes nothing in evaluation mode.
+    """Return a batch normalisation that is the identity in evaluation mode.
 
-    In training mode it changes nothing where a batch has just these moments, and otherwise moves each channel
-    from the batch's moments to these.
+    In training mode it moves each channel from the batch's moments to these.
     """
     own = like.running_mean
     norm = type(like)(like.num_features, like.eps, like.momentum, device=own.device, dtype=own.dtype)
@@ -281,14 +280,14 @@ def identity_norm(like: Any, moments: Moments) -> nn.Module:
 
 
 def _blank(like: Any, *sizes: Any, **options: Any) -> Any:
-    """A layer of the same class and number format whose weights are not yet set: nothing random is drawn."""
+    """Return a layer of the same class and number format, with uninitialised weights."""
     weight = like.weight
     options |= {"bias": like.bias is not None, "dtype": weight.dtype, "device": weight.device}
     return nn.utils.skip_init(type(like), *sizes, **options)  # type: ignore[no-untyped-call]
 
 
 def _with_freedom_of(like: nn.Module, new: nn.Module) -> nn.Module:
-    """Let the new layer's weights learn where those of `like` do."""
+    """Let the new layer's weights be trained where those of `like` are."""
     for name, weight in new.named_parameters():
         twin = getattr(like, name)
         weight.requires_grad_(twin is None or twin.requires_grad)

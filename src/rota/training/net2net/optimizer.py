@@ -1,4 +1,4 @@
-"""The optimiser of a network that changes: what it knows about layers that stay is kept."""
+"""The optimiser of a network that changes: its state of layers that stay is kept."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,14 +10,14 @@ from rota.core.errors import InputError
 
 
 def refuse_foreign(optimizer: Optimizer, network: nn.Module) -> None:
-    """An optimiser that has nothing of the network cannot grow with it."""
+    """Raise if an optimiser holds no weight of the network."""
     held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
     if not any(id(weight) in held for weight in network.parameters()):
         raise InputError("optimizer: it holds no weight of this network; give the one that trains it")
 
 
 def adopt(optimizer: Optimizer, network: nn.Module, new: Iterable[tuple[nn.Module, nn.Module]]) -> None:
-    """Put the weights of new layers beside those of the layers given with them, in the network's order."""
+    """Add the weights of new layers to the groups of the layers given with them, in the network's order."""
     for layer, like in new:
         for name, weight in layer.named_parameters():
             group = _group(optimizer, getattr(like, name, None), like)
@@ -27,7 +27,7 @@ def adopt(optimizer: Optimizer, network: nn.Module, new: Iterable[tuple[nn.Modul
 
 
 def in_order(optimizer: Optimizer, network: nn.Module) -> None:
-    """Sort each group as the network lists its weights, as an optimiser made for it now would have them."""
+    """Sort each group in the network's order, as in a new optimiser."""
     order = {id(weight): at for at, weight in enumerate(network.parameters())}
     for group in optimizer.param_groups:
         group["params"].sort(key=lambda weight: order.get(id(weight), len(order)))
@@ -44,7 +44,7 @@ def _group(optimizer: Optimizer, twin: Any, like: nn.Module) -> dict[str, Any] |
 def converted(
     optimizer: Optimizer, weight: Tensor, convert: Callable[[Tensor, int], Tensor]
 ) -> dict[str, Any] | None:
-    """What is known of a weight, with all of its shape converted; `convert` gets the power it has too."""
+    """Return the state of a weight with tensors of its shape converted; `convert` also gets the power."""
     if weight not in optimizer.state:
         return None
     known = dict(optimizer.state[weight])
@@ -55,7 +55,7 @@ def converted(
 
 
 def exchange(optimizer: Optimizer, old: Tensor, new: Tensor, known: dict[str, Any] | None) -> None:
-    """Put a weight in the place of another, and what is known of it."""
+    """Replace a weight by another with the given state."""
     for group in optimizer.param_groups:
         group["params"] = [new if weight is old else weight for weight in group["params"]]
     optimizer.state.pop(old, None)
@@ -64,5 +64,5 @@ def exchange(optimizer: Optimizer, old: Tensor, new: Tensor, known: dict[str, An
 
 
 def power_of(name: str) -> int:
-    """The power of the gradient that a number in an optimiser's state grows with."""
+    """Return the power of the gradient that a state tensor is proportional to."""
     return 2 if "sq" in name or name == "sum" else 1

@@ -1,4 +1,4 @@
-"""Back to a smaller network, with what the larger one has learnt where both have the same."""
+"""Shrink a network to a smaller one, which keeps what both have in common."""
 
 import inspect
 from collections.abc import Iterator
@@ -14,14 +14,12 @@ from rota.training.net2net.widen import gather, leading, recalled
 
 
 def shrink(network: nn.Module, smaller: nn.Module, *, optimizer: Optimizer | None = None) -> Optimizer | None:
-    """Move what a network has learnt into the smaller one it grew from, which is changed in place.
+    """Copy what a network has learnt into the smaller one it grew from, in place.
 
-    Layers that both have are found by their names before growth; layers that growth put in are left out. Of a
-    layer that became wider the originals stay, and the weights that go out from copies are added to those of
-    their originals: right after widening that gives the smaller network back. What only `smaller` has stays.
-
-    With the optimiser of `network` comes one for `smaller` that goes on from what is known of the layers that
-    stay.
+    Layers of both are matched by their names before growth; added layers are dropped. Of a widened layer the
+    originals stay, and the outgoing weights of copies are added to those of their originals: right after
+    widening that restores the smaller network. What only `smaller` has stays. Given the optimiser of
+    `network`, return one for `smaller` with the state of the layers that stay.
     """
     with torch.no_grad():
         for part, larger, own in _pairs(network, smaller):
@@ -32,9 +30,9 @@ def shrink(network: nn.Module, smaller: nn.Module, *, optimizer: Optimizer | Non
 
 
 def carry(optimizer: Optimizer, network: nn.Module, smaller: nn.Module) -> Optimizer:
-    """An optimiser for `smaller`, of the same class and settings, that knows what this one does of both.
+    """Return an optimiser for `smaller`, of the same class and settings, with the state of common weights.
 
-    Weights are in the group that their counterparts are in; those without a counterpart join the first.
+    Weights are in the groups of their counterparts; those without one are in the first group.
     """
     counterparts = {id(own): (part, larger) for part, larger, own in _pairs(network, smaller)}
     groups = [{**group, "params": []} for group in optimizer.param_groups]
@@ -53,7 +51,7 @@ def carry(optimizer: Optimizer, network: nn.Module, smaller: nn.Module) -> Optim
 
 
 def _another(optimizer: Optimizer, groups: list[dict[str, Any]]) -> Optimizer:
-    """An optimiser of the same class; settings it takes no argument for come with the groups."""
+    """Return an optimiser of the same class; settings that are not arguments come with the groups."""
     takes = inspect.signature(type(optimizer)).parameters
     settings = {name: value for name, value in optimizer.defaults.items() if name in takes}
     new: Optimizer = type(optimizer)(groups, **settings)
@@ -61,7 +59,7 @@ def _another(optimizer: Optimizer, groups: list[dict[str, Any]]) -> Optimizer:
 
 
 def _pairs(network: nn.Module, smaller: nn.Module) -> Iterator[tuple[nn.Module, Tensor, Tensor]]:
-    """Each weight and statistic that both have: the larger network's layer, its tensor, the smaller one's."""
+    """Yield each weight and statistic of both: the larger network's layer and tensor, the smaller tensor."""
     parts = {before(network, name): part for name, part in network.named_modules()}
     for name, own in smaller.named_modules():
         part = parts.get(before(smaller, name))
@@ -76,9 +74,9 @@ def _tensors(part: nn.Module) -> dict[str, Tensor]:
 
 
 def _reduced(part: nn.Module, values: Tensor, shape: torch.Size, power: int | None = None) -> Tensor | None:
-    """A tensor without the copies in it; `None` if it is unknown which these are.
+    """Return a tensor without its copies; None if these are not known.
 
-    For what an optimiser knows, `power` is 1 for means of gradients and 2 for those of squares.
+    For an optimiser's state, `power` is 1 for means of gradients and 2 for those of squares.
     """
     if values.dim() != len(shape):
         return None
@@ -95,7 +93,7 @@ def _reduced(part: nn.Module, values: Tensor, shape: torch.Size, power: int | No
 
 
 def _known(part: nn.Module, larger: Tensor, own: Tensor, state: dict[str, Any]) -> dict[str, Any]:
-    """What the optimiser knows of a weight, for its counterpart; nothing if shapes cannot be matched."""
+    """Return the optimiser's state for a weight's counterpart; empty if shapes cannot be matched."""
     known = {}
     for name, value in state.items():
         if isinstance(value, Tensor) and value.shape == larger.shape:

@@ -1,4 +1,4 @@
-"""Where a network can grow deeper without changing what it computes."""
+"""Places where a network can grow deeper without changing what it computes."""
 
 import operator
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from torch import fx, nn
 from torch.nn import functional
 
 from rota.core.errors import unknown
-from rota.training.blocks import Block
+from rota.training.models.networks import Block
 from rota.training.net2net.graph import NetworkGraph, is_packed, owners, without_growth
 from rota.training.net2net.identity import (
     CONVOLUTIONS,
@@ -46,12 +46,12 @@ _FUNCTIONS: dict[Any, type[nn.Module]] = {  # the same where they are called and
 
 
 def is_idempotent(part: nn.Module | None) -> bool:
-    """Whether a layer is such an activation."""
+    """Return whether a layer is an activation that may be applied twice."""
     return type(part) in _MODULES
 
 
 def activation_of(view: NetworkGraph, node: fx.Node) -> nn.Module | None:
-    """The activation that a node applies, as a module, if twice is once for it."""
+    """Return the activation of a node as a module, if it may be applied twice."""
     if node.op in ("call_function", "call_method"):
         kind = _FUNCTIONS.get(node.target)
         return kind() if kind is not None else None
@@ -60,7 +60,7 @@ def activation_of(view: NetworkGraph, node: fx.Node) -> nn.Module | None:
 
 
 def another(activation: nn.Module) -> nn.Module:
-    """Another activation of the same kind."""
+    """Return another activation of the same kind."""
     if isinstance(activation, nn.ReLU | nn.ReLU6):
         new: nn.Module = type(activation)(inplace=activation.inplace)
     elif isinstance(activation, nn.Hardtanh):
@@ -72,19 +72,19 @@ def another(activation: nn.Module) -> nn.Module:
 
 @dataclass(frozen=True)
 class GrowthSite:
-    """A place for new layers: behind a part of the network."""
+    """A place for new layers, behind a part of the network."""
 
     part: str
-    """The dotted name of that part now."""
+    """Present dotted name of that part."""
     like: Neighbours
     ahead: bool = False
-    """Whether the part comes before its activation; the new layers then begin with one."""
+    """Whether the part precedes its activation; the new layers then start with one."""
     promise: Callable[[], Moments] | None = None
-    """What to expect there, if it is more than the normalisation and the activation tell."""
+    """Function that gives the expected moments, where normalisation and activation do not determine them."""
 
 
 def behind(network: nn.Module, site: GrowthSite) -> GrowthSite:
-    """The site itself, or behind what has already grown there."""
+    """Return the site itself, or one behind what has already grown there."""
     place = around(network, site.part)
     if place is None:
         return site
@@ -95,14 +95,14 @@ def behind(network: nn.Module, site: GrowthSite) -> GrowthSite:
 
 
 def newest(network: nn.Module, place: str) -> tuple[nn.Module, nn.Module | None]:
-    """The last layer, and its normalisation, of what has grown in a place."""
+    """Return the last layer that has grown in a place, and its normalisation."""
     parts = list(network.get_submodule(place).children())[::-1]
     layer = next(part for part in parts if is_layer(part))
     return layer, next((part for part in parts if type(part) in NORMS), None)
 
 
 def neighbours(name: str, layer: Any, norm: Any, activation: nn.Module) -> Neighbours:
-    """The three, unless no layer behind them could pass on what it is given."""
+    """Return the three layers to imitate; raise if no identity could follow them."""
     if not is_layer(layer):
         what = type(layer).__name__
         raise NotGrowable(f"{name}: {what} is before its activation, not a convolution or linear layer")
@@ -120,7 +120,7 @@ _TWICE = "ReLU, ReLU6, Hardtanh or Identity, for which twice is once"
 
 
 def marked(view: NetworkGraph, name: str) -> GrowthSite:
-    """At the end of a marked block."""
+    """Return the site at the end of a marked block."""
     block = view.network.get_submodule(name)
     view.refuse_shared(name)
     steps = list(_steps(block))
@@ -143,12 +143,12 @@ def _steps(block: nn.Module) -> Iterator[nn.Module]:
 
 
 def layer_name(view: NetworkGraph, node: fx.Node) -> str | None:
-    """The name of the layer that a node runs if it is a convolution or linear layer."""
+    """Return the name of a node's layer if it is a convolution or linear layer."""
     return before(view.network, str(node.target)) if is_layer(view.module(node)) else None
 
 
 def chain(view: NetworkGraph, name: str) -> GrowthSite:
-    """Behind the activation of a layer, wherever in the network that is applied."""
+    """Return the site behind the activation of a layer, wherever that is applied."""
     now = present(view.network, name)
     view.refuse_shared(now)
     node = next(each for each in view.nodes if each.op == "call_module" and each.target == now)
@@ -173,7 +173,7 @@ def _followers(view: NetworkGraph, tail: fx.Node) -> str:
 
 
 def in_sequences(network: nn.Module) -> Iterator[str]:
-    """The layers in plain `nn.Sequential`s, for a network that cannot be followed any other way."""
+    """Yield the layers in plain `nn.Sequential`s, for a network that cannot be traced."""
     for name, part in network.named_modules():
         if type(part) is nn.Sequential:
             inner = (f"{name}.{step}" if name else step for step, _ in part.named_children())
@@ -181,7 +181,7 @@ def in_sequences(network: nn.Module) -> Iterator[str]:
 
 
 def listed(view: NetworkGraph, name: str) -> GrowthSite:
-    """Behind the activation of a layer in a plain `nn.Sequential`."""
+    """Return the site behind the activation of a layer in a plain `nn.Sequential`."""
     parent, _, step = name.rpartition(".")
     steps = list(original(view.network, parent)._modules)
     following = [f"{parent}.{each}" if parent else each for each in steps[steps.index(step) :]]
@@ -204,11 +204,11 @@ def _built(network: nn.Module, now: str) -> nn.Module:
 
 _SUMS = (operator.add, operator.iadd, torch.add, "add", "add_")
 _KEEPING = nn.Dropout | nn.Dropout2d | nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d
-"""Layers that leave channels apart, and their moments roughly as they are."""
+"""Layers that keep channels apart, and roughly their moments."""
 
 
 def ends(view: NetworkGraph) -> dict[fx.Node, str]:
-    """The activations of sums, with the names of their sites: of the activation, or of the block it ends."""
+    """Return the activations of sums → the names of their sites: the activation, or the block it ends."""
     found = {}
     for node in view.nodes:
         applied = next((user for user in node.users if activation_of(view, user) is not None), None)
@@ -225,7 +225,7 @@ def _is_sum(node: fx.Node) -> bool:
 
 
 def _place(view: NetworkGraph, applied: fx.Node) -> str | None:
-    """The part to put new layers behind: the activation if it is not shared, or the block that it ends."""
+    """Return the part to grow behind: the activation if it is not shared, else the block that it ends."""
     if applied.op == "call_module" and not view.shared(str(applied.target)):
         return str(applied.target)
     outer = owners(applied)
@@ -233,7 +233,7 @@ def _place(view: NetworkGraph, applied: fx.Node) -> str | None:
 
 
 def _is_output(view: NetworkGraph, applied: fx.Node, block: str) -> bool:
-    """Whether a node is all that leaves a block, and does not go on inside it."""
+    """Return whether a node is the only output of a block, and not used inside it."""
     inside = {node for node in view.nodes if block in owners(node)}
     leaving = {node for node in inside if not inside.issuperset(node.users)}
     alone = leaving == {applied} and inside.isdisjoint(applied.users)
@@ -241,7 +241,7 @@ def _is_output(view: NetworkGraph, applied: fx.Node, block: str) -> bool:
 
 
 def residual(view: NetworkGraph, applied: fx.Node, name: str) -> GrowthSite:
-    """Behind the activation of a sum."""
+    """Return the site behind the activation of a sum."""
     place, activation, total = _place(view, applied), activation_of(view, applied), applied.all_input_nodes[0]
     sources = [source for source in map(partial(_source, view), total.all_input_nodes) if source]
     if place is None or activation is None or not sources:
@@ -256,7 +256,7 @@ def residual(view: NetworkGraph, applied: fx.Node, name: str) -> GrowthSite:
 
 
 def _source(view: NetworkGraph, node: fx.Node) -> tuple[fx.Node, fx.Node | None] | None:
-    """The layer, and its normalisation, whose output one side of a sum is."""
+    """Return the layer, and its normalisation, whose output is one side of a sum."""
     if type(view.module(node)) in LAYERS:
         return node, None
     if type(view.module(node)) in NORMS and type(view.module(node.all_input_nodes[0])) in LAYERS:
@@ -282,19 +282,19 @@ def _channels(view: NetworkGraph, node: fx.Node) -> int | None:
 
 
 def _grown(view: NetworkGraph, node: fx.Node) -> tuple[nn.Module, nn.Module | None] | None:
-    """The last layer, and its normalisation, of what has grown behind the layer of a node."""
+    """Return the last layer, and its normalisation, that has grown behind a node's layer."""
     place = around(view.network, str(node.target)) if node.op == "call_module" else None
     return newest(view.network, place) if place is not None else None
 
 
 def _passes(view: NetworkGraph, node: fx.Node) -> bool:
-    """Whether a node leaves channels apart and as many as they are."""
+    """Return whether a node keeps channels apart and their number."""
     part = view.module(node)
     return isinstance(part, _KEEPING) or _is_sum(node) or activation_of(view, node) is not None
 
 
 def _expected(view: NetworkGraph, total: fx.Node, activation: nn.Module) -> Moments:
-    """What the normalisations before a sum promise behind its activation; a side without one adds nothing."""
+    """Return the expected moments behind the activation of a sum; a side without normalisation adds none."""
     return after(activation, _added([_promised(view, each) for each in total.all_input_nodes]))
 
 
@@ -312,23 +312,23 @@ def _promised(view: NetworkGraph, node: fx.Node) -> Moments | None:
 
 
 def _added(sides: list[Moments | None]) -> Moments:
-    """The moments of a sum of what is independent."""
+    """Return the moments of a sum of independent terms."""
     known = [side for side in sides if side is not None]
     mean = torch.stack([side.mean.double() for side in known]).sum(0)
     return Moments(mean, torch.stack([side.variance.double() for side in known]).sum(0))
 
 
 def blocks(network: nn.Module) -> list[str]:
-    """The names that `deepen` takes, in forward order: the same ones however often the network has grown.
+    """Return the names that `deepen` takes, in forward order; growth does not change them.
 
-    If blocks are marked as such, it is those; otherwise it is each convolution or linear layer whose
-    activation can be applied twice, and each residual block that ends in such an activation.
+    They are the marked blocks; without any, each convolution or linear layer whose activation may be applied
+    twice, and each residual block that ends in such an activation.
     """
     return Finder(network).names()
 
 
 class Finder:
-    """Looks for sites in a network as it is now."""
+    """A search for growth sites in a network."""
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network
@@ -337,11 +337,11 @@ class Finder:
         self.sums = ends(self.view)
 
     def names(self) -> list[str]:
-        """Where `site` finds one."""
+        """Return the names at which `site` finds one."""
         return [name for name in self._candidates() if self._fits(name)]
 
     def site(self, name: str) -> GrowthSite:
-        """The place of that name, or why there is none."""
+        """Return the site of that name, or raise NotGrowable."""
         candidates = self._candidates()
         if name not in candidates:
             raise NotGrowable(unknown("block", name, candidates))

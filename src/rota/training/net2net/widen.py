@@ -1,4 +1,4 @@
-"""Widen a network: units are replicated, and the layers behind them are adjusted."""
+"""Wider networks: units are replicated, and the layers behind them adjusted."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -16,31 +16,31 @@ from rota.training.net2net.optimizer import converted, exchange, refuse_foreign
 
 @dataclass(frozen=True)
 class Replicas:
-    """For each unit of a wider layer the one it is a copy of; the originals come first."""
+    """The unit that each unit of a wider layer is a copy of; originals come first."""
 
     source: Tensor
 
     @classmethod
     def choose(cls, units: int, width: int, generator: torch.Generator | None) -> "Replicas":
-        """Originals first, then copies: drawn if there is a generator, otherwise one after the other."""
+        """Return originals, then copies: drawn by a generator, or else of one unit after the other."""
         more = torch.arange(width - units) % units
         if generator is not None:
             more = torch.randint(units, (width - units,), generator=generator, device=generator.device).cpu()
         return cls(torch.cat([torch.arange(units), more]))
 
     def repeated(self, times: int) -> "Replicas":
-        """The same for units that have several places each, laid one after the other."""
-        places = torch.arange(times)
-        return Replicas((self.source[:, None] * times + places).reshape(-1))
+        """Return the same for units that have several consecutive positions each."""
+        positions = torch.arange(times)
+        return Replicas((self.source[:, None] * times + positions).reshape(-1))
 
     @property
     def share(self) -> Tensor:
-        """For each unit one divided by how often its original is there."""
+        """For each unit, 1 divided by the number of copies of its original."""
         return 1.0 / torch.bincount(self.source)[self.source]
 
 
 def spread(values: Tensor, axis: int, replicas: Replicas, power: int = 0) -> Tensor:
-    """The tensor with an axis made wider, each entry times its share to a power; laid out as it was."""
+    """Return a tensor with a wider axis, each entry times its share to a power, in the same memory layout."""
     narrow, units = values.detach(), values.shape[axis]
     copies = narrow.index_select(axis, replicas.source[units:].to(values.device))
     shape = [*narrow.shape[:axis], len(replicas.source), *narrow.shape[axis + 1 :]]
@@ -62,13 +62,13 @@ def _along(factor: Tensor, axis: int, values: Tensor) -> Tensor:
 
 
 def remember(part: nn.Module, axis: int, replicas: Replicas) -> None:
-    """Note on a layer that an axis of its weights has become wider."""
+    """Note on a layer that an axis of its weights was widened."""
     past: dict[int, tuple[tuple[int, ...], ...]] = getattr(part, "widened", {})
     part.widened = past | {axis: (*past.get(axis, ()), tuple(replicas.source.tolist()))}  # type: ignore[assignment]
 
 
 def recalled(part: nn.Module, axis: int, now: int, then: int) -> list[Replicas] | None:
-    """How an axis of `now` entries came from one of `then`, last step first; `None` if that is not known."""
+    """Return the steps from `then` to `now` entries of an axis, the last first; None if not known."""
     steps: Any = getattr(part, "widened", {}).get(axis, ())
     taken: list[Replicas] = []
     for step in reversed(steps):
@@ -80,14 +80,14 @@ def recalled(part: nn.Module, axis: int, now: int, then: int) -> list[Replicas] 
 
 
 def gather(values: Tensor, axis: int, replicas: Replicas) -> Tensor:
-    """The originals with their copies added to them."""
+    """Add copies to their originals and return these."""
     shape = list(values.shape)
     shape[axis] = int(replicas.source.max()) + 1
     return values.new_zeros(shape).index_add_(axis, replicas.source.to(values.device), values.detach())
 
 
 def leading(values: Tensor, axis: int, replicas: Replicas, power: int = 0) -> Tensor:
-    """The originals alone, each divided by its share to a power."""
+    """Return the originals, each divided by its share to a power."""
     units = int(replicas.source.max()) + 1
     first = values.detach().narrow(axis, 0, units)
     return first / _along(replicas.share[:units] ** power, axis, first) if power else first
@@ -95,43 +95,43 @@ def leading(values: Tensor, axis: int, replicas: Replicas, power: int = 0) -> Te
 
 @dataclass(frozen=True)
 class WiderTensor:
-    """One tensor that becomes wider."""
+    """One tensor that is widened."""
 
     part: nn.Module
     name: str
     axis: int
     replicas: Replicas
     share: int
-    """Whether copies have the original's value (0) or a share of it (1); with gradients it is reversed."""
+    """Power of the share that copies get: 0 for the full value, 1 for a share; reversed for gradients."""
 
     @property
     def values(self) -> Tensor:
-        """The tensor as it is."""
+        """The current tensor."""
         values: Tensor = getattr(self.part, self.name)
         return values
 
     def wider(self) -> Tensor:
-        """The tensor as it shall be."""
+        """Return the widened tensor."""
         return spread(self.values, self.axis, self.replicas, self.share)
 
     def state(self, known: Tensor, power: int) -> Tensor:
-        """What an optimiser would know of it; `power` is 1 for means of gradients, 2 for squares."""
+        """Return the widened state of an optimiser; `power` is 1 for means of gradients, 2 for squares."""
         return spread(known, self.axis, self.replicas, (1 - self.share) * power)
 
 
 @dataclass(frozen=True)
 class Widening:
-    """A layer and all that its units reach."""
+    """A layer to widen, and all layers that its units reach."""
 
     view: NetworkGraph
     layer: nn.Module
     units: int
-    """How many it has."""
+    """Number of units of the layer."""
     reach: Reach
 
     @classmethod
     def of(cls, network: nn.Module, name: str, width: int) -> "Widening":
-        """What follows from making this layer wider, or why it cannot be."""
+        """Return what widening this layer changes, or raise NotGrowable."""
         found = cls._in(network, name)
         if width <= found.units:
             raise NotGrowable(f"{name}: has {found.units} units already; give more than that, not {width}")
@@ -139,7 +139,7 @@ class Widening:
 
     @classmethod
     def units_of(cls, network: nn.Module, name: str) -> int:
-        """How many a layer has that can be wider."""
+        """Return the number of units of a layer that can be widened."""
         return cls._in(network, name).units
 
     @classmethod
@@ -149,7 +149,7 @@ class Widening:
 
     @classmethod
     def possible(cls, network: nn.Module) -> list[str]:
-        """The layers that can be wider, in forward order."""
+        """Return the layers that can be widened, in forward order."""
         view = NetworkGraph(network, whole(network))
         return [name for name, node in _named(view).items() if cls._fits(view, name, node)]
 
@@ -176,39 +176,39 @@ class Widening:
         return widening
 
     def changes(self, replicas: Replicas) -> list[WiderTensor]:
-        """Every tensor that becomes wider, the layer's own weights first."""
+        """Return every tensor that is widened, the layer's own weights first."""
         own = [WiderTensor(self.layer, name, 0, replicas, 0) for name in ("weight", "bias")]
         for part in self.norms():
             names = ("weight", "bias", "running_mean", "running_var")
-            own += [WiderTensor(part, name, 0, replicas.repeated(self.places(part)), 0) for name in names]
+            own += [WiderTensor(part, name, 0, replicas.repeated(self.positions(part)), 0) for name in names]
         for part in self.consumers():
-            own.append(WiderTensor(part, "weight", 1, replicas.repeated(self.places(part)), 1))
+            own.append(WiderTensor(part, "weight", 1, replicas.repeated(self.positions(part)), 1))
         return [change for change in own if getattr(change.part, change.name) is not None]
 
     def norms(self) -> list[nn.Module]:
-        """The normalisations that the units pass."""
+        """Return the normalisations of the units."""
         return [self.view.network.get_submodule(name) for name in self.reach.norms]
 
     def consumers(self) -> list[nn.Module]:
-        """The layers that take the units in."""
+        """Return the layers that consume the units."""
         return [self.view.network.get_submodule(name) for name in self.reach.consumers]
 
-    def places(self, part: Any) -> int:
-        """How many numbers one unit is where it reaches a layer."""
+    def positions(self, part: Any) -> int:
+        """Return how many inputs of a layer one unit is."""
         return int(_taken(part) // self.units)
 
     def resize(self, replicas: Replicas) -> None:
-        """Tell the layers their new sizes, and what is a copy of what."""
+        """Set the new sizes of the layers, and note what is a copy of what."""
         layer, width = self.layer, len(replicas.source)
         setattr(layer, "out_features" if isinstance(layer, nn.Linear) else "out_channels", width)
         remember(layer, 0, replicas)
         for part, axis in [(norm, 0) for norm in self.norms()] + [(each, 1) for each in self.consumers()]:
-            remember(part, axis, replicas.repeated(self.places(part)))
-            setattr(part, _size_name(part), width * self.places(part))
+            remember(part, axis, replicas.repeated(self.positions(part)))
+            setattr(part, _size_name(part), width * self.positions(part))
 
 
 def apply(changes: list[WiderTensor], wider: list[Tensor], optimizer: Optimizer | None) -> None:
-    """Put wider tensors in the place of narrow ones, in the network and in the optimiser."""
+    """Replace narrow tensors by wider ones, in the network and in the optimiser."""
     # All that takes memory comes first, so that a lack of it leaves everything as it was.
     known = [None if optimizer is None else converted(optimizer, each.values, each.state) for each in changes]
     for change, values, state in zip(changes, wider, known, strict=True):
@@ -237,7 +237,7 @@ def _node(view: NetworkGraph, name: str) -> fx.Node:
 
 
 def _refuse_tied(view: NetworkGraph, names: list[str]) -> None:
-    """Weights that others use too would change for them."""
+    """Raise if other layers use the same weights."""
     held = Counter(id(weight) for _, weight in view.network.named_parameters(remove_duplicate=False))
     read = {str(node.target).rpartition(".")[0] for node in view.nodes if node.op == "get_attr"}
     for name in names:
@@ -248,10 +248,10 @@ def _refuse_tied(view: NetworkGraph, names: list[str]) -> None:
 
 
 def _refuse_odd(widening: Widening, name: str) -> None:
-    """Sizes that do not follow from the layer's own would be a mistake in what was followed."""
+    """Raise if a size behind the layer does not follow from its own."""
     flat = isinstance(widening.layer, nn.Linear)
     for part in [*widening.norms(), *widening.consumers()]:
-        if _taken(part) != widening.units * (1 if flat else widening.places(part)):
+        if _taken(part) != widening.units * (1 if flat else widening.positions(part)):
             raise NotGrowable(
                 f"{name}: a layer behind it takes in {_taken(part)}, not {widening.units} units"
             )
@@ -276,18 +276,18 @@ def widen(
     noise: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> None:
-    """Give a convolution or linear layer more units: copies of its own, which share their outgoing weights.
+    """Add units to a convolution or linear layer: copies of its own, which share their outgoing weights.
 
-    Copies are drawn if there is a generator, otherwise made of one unit after the other. The network computes
-    what it did, up to rounding: in evaluation mode, and in training mode but for dropout, which meets each
-    copy by itself. `noise` tells copies apart: it is added to their incoming weights, in deviations of the
-    layer's weights, and what the network computes then changes accordingly.
+    Copies are drawn by a generator, or else made of one unit after the other. The network computes the same,
+    up to rounding: in evaluation mode, and in training mode apart from dropout, which treats each copy by
+    itself. `noise` tells copies apart: it is added to their incoming weights, in standard deviations of the
+    layer's weights, and changes what the network computes.
 
-    Inputs are batches. A linear layer with batch normalisation behind it must have a flattening before it:
-    otherwise its output might have positions, and these be what is normalised.
+    Inputs are batches. A linear layer before batch normalisation needs a flattening before it: otherwise its
+    output might have positions, and these would be normalised.
 
-    The optimiser goes on with what the copies' gradients would have left in it. Either all of this is done,
-    or there is an error and the network and the optimiser are as they were.
+    The optimiser gets the state that the copies' gradients would have left. On an error the network and the
+    optimiser are unchanged.
     """
     if optimizer is not None:
         refuse_foreign(optimizer, network)
@@ -302,7 +302,7 @@ def widen(
 
 
 def layers(network: nn.Module) -> list[str]:
-    """The names that `widen` takes, in forward order; layers that growth has put in are among them."""
+    """Return the names that `widen` takes, in forward order, including grown layers."""
     return Widening.possible(network)
 
 
@@ -313,12 +313,12 @@ def _disturb(copies: Tensor, deviation: float, generator: torch.Generator | None
 
 
 def is_wide(network: nn.Module, layer: str, width: int) -> bool:
-    """Whether a layer that can be made wider has as many units already."""
+    """Return whether a layer that can be widened already has that many units."""
     return Widening.units_of(network, layer) >= width
 
 
 def layer_in(network: nn.Module, block: str) -> str:
-    """The layer of a block that can be made wider."""
+    """Return the layer of a block that can be widened."""
     names = [name for name in layers(network) if name == block or name.startswith(f"{block}.")]
     if not names:
         others = ", ".join(layers(network))

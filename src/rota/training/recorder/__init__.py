@@ -1,1 +1,1 @@
-"""Train for the record: profiles, curves and trees, resumable at any moment."""
+"""Recorders of profiles, curves and trees, which can be stopped and resumed at any time."""

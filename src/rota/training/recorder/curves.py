@@ -1,4 +1,4 @@
-"""Record curves: one network per point of a grid of hyper-parameters, also with concurrent copies."""
+"""Recorder of curves: one network per point of a grid, timed alone or as concurrent copies."""
 
 import multiprocessing
 import os
@@ -36,17 +36,19 @@ class CurvesConfig:
     """One network, trained at each point of a grid of hyper-parameters."""
 
     name: str
-    """Of the recording."""
+    """Name of the recording."""
     setup: Setup = field(default_factory=Setup)
     grid: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Hyper-parameter → its values; every combination is trained."""
     intervals: int = 20
     steps: int = 50
-    """In each interval."""
+    """Steps in each interval."""
     seed: int = 0
     beside: int = 0
-    """Seconds are measured while so many copies train side by side, each on a core of its own: as many as
-    there will be slots; then also what a report costs besides its steps. If 0: alone, in turns."""
+    """Number of concurrent copies during timing, each on a core of its own: as many as there will be slots.
+
+    The overhead of a report is then measured too. If 0, step times are measured alone, in turns.
+    """
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -66,7 +68,7 @@ class CurvesConfig:
         self.settings()  # in range?
 
     def settings(self) -> dict[str, Hyperparameters]:
-        """Name → hyper-parameters, the last of the grid varying fastest."""
+        """Return name → hyper-parameters, the last of the grid varying fastest."""
         found = {}
         for values in product(*self.grid.values()):
             given = dict(zip(self.grid, values, strict=True))
@@ -79,46 +81,49 @@ def _own(hyper: Hyperparameters) -> dict[str, float]:
     return {name: getattr(hyper, name) for name in HYPER}
 
 
-ROUNDS = 8
-"""Parts of each batch size that each copy is measured with, after one to get warm."""
+TIMED_INTERVALS = 8
+"""Intervals of each batch size that each copy times, after one to warm up."""
 PATIENCE_S = 600.0
-"""A copy that does not get ready within this time is not waited for."""
+"""Seconds to wait for a copy to get ready."""
 
 
 class IntervalTimes(NamedTuple):
-    """Where the seconds of a part went."""
+    """Seconds of an interval, by purpose."""
 
     load_s: float
     step_s: float
-    """For each step."""
+    """Seconds per step."""
     evaluate_s: float
     save_s: float
 
 
-def mean(parts: list[IntervalTimes]) -> IntervalTimes:
-    """Not the median: what now and then takes longer does so in a run, too, and a run is a sum of parts."""
-    return IntervalTimes(*map(fmean, zip(*parts, strict=True)))
+def mean(intervals: list[IntervalTimes]) -> IntervalTimes:
+    """Return the mean, not the median: occasional delays also occur in a run, which sums its intervals."""
+    return IntervalTimes(*map(fmean, zip(*intervals, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class CopyTimings:
-    """What is to be measured."""
+    """A measurement of interval times with concurrent copies."""
 
     setup: Setup
     sizes: tuple[int, ...]
     """Batch sizes."""
     steps: int
-    """Of a part."""
+    """Steps in an interval."""
     seed: int
     copies: int
 
     def measure(self) -> dict[int, list[IntervalTimes]]:
-        """Batch size → the parts of all copies."""
+        """Return batch size → the interval times of all copies."""
         found = self._all()
-        return {size: [part for each in found for part in each[size]] for size in self.sizes}
+        return {size: [interval for each in found for interval in each[size]] for size in self.sizes}
 
     def _all(self) -> list[dict[int, list[IntervalTimes]]]:
-        """What each copy measured. They begin together, and go on until the last has measured enough."""
+        """Return what each copy measured.
+
+        All start together and train until the last has finished measuring.
+        """
         context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
         together: tuple[Any, Any] = (context.Barrier(self.copies), context.Value("i", self.copies))
         lines: list[Connection] = []
@@ -156,33 +161,33 @@ def _answers(lines: list[Connection]) -> Iterator[dict[int, list[IntervalTimes]]
 
 
 def _copy(asked: CopyTimings, rank: int, ready: Any, measuring: Any, line: Connection) -> None:
-    """The life of a copy: it sends what it measured, or why it could not."""
+    """Run one copy in its process: send its measurements, or the error."""
     _be_like_a_slot(rank)
     try:
-        with TemporaryDirectory(prefix="rota-beside-") as folder:
+        with TemporaryDirectory(prefix="rota-copies-") as folder:
             line.send(_measured(asked, Path(folder), ready, measuring))
     except RotaError as error:
         line.send(error)
 
 
 def _measured(asked: CopyTimings, folder: Path, ready: Any, measuring: Any) -> dict[int, list[IntervalTimes]]:
-    parts = {size: TimedNetwork(asked, size, folder / f"{size}.checkpoint") for size in asked.sizes}
-    for part in parts.values():
-        part.train()
+    networks = {size: TimedNetwork(asked, size, folder / f"{size}.checkpoint") for size in asked.sizes}
+    for network in networks.values():
+        network.train()
     ready.wait(PATIENCE_S)
     found: dict[int, list[IntervalTimes]] = {size: [] for size in asked.sizes}
-    for size in [size for _ in range(ROUNDS) for size in asked.sizes]:
-        found[size].append(parts[size].train())
+    for size in [size for _ in range(TIMED_INTERVALS) for size in asked.sizes]:
+        found[size].append(networks[size].train())
     with measuring.get_lock():
         measuring.value -= 1
-    while measuring.value:  # the others are to have company as long as they measure
-        for part in parts.values():
-            part.train()
+    while measuring.value:  # keep the load on the others while they measure
+        for network in networks.values():
+            network.train()
     return found
 
 
 def _be_like_a_slot(rank: int) -> None:
-    """On a core of its own, and in a session of its own: on a busy machine Linux is fair between sessions."""
+    """Use one core and a session of its own: a busy Linux shares processors fairly between sessions."""
     be_a_worker()
     os.setsid()
     if hasattr(os, "sched_setaffinity"):
@@ -191,7 +196,7 @@ def _be_like_a_slot(rank: int) -> None:
 
 
 class TimedNetwork:
-    """A network at a batch size, of which one part after the other is trained."""
+    """A network at one batch size, trained interval by interval."""
 
     def __init__(self, asked: CopyTimings, size: int, file: Path) -> None:
         hyper = Hyperparameters(batch_size=size)
@@ -200,7 +205,7 @@ class TimedNetwork:
         self._file.write_bytes(self._trial.save())
 
     def train(self) -> IntervalTimes:
-        """From its checkpoint to the next; an error if it fails, since its steps are then not all made."""
+        """Train from a checkpoint to the next and return the times; raise if not all steps were made."""
         at_s = [time.perf_counter()]
         self._trial.load(self._file.read_bytes())
         at_s.append(time.perf_counter())
@@ -217,16 +222,18 @@ class TimedNetwork:
         return IntervalTimes(load_s, train_s / self._steps, evaluate_s, save_s)
 
 
-BESIDES = ("load_s", "evaluate_s", "save_s")
-"""What a report costs besides its steps: taking a checkpoint up, evaluating, keeping a checkpoint."""
-SITTINGS = 5
-"""In which parts are measured side by side, the first before any setting, the last after all of them: a
-machine that others share is faster in one minute than in the next."""
+OVERHEAD = ("load_s", "evaluate_s", "save_s")
+"""Overhead of a report: loading a checkpoint, evaluating, saving a checkpoint."""
+TIMING_ROUNDS = 5
+"""Rounds of timing with concurrent copies, from before the first setting until after the last.
+
+They are spread over the recording because the speed of a shared machine changes over minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvesRecorder:
-    """Records curves into `out/curves`."""
+    """A recorder of curves into `out/curves`."""
 
     out: Path
     config: CurvesConfig
@@ -242,7 +249,7 @@ class CurvesRecorder:
         return Partial(self.out, f"curves-{self.config.name}")
 
     def record(self, progress: RecordingProgress) -> Iterator[Path]:
-        """Record what is missing; gives the folder when all of it is there."""
+        """Record what is missing; yield the folder when it is complete."""
         asked = as_asked(asdict(self.config))
         with self.partial.alone():
             if not recorded(self.folder, asked):
@@ -254,19 +261,19 @@ class CurvesRecorder:
             self.partial.remove()
 
     def _check(self) -> None:
-        """The data must be there, and batches of each size possible, before anything is begun."""
+        """Check first that the data are there and that batches of each size are possible."""
         for trainer in self._trainers():
             step(trainer)
 
     def _train(self, progress: RecordingProgress) -> None:
-        """What is still open; and seconds are measured."""
+        """Train the settings that are missing, with timing rounds in between."""
         open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
         self._measure(progress)
         steps = self.config.steps * self.config.intervals
         sizes = {name: hyper.batch_size for name, hyper in self.config.settings().items()}
-        each_s = {name: steps * self._part_seconds()[size].step_s for name, size in sizes.items()}
+        each_s = {name: steps * self._interval_times()[size].step_s for name, size in sizes.items()}
         progress.expect(sum(each_s[name] for name in open_))
-        for group in _groups(open_, SITTINGS - 1 if self.config.beside else 1):
+        for group in _groups(open_, TIMING_ROUNDS - 1 if self.config.beside else 1):
             progress.say(self.config.name)
             work = partial(train, self.config, self.partial)
             for name in run_dag(work, group, lambda _: (), min(self.workers, len(group))):
@@ -274,43 +281,43 @@ class CurvesRecorder:
             self._measure(progress)
 
     def _measure(self, progress: RecordingProgress) -> None:
-        """Alone it is done once: turns are short, so that what else the machine does is the same for all."""
-        sittings = self.partial.get("sittings") or []
-        if not sittings or self.config.beside:
+        """Make a timing round; without concurrent copies only once, as its turns are short."""
+        rounds = self.partial.get("sittings") or []
+        if not rounds or self.config.beside:
             progress.say(f"{self.config.name}: seconds per step")
-            self.partial.put("sittings", [*sittings, self._sitting()])
+            self.partial.put("sittings", [*rounds, self._timing_round()])
 
-    def _sitting(self) -> list[tuple[int, list[IntervalTimes]]]:
-        """Batch size, and what was measured at it."""
+    def _timing_round(self) -> list[tuple[int, list[IntervalTimes]]]:
+        """Return batch sizes with the interval times of one timing round."""
         config = self.config
         if config.beside:
             sizes = tuple(sorted({hyper.batch_size for hyper in config.settings().values()}))
-            parts = CopyTimings(config.setup, sizes, config.steps, config.seed, config.beside).measure()
-            return list(parts.items())
-        paces = measure(list(self._trainers()), device(config.setup.device))
-        return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in paces.items()]
+            timings = CopyTimings(config.setup, sizes, config.steps, config.seed, config.beside)
+            return list(timings.measure().items())
+        step_times = measure(list(self._trainers()), device(config.setup.device))
+        return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in step_times.items()]
 
     def _trainers(self) -> Iterator[Trainer]:
-        """One for each batch size."""
+        """Yield a trainer for each batch size."""
         for size in sorted({hyper.batch_size for hyper in self.config.settings().values()}):
             setup = replace(self.config.setup, hyper=Hyperparameters(batch_size=size))
             yield setup.trainer(StoppedClock(), seed=self.config.seed)
 
-    def _part_seconds(self) -> dict[int, IntervalTimes]:
-        """Batch size → means over all sittings so far."""
+    def _interval_times(self) -> dict[int, IntervalTimes]:
+        """Return batch size → mean times over all timing rounds so far."""
         found: dict[int, list[IntervalTimes]] = {}
-        for size, parts in (each for sitting in self.partial.get("sittings") or () for each in sitting):
-            found.setdefault(size, []).extend(IntervalTimes(*part) for part in parts)
-        return {size: mean(parts) for size, parts in found.items()}
+        for size, intervals in (each for made in self.partial.get("sittings") or () for each in made):
+            found.setdefault(size, []).extend(IntervalTimes(*interval) for interval in intervals)
+        return {size: mean(intervals) for size, intervals in found.items()}
 
     def _write(self, asked: dict[str, Any]) -> None:
         config = self.config
         where = description(device(config.setup.device), config.setup.threads)
         hyper = tuple(config.grid)
-        parts = self._part_seconds()
+        times = self._interval_times()
         settings, failed = {}, {}
         for name, values in config.settings().items():
-            seconds = config.steps * parts[values.batch_size].step_s
+            seconds = config.steps * times[values.batch_size].step_s
             rows = self.partial.get(name) or ()
             intervals = [CurvePoint(number, steps, seconds, metrics) for number, steps, metrics in rows]
             given = {key: getattr(values, key) for key in hyper}
@@ -328,30 +335,27 @@ class CurvesRecorder:
             planned=tuple(config.settings()),
             failed=failed,
             metrics=tuple(dict.fromkeys(name for each in settings.values() for name in each.metrics)),
-            details=self._details(asked, parts),
+            details=self._details(asked, times),
         )
         write_curves(self.folder, curves)
 
-    def _details(self, asked: dict[str, Any], parts: dict[int, IntervalTimes]) -> dict[str, Any]:
+    def _details(self, asked: dict[str, Any], times: dict[int, IntervalTimes]) -> dict[str, Any]:
         prints = {trainer.hyper.batch_size: trainer.structure.fingerprint for trainer in self._trainers()}
-        paces = [[prints[size], size, part.step_s] for size, part in parts.items()]
-        besides = mean(list(parts.values()))
-        measured = {name: getattr(besides, name) for name in BESIDES}
-        found = {"asked": asked, "seconds_per_step": paces}
+        step_times = [[prints[size], size, each.step_s] for size, each in times.items()]
+        average = mean(list(times.values()))
+        measured = {name: getattr(average, name) for name in OVERHEAD}
+        found = {"asked": asked, "seconds_per_step": step_times}
         return {**found, "besides": measured} if self.config.beside else found
 
 
 def _groups(names: list[str], count: int) -> list[list[str]]:
-    """At most so many, about equally many in each; none is empty."""
+    """Divide names into at most `count` groups of about equal size, none empty."""
     ends = [len(names) * number // count for number in range(count + 1)]
     return [names[start:end] for start, end in pairwise(ends) if start < end]
 
 
 def train(config: CurvesConfig, kept: Partial, name: str) -> None:
-    """Train one setting and keep how good it became; how long it takes is measured elsewhere.
-
-    A setting that fails ends there: it has fewer intervals.
-    """
+    """Train one setting without timing it, and store its metrics; a failure ends it with fewer intervals."""
     setup = replace(config.setup.at_once, hyper=config.settings()[name])
     trainer = setup.trainer(StoppedClock(), seed=config.seed, length=Length(steps=config.steps))
     rows = []
@@ -365,5 +369,5 @@ def train(config: CurvesConfig, kept: Partial, name: str) -> None:
 
 
 def _metric(name: str) -> str:
-    """`loss` is that of training."""
+    """Rename the validation loss, as `loss` is the training loss."""
     return "validation_loss" if name == "loss" else name

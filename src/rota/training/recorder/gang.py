@@ -1,4 +1,4 @@
-"""Stages of an iteration on the clock, of one process or of a gang that trains together."""
+"""Timed iterations by stage, of one process or of a gang."""
 
 import hashlib
 import math
@@ -26,11 +26,11 @@ from rota.training.setup import Setup
 from rota.training.task import Batch, Task
 
 FEWEST = 3
-"""So many iterations are measured however long they take."""
+"""Least number of measured iterations, however long they take."""
 
 
 class Stages(NamedTuple):
-    """The seconds of one iteration."""
+    """Seconds of one iteration, by stage."""
 
     load_s: float
     compute_s: float
@@ -42,9 +42,9 @@ class Stages(NamedTuple):
 
 
 class Iterations:
-    """A network that learns, one timed iteration after the other; `exchange` is None if it learns alone.
+    """A network trained by timed iterations; `exchange` is None if it is trained by one process.
 
-    Members of a gang begin with the same weights and have examples of their own.
+    Members of a gang start with the same weights and have examples of their own.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Iterations:
         rank: int = 0,
         exchange: Exchange | None = None,
     ) -> None:
-        """Weights may have a seed of their own, and the task may be one that others have, too."""
+        """Prepare the network; weights may have a seed of their own, and the task may be shared."""
         drawn = seed if weights is None else weights
         self.task = task or setup.task(seed + rank)
         self.network = build(setup.model, self.task.inputs, self.task.outputs, drawn).to(where).train()
         self.optimizer = optimizer(setup.optimizer, self.network.parameters(), setup.hyper)
         self.position = 0
-        """Examples that this member has taken."""
+        """Number of examples that this member has taken."""
         self._loss = torch.tensor(math.nan)
         self.rank = rank
         self._batch: Batch | None = None
@@ -74,7 +74,7 @@ class Iterations:
         torch.manual_seed(drawn + rank)  # dropout draws from the global generator
 
     def measure(self, *, iterations: int, warm: int, limit_s: float) -> list[Stages]:
-        """So many iterations after some to get warm; fewer, but not too few, if they take too long."""
+        """Time so many iterations after some to warm up; fewer, but at least three, beyond the time limit."""
         for _ in range(warm):
             self.once()
         found: list[Stages] = []
@@ -87,7 +87,7 @@ class Iterations:
         return found
 
     def once(self) -> Stages:
-        """One iteration."""
+        """Make one iteration."""
         began_s = self._now_s()
         self.fetch()
         loaded_s = self._now_s()
@@ -101,12 +101,12 @@ class Iterations:
         return Stages(loaded_s - began_s, compute_s, exchanged_s - computed_s)
 
     def fetch(self) -> None:
-        """The next batch."""
+        """Fetch the next batch."""
         self._batch = self.task.batch(self.network, self.position, self._size)
         self.position += self._size
 
     def compute(self) -> None:
-        """Its gradients."""
+        """Compute the gradients of the batch."""
         assert self._batch is not None
         self.optimizer.zero_grad()
         loss = self.task.loss(self.network(self._batch.inputs), self._batch)
@@ -114,17 +114,17 @@ class Iterations:
         self._loss = loss.detach()
 
     def exchange(self) -> None:
-        """The mean of all members' gradients."""
+        """Average the gradients over all members."""
         if self._exchange is not None:
             self._exchange.average(self.network)
 
     def update(self) -> None:
-        """A step of the optimiser."""
+        """Make a step of the optimiser."""
         self.optimizer.step()
 
     @property
     def loss(self) -> float:
-        """Of the last batch."""
+        """The loss of the last batch."""
         return self._loss.item()
 
     def _now_s(self) -> float:
@@ -133,7 +133,7 @@ class Iterations:
 
 
 def digest(network: nn.Module) -> str:
-    """Short for the weights, to the last bit."""
+    """Return a digest of the weights."""
     found = hashlib.sha256()
     for weight in network.parameters():
         found.update(weight.detach().cpu().contiguous().numpy().tobytes())
@@ -141,32 +141,32 @@ def digest(network: nn.Module) -> str:
 
 
 PATIENCE_S = 900.0
-"""A gang that needs longer for a cell is given up."""
+"""Seconds after which a gang that has not measured a cell is lost."""
 GRACE_S = 0.5
-"""A member that dies is gone so long after its connections are."""
+"""Seconds between the end of a member's connections and its end."""
 FAILURES = (MemoryError, RuntimeError, ValueError, InputError)
-"""What the measurement of a cell may end with: no room in memory, or a batch that the model does not take."""
+"""Errors of a measurement: too little memory, or a batch that the model does not accept."""
 
 Answer = tuple[list[Stages], str] | str
-"""Of a member: what it measured and its weights in the end, or why it could not."""
+"""A member's measurements and the digest of its weights, or the reason of its failure."""
 
 
 class CellFailed(Exception):
-    """This one cannot be measured; others can."""
+    """A cell cannot be measured; others can."""
 
 
 class GangLost(RotaError):
-    """A member has died or keeps silent."""
+    """A member has died or does not answer."""
 
 
 class ProcessGang:
-    """So many members; use it in a `with` statement, which starts and ends them."""
+    """Member processes, started and ended by a `with` statement."""
 
     def __init__(self, members: int, config: ProfilesConfig, *, patience_s: float = PATIENCE_S) -> None:
         self.members = members
         self.processes: list[BaseProcess] = []
         self.weights = ""
-        """A digest of those that all members had at the end of the last cell."""
+        """Digest of the weights, equal in all members, at the end of the last cell."""
         self._config = config
         self._patience_s = patience_s
         self._lines: list[Connection] = []
@@ -195,7 +195,7 @@ class ProcessGang:
         self._folder.cleanup()
 
     def measure(self, cell: ProfileCell) -> list[Stages]:
-        """The stages of each iteration, by the member that took longest. All end with equal weights."""
+        """Return the stages of each iteration, by its slowest member; all must end with equal weights."""
         for line in self._lines:
             try:
                 line.send(cell)
@@ -238,8 +238,8 @@ class ProcessGang:
         )
 
 
-def place(name: str, rank: int, members: int) -> torch.device:
-    """The device of a member: the CPU is shared, GPUs are not."""
+def member_device(name: str, rank: int, members: int) -> torch.device:
+    """Return the device of a member: members share the CPU, but not GPUs."""
     first = device(name)
     if first.type != "cuda":
         return first
@@ -250,7 +250,7 @@ def place(name: str, rank: int, members: int) -> torch.device:
 
 
 def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line: Connection) -> None:
-    """The life of a member: cells come, answers go, until nobody is at the other end."""
+    """Run one member in its process: receive cells and send answers until the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
     torch.set_num_threads(config.threads)
     exchange: Members | None = None
@@ -267,17 +267,17 @@ def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line:
 
 def _meet(rank: int, members: int, meeting: Path, config: ProfilesConfig) -> Members:
     stay_on_this_machine()
-    return meet(meeting, rank, members, place(config.device, rank, members), PATIENCE_S)
+    return meet(meeting, rank, members, member_device(config.device, rank, members), PATIENCE_S)
 
 
 def _measure(cell: ProfileCell, rank: int, config: ProfilesConfig, exchange: Members) -> Answer:
-    where = place(config.device, rank, cell.gang)
+    where = member_device(config.device, rank, cell.gang)
     work = Iterations(config.setup(cell), where, seed=config.seed, rank=rank, exchange=exchange)
     found = work.measure(iterations=config.iterations, warm=config.warm, limit_s=config.limit_s)
     return found, digest(work.network)
 
 
 def reason(error: BaseException) -> str:
-    """The first line of what an error says; the rest is for programmers."""
+    """Return the first line of an error's message."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

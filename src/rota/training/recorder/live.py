@@ -1,7 +1,7 @@
 """A tree that is trained only as far as it is asked for.
 
-What was trained lies where a recorder keeps the pieces of a tree, so a piece that is there is not trained
-again, and `rota record` with the same settings makes a whole recording of it, which takes the pieces away.
+Trained branches are kept where a recorder keeps those of an unfinished tree, so none is trained twice, and
+`rota record` with the same settings completes the recording and removes them.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rota.recordings.folder import provenance
 from rota.recordings.tree import EpochPoint, Prefix, Tree
-from rota.training.clock import Pace
+from rota.training.clock import StepKey
 from rota.training.recorder.trees import Branch, TreesRecorder, grow
 
 
@@ -20,21 +20,21 @@ class LiveTree:
 
     recorder: TreesRecorder
     scenario: str
-    paces: dict[Pace, float]
+    step_times: dict[StepKey, float]
 
     @property
     def seed(self) -> int:
         return self.recorder.config.seed
 
     def reach(self, sequence: Prefix) -> float:
-        """The accuracy at the end of a sequence, which is trained now as far as it has not been."""
+        """Return the accuracy at the end of a sequence; train what is missing of it."""
         branch = self._leaf(sequence)
         for each in reversed(_missing(branch)):
-            grow(each, self.paces)
+            grow(each, self.step_times)
         return branch.read()[-1][4]
 
     def seen(self, reached: Mapping[Prefix, float]) -> Tree:
-        """What is known of it: when decisions are planned, and what some sequences have reached."""
+        """Return what is known of the tree: the times of decisions, and the accuracies of some sequences."""
         config = self.recorder.config
         curves: dict[Prefix, tuple[EpochPoint, ...]] = {}
         for branch in self.recorder.branches(self.scenario, self.seed):
@@ -62,7 +62,7 @@ class LiveTree:
 
 
 def _missing(branch: Branch) -> list[Branch]:
-    """A piece and those before it that have to be trained first, itself first; none if it is there."""
+    """Return a branch and its ancestors that have to be trained first, itself first; none if it is there."""
     found = []
     at: Branch | None = branch
     while at is not None and not at.done:

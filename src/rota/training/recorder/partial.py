@@ -1,4 +1,4 @@
-"""A recording that is not complete yet: its folder, its settings, and its progress."""
+"""An unfinished recording: its folder, its settings, and its progress."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ BAR = "{desc}: {percentage:3.0f}%|{bar}| {n:.0f}/{total:.0f} s of training, {rem
 
 
 class RecordingProgress:
-    """A bar on the terminal, in seconds of training to record; says nothing elsewhere."""
+    """A progress bar on a terminal, in seconds of training; silent elsewhere."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._bar: Any = tqdm(
@@ -38,36 +38,35 @@ class RecordingProgress:
         self._bar.close()
 
     def expect(self, seconds: float) -> None:
-        """There is so much more to do."""
+        """Add so many seconds of work."""
         self._bar.total += seconds
         self._bar.refresh()
 
     def say(self, what: str) -> None:
-        """What is being done."""
+        """Set the description of the current work."""
         self._bar.set_description(what)
 
     def advance(self, seconds: float) -> None:
-        """So much has been done."""
+        """Count so many seconds as done."""
         self._bar.update(seconds)
 
 
 LATER = {"beside": 0, "storage_mb_s": None}
-"""Settings that could not be asked for from the beginning, and what they are if nobody asks: they are not
-named then, as in recordings from before."""
+"""Settings added after the first recordings, with their defaults: recordings leave defaults out."""
 
 
 def check_name(name: str) -> None:
-    """Whether a recording may be called so: it is a folder's name."""
+    """Raise unless a recording may have this name, which is also its folder's."""
     if not name.replace("-", "").replace("_", "").isalnum():
         raise ConfigError(f"name {name!r}: give letters, digits, '-' and '_'")
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Pieces of a recording. Each is a file that is either whole or not there."""
+    """The finished pieces of a recording, each a file that is written atomically."""
 
     out: Path
-    """Of the recordings."""
+    """Folder of the recordings."""
     name: str
 
     @property
@@ -76,12 +75,12 @@ class Partial:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """One recorder at a time; others wait. The lock is not in the folder, which comes and goes."""
+        """Lock the recording for one recorder, from outside the folder, which is removed at the end."""
         with folder_lock(self.out / PARTIAL / ".locks" / self.name):
             yield
 
     def claim(self, asked: dict[str, Any]) -> None:
-        """Make sure that what is there was begun with the same settings."""
+        """Raise unless what is there was begun with the same settings."""
         file, text = self.folder / "asked.json", json.dumps(asked, indent=1, allow_nan=False)
         if not file.exists():
             with atomic_write(file) as stream:
@@ -93,12 +92,12 @@ class Partial:
             )
 
     def put(self, name: str, value: Any) -> None:
-        """Keep a piece: plain values."""
+        """Store a piece: plain values."""
         with atomic_write(self.folder / f"{name}.json") as stream:
             stream.write(json.dumps(value).encode())
 
     def get(self, name: str) -> Any | None:
-        """A piece, or None if it is not there."""
+        """Return a piece, or None if it is not there."""
         file = self.folder / f"{name}.json"
         try:
             return json.loads(file.read_text("utf-8"))
@@ -108,12 +107,12 @@ class Partial:
             raise InputError(f"{file}: cannot be read ({error}); delete it to record it again") from None
 
     def remove(self) -> None:
-        """All of it is recorded."""
+        """Remove all pieces, as the recording is complete."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def as_asked(settings: Any) -> Any:
-    """As they come back from a recording."""
+    """Return settings as they are read back from a recording."""
     return json.loads(json.dumps(settings), object_hook=_without_later)
 
 
@@ -122,7 +121,7 @@ def _without_later(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def recorded(folder: Path, asked: dict[str, Any]) -> bool:
-    """Whether this very recording is there, whole; another of the same name is an error."""
+    """Return whether this recording is complete; one with other settings is an error."""
     if not complete(folder):
         return False
     about = read_about(folder)
@@ -134,7 +133,7 @@ def recorded(folder: Path, asked: dict[str, Any]) -> bool:
 
 
 def refuse_other(folder: Path) -> InputError:
-    """A recording with the same name is there, which was asked for differently."""
+    """Return the error that a recording of that name has other settings."""
     return InputError(
         f"{folder}: was recorded with other settings; record into another folder (--out), or move it away"
     )

@@ -1,4 +1,4 @@
-"""What a `[[profiles]]` table in `config/record` may say."""
+"""The settings of a `[[profiles]]` table in `config/record`."""
 
 import math
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ ALL = "all"
 
 
 class ProfileCell(NamedTuple):
-    """What is measured at once."""
+    """One measurement: a model, a batch size and a gang size."""
 
     model: str
     batch_size: int
-    """Of the whole gang."""
+    """Examples per iteration, over the whole gang."""
     gang: int
 
     @property
@@ -29,36 +29,36 @@ class ProfileCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProfilesConfig:
-    """Each of some models at each of some batch sizes, by gangs of each of some sizes."""
+    """Profiles of several models, batch sizes and gang sizes."""
 
     name: str = "profiles"
-    """Of the recording."""
+    """Name of the recording."""
     models: tuple[str, ...] = (ALL,)
-    """Models of the registry; `all` of them if not said."""
+    """Models of the registry; by default `all` of them."""
     batch_sizes: tuple[int, ...] = (16, 32, 64, 128)
     """Examples per iteration, over the whole gang."""
     batch_sizes_of: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Model → its batch sizes, where they are to be others."""
+    """Model → its batch sizes, instead of `batch_sizes`."""
     gangs: tuple[int, ...] = (1, 2)
-    """How many processes share a batch and exchange gradients; on GPUs each has one of its own."""
+    """Gang sizes: processes that share a batch and exchange gradients, on GPUs each with its own."""
     data: str | None = None
-    """digits, fashion-mnist, cifar10 or cifar100, for models that classify images; digits if not said."""
+    """Data set for models that classify images: digits (the default), fashion-mnist, cifar10 or cifar100."""
     size: int | None = 32
-    """Make the images so many pixels wide and high."""
+    """Width and height of the images in pixels."""
     augment: bool = False
-    """Shift and mirror the images at random."""
+    """Whether images are shifted and mirrored at random."""
     optimizer: OptimizerName = "sgd"
     iterations: int = 7
-    """So many are measured; the median counts."""
+    """Number of measured iterations, of which the median counts."""
     warm: int = 2
-    """So many come before, and are not measured."""
+    """Number of iterations to warm up."""
     limit_s: float = 3.0
-    """Stop measuring after so long, once three iterations were measured."""
+    """Seconds after which measuring ends, once three iterations were measured."""
     seed: int = 0
     device: str = "auto"
-    """`auto` is the first GPU, or else the CPU."""
+    """Device to train on; `auto` is the first GPU, or else the CPU."""
     threads: int = 1
-    """How many threads each member of a gang computes with on the CPU."""
+    """Number of CPU threads of each member of a gang."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -93,11 +93,11 @@ class ProfilesConfig:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The models."""
+        """The names of the models."""
         return tuple(MODELS) if self.models == (ALL,) else self.models
 
     def cells(self) -> list[ProfileCell]:
-        """All that is to be measured, smaller gangs first."""
+        """Return all cells to measure, smaller gangs first."""
         return [
             ProfileCell(name, size, gang)
             for gang in sorted(self.gangs)
@@ -106,7 +106,7 @@ class ProfilesConfig:
         ]
 
     def setup(self, cell: ProfileCell) -> Setup:
-        """The network, its task and its optimiser as one member of the gang has them."""
+        """Return the setup of one member of the gang."""
         takes_images = model(cell.model).task == "classification"
         return Setup(
             model=cell.model,

@@ -1,6 +1,6 @@
-"""Record profiles: how long an iteration of each model takes, by stage, batch size and gang.
+"""Recorder of profiles: the time of an iteration, by stage, for each model, batch size and gang size.
 
-Cells are measured one at a time, with nothing beside them.
+Cells are measured one at a time.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,15 @@ from rota.recordings.profile import Profile, Profiles, write_profiles
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import model
-from rota.training.recorder.gang import FAILURES, CellFailed, Iterations, ProcessGang, Stages, place, reason
+from rota.training.recorder.gang import (
+    FAILURES,
+    CellFailed,
+    Iterations,
+    ProcessGang,
+    Stages,
+    member_device,
+    reason,
+)
 from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, recorded
 from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
 from rota.training.setup import LIBRARIES
@@ -28,7 +36,7 @@ WITH_GAMES = (*LIBRARIES, "gymnasium")
 
 @dataclass(frozen=True, slots=True)
 class ProfilesRecorder:
-    """Records profiles into `out/profiles`."""
+    """A recorder of profiles into `out/profiles`."""
 
     out: Path
     config: ProfilesConfig
@@ -43,7 +51,7 @@ class ProfilesRecorder:
         return Partial(self.out, f"profiles-{self.config.name}")
 
     def record(self, progress: RecordingProgress) -> Iterator[Path]:
-        """Measure what is missing; gives the folder when all of it is there."""
+        """Measure what is missing; yield the folder when it is complete."""
         asked = as_asked(asdict(self.config))
         with self.partial.alone(), threads(self.config.threads):
             if not recorded(self.folder, asked):
@@ -55,7 +63,7 @@ class ProfilesRecorder:
             self.partial.remove()
 
     def _check_data(self) -> None:
-        """What the models learn from must be there, before anything is begun."""
+        """Check first that the data of all models are there."""
         one_of_each = {model(name).task: name for name in self.config.names}
         for name in one_of_each.values():
             usual = ProfileCell(
@@ -92,7 +100,7 @@ class ProfilesRecorder:
 
 
 class Bench:
-    """Where cells of one size of gang are measured: in this process, or in a gang that it starts."""
+    """Measures cells of one gang size: in this process, or in a gang that it starts."""
 
     def __init__(self, members: int, config: ProfilesConfig) -> None:
         self._members = members
@@ -107,9 +115,9 @@ class Bench:
         self._open.close()
 
     def measure(self, cell: ProfileCell) -> list[Stages]:
-        """The stages of each iteration; CellFailed if that cannot be."""
+        """Return the stages of each iteration; raise CellFailed if the cell cannot be measured."""
         try:
-            where = place(self._config.device, 0, self._members)
+            where = member_device(self._config.device, 0, self._members)
             return self._alone(cell, where) if self._members == 1 else self._together(cell)
         except FAILURES as error:
             raise CellFailed(reason(error)) from None
@@ -135,7 +143,7 @@ class Bench:
 
 
 def row(cell: ProfileCell, where: str, stages: list[list[float]]) -> Profile:
-    """The medians, and how far the iterations lie apart."""
+    """Return the medians, and the interquartile range of the iterations."""
     each = np.array(stages)
     load_s, compute_s, synchronise_s = np.median(each, axis=0).tolist()
     first, middle, third = np.quantile(each.sum(axis=1), (0.25, 0.5, 0.75)).tolist()
@@ -155,7 +163,7 @@ def row(cell: ProfileCell, where: str, stages: list[list[float]]) -> Profile:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Compute on the CPU with so many threads meanwhile."""
+    """Use so many CPU threads in the meantime."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

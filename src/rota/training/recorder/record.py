@@ -1,4 +1,4 @@
-"""Record everything that a configuration asks for."""
+"""Recorder of everything that a configuration asks for."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from rota.training.recorder.trees import TreesConfig, TreesRecorder
 
 @dataclass(frozen=True, slots=True)
 class RecordConfig:
-    """Recordings to make."""
+    """The recordings to make."""
 
     profiles: tuple[ProfilesConfig, ...] = ()
-    """How long iterations and their stages take."""
+    """Profiles: the time of iterations and their stages."""
     curves: tuple[CurvesConfig, ...] = ()
-    """One network at each point of a grid of hyper-parameters."""
+    """Curves: one network at each point of a grid of hyper-parameters."""
     trees: tuple[TreesConfig, ...] = ()
-    """Every sequence of changes of a network."""
+    """Trees: every sequence of changes of a network."""
 
     def __post_init__(self) -> None:
         if not (self.profiles or self.curves or self.trees):
@@ -31,7 +31,7 @@ class RecordConfig:
 def record(
     config: RecordConfig, out: Path, workers: int, command: str, progress: RecordingProgress
 ) -> Iterator[Path]:
-    """Make what is missing; gives the folder of each recording when it is there."""
+    """Record what is missing; yield the folder of each recording when it is complete."""
     for profiles in config.profiles:
         yield from ProfilesRecorder(out, profiles, command).record(progress)
     for curves in config.curves:

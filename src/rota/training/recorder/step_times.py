@@ -1,4 +1,4 @@
-"""Measure step times of every structure that a network can grow into."""
+"""Measured step times of every structure that a network can grow into."""
 
 import random
 import time
@@ -11,7 +11,7 @@ import torch
 
 from rota.core.errors import InputError
 from rota.core.network import Change
-from rota.training.clock import Pace, StoppedClock
+from rota.training.clock import StepKey, StoppedClock
 from rota.training.device import device, synchronise
 from rota.training.hyper import Hyperparameters
 from rota.training.setup import Setup
@@ -23,7 +23,7 @@ WARM_STEPS = 2
 
 
 def grown(setup: Setup, actions: Iterable[Change], decisions: int, seed: int) -> Iterator[Trainer]:
-    """A trainer for each structure that so many decisions can lead to, the one without changes first."""
+    """Yield a trainer for each structure that so many decisions can lead to, the unchanged one first."""
     seen = set()
     for changes in product(sorted(actions, key=lambda change: change.grows), repeat=decisions):
         trainer = setup.trainer(StoppedClock(), seed=seed)
@@ -34,8 +34,8 @@ def grown(setup: Setup, actions: Iterable[Change], decisions: int, seed: int) ->
             yield trainer
 
 
-def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
-    """The median seconds per step of each trainer, all of them measured in turns."""
+def measure(trainers: list[Trainer], where: torch.device) -> dict[StepKey, float]:
+    """Return the median step time of each trainer, measured in turns."""
     turns = list(range(len(trainers)))
     order = random.Random(0)
     found: list[list[float]] = [[] for _ in trainers]
@@ -49,10 +49,12 @@ def measure(trainers: list[Trainer], where: torch.device) -> dict[Pace, float]:
     }
 
 
-def paces(setup: Setup, actions: Iterable[Change], decisions: int, seed: int = 0) -> dict[Pace, float]:
-    """The seconds per step of every structure within reach, measured now, on this machine.
+def structure_step_times(
+    setup: Setup, actions: Iterable[Change], decisions: int, seed: int = 0
+) -> dict[StepKey, float]:
+    """Return the measured step time of every reachable structure on this machine.
 
-    With a learning rate of its own, at which training does not fail; a step takes as long at any.
+    It uses the default learning rate, at which training does not fail; step times do not depend on it.
     """
     usual = replace(setup, hyper=Hyperparameters(batch_size=setup.hyper.batch_size))
     return measure(list(grown(usual, actions, decisions, seed)), device(setup.device))
@@ -70,7 +72,7 @@ def _timed(trainer: Trainer, steps: int, where: torch.device) -> list[float]:
 
 
 def step(trainer: Trainer) -> None:
-    """One step; an error if it fails, since what takes no whole step says nothing of how long one takes."""
+    """Make one step; raise if it fails, as it could not be timed."""
     epoch = trainer.epoch(until_steps=trainer.progress.steps + 1, evaluate=False)
     if epoch.ended == "failed":
         raise InputError(f"seconds per step cannot be measured: {epoch.failure}")

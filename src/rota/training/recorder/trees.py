@@ -1,4 +1,4 @@
-"""Record trees: every sequence of changes, each common beginning once."""
+"""Recorder of trees: every sequence of changes, each common beginning trained once."""
 
 import json
 import math
@@ -15,18 +15,18 @@ from rota.core.network import Change
 from rota.core.processes import run_dag
 from rota.recordings.folder import complete, provenance
 from rota.recordings.library import recording_folders
-from rota.recordings.tree import EpochPoint, Tree, read_tree, write_tree
+from rota.recordings.tree import EpochPoint, Prefix, Tree, read_tree, write_tree
 from rota.training.checkpoint import load, save
-from rota.training.clock import Epoch, Length, Pace, ProfiledClock
+from rota.training.clock import Epoch, Length, ProfiledClock, StepKey
 from rota.training.data.images import check_seed
 from rota.training.device import description, device
 from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, refuse_other
-from rota.training.recorder.step_times import paces as measured
+from rota.training.recorder.step_times import structure_step_times as measured
 from rota.training.setup import LIBRARIES, Setup, check_actions, check_changes
 from rota.training.trainer import Trainer
 
 STARTS = {"early": 0.175, "early-middle": 0.35, "middle": 0.5, "middle-late": 0.675, "late": 0.85}
-"""When there is room to grow, as a share of the budget: 70, 140, 200, 270 and 340 s of 400 s."""
+"""Scenario → start of the allocation as a share of the budget: 70, 140, 200, 270 and 340 s of 400 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,18 @@ class TreesConfig:
 
     setup: Setup
     budget_s: float
-    """When training is over, on the profiled clock."""
+    """Seconds of training, on the profiled clock."""
     epoch_s: float
-    """A decision is made, and the learning rate falls, once in so many seconds."""
+    """Seconds of an epoch; a decision precedes each, and the learning rate decays after it."""
     actions: tuple[str, ...] = ("deepen 0", "deepen 1", "deepen 2", "nothing")
     decisions: int = 3
     scenarios: dict[str, float] = field(default_factory=lambda: dict(STARTS))
-    """Name → when the first decision is made, as a share of the budget."""
+    """Name → time of the first decision as a share of the budget."""
     seed: int = 0
     more_seeds: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Scenario → seeds to record it with once more, to know the noise."""
+    """Scenario → further seeds to record it with, to estimate the noise."""
     evaluate_every: int = 5
-    """After the last decision, evaluate once in so many epochs and at the end."""
+    """Epochs between two evaluations after the last decision; the end is always evaluated."""
 
     def __post_init__(self) -> None:
         check_actions(self.actions)
@@ -79,23 +79,22 @@ class TreesConfig:
         return self.scenarios[scenario] * self.budget_s
 
     def asked(self) -> list[tuple[str, int]]:
-        """Scenario and seed of each tree, those that take least time first."""
+        """Return scenario and seed of each tree, the shortest recordings first."""
         pairs = [(name, self.seed) for name in self.scenarios]
         pairs += [(name, seed) for name, seeds in self.more_seeds.items() for seed in seeds]
         return sorted(dict.fromkeys(pairs), key=lambda pair: (pair[1] != self.seed, -self.scenarios[pair[0]]))
 
 
-Prefix = tuple[int, ...]
 Found = list[tuple[int, float, int, float, float, float]]
 """Points: epoch, time, steps, loss, accuracy, test accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A piece of a tree: the training that follows the last of `actions`.
+    """A branch of a tree: the training that follows the last of `actions`.
 
-    Without actions it belongs to the trunk: from where the scenario before it begins (`after`) to where
-    this one does.
+    Without actions it belongs to the trunk, from the start of the scenario before it (`after`) to that of its
+    own.
     """
 
     config: TreesConfig
@@ -106,17 +105,17 @@ class Branch:
 
     @property
     def after(self) -> str | None:
-        """The scenario that begins next before this one."""
+        """The scenario that starts next before this one."""
         starts = self.config.scenarios
         earlier = [name for name in starts if starts[name] < starts[self.scenario]]
         return max(earlier, key=starts.__getitem__, default=None)
 
     @property
     def file(self) -> Path:
-        """Without suffix.
+        """The branch's file without suffix.
 
-        The trunk is shared by scenarios, so its name does not depend on which are asked for. A scenario may
-        be moved, so the names of its pieces say when it begins.
+        Scenarios share the trunk, so its name does not depend on which are asked for. A scenario may get
+        another start, so the names of its branches include it.
         """
         start = f"{self.config.start_s(self.scenario):.12g}s"
         if not self.actions:
@@ -125,7 +124,7 @@ class Branch:
 
     @property
     def began_s(self) -> float:
-        """Of a piece of the trunk."""
+        """The start of a branch of the trunk, in seconds."""
         return self.config.start_s(self.after) if self.after else 0.0
 
     @property
@@ -138,7 +137,7 @@ class Branch:
 
     @property
     def done(self) -> bool:
-        """Whether it is there, with what the pieces after it start from."""
+        """Whether the branch is there, with the checkpoint that later ones start from."""
         return self.found.is_file() and (self.is_last or self.checkpoint.is_file())
 
     @property
@@ -147,14 +146,14 @@ class Branch:
 
     @property
     def parent(self) -> "Branch | None":
-        """The piece whose end this one starts from; none for the first piece of the trunk."""
+        """The branch whose end this one starts from; None for the first of the trunk."""
         if self.actions:
             return replace(self, actions=self.actions[:-1])
         return None if self.after is None else replace(self, scenario=self.after)
 
     @property
     def seconds(self) -> float:
-        """How long it is, on the profiled clock."""
+        """The length of the branch in seconds on the profiled clock."""
         config = self.config
         start_s = config.start_s(self.scenario)
         if not self.actions:
@@ -163,7 +162,7 @@ class Branch:
         return config.budget_s - decided_s if self.is_last else config.epoch_s
 
     def read(self) -> Found:
-        """What was found."""
+        """Return the recorded points."""
         try:
             points = json.loads(self.found.read_text("utf-8"))
             return [(int(p[0]), p[1], int(p[2]), p[3], p[4], p[5]) for p in points]
@@ -173,16 +172,16 @@ class Branch:
             ) from None
 
 
-def pieces_of(folder: Path, scenario: str = "*") -> list[Path]:
-    """The folders with pieces of a scenario, or of any, wherever it began."""
+def scenario_folders(folder: Path, scenario: str = "*") -> list[Path]:
+    """Return the folders with branches of a scenario, or of any, whatever its start."""
     return list(folder.glob(f"{scenario}@*"))
 
 
-def grow(branch: Branch, paces: dict[Pace, float]) -> None:
-    """Train a piece and write what was found; its parent must be there."""
+def grow(branch: Branch, step_times: dict[StepKey, float]) -> None:
+    """Train a branch and write its points; its parent must be there."""
     config = branch.config
     trainer = config.setup.at_once.trainer(
-        ProfiledClock(paces), seed=branch.seed, length=Length(seconds=config.epoch_s)
+        ProfiledClock(step_times), seed=branch.seed, length=Length(seconds=config.epoch_s)
     )
     if branch.parent is not None:
         load(branch.parent.checkpoint, trainer)
@@ -194,7 +193,7 @@ def grow(branch: Branch, paces: dict[Pace, float]) -> None:
 
 
 def _trunk(branch: Branch, trainer: Trainer) -> Found:
-    """Up to the start of the scenario. The last epoch stays open: for later scenarios it goes on."""
+    """Train to the start of the scenario; the last epoch stays open, as later scenarios continue it."""
     points: Found = []
     until_s = branch.config.start_s(branch.scenario)
     while True:
@@ -227,7 +226,7 @@ def _to_the_end(config: TreesConfig, trainer: Trainer) -> Found:
 
 
 def _test(trainer: Trainer, epoch: Epoch) -> float:
-    """The accuracy on the test images; none if the last epoch failed."""
+    """Return the accuracy on the test images; NaN if the last epoch failed."""
     if epoch.ended == "failed":
         return math.nan
     found = trainer.task.evaluate(trainer.network, "test")
@@ -235,7 +234,7 @@ def _test(trainer: Trainer, epoch: Epoch) -> float:
 
 
 def _point(trainer: Trainer, epoch: Epoch) -> tuple[int, float, int, float, float, float]:
-    """What an epoch led to; of one that failed, no accuracy."""
+    """Return the point at the end of an epoch; its accuracy is NaN if it failed."""
     accuracy = math.nan
     if epoch.ended != "failed":
         metrics: dict[str, Any] = epoch.metrics or trainer.task.evaluate(trainer.network)
@@ -245,7 +244,7 @@ def _point(trainer: Trainer, epoch: Epoch) -> tuple[int, float, int, float, floa
 
 @dataclass(frozen=True, slots=True)
 class TreesRecorder:
-    """Records trees into `out`; what is unfinished lies in `out/partial` until it is."""
+    """A recorder of trees into `out`; unfinished ones are in `out/partial`."""
 
     out: Path
     config: TreesConfig
@@ -262,15 +261,15 @@ class TreesRecorder:
 
     @property
     def common(self) -> Partial:
-        """All that is unfinished, of all seeds."""
+        """The unfinished trees of all seeds."""
         return Partial(self.out, self.name)
 
-    def pieces(self, seed: int) -> Path:
-        """The pieces of unfinished trees of one seed."""
+    def seed_folder(self, seed: int) -> Path:
+        """Return the folder of unfinished trees of one seed."""
         return self.common.folder / f"seed{seed}"
 
     def record(self, progress: RecordingProgress) -> Iterator[Path]:
-        """Record what is missing; gives the folder of each tree when it is there."""
+        """Record what is missing; yield the folder of each tree when it is complete."""
         with self.common.alone():
             asked = [pair for pair in self.config.asked() if not self._there(*pair)]
             if asked:
@@ -289,7 +288,7 @@ class TreesRecorder:
             self._grow(scenario, seed, seconds, progress)
             yield self._write(scenario, seed, seconds)
 
-    def _check_times(self, seconds: dict[Pace, float]) -> None:
+    def _check_times(self, seconds: dict[StepKey, float]) -> None:
         slowest_s = max(seconds.values())
         if slowest_s > self.config.epoch_s:
             self.common.remove()
@@ -299,31 +298,31 @@ class TreesRecorder:
             )
 
     def _there(self, scenario: str, seed: int) -> bool:
-        """Whether this very tree is recorded; one of the same name with other settings is an error."""
+        """Return whether this tree is recorded; one of the same name with other settings is an error."""
         folder = self.folder(scenario, seed)
         if not complete(folder):
             return False
         tree = read_tree(folder)
         if tree.details.get("asked") != self.asked() or tree.start_s != self.config.start_s(scenario):
             raise refuse_other(folder)
-        self._remove_pieces(scenario, seed)
+        self._remove_branches(scenario, seed)
         return True
 
-    def _remove_pieces(self, scenario: str, seed: int) -> None:
-        """The tree is recorded."""
-        for folder in pieces_of(self.pieces(seed), scenario):
+    def _remove_branches(self, scenario: str, seed: int) -> None:
+        """Remove the branches of a recorded tree."""
+        for folder in scenario_folders(self.seed_folder(seed), scenario):
             shutil.rmtree(folder)
 
     def _tidy_up(self) -> None:
-        """Remove what no tree needs any more; the pieces of others, which were stopped, stay."""
+        """Remove what no tree needs any more; branches of other, unfinished trees stay."""
         for seed in {seed for _, seed in self.config.asked()}:
-            if not pieces_of(self.pieces(seed)):
-                shutil.rmtree(self.pieces(seed), ignore_errors=True)
+            if not scenario_folders(self.seed_folder(seed)):
+                shutil.rmtree(self.seed_folder(seed), ignore_errors=True)
         if not any(self.common.folder.glob("seed*")):
             self.common.remove()
 
     def asked(self) -> dict[str, object]:
-        """The settings that a tree depends on, as they come back from its file."""
+        """Return the settings that a tree depends on, as they are read back from its file."""
         config = self.config
         kept = {
             "setup": asdict(config.setup),
@@ -336,17 +335,17 @@ class TreesRecorder:
         asked: dict[str, object] = as_asked(kept)
         return asked
 
-    # ── the pieces ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── the branches ────────────────────────────────────────────────────────────────────────────────────────
 
     def branches(self, scenario: str, seed: int) -> list[Branch]:
-        """Every piece of a tree, each after its parent."""
-        branch = partial(Branch, self.config, seed, folder=self.pieces(seed))
+        """Return every branch of a tree, each after its parent."""
+        branch = partial(Branch, self.config, seed, folder=self.seed_folder(seed))
         trunk: list[Branch] = []
         at: Branch | None = branch(scenario, ())
         while at is not None:
             trunk.append(at)
             at = at.parent
-        prefixes: list[tuple[int, ...]] = [()]
+        prefixes: list[Prefix] = [()]
         grown = []
         for _ in range(self.config.decisions):
             prefixes = [(*prefix, a) for prefix in prefixes for a in range(len(self.config.actions))]
@@ -357,7 +356,7 @@ class TreesRecorder:
         return [branch for branch in self.branches(scenario, seed) if not branch.done]
 
     def _grow(
-        self, scenario: str, seed: int, seconds: dict[Pace, float], progress: RecordingProgress
+        self, scenario: str, seed: int, seconds: dict[StepKey, float], progress: RecordingProgress
     ) -> None:
         waiting = {branch.file: branch for branch in self._open(scenario, seed)}
 
@@ -374,9 +373,9 @@ class TreesRecorder:
             for branch in run_dag(partial(_work, seconds), ready, then, min(self.workers, len(waiting))):
                 progress.advance(branch.seconds)
 
-    def _write(self, scenario: str, seed: int, seconds: dict[Pace, float]) -> Path:
+    def _write(self, scenario: str, seed: int, seconds: dict[StepKey, float]) -> Path:
         config, folder = self.config, self.folder(scenario, seed)
-        curves: dict[tuple[int, ...], tuple[EpochPoint, ...]] = {}
+        curves: dict[Prefix, tuple[EpochPoint, ...]] = {}
         for branch in self.branches(scenario, seed):
             points = tuple(EpochPoint(*point) for point in branch.read())
             curves[branch.actions] = curves.get(branch.actions, ()) + points
@@ -395,13 +394,13 @@ class TreesRecorder:
             details={"asked": self.asked(), "seconds_per_step": _plain(seconds)},
         )
         write_tree(folder, tree)
-        self._remove_pieces(scenario, seed)
+        self._remove_branches(scenario, seed)
         return folder
 
     # ── seconds per step ────────────────────────────────────────────────────────────────────────────────────
 
-    def paces(self) -> dict[Pace, float]:
-        """The profile of the clock: that of trees recorded before, of an unfinished one, or a new one."""
+    def paces(self) -> dict[StepKey, float]:
+        """Return the step times: those of earlier trees, of an unfinished one, or measured now."""
         known = self._recorded() or self.common.get("seconds-per-step")
         if known is None:
             known = _plain(measured(self.config.setup, self.config.changes, self.config.decisions))
@@ -418,9 +417,9 @@ class TreesRecorder:
         return None
 
 
-def _work(seconds: dict[Pace, float], branch: Branch) -> None:
+def _work(seconds: dict[StepKey, float], branch: Branch) -> None:
     grow(branch, seconds)
 
 
-def _plain(seconds: dict[Pace, float]) -> dict[str, float]:
+def _plain(seconds: dict[StepKey, float]) -> dict[str, float]:
     return {fingerprint: seconds[fingerprint, size] for fingerprint, size in seconds}

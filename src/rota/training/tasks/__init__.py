@@ -1,4 +1,4 @@
-"""What networks are trained for, and the task that goes with a model."""
+"""The tasks of networks, and which model has which."""
 
 import torch
 
@@ -7,13 +7,13 @@ from rota.training.models.registry import model as entry_of
 from rota.training.task import Task
 
 OWN_DATA = {"language": "stdlib", "a2c": "cartpole", "dqn": "cartpole"}
-"""What the tasks learn from that take no data set of images."""
+"""Task → its data, for tasks without a data set of images."""
 GAMES = 8
-"""That are played side by side."""
+"""Number of games played side by side."""
 
 
 def check_batch(model: str, size: int) -> None:
-    """Whether the task of a model can make batches of so many."""
+    """Raise if the task of a model cannot make batches of that size."""
     if entry_of(model).task == "a2c" and size % GAMES:
         raise ConfigError(
             f"batch_size is {size}; A2C plays {GAMES} games at once: give a multiple of {GAMES}"
@@ -30,7 +30,7 @@ def task_of(
     augment: bool = False,
     validation: int | None = None,
 ) -> Task:
-    """The task that a model of the registry is trained for; images are the digits if no data set is named."""
+    """Return the task of a model of the registry; the default data set of images is digits."""
     kind = entry_of(model).task
     if kind == "classification":
         return _classification(data or "digits", device, seed, size, augment, validation)
@@ -50,7 +50,7 @@ def _classification(
     validation: int | None,
 ) -> Task:
     from rota.training.data import load
-    from rota.training.tasks.classification import Classification
+    from rota.training.tasks.supervised import Classification
 
     splits = load(data, size=size, validation=validation, seed=seed)
     return Classification(splits, device=device, seed=seed, augment=augment)
@@ -58,7 +58,7 @@ def _classification(
 
 def _other(kind: str, device: torch.device, seed: int) -> Task:
     if kind == "language":
-        from rota.training.tasks.language import Language
+        from rota.training.tasks.supervised import Language
 
         return Language(device=device, seed=seed)
     from rota.training.tasks.reinforcement import A2C, DQN

@@ -13,34 +13,33 @@ from torch.nn.functional import mse_loss, smooth_l1_loss
 
 from rota.core.errors import ConfigError, unknown
 from rota.training.data.images import chance
-from rota.training.evaluation import evaluating
-from rota.training.task import Batch
+from rota.training.task import Batch, evaluating
 from rota.training.tasks import GAMES, check_batch
 
 OBSERVATION: tuple[int, ...] = (4,)
 ACTIONS = 2
 LIMIT = 500
-"""After so many steps an episode of CartPole-v1 is cut off."""
+"""Steps after which an episode of CartPole-v1 ends."""
 EPISODES = 8
-"""So many are played to see how well a network does."""
+"""Number of episodes that evaluate a network."""
 SPLITS = ("train", "validation", "test")
 
 
 class GameStep(NamedTuple):
-    """What one step in every game led to; each step is worth 1."""
+    """The outcome of one step in every game; the reward of each step is 1."""
 
     observations: Tensor
-    """What is seen after the step, and before a new episode starts."""
+    """Observations after the step, before a new episode starts."""
     fell: Tensor
-    """The episode is over because the pole fell or the cart left: there is nothing to gain after it."""
+    """Whether the episode ended because the pole fell or the cart left; its value is then 0."""
     over: Tensor
-    """The episode is over, for this reason or because of the limit."""
+    """Whether the episode ended, also by the limit."""
 
 
 class CartPoles:
-    """Games in which a new episode starts when one is over.
+    """Games that start a new episode when one is over.
 
-    Each episode has its own seed, so a game is at any time described by its physical state and two counts.
+    Each episode has its own seed, so a physical state and two counts describe a game.
     """
 
     def __init__(self, games: int, seed: tuple[int, ...]) -> None:
@@ -53,7 +52,7 @@ class CartPoles:
 
     @property
     def observations(self) -> Tensor:
-        """What is seen now, one row per game."""
+        """The current observations, one row per game."""
         return self._states().float()
 
     def step(self, actions: list[int]) -> GameStep:
@@ -89,7 +88,7 @@ class CartPoles:
 
 
 def mean_return(act: Callable[[Tensor], list[int]], seed: int, split: str) -> float:
-    """The mean return of `act` over a few episodes; each split has its own, always the same ones."""
+    """Return the mean return of `act` over a few episodes; each split has its own fixed ones."""
     if split not in SPLITS:
         raise ConfigError(unknown("split", split, SPLITS))
     games = CartPoles(EPISODES, (seed, 1 + SPLITS.index(split)))
@@ -105,7 +104,7 @@ FIELDS = {"before": torch.float32, "action": torch.int64, "after": torch.float32
 
 
 class ReplayMemory:
-    """The last so many transitions, as columns on the CPU; the oldest gives way to the newest."""
+    """The latest transitions, as columns on the CPU; the newest replace the oldest."""
 
     def __init__(self, capacity: int, observation: tuple[int, ...]) -> None:
         shapes = {"before": observation, "action": (), "after": observation, "fell": ()}
@@ -119,7 +118,7 @@ class ReplayMemory:
         return min(self._added, self._capacity)
 
     def add(self, **transitions: Tensor) -> None:
-        """Rows of every field, at most as many as there is room for altogether."""
+        """Add rows of every field, at most as many as the capacity."""
         rows = len(transitions["action"])
         places = (self._added + torch.arange(rows)) % self._capacity
         for name, column in self._columns.items():
@@ -127,7 +126,7 @@ class ReplayMemory:
         self._added += rows
 
     def rows(self, indices: Tensor, device: torch.device) -> dict[str, Tensor]:
-        """The fields of some transitions, on a device."""
+        """Return the fields of some transitions, on a device."""
         return {name: column[indices].to(device) for name, column in self._columns.items()}
 
     def state_dict(self) -> dict[str, Any]:
@@ -141,7 +140,7 @@ class ReplayMemory:
 
 
 class Target:
-    """A copy, renewed after so many examples, and at once when the network is no longer built like it."""
+    """A target network, renewed after so many examples, and at once when the network's structure changes."""
 
     def __init__(self, held: int) -> None:
         self._held = held
@@ -150,7 +149,7 @@ class Target:
         self._copy: nn.Module | None = None
 
     def of(self, network: nn.Module, position: int) -> nn.Module:
-        """The copy to ask at this position."""
+        """Return the target network at this position."""
         now = network.state_dict()
         if position // self._held != self._period or not _alike(now, self._weights):
             self._period = position // self._held
@@ -178,11 +177,11 @@ def _alike(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 DISCOUNT = 0.99
 REWARD = 1 - DISCOUNT
 EXAMPLES = 4096
-"""There is no pass over the data; so many examples count as one."""
+"""Number of examples that count as one pass."""
 
 
 class Played(NamedTuple):
-    """What was done, what it brought, and by how much that was better than expected."""
+    """Actions, their returns, and their advantages."""
 
     actions: Tensor
     returns: Tensor
@@ -190,7 +189,7 @@ class Played(NamedTuple):
 
 
 class A2C:
-    """A batch is what the network did just now, in a few games side by side. Implements `Task`."""
+    """Advantage actor-critic: a batch is what the network did just now, in a few games side by side."""
 
     inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
     scores = False
@@ -221,7 +220,7 @@ class A2C:
         return Batch(before.to(self._device), played)
 
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
-        """Make likelier what turned out better than expected, expect what came, stay curious."""
+        """Return the sum of policy loss, value loss and negative entropy."""
         logits, values = outputs
         played: Played = batch.targets
         logs = logits.log_softmax(1)
@@ -235,7 +234,7 @@ class A2C:
         return total
 
     def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
-        """The mean return of always doing what is likeliest."""
+        """Return the mean return of always taking the likeliest action."""
 
         def act(seen: Tensor) -> list[int]:
             actions: list[int] = network(seen.to(self._device))[0].argmax(1).tolist()
@@ -257,9 +256,9 @@ class A2C:
 
 
 class DQN:
-    """A batch is drawn from what was seen so far, after playing a little more. Implements `Task`.
+    """Double Q-learning: a batch is drawn from a replay memory, after playing a little more.
 
-    Values come from a target network, for the action that the network itself prefers (double Q-learning).
+    Values come from a target network, for the action that the network itself prefers.
     """
 
     inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
@@ -267,14 +266,14 @@ class DQN:
     digest = ""
     capacity = 20_000
     warm_up = 64
-    """Rounds of all games that are played at random first."""
+    """Rounds of all games with random actions at first."""
     reuse = 64
-    """One round of all games for so many examples taken."""
+    """Number of examples taken per round of all games."""
     exploring = 20_000
-    """In so many examples the share of random actions falls from 1 to `explored`."""
+    """Number of examples over which the share of random actions falls from 1 to `explored`."""
     explored = 0.05
     held = 2_048
-    """The target network is renewed after so many examples."""
+    """Number of examples after which the target network is renewed."""
 
     def __init__(self, *, device: torch.device, seed: int = 0) -> None:
         self._device = device
@@ -297,12 +296,12 @@ class DQN:
         return Batch(rows["before"], (rows["action"], values))
 
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
-        """How far what is expected of the actions is from what came and is expected after."""
+        """Return the distance of the actions' values from their targets."""
         actions, values = batch.targets
         return smooth_l1_loss(outputs.gather(1, actions[:, None]).squeeze(1), values)
 
     def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
-        """The mean return of always doing what is worth most."""
+        """Return the mean return of always taking the action of the highest value."""
         with evaluating(network):
             return {self.metric: mean_return(lambda seen: self._best(network, seen), self._seed, split)}
 
@@ -338,16 +337,16 @@ class DQN:
 
 
 def drawn(logits: Tensor, chance: Tensor) -> Tensor:
-    """An action per row of logits, by one number from [0, 1) each; logits that are NaN give one too."""
+    """Return an action per row of logits, by one number from [0, 1) each; also for NaN."""
     reached = logits.double().softmax(1).cumsum(1) <= chance[:, None]
     return reached.sum(1).clamp(max=logits.shape[1] - 1)
 
 
 def advantages(values: Tensor, following: Tensor, fell: Tensor, over: Tensor, *, trace: float) -> Tensor:
-    """The generalised advantage estimate of each step (rows) in each game (columns).
+    """Return the generalised advantage estimate of each step (rows) in each game (columns).
 
-    `values` were expected before a step and `following` after it. Nothing comes after a fall; an episode that
-    is over for another reason would have gone on, but what came in the next one is not to its credit.
+    `values` were estimated before a step and `following` after it. The value after a fall is 0. An episode
+    that ended by the limit would have gone on, but the next episode does not count for it.
     """
     surprises = REWARD + DISCOUNT * following * ~fell - values
     gained = torch.empty_like(surprises)

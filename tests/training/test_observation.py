@@ -149,7 +149,7 @@ def test_each_block_has_exactly_the_new_layers_more_when_it_grows(name):
 def test_a_sight_is_the_network_as_it_is_now():
     network = grown("convnet2", "conv1")
     actions = [Change("deepen", 0), NOTHING]
-    sight = sight_of(network, left_s=30.0, budget_s=120.0, actions=actions, made=[0])
-    assert sight.structure == describe(network)
-    assert sight.blocks == with_blocks(network)[1]
-    assert (sight.left, sight.actions, sight.made) == (0.25, tuple(actions), (0,))
+    observation = sight_of(network, left_s=30.0, budget_s=120.0, actions=actions, made=[0])
+    assert observation.structure == describe(network)
+    assert observation.blocks == with_blocks(network)[1]
+    assert (observation.left, observation.actions, observation.made) == (0.25, tuple(actions), (0,))

@@ -1,8 +1,7 @@
-"""Seconds of parts that are trained side by side."""
+"""Seconds of intervals of concurrent copies."""
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
@@ -14,7 +13,7 @@ from rota.simulator.noise import ReportOverhead
 from rota.training.exchange import FromStorage
 from rota.training.recorder import curves
 from rota.training.recorder.curves import (
-    SITTINGS,
+    TIMING_ROUNDS,
     CopyTimings,
     CurvesConfig,
     CurvesRecorder,
@@ -32,12 +31,27 @@ CONFIG = CurvesConfig(
 )
 
 
+def in_turn(work, names, then, workers):
+    """Do it in this process."""
+    for name in names:
+        work(name)
+        yield name
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    """Recorded for real, with two copies side by side."""
-    out = tmp_path_factory.mktemp("beside")
+def copies():
+    """What two copies measured in processes of their own, once."""
+    return CopyTimings(SETUP, (8, 16), 4, 0, 2)._all()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory, copies):
+    """Recorded with two timing rounds that measured the same."""
+    out = tmp_path_factory.mktemp("copies")
     with pytest.MonkeyPatch.context() as patch, RecordingProgress(quiet=True) as progress:
-        patch.setattr(curves, "SITTINGS", 2)
+        patch.setattr(curves, "TIMING_ROUNDS", 2)
+        patch.setattr(curves, "run_dag", in_turn)
+        patch.setattr(CopyTimings, "_all", lambda _: copies)
         (folder,) = CurvesRecorder(out, CONFIG, 1, "rota record test").record(progress)
     return folder
 
@@ -51,12 +65,13 @@ def test_seconds_per_step_of_each_batch_size_are_kept(recorded):
         assert setting.seconds.tolist() == pytest.approx([4 * step_s, 4 * step_s])
 
 
-def test_what_a_report_costs_besides_is_what_a_rehearsal_reads(recorded):
+def test_the_overhead_of_a_report_is_what_a_simulation_reads(recorded):
     found = ReportOverhead.recorded(read_curves(recorded).details)
     assert all(seconds > 0.0 for seconds in (found.load_s, found.evaluate_s, found.save_s))
 
 
-def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_again(tmp_path):
+def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(curves, "run_dag", in_turn)
     alone = CurvesConfig(name="alone", setup=SETUP, intervals=1, steps=1)
     with RecordingProgress(quiet=True) as progress:
         (folder,) = CurvesRecorder(tmp_path, alone, 1, "rota record test").record(progress)
@@ -83,7 +98,7 @@ def test_how_good_a_network_becomes_takes_no_waiting(tmp_path, monkeypatch):
     assert [(number, steps) for number, steps, _ in kept.get(name)] == [(0, 3), (1, 6)]
 
 
-def test_a_part_takes_as_long_as_it_does_on_average():
+def test_an_interval_takes_as_long_as_it_does_on_average():
     parts = [
         IntervalTimes(0.0, 1.0, 4.0, 2.0),
         IntervalTimes(1.0, 1.0, 4.0, 2.0),
@@ -92,25 +107,17 @@ def test_a_part_takes_as_long_as_it_does_on_average():
     assert mean(parts) == IntervalTimes(1.0, 2.0, 4.0, 3.0)
 
 
-def done(work, name):
-    """In this process."""
-    work(name)
-    return name
-
-
-def test_sittings_are_spread_over_the_recording(monkeypatch, tmp_path):
-    """A machine that is three times as slow after the last setting is so in one sitting of five."""
-    paces = iter([1.0] * (SITTINGS - 1) + [3.0])
+def test_timing_rounds_are_spread_over_the_recording(monkeypatch, tmp_path):
+    """A machine that is three times as slow after the last setting is so in one round of five."""
+    step_times = iter([1.0] * (TIMING_ROUNDS - 1) + [3.0])
     trained_before = []
 
     def measured(self):
         trained_before.append(len(list(tmp_path.rglob("batch_size=*.json"))))
-        return {8: [IntervalTimes(0.0, next(paces), 0.0, 0.0)]}
+        return {8: [IntervalTimes(0.0, next(step_times), 0.0, 0.0)]}
 
     monkeypatch.setattr(CopyTimings, "measure", measured)
-    monkeypatch.setattr(
-        curves, "carry_out", lambda work, names, then, workers: map(partial(done, work), names)
-    )
+    monkeypatch.setattr(curves, "run_dag", in_turn)
     grid = {"batch_size": (8.0,), "lr": (0.01, 0.02, 0.03, 0.04)}
     config = CurvesConfig(name="pair", setup=SETUP, grid=grid, intervals=1, steps=1, beside=2)
     with RecordingProgress(quiet=True) as progress:
@@ -129,15 +136,14 @@ def test_groups_leave_nothing_out(names, count, groups):
     assert _groups(list(names), count) == [list(group) for group in groups]
 
 
-def test_each_copy_measures_as_often_as_it_should():
-    found = CopyTimings(SETUP, (8, 16), 2, 0, 2)._all()
-    assert [{size: len(parts) for size, parts in each.items()} for each in found] == [
-        {8: curves.ROUNDS, 16: curves.ROUNDS}
+def test_each_copy_measures_as_often_as_it_should(copies):
+    assert [{size: len(times) for size, times in each.items()} for each in copies] == [
+        {8: curves.TIMED_INTERVALS, 16: curves.TIMED_INTERVALS}
     ] * 2
 
 
 def test_a_copy_that_dies_is_noticed():
-    broken = CopyTimings(SETUP, (8,), 0, 0, 2)  # seconds per step of no steps: each copy ends with an error
+    broken = CopyTimings(SETUP, (8,), 0, 0, 1)  # step time of no steps: the copy ends with an error
     with pytest.raises(WorkerLost, match="a worker died"):
         broken.measure()
 

@@ -25,7 +25,7 @@ def test_steps_that_fail_are_not_taken_for_fast_ones():
 
 
 def test_a_learning_rate_at_which_training_fails_does_not_matter():
-    (seconds,) = step_times.paces(WILD, [NOTHING], 1).items()
+    (seconds,) = step_times.structure_step_times(WILD, [NOTHING], 1).items()
     fingerprint = WILD.trainer(StoppedClock(), seed=0).structure.fingerprint
     assert seconds[0] == (fingerprint, 16)
     assert seconds[1] > 0
