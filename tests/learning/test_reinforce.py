@@ -168,9 +168,13 @@ def test_what_was_never_trained_is_never_drawn(make_tree):
     network = Scores((0.0, 50.0))
     tables = Tables.of([problem], network, Method())
     made = update(
-        network, tables, torch.optim.SGD(network.parameters(), lr=0.0), Method(), EntropySchedule(0.0, 0.0, 1.0),
+        network,
+        tables,
+        torch.optim.SGD(network.parameters(), lr=0.0),
+        Method(),
+        EntropySchedule(0.0, 0.0, 1.0),
         torch.Generator().manual_seed(0),
-    )  # fmt: skip
+    )
     assert made.accuracy == pytest.approx(0.3)
 
 

@@ -16,10 +16,9 @@ from rota.figures.placement import (
 )
 from rota.figures.recordings import figures
 from rota.figures.tune import sides_figure
-from rota.learning.outcome import FILE, Evaluation, read_evaluations
-from rota.learning.placement.outcome import FILE as COMPARISON
+from rota.learning.files import EVALUATION, placement_agents
+from rota.learning.outcome import Evaluation, read_evaluations
 from rota.learning.placement.outcome import PlacementComparison, is_comparison, read_comparison
-from rota.learning.placement.run import placement_agents
 from rota.recordings.library import read_library
 from rota.results.population.metrics import FILE as SIDES
 from rota.results.population.metrics import Sides, read_sides
@@ -40,7 +39,7 @@ def draw_all(results: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator
         yield from draw_recordings(results / "recordings", out / "recordings", fine)
     if (results / "learn").is_dir():
         yield from draw_learned(results / "learn", out / "learn", command, pen)
-    for file in sorted((results / "evaluate").rglob(FILE)):
+    for file in sorted((results / "evaluate").rglob(EVALUATION)):
         where = out / "evaluate" / file.parent.relative_to(results / "evaluate")
         yield from _draw_evaluated(file, where, pen)
     if (results / AGAINST_TUNE / SIDES).is_file():
@@ -82,7 +81,7 @@ def _draw_placement_agent(agent: Path, out: Path, command: str, pen: Pen) -> Ite
     """How it learned, and how good it became, as far as it says."""
     if learned := read_placement_learned(agent):
         yield from pen.draw(placement_learning_figure(learned, command), out / "learning.png")
-    if is_comparison(agent / COMPARISON):
+    if is_comparison(agent / EVALUATION):
         found, tried_by = read_comparison(agent)
         figure = placement_comparison_figure(found, footer(command, [tried_by]))
         yield from pen.draw(figure, out / "comparison.png")

@@ -15,15 +15,11 @@ from matplotlib.ticker import MaxNLocator
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.files import parsed
 from rota.figures.page import INK, new_page, plain
-from rota.learning.learner import FILE as HISTORY
-from rota.learning.learner import HistoryRow, read_history
+from rota.learning.files import FACTS, HISTORY, HistoryRow, is_placement_agent, read_history, read_json
 from rota.learning.outcome import Evaluation, EvaluationRow
-from rota.learning.placement.run import is_placement_agent
 from rota.recordings.library import models
 
-FACTS = "agent.json"
 SCENARIOS = ("early", "early-middle", "middle", "middle-late", "late")
 """Those of the original work, in order of time."""
 AGAIN = "learn it again: rota learn"
@@ -73,11 +69,7 @@ class DrawnAgent:
 def read_learned(folder: Path) -> DrawnAgent:
     """An agent, and how it learned."""
     path = folder / FACTS
-    try:
-        read = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_FigureFacts, read, path, AGAIN, others=True)
+    found = facts(_FigureFacts, read_json(path, AGAIN), path, AGAIN, others=True)
     about = facts(_FigureAbout, found.about, path, AGAIN, others=True)
     stages = [facts(_FigureStage, stage, path, AGAIN, others=True) for stage in about.stages]
     return DrawnAgent(
@@ -87,7 +79,7 @@ def read_learned(folder: Path) -> DrawnAgent:
         tuple(LearnedStage(each.trees, each.episodes, each.temperature) for each in stages),
         about.started_from,
         facts(AgentSource, found.provenance, path, AGAIN, others=True).command,
-        tuple(read_history(folder)),
+        tuple(read_history(folder, HistoryRow)),
     )
 
 

@@ -13,9 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
-from rota.core.errors import InputError
-from rota.core.files import parsed
-from rota.figures.learned import FACTS, AgentSource, percent, rolling
+from rota.figures.learned import AgentSource, percent, rolling
 from rota.figures.learned_objective import WINDOW, ObjectiveLine, limits
 from rota.figures.page import (
     ALLOCATIONS,
@@ -28,8 +26,8 @@ from rota.figures.page import (
     plain,
     said,
 )
+from rota.learning.files import FACTS, HISTORY, PlacementHistoryRow, read_history, read_json
 from rota.learning.placement.cases import Goal, time_to
-from rota.learning.placement.learner import HISTORY, PlacementHistoryRow, read_history
 from rota.learning.placement.outcome import AGENT, BEHIND, SHUFFLED, ComparedRow, PlacementComparison
 
 HEIGHT_IN = 4.4
@@ -60,13 +58,9 @@ def read_placement_learned(folder: Path) -> PlacementLearned | None:
     if not (folder / HISTORY).is_file():
         return None
     path = folder / FACTS
-    try:
-        read = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_PlacementFacts, read, path, AGAIN, others=True)
+    found = facts(_PlacementFacts, read_json(path, AGAIN), path, AGAIN, others=True)
     cases = facts(_Cases, found.config.get("cases", {}), path, AGAIN, others=True)
-    rows = read_history(folder)
+    rows = read_history(folder, PlacementHistoryRow)
     made = facts(AgentSource, found.provenance, path, AGAIN, others=True)
     return PlacementLearned(folder, made.command, rows, cases.goal) if rows else None
 

@@ -21,6 +21,7 @@ from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, located, parsed
 from rota.core.network import Observation
+from rota.learning.files import FACTS, WEIGHTS
 from rota.learning.networks.registry import build
 from rota.recordings.folder import Provenance
 
@@ -77,7 +78,6 @@ def restore(network: nn.Module, optimizer: torch.optim.Optimizer, found: Arrays)
 
 FORMAT = "rota agent"
 VERSION = 1
-FACTS, WEIGHTS = "agent.json", "weights.npz"
 AGAIN = "learn it again"
 
 
@@ -198,11 +198,6 @@ def read_agent(folder: Path) -> Agent:
 def weights_sha256(folder: Path) -> str:
     """The checksum that tells one agent from another."""
     return str(_facts(folder / FACTS)["sha256"])
-
-
-def is_agent(folder: Path) -> bool:
-    """Whether the file of an agent is there, of whatever kind; it is written last."""
-    return (folder / FACTS).is_file()
 
 
 def arrays(network: nn.Module) -> bytes:

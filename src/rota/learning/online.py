@@ -16,7 +16,8 @@ import torch
 from rota.core.network import likeliest
 from rota.learning.agent import Agent
 from rota.learning.config import LiveConfig
-from rota.learning.learner import HistoryRow, one_thread
+from rota.learning.files import HistoryRow
+from rota.learning.learner import one_thread
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import Problem, problem_of
 from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update

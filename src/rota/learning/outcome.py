@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from rota.config.bind import facts, keys
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write
+from rota.learning.files import EVALUATION, read_json
 from rota.recordings.library import models
 
-FILE = "evaluation.json"
 AGAIN = "evaluate again: rota evaluate"
 
 
@@ -91,18 +91,14 @@ def write_evaluations(folder: Path, evaluations: Sequence[Evaluation], command: 
         for each in evaluations
     ]
     text = json.dumps({"command": command, "agents": found}, indent=1, allow_nan=False)
-    with atomic_write(folder / FILE) as stream:
+    with atomic_write(folder / EVALUATION) as stream:
         stream.write((text + "\n").encode())
 
 
 def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
     """What was written, and the command that did."""
-    path = folder / FILE
-    try:
-        read = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_File, read, path, AGAIN)
+    path = folder / EVALUATION
+    found = facts(_File, read_json(path, AGAIN), path, AGAIN)
     for each in found.agents:
         facts(_OutcomeAbout, each.about, path, AGAIN, others=True)
     evaluations = [

@@ -11,20 +11,18 @@ from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
 from rota.core.files import atomic_write, folder_lock
 from rota.core.processes import run_dag
-from rota.learning.agent import Agent, is_agent, read_agent, weights_sha256, write_agent
+from rota.learning.agent import Agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
 from rota.learning.evaluate import best_fixed_of_each
-from rota.learning.learner import (
-    LearningStage,
-    begin,
-    carry_through,
-    learned,
-    place_of,
+from rota.learning.files import (
+    EVENTS,
+    HistoryRow,
+    is_agent,
     read_history,
-    spent,
     write_events,
     write_history,
 )
+from rota.learning.learner import LearningStage, begin, carry_through, learned, place_of, spent
 from rota.learning.problem import is_among, name_of, names, problem_of, tree_digest
 from rota.recordings.folder import provenance
 from rota.recordings.tree import Tree
@@ -236,9 +234,9 @@ def finish(run: AgentRun, command: str) -> None:
     """Write the agent of a run whose stages are done, `agent.json` last."""
     seconds, episodes = spent(run.last)
     agent = learned(run.last)
-    rows = [row for stage in run.last.chain for row in read_history(stage.place)]
+    rows = [row for stage in run.last.chain for row in read_history(stage.place, HistoryRow)]
     about = about_of(run, seconds, episodes)
-    shutil.rmtree(run.folder / "tensorboard", ignore_errors=True)
+    shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
     write_history(run.folder, rows)
     write_events(run.folder, rows)
     with atomic_write(run.folder / "learn.toml") as stream:

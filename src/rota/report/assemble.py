@@ -15,14 +15,12 @@ from rota import __version__
 from rota.core.errors import InputError
 from rota.figures.grid_runs import by_grid, large
 from rota.figures.groups import groups
-from rota.figures.learned import FACTS, DrawnAgent, alike, read_learned
+from rota.figures.learned import DrawnAgent, alike, read_learned
 from rota.figures.placement import read_placement_learned
 from rota.figures.population import population_groups
-from rota.learning.learner import FILE as HISTORY
-from rota.learning.outcome import FILE as EVALUATION
+from rota.learning.files import EVALUATION, FACTS, HISTORY, is_placement_agent
 from rota.learning.outcome import read_evaluations
 from rota.learning.placement.outcome import is_comparison, read_comparison
-from rota.learning.placement.run import is_placement_agent
 from rota.report import verdict
 from rota.report.blocks import Section
 from rota.report.fidelity import fidelity_sections

@@ -296,11 +296,17 @@ def test_a_node_that_is_away_says_so(open_page, tmp_path, make_run):
 
     cluster = replace(Cluster.uniform(2, 1), changes=(NodeChange(5.0, 1, False),))
     rows = [
-        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
-        (4, EventKind.ARRIVED, 2, (), 0), (5, EventKind.NODE_LOST, 1, (), 0), (10, EventKind.FINISHED, 0, (), 0),
-        (10, EventKind.STARTED, 1, (0,), 1), (14, EventKind.FINISHED, 1, (), 0), (14, EventKind.STARTED, 2, (0,), 1),
+        (0, EventKind.ARRIVED, 0, (), 0),
+        (0, EventKind.STARTED, 0, (0,), 1),
+        (2, EventKind.ARRIVED, 1, (), 0),
+        (4, EventKind.ARRIVED, 2, (), 0),
+        (5, EventKind.NODE_LOST, 1, (), 0),
+        (10, EventKind.FINISHED, 0, (), 0),
+        (10, EventKind.STARTED, 1, (0,), 1),
+        (14, EventKind.FINISHED, 1, (), 0),
+        (14, EventKind.STARTED, 2, (0,), 1),
         (17, EventKind.FINISHED, 2, (), 0),
-    ]  # fmt: skip
+    ]
     make_run("mine", rows, cluster=cluster)
     out = tmp_path / "away.html"
     assert main(["report", str(tmp_path / "jobs"), "--out", str(out)]) == 0

@@ -11,10 +11,10 @@ import numpy as np
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write
+from rota.learning.files import EVALUATION, has_format, read_json
 from rota.learning.placement.cases import Goal, time_to
 
-FILE = "evaluation.json"
 FORMAT, VERSION = "rota placement evaluation", 1
 AGENT = "learned"
 BEHIND = 0.02
@@ -134,17 +134,14 @@ class PlacementComparison:
 def write_comparison(folder: Path, found: PlacementComparison, command: str) -> None:
     """Write what was tried, or replace what is there."""
     said = {"format": FORMAT, "version": VERSION, "command": command, **found.to_json()}
-    with atomic_write(folder / FILE) as stream:
+    with atomic_write(folder / EVALUATION) as stream:
         stream.write((json.dumps(said, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_comparison(folder: Path) -> tuple[PlacementComparison, str]:
     """What was written, and the command that did."""
-    path = folder / FILE
-    try:
-        found = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    path = folder / EVALUATION
+    found = read_json(path, AGAIN)
     made = facts(_ComparisonFacts, found, path, AGAIN, others=True)
     if (made.format, made.version) != (FORMAT, VERSION):
         raise InputError(f"{path}: of another format or version; {AGAIN}")
@@ -162,11 +159,7 @@ class _ComparisonFacts:
 
 def is_comparison(file: Path) -> bool:
     """Whether a file says how good a placement agent is, not an agent of another kind."""
-    try:
-        found = parsed(file.read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
+    return has_format(file, FORMAT)
 
 
 SHUFFLED = f"{AGENT}, shuffled"

@@ -10,44 +10,21 @@ from typing import Any
 
 from rota.config.bind import bind
 from rota.core.errors import InputError
-from rota.core.files import parsed
-from rota.learning.learner import one_thread
+from rota.learning.files import EVENTS, PlacementHistoryRow, is_agent, write_events, write_history
+from rota.learning.learner import CHECKPOINT, one_thread
 from rota.learning.placement.config import PlacementAgentConfig
-from rota.learning.placement.learner import (
-    CHECKPOINT,
-    EVENTS,
-    PlacementHistoryRow,
-    PlacementLearner,
-    write_events,
-    write_history,
-)
+from rota.learning.placement.learner import PlacementLearner
 from rota.learning.placement.outcome import PlacementComparison, write_comparison
 from rota.policies.allocation.finish import CANDIDATES
 from rota.policies.allocation.learned import (
     FACTS,
     FEATURES,
-    FORMAT,
     VERSION,
     Weights,
     read_about,
     write_agent,
 )
 from rota.recordings.folder import provenance
-
-
-def is_placement_agent(folder: Path) -> bool:
-    """Whether there is one, whole or damaged, as far as its file says."""
-    try:
-        found = parsed((folder / FACTS).read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
-
-
-def placement_agents(folder: Path) -> list[Path]:
-    """The folders of those in a folder, and in folders in it."""
-    found = (path.parent for path in sorted(folder.rglob(FACTS)))
-    return [each for each in found if is_placement_agent(each)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +44,7 @@ class PlacementRun:
     @property
     def learned(self) -> bool:
         """Whether this very agent is there."""
-        return is_there(self.folder) and read_about(self.folder).get("digest") == self.digest
+        return is_agent(self.folder) and read_about(self.folder).get("digest") == self.digest
 
     @property
     def tried(self) -> bool:
@@ -76,7 +53,7 @@ class PlacementRun:
 
     def refuse_another(self) -> None:
         """What was learned in another way is not written over."""
-        if is_there(self.folder) and not self.learned:
+        if is_agent(self.folder) and not self.learned:
             raise InputError(
                 f"{self.folder}: another agent is there (learned in another way); "
                 "give another folder with --out, or --again to learn anew"
@@ -84,14 +61,9 @@ class PlacementRun:
 
     def begin(self, *, again: bool) -> PlacementLearner:
         """What learns it, from where it was stopped; `again` writes over another that was."""
-        learner = PlacementLearner(self.config, self.folder, self.digest)
-        learner.resume(over=again)
+        learner = PlacementLearner(self.config, self.folder, self.digest, over=again)
+        learner.resume()
         return learner
-
-
-def is_there(folder: Path) -> bool:
-    """Whether an agent is there, this or another."""
-    return (folder / FACTS).is_file()
 
 
 def config_of(folder: Path) -> PlacementAgentConfig:
