@@ -52,7 +52,7 @@ def test_writing_again_replaces_what_is_there(tmp_path):
     write_evaluations(tmp_path, [EVALUATION], "one")
     write_evaluations(tmp_path, [], "two")
     assert read_evaluations(tmp_path) == ([], "two")
-    assert [path.name for path in tmp_path.iterdir()] == [EVALUATION]
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
 def test_a_row_as_plain_values_says_what_users_are_promised():

@@ -218,10 +218,14 @@ def table(lines: Sequence[MetricsRow]) -> str:
     failed = any(line.metrics.failed for line in lines)
     header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
     rows = [header, *(_cells(line, seconds, failed=failed) for line in lines)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    )
+    return "\n".join(aligned(rows))
+
+
+def aligned(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
+    """Return a line per row: the first column, at least so wide, to the left, the others to the right."""
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first = max(first, least)
+    return ["   ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows]
 
 
 def _cells(line: MetricsRow, unit_s: float, *, failed: bool) -> tuple[str, ...]:

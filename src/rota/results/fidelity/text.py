@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rota.results.fidelity.compare import Agreement, DurationError, TimelineComparison, Versus
+from rota.results.metrics import aligned
 
 Row = tuple[str, str, str, str]
 NOTHING = "-"
@@ -35,10 +36,9 @@ def table(title: str, found: TimelineComparison) -> str:
     head = f"{title}: {found.count:,} {found.what}, {found.intervals.aligned:,} intervals aligned"
     rows: list[Row] = [("", "real", "simulated", "error"), *_times(found)]
     said = list(_notes(found))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[0] = max(widths[0], *(len(name) for name, _ in said))
-    lines = ["   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
-    notes = [f"{name.ljust(widths[0])}   {text}" for name, text in said]
+    width = max(len(name) for name, *_ in (*rows, *said))
+    lines = aligned(rows, width)
+    notes = [f"{name.ljust(width)}   {text}" for name, text in said]
     return "\n".join([head, "", *lines, "", *notes])
 
 

@@ -11,22 +11,16 @@ from rota.core.errors import InputError
 from rota.core.files import parsed
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Cloned, Event, Hyper, Reported, Retired, Stopped, TrialFinished
+from rota.results.folder import AGAIN, ResultFolder, read_json
 from rota.results.population.metrics import MeasuredBound, SlotUse, Usage
 
 FORMAT = 1
 KIND = "population"
-AGAIN = "delete the folder and make the run again"
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationFolder:
-    """One run on disk."""
-
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.toml"
+class PopulationFolder(ResultFolder):
+    """The folder of a run of a population."""
 
     @property
     def summary(self) -> Path:
@@ -37,9 +31,8 @@ class PopulationFolder:
         return self.path / "summary.md"
 
     @property
-    def begun(self) -> bool:
-        """Whether anything of a run is there."""
-        return any(file.exists() for file in (self.config, self.text, self.summary))
+    def files(self) -> tuple[Path, ...]:
+        return self.summary, self.text, self.config
 
     def of_seed(self, seed: int) -> Path:
         """Where the logs of its trials are."""
@@ -61,21 +54,17 @@ class PopulationFolder:
         return inputs in (None, found.get("inputs"))
 
     def clear(self) -> None:
-        """Take back the word that the run is complete, and what it left: it is about to be written anew."""
+        """Delete the summary and the files of all seeds: the run is about to be written again."""
+        self.reopen()
         try:
-            self.summary.unlink(missing_ok=True)
             for seed in self.path.glob("seed*"):
                 shutil.rmtree(seed)
         except OSError as error:
-            reason = error.strerror
-            raise InputError(f"{self.path}: cannot be written ({reason}); choose another folder") from None
+            raise self._error("written", error) from None
 
     def read(self) -> dict[str, Any]:
-        """What `summary.json` says."""
-        try:
-            found: dict[str, Any] = parsed(self.summary.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.summary}: cannot be read ({error}); {AGAIN}") from None
+        """Return the content of `summary.json`."""
+        found: dict[str, Any] = read_json(self.summary)
         if not isinstance(found, dict):
             raise InputError(f"{self.summary}: not the summary of a population; {AGAIN}")
         return found

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
     Assigned,
@@ -21,6 +21,7 @@ from rota.core.population.events import (
     Retired,
     TrialFailed,
 )
+from rota.results.folder import read_json
 
 LEAST_S = 1e-9
 """If nothing was ever reported: others divide by it."""
@@ -366,10 +367,7 @@ def write_sides(folder: Path, sides: Sides) -> None:
 
 def read_sides(folder: Path) -> Sides:
     file = folder / FILE
-    try:
-        found = parsed(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: cannot be read ({error}); {AGAIN}") from None
+    found = read_json(file, AGAIN)
     if isinstance(found, dict) and found.get("format") != FORMAT:
         raise InputError(f"{file}: format {found.get('format')!r}, this version reads {FORMAT}; {AGAIN}")
     return facts(Sides, found, file, AGAIN, others=True)

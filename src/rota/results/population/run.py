@@ -10,8 +10,9 @@ from rota import __version__
 from rota.config.bind import facts
 from rota.core.files import atomic_write, folder_lock
 from rota.core.population.events import Event
+from rota.results.folder import AGAIN
 from rota.results.parameters import Parameters
-from rota.results.population.folder import AGAIN, FORMAT, KIND, PopulationFolder
+from rota.results.population.folder import FORMAT, KIND, PopulationFolder
 from rota.results.population.summary import PopulationSummary, markdown
 from rota.results.population.timeline_file import Logs, read_events, write_event, write_logs
 

@@ -10,7 +10,7 @@ from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.files import LARGEST, parsed
 from rota.core.population.events import Event, Hyper, Reported, name_in_files
-from rota.results.population.folder import AGAIN
+from rota.results.folder import AGAIN
 
 KINDS: dict[str, Any] = {name_in_files(kind): kind for kind in get_args(Event)}
 ENCODE = json.JSONEncoder(allow_nan=False).encode
