@@ -105,30 +105,30 @@ class ResumableLearner(ABC):
 
 
 RULES = 1
-"""Of learning: to be counted up when the same stage would come to something else than before."""
+"""Version of the learning rules: increase it when the same stage would give other weights."""
 
 
 @dataclass(frozen=True)
 class LearningStage:
-    """What is learned, from what, for how long."""
+    """A stage of learning: its trees, its method and its length."""
 
     method: Method
     trees: tuple[Tree, ...]
     episodes: int
-    """Of each tree."""
+    """Episodes of each tree."""
     temperature: float
     seed: int
     folder: Path
-    """Where stages are kept."""
+    """Folder of all stages."""
     before: "LearningStage | None" = None
-    """The stage whose weights this one starts from."""
+    """Stage whose weights this one starts from."""
     start: Path | None = None
-    """Or the agent, which is named by the checksum of its weights,"""
+    """Folder of the agent that this one starts from, if there is no stage before."""
     start_sha256: str = ""
 
     @cached_property
     def digest(self) -> str:
-        """Of all that matters."""
+        """A digest of all that determines the result."""
         facts = {
             "rules": RULES,
             "method": asdict(self.method),
@@ -151,22 +151,22 @@ class LearningStage:
 
     @property
     def updates(self) -> int:
-        """One or more, in which no fewer episodes are drawn than were asked for."""
+        """The number of updates: enough for the episodes asked for."""
         return -(-self.episodes // self.method.episodes_per_update)
 
     @property
     def drawn(self) -> int:
-        """Episodes of all trees together."""
+        """The number of episodes of all trees together."""
         return self.updates * self.method.episodes_per_update * len(self.trees)
 
     @property
     def number(self) -> int:
-        """From 0 on."""
+        """The number of the stage, from 0."""
         return 0 if self.before is None else self.before.number + 1
 
     @property
     def chain(self) -> "list[LearningStage]":
-        """The stages up to this one, the first one first."""
+        """All stages up to this one, in order."""
         return [*(self.before.chain if self.before else []), self]
 
 
@@ -198,15 +198,15 @@ class StageLearner(ResumableLearner):
 
     def _update(self, size: int) -> None:
         stage = self.stage
-        pressure = EntropySchedule.at(stage.method, self.update, stage.updates, stage.temperature)
+        schedule = EntropySchedule.at(stage.method, self.update, stage.updates, stage.temperature)
         self.made.append(
-            update(self.agent.network, self.tables, self.optimizer, stage.method, pressure, self.generator)
+            update(self.agent.network, self.tables, self.optimizer, stage.method, schedule, self.generator)
         )
         self.update += 1
         if len(self.made) == size or self.update == stage.updates:
             episodes = self.update * stage.method.episodes_per_update * len(stage.trees)
             mean = UpdateStatistics(*np.mean(self.made, axis=0).tolist())
-            self.rows.append(HistoryRow(stage.number, episodes, *mean, pressure.lr, pressure.temperature))
+            self.rows.append(HistoryRow(stage.number, episodes, *mean, schedule.lr, schedule.temperature))
             self.made = []
 
     def _state(self) -> dict[str, NDArray[Any]]:
@@ -227,7 +227,7 @@ class StageLearner(ResumableLearner):
         self.rows = [row for row in read_history(self.folder, HistoryRow) if row.episodes <= last]
 
     def finish(self) -> None:
-        """Keep what was learned; `done.json` comes last."""
+        """Write what was learned, `done.json` last."""
         write_history(self.folder, self.rows)
         with atomic_write(self.folder / WEIGHTS) as stream:
             stream.write(arrays(self.agent.network))
@@ -238,7 +238,7 @@ class StageLearner(ResumableLearner):
 
 
 def begin(stage: LearningStage) -> Agent:
-    """The agent that a stage begins with."""
+    """Return the agent that a stage starts from."""
     if stage.start is not None:
         return read_agent(stage.start)
     if stage.before is not None:
@@ -248,7 +248,7 @@ def begin(stage: LearningStage) -> Agent:
 
 
 def learned(stage: LearningStage) -> Agent:
-    """The agent at the end of a stage that is done."""
+    """Return the agent at the end of a stage that is done."""
     first = stage.chain[0]
     agent = begin(first)
     path = stage.place / WEIGHTS
@@ -261,7 +261,7 @@ def learned(stage: LearningStage) -> Agent:
 
 
 def spent(stage: LearningStage) -> tuple[float, int]:
-    """Seconds and episodes of a stage that is done, with all before it."""
+    """Return the seconds and episodes of a stage that is done and of all before it."""
     found = [_spent(each.place / DONE) for each in stage.chain]
     return sum(seconds for seconds, _ in found), sum(episodes for _, episodes in found)
 
@@ -275,7 +275,7 @@ def _spent(path: Path) -> tuple[float, int]:
 
 
 def carry_through(stage: LearningStage, on_update: Callable[[int], None] | None = None) -> None:
-    """Learn a stage whose beginning is there, on one core; what was stopped goes on."""
+    """Learn a stage whose predecessor is done, on one core; continues from its checkpoint."""
     with one_thread():
         learner = StageLearner(stage)
         learner.resume()
@@ -285,7 +285,7 @@ def carry_through(stage: LearningStage, on_update: Callable[[int], None] | None 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Small networks are fastest so, and sums come out the same on any machine."""
+    """Use one thread: small networks are fastest so, and sums are the same on any machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -295,5 +295,5 @@ def one_thread() -> Iterator[None]:
 
 
 def place_of(folder: Path) -> Path:
-    """Where the stages of the runs in a folder are kept until all are learned."""
+    """Return the folder of the stages of all runs in a folder; it exists until all are learned."""
     return folder / ".stages"

@@ -21,17 +21,17 @@ from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.rollout import EpisodeGroup, EvaluationCase, Lesson, Scorer, learn_from, tried
 
 FALLS = 0.6
-"""Of learning, at the end: the share in which the rate falls to nothing."""
+"""Share of the updates, at the end, in which the learning rate falls to 0."""
 TRIED, EVERY = 96, 20
-"""On so many cases that are set aside the network is tried, after so many updates."""
+"""Number of held-out cases that the network is evaluated on, and of updates between two evaluations."""
 WORSE = 1.03
-"""By what factor a case may take longer than at the beginning before that counts against a network."""
+"""Factor by which a held-out case may take longer than at the start without a penalty."""
 ASIDE = (0, 1)
-"""Follows the number of a case in its seed; seeds of learning have another length."""
+"""End of the seed of a held-out case; seeds of learning have another length."""
 
 
 class PlacementLearner(ResumableLearner):
-    """An agent that is being learned."""
+    """The learner of an agent that places trials."""
 
     def __init__(
         self, config: PlacementAgentConfig, folder: Path, fingerprint: str, *, over: bool = False
@@ -70,10 +70,9 @@ class PlacementLearner(ResumableLearner):
         return tuple(each.detach().numpy().copy() for each in self.network.parameters())
 
     def _try_out(self, try_all: Any) -> None:
-        """Keep the network as it is, if it is better than those before.
+        """Keep the parameters if they are better on held-out cases than all before.
 
-        What counts is how much longer cases take than at the beginning, on average; and the worst one, beyond
-        what is allowed.
+        The score is the mean time relative to that at the start, and a penalty for the worst case.
         """
         trial = EvaluationCase(self.config.cases, self.config.hidden, self._parameters, ())
         seeds = [(self.config.seed, number, *ASIDE) for number in range(TRIED)]
@@ -104,7 +103,7 @@ class PlacementLearner(ResumableLearner):
         return row
 
     def _step(self, lessons: list[Lesson], lr: float) -> None:
-        """In the direction of the mean over all decisions that were drawn."""
+        """Make an optimizer step along the mean gradient of all drawn decisions."""
         drawn = max(1, sum(lesson.drawn for lesson in lessons))
         gradients = zip(*(lesson.gradient for lesson in lessons), strict=True)
         for parameter, each in zip(self.network.parameters(), gradients, strict=True):

@@ -36,23 +36,23 @@ class PlacementRun:
 
     @property
     def digest(self) -> str:
-        """Of all that decides what the agent becomes; on how many cases it is tried does not."""
+        """A digest of all that determines the agent; the number of test cases does not."""
         config = asdict(replace(self.config, tests=1))
         text = json.dumps([config, VERSION, FEATURES, CANDIDATES])
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def learned(self) -> bool:
-        """Whether this very agent is there."""
+        """Whether this agent has been learned."""
         return is_agent(self.folder) and read_about(self.folder).get("digest") == self.digest
 
     @property
     def tried(self) -> bool:
-        """Whether this very agent is there, tried on as many cases."""
+        """Whether this agent has been learned, and tested on as many cases."""
         return self.learned and config_of(self.folder).tests == self.config.tests
 
     def refuse_another(self) -> None:
-        """What was learned in another way is not written over."""
+        """Raise an error if the folder has an agent that was learned in another way."""
         if is_agent(self.folder) and not self.learned:
             raise InputError(
                 f"{self.folder}: another agent is there (learned in another way); "
@@ -60,28 +60,28 @@ class PlacementRun:
             )
 
     def begin(self, *, again: bool) -> PlacementLearner:
-        """What learns it, from where it was stopped; `again` writes over another that was."""
+        """Return a learner that continues from the checkpoint; `again` may overwrite that of another agent."""
         learner = PlacementLearner(self.config, self.folder, self.digest, over=again)
         learner.resume()
         return learner
 
 
 def config_of(folder: Path) -> PlacementAgentConfig:
-    """What an agent was learned with; the defaults where it does not say."""
+    """Return the configuration of an agent; defaults where its file does not say."""
     return bind(PlacementAgentConfig, read_about(folder).get("config", {}), folder / FACTS)
 
 
 def learn(
     learner: PlacementLearner, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None
 ) -> None:
-    """All updates that are left, and keep what came of them."""
+    """Make all remaining updates, and save a checkpoint."""
     with one_thread():
         learner.learn(workers, on_update)
         learner.save()
 
 
 def about(run: PlacementRun, learner: PlacementLearner, command: str) -> dict[str, Any]:
-    """What an agent's file says of how it was learned."""
+    """Return how an agent was learned, for its file."""
     made = provenance(device="cpu", seed=run.config.seed, command=command, libraries=("torch", "numpy"))
     return {
         "digest": run.digest,
@@ -93,7 +93,7 @@ def about(run: PlacementRun, learner: PlacementLearner, command: str) -> dict[st
 
 
 def finish(run: PlacementRun, learner: PlacementLearner, found: PlacementComparison, command: str) -> None:
-    """Write the agent, `agent.json` last; what was kept to go on from is deleted."""
+    """Write the agent, `agent.json` last, and delete its checkpoint."""
     shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
     write_history(run.folder, learner.rows)
     write_events(run.folder, learner.rows)
@@ -104,6 +104,6 @@ def finish(run: PlacementRun, learner: PlacementLearner, found: PlacementCompari
 def write_tried(
     run: PlacementRun, weights: Weights, facts: dict[str, Any], found: PlacementComparison, command: str
 ) -> None:
-    """Write an agent with how good it is."""
+    """Write an agent and its comparison with the rules."""
     write_comparison(run.folder, found, command)
     write_agent(run.folder, weights, {**facts, "config": asdict(run.config), "evaluation": found.summary()})
