@@ -141,7 +141,7 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
             TreeTables.of(problem, name, self._width, reward)
             for problem, name in zip(problems, called, strict=True)
         ]
-        self._now = self._tables[0]
+        self._tree = self._tables[0]
         self._made: Prefix | None = None
         self._refuses = masked == "refuse"
         self.action_space = spaces.Discrete(self._width)
@@ -157,7 +157,7 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
         """
         super().reset(seed=seed)
         tables = self._named(options or {})
-        self._now = tables[self.np_random.integers(len(tables))]
+        self._tree = tables[self.np_random.integers(len(tables))]
         self._made = ()
         return self._observation(), self._info()
 
@@ -168,8 +168,8 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
         self._made = (*self._made, self._meant(action))
         if not self._over:
             return self._observation(), 0.0, False, False, self._info()
-        info = {**self._info(), **self._now.metrics(self._made)}
-        return self._observation(), self._now.rewards[self._made], True, False, info
+        info = {**self._info(), **self._tree.metrics(self._made)}
+        return self._observation(), self._tree.rewards[self._made], True, False, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the mask of valid actions, under the name that sb3-contrib expects."""
@@ -177,30 +177,30 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
 
     @property
     def _over(self) -> bool:
-        return self._made in self._now.rewards
+        return self._made in self._tree.rewards
 
     def _observation(self) -> ObservationArray:
         if self._over or self._made is None:
             return np.zeros(size(self._width), np.float32)
-        return self._now.seen[self._made].copy()
+        return self._tree.seen[self._made].copy()
 
     def _info(self) -> dict[str, Any]:
-        return {"tree": self._now.label, "action_mask": self._mask()}
+        return {"tree": self._tree.label, "action_mask": self._mask()}
 
     def _mask(self) -> NDArray[np.int8]:
         mask = np.zeros(self._width, np.int8)
-        mask[: 0 if self._over else self._now.actions] = 1
+        mask[: 0 if self._over else self._tree.actions] = 1
         return mask
 
     def _meant(self, action: np.int64 | int) -> int:
         """Return the position of an action among those of the tree."""
         if action in self.action_space:
-            if action < self._now.actions:
+            if action < self._tree.actions:
                 return int(action)
             if not self._refuses:
-                return self._now.nothing
+                return self._tree.nothing
         raise InvalidAction(
-            f"action {action}: {self._now.label} has {self._now.actions}, counted from 0; "
+            f"action {action}: {self._tree.label} has {self._tree.actions}, counted from 0; "
             'choose one that info["action_mask"] allows, or make the environment with masked="nothing"'
         )
 

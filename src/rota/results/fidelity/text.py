@@ -1,4 +1,4 @@
-"""A comparison as text for people, and as plain values for programs."""
+"""A comparison of timelines as text, and as plain values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many per cent a simulation may be off."""
+    """The largest prediction errors allowed, in percent."""
 
     makespan: float
     mean_jct: float
 
     def exceeded(self, found: TimelineComparison) -> list[str]:
-        """What is off by more, in words."""
+        """Return the errors that are larger, in words."""
         checks = (
             ("makespan", found.makespan, self.makespan),
             ("mean JCT", found.jct.mean, self.mean_jct),
@@ -32,7 +32,7 @@ class Limits:
 
 
 def table(title: str, found: TimelineComparison) -> str:
-    """One comparison: a line per quantity, real and simulated side by side."""
+    """Return a table of one comparison: a line per quantity, real and simulated."""
     head = f"{title}: {found.count:,} {found.what}, {found.intervals.aligned:,} intervals aligned"
     rows: list[Row] = [("", "real", "simulated", "error"), *_times(found)]
     said = list(_notes(found))
@@ -43,7 +43,7 @@ def table(title: str, found: TimelineComparison) -> str:
 
 
 def record(found: TimelineComparison) -> dict[str, Any]:
-    """Plain values."""
+    """Return plain values."""
     jct, intervals = found.jct, found.intervals
     return {
         "what": found.what,
@@ -134,7 +134,7 @@ def _agreed(agreement: Agreement) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits at least, and not more than hundredths."""
+    """Return a number with three digits or hundredths."""
     return f"{value:,.2f}" if value >= 1.0 else f"{value:.3g}"
 
 
