@@ -1,4 +1,4 @@
-"""The best accuracy that any trial has reached so far, and what repetitions have in common of it."""
+"""The best accuracy of any trial so far, and its mean and range over repetitions."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,14 +9,14 @@ import numpy as np
 from rota.core.arrays import Floats
 
 MOMENTS = 400
-"""At which repetitions are put together."""
+"""Number of moments at which repetitions are combined."""
 
 Rose = tuple[Floats, Floats]
-"""When the best accuracy rose, and to what."""
+"""Times at which the best accuracy rose, and its values from then on."""
 
 
 class Bands(NamedTuple):
-    """Over the repetitions; NaN before all have measured something."""
+    """Mean and range over the repetitions; NaN before all have measured something."""
 
     mean: Floats
     least: Floats
@@ -24,7 +24,7 @@ class Bands(NamedTuple):
 
 
 def best_so_far(reports: Iterable[tuple[float, float]]) -> Rose:
-    """From (when, how good) in the order of time; what was not measured (NaN) changes nothing."""
+    """Return when the best metric rose, and to what, from (time, metric) in order; NaN changes nothing."""
     at_s: list[float] = []
     best: list[float] = []
     for when_s, metric in reports:
@@ -35,7 +35,7 @@ def best_so_far(reports: Iterable[tuple[float, float]]) -> Rose:
 
 
 def bands(repetitions: Sequence[Rose], moments: Floats) -> Bands:
-    """What had been reached at each moment."""
+    """Return the mean and the range of the best metric at each moment."""
     rows = []
     for rose_s, best in repetitions:
         place = np.searchsorted(rose_s, moments, side="right")
