@@ -26,13 +26,13 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.figures.best import best_so_far
 from rota.figures.catalogue import POPULATIONS, population_figure
 from rota.figures.groups import Options
 from rota.figures.page import save
 from rota.figures.population import (
     accuracy_curve,
     arranged,
+    best_so_far,
     population_groups,
     ratios,
     reports,

@@ -14,7 +14,6 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.core.arrays import Floats
 from rota.core.population.events import Event, Reported
-from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.groups import DrawnFigure, Options
 from rota.figures.page import (
     ALLOCATIONS,
@@ -32,6 +31,42 @@ from rota.results.parameters import Labels
 from rota.results.population.metrics import SlotUse
 from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import SlotInfo, on_common_ground
+
+MOMENTS = 400
+"""Number of moments at which repetitions are combined."""
+
+Rose = tuple[Floats, Floats]
+"""Times at which the best accuracy rose, and its values from then on."""
+
+
+class Bands(NamedTuple):
+    """Mean and range over the repetitions; NaN before all have measured something."""
+
+    mean: Floats
+    least: Floats
+    most: Floats
+
+
+def best_so_far(reports: Iterable[tuple[float, float]]) -> Rose:
+    """Return when the best metric rose, and to what, from (time, metric) in order; NaN changes nothing."""
+    at_s: list[float] = []
+    best: list[float] = []
+    for when_s, metric in reports:
+        if metric > (best[-1] if best else -math.inf):
+            at_s.append(when_s)
+            best.append(metric)
+    return np.array(at_s), np.array(best)
+
+
+def bands(repetitions: Sequence[Rose], moments: Floats) -> Bands:
+    """Return the mean and the range of the best metric at each moment."""
+    rows = []
+    for rose_s, best in repetitions:
+        place = np.searchsorted(rose_s, moments, side="right")
+        rows.append(np.r_[np.nan, best][place])
+    values = np.array(rows)
+    return Bands(values.mean(0), values.min(0), values.max(0))
+
 
 UNNAMED = "slots "
 """Start of the name of a cluster without a name: its speeds follow."""

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from rota.core.arrays import Floats
-from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.page import FAINT, INK, legend, log_ticks, new_page, plain
+from rota.figures.population import MOMENTS, bands, best_so_far
 from rota.results.population.metrics import SideRun, Sides
 
 COLOURS = ("#d55500", "#0072b2", "#56c9f0", "#626262")
