@@ -164,7 +164,7 @@ def told(slower: float = 1.0) -> list[Event]:
 
 
 @pytest.fixture(name="told")
-def _told() -> Callable[..., list[Event]]:
+def _timeline() -> Callable[..., list[Event]]:
     return told
 
 

@@ -145,8 +145,8 @@ def test_a_section_says_what_it_is(two_runs, make_run):
 
 def test_what_was_run_for_real_is_not_called_simulated(make_run):
     section = jobs_section(0, groups([make_run("srtf", command="rota run jobs.toml --out x")])[0])
-    assert section.title == "by hand: 3 jobs on 2 GPUs, for real"
-    assert section.about.startswith("Run for real: one scheduler")
+    assert section.title == "by hand: 3 jobs on 2 GPUs, real run"
+    assert section.about.startswith("Real run: one scheduler")
 
 
 def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):

@@ -162,12 +162,12 @@ def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str)
     lower = figure.add_subplot(grid[2, :], sharex=upper)
     unit = unit_for(max(real.makespan_s, simulated.makespan_s))
     end = 1.01 * max(real.makespan_s, simulated.makespan_s) / unit.seconds
-    colours = who_colours(real)
+    colours = item_colours(real)
     for axes, chart, name, height_in in zip(
         (upper, lower), both, ("real", "simulated"), heights_in, strict=True
     ):
         draw_timeline(axes, chart, name, colours, unit, end=end, height_in=height_in)
-    _mark_parting((upper, lower), comparison.parted, unit)
+    _mark_divergence((upper, lower), comparison.diverged, unit)
     upper.tick_params(labelbottom=False)
     one = comparison.what.removesuffix("s")
     lower.set_xlabel(f"time ({unit.name}); a row is a slot, and a {one} has the same colour in both")
@@ -236,7 +236,7 @@ def draw_done(axes: Axes, real: AlignedTimeline, simulated: AlignedTimeline) -> 
     plain(axes, grid="y")
 
 
-def who_colours(told: AlignedTimeline) -> dict[str, str]:
+def item_colours(told: AlignedTimeline) -> dict[str, str]:
     """Return a colour for each trial or job, the same in both timelines; they repeat if there are many."""
     return {name: MODELS[number % len(MODELS)] for number, name in enumerate(told.lives)}
 
@@ -303,12 +303,12 @@ def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _mark_parting(both: tuple[Axes, Axes], parted: Versus | None, unit: AxisUnit) -> None:
+def _mark_divergence(both: tuple[Axes, Axes], diverged: Versus | None, unit: AxisUnit) -> None:
     """Mark the first divergence of the timelines."""
     if parted is None:
         return
     for axes, at_s in zip(both, parted, strict=True):
         axes.axvline(at_s / unit.seconds, color=PARTED, linewidth=1.2, linestyle=(0, (3, 2)))
     both[0].set_title(
-        "dashed: a slot gets another one than in the simulation", loc="right", size=7.5, color=PARTED, pad=3
+        "dashed: a slot gets another interval than simulated", loc="right", size=7.5, color=PARTED, pad=3
     )

@@ -199,7 +199,7 @@ class GanttChart(NamedTuple):
 
 
 def window_of(group: RunGroup, window_s: tuple[float, float] | None) -> tuple[float, float]:
-    """Return the window on the clock of the trace, the same for all runs; it is given from the first submit."""
+    """Return the window of all runs on the clock of the trace; it is given from the first submit."""
     run = group.contenders[0].run
     if window_s is None:
         end_s = max(contender.run.end_s for contender in group.contenders)
@@ -239,7 +239,7 @@ def sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
 def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure:
     rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
     slot_in = min(max(_slot_in(chart), LOWEST_IN / rows), HIGHEST_IN / rows)
-    title = f"Who runs where: {chart.label}"
+    title = f"Which job runs where: {chart.label}"
     subject += "; a row is a slot, split where jobs share it; blocks bear the id of their job"
     figure = new_page(title, subject, footer, width_in=WIDTH_IN, height_in=rows * slot_in + 1.1)
     axes = figure.add_subplot()

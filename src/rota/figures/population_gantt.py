@@ -120,7 +120,7 @@ def population_chart(run: PopulationRecord, end_s: float | None = None) -> Popul
         slots=summary.slots,
         done_s=done_s,
         end_s=end_s,
-        until_s=given_up(events, len(summary.slots), done_s),
+        until_s=retired_at(events, len(summary.slots), done_s),
         blocks=trained(events),
         undone=undone(events, where),
         away=away(events, len(nodes), done_s),
@@ -171,7 +171,7 @@ def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Away]:
     return [each for each in found if each.to_s > each.from_s]
 
 
-def given_up(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
+def retired_at(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
     """Return until when each slot was in use: the end of the run, or of its last assignment if it retired."""
     until_s = [end_s] * slots
     for event in events:
@@ -336,7 +336,7 @@ def _draw_clones(axes: Axes, chart: PopulationChart) -> None:
 
 
 def clone_heights(from_slot: int, to_slot: int) -> tuple[float, float]:
-    """Return where a line leaves the row of the donor, and where it ends: at the edges that face each other."""
+    """Return where a line leaves the row of the donor and where it ends: at the facing edges."""
     if from_slot == to_slot:
         return from_slot + LOWER, from_slot + LOWER
     if from_slot < to_slot:
@@ -381,12 +381,12 @@ def _legend(chart: PopulationChart, scale: PowerNorm | None) -> list[Patch | Lin
         marker="o",
         markersize=3,
         linewidth=1,
-        label="clone: a trial goes on with what another has learned",
+        label="clone: a trial continues from another's checkpoint",
     )
     handles: list[tuple[object, Patch | Line2D]] = [
         (
             any(block.trains_s > block.began_s for block in chart.blocks),
-            Patch(color=MOVING, label="dispatch, and moving a checkpoint"),
+            Patch(color=MOVING, label="dispatch and checkpoint transfer"),
         ),
         (
             scale and any(math.isnan(block.metric) for block in chart.blocks),

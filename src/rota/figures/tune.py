@@ -1,4 +1,4 @@
-"""Figure of the same population under rota and under Ray Tune: overhead per report, and accuracy over time."""
+"""Figure of the same population under rota and Ray Tune: overhead per report, accuracy over time."""
 
 import math
 from statistics import median
@@ -123,7 +123,7 @@ def _draw_overheads(axes: Axes, found: list[Overhead]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yticks(range(len(found)), [each.side.replace(", ", ",\n") for each in found])
     axes.set_ylim(len(found) - 0.5, -0.6)
-    axes.set_xlabel("what a report costs besides training (log scale)")
+    axes.set_xlabel("overhead per report (log scale)")
     hollow = any(each.gap_s is not None for each in found)
     title = "large: medians; hollow: without empty slots" if hollow else "large: medians"
     axes.set_title(title, size=10, color=FAINT, loc="left")

@@ -61,7 +61,7 @@ class AgentRun:
 
 
 def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[AgentRun]:
-    """Return a run for each seed, from the trees that the configuration names; `out` is the folder of stages."""
+    """Return a run for each seed from the trees that are configured; `out` is the folder of stages."""
     return plan_from(config, wanted(trees, config), out, folder)
 
 

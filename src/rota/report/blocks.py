@@ -25,24 +25,24 @@ AGENTS = ("#0072b2", "#d55500", "#00a66e", "#cc79a7", "#626262")
 """Colours of agents, by seed."""
 
 RULES = {
-    "fifo": "whoever came first starts first and keeps what it has",
+    "fifo": "jobs start in the order of arrival and keep their slots",
     "srtf": "the job with the least time left goes first",
     "srsf": "the job with the least GPU time left goes first",
-    "tiresias": "who has had little GPU time so far goes first; durations need not be known",
-    "themis": "who has been treated least fairly so far goes first",
-    "antman": "guaranteed jobs have GPUs of their own, the others squeeze in beside them",
+    "tiresias": "the job with the least GPU time so far goes first; durations need not be known",
+    "themis": "the job that has been treated least fairly so far goes first",
+    "antman": "guaranteed jobs have GPUs of their own, the others share them",
     "muri-s": "jobs that need different resources share GPUs; those with least left to do first",
     "muri-l": "jobs that need different resources share GPUs; those that have had least first",
     "muri-l-worst-order": "as muri-l, with the stages of a group in the worst order",
     "muri-l-no-blossom": "as muri-l, with groups that are put together without matching",
 }
 ALLOCATION_RULES = {
-    "fifo": "the next trial goes to whichever slot has been idle for longest, an interval at a time",
-    "era": "long lists while there is much to do, shorter ones towards the end",
-    "eta": "lists as long as the slowest slot needs for one trial",
-    "hrfs": "fast slots pull those along who are behind, slow ones do little for those ahead",
-    "finish": "the list with which, by estimate, all would be done soonest",
-    "learned": "the list that an agent has learned to be best, in rehearsals",
+    "fifo": "the next trial goes to the slot that has been idle for longest, one interval at a time",
+    "era": "long assignments while there is much to do, shorter ones towards the end",
+    "eta": "assignments as long as the slowest slot needs for one trial",
+    "hrfs": "fast slots help trials that are behind, slow ones do little for those ahead",
+    "finish": "the assignment that minimises the estimated makespan",
+    "learned": "the assignment that an agent has learned to be best, in simulations",
 }
 
 
@@ -191,7 +191,7 @@ def table(
     note: str = "",
     fold: int = 0,
 ) -> Block:
-    """Return a table; its first cells are marked by colours, and `fold` is how many rows are shown at first."""
+    """Return a table with a colour per row; at first, `fold` rows are shown, or all if it is 0."""
     return {
         "type": "table",
         "title": title,
@@ -213,7 +213,7 @@ def chart(
     dots: bool = False,
     note: str = "",
 ) -> Block:
-    """Return a line chart; with `steps` a value holds until the next, with `dots` only points were measured."""
+    """Return a line chart; `steps`: a value holds until the next; `dots`: only points were measured."""
     return {
         "type": "chart",
         "title": title,

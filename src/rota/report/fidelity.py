@@ -69,7 +69,7 @@ def fidelity_section(
 def glance(found: TimelineComparison) -> Glance:
     """Return the prediction errors of the makespan and of the mean completion time."""
     off = _off(found.makespan)
-    says = f"says {verdict.span(found.makespan.simulated)} where it really took "
+    says = f"predicts {verdict.span(found.makespan.simulated)} where it took "
     says += f"{verdict.span(found.makespan.real)} until all {found.what} were done: {off}"
     bars = [
         (name, COLOURS[name], value, verdict.span(value))

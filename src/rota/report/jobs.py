@@ -26,7 +26,7 @@ def jobs_section(number: int, group: RunGroup, tick: Callable[[str], object] = l
     return Section(
         id=f"jobs-{number}",
         kind="schedulers",
-        title=group.title + (", for real" if _is_real(group) else ""),
+        title=group.title + (", real run" if _is_real(group) else ""),
         about=_about(group),
         glance=glance(group),
         blocks=[
@@ -45,7 +45,7 @@ def _about(group: RunGroup) -> str:
     count = len(group.contenders)
     kinds = "" if run.cluster.kinds == ("gpu",) else f" ({', '.join(run.cluster.kinds)})"
     what = "one scheduler" if count == 1 else f"{count} schedulers on the same jobs"
-    how = "Run for real" if _is_real(group) else "Simulated"
+    how = "Real run" if _is_real(group) else "Simulated"
     return f"{how}: {what}; {nodes:,} {'node' if nodes == 1 else 'nodes'} with {slots:,} slots{kinds}"
 
 
@@ -112,7 +112,7 @@ def metric_heads(unit: str, *, real: bool = False, failed: bool = False) -> list
         Head("fairness", "Completion time by what a fair share would have allowed: the mean", "least"),
         Head("preemptions", "How often a job was paused and had to wait", "least"),
         *(
-            [Head("failed", "Jobs that were given up; JCT and fairness are of those that finished", "least")]
+            [Head("failed", "Jobs that failed for good; JCT and fairness are of the others", "least")]
             * failed
         ),
         Head("run in [s]" if real else "simulated in [s]", "How long it took to make the run"),
@@ -193,7 +193,7 @@ def timelines(group: RunGroup, tick: Callable[[str], object]) -> Block:
         runs.append({"name": each.label, "about": about, **job_bars(each.run)})
     return {
         "type": "timeline",
-        "title": "Who was where, and when",
+        "title": "What ran where, and when",
         "of": "jobs",
         "kinds": {kind.name.lower(): int(kind) for kind in EventKind},
         "nodes": nodes_of(cluster),

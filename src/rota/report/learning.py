@@ -138,7 +138,7 @@ def placements(found: PlacementComparison) -> Block:
         Head("allocation"),
         Head("all", f"{measured} by lower bound: the mean over all cases", "least"),
         *(
-            Head(f"dispatch {cost:g}", f"Where handing a list over costs {cost:g} intervals", "least")
+            Head(f"dispatch {cost:g}", f"Where a dispatch costs {cost:g} intervals", "least")
             for cost in costs
         ),
         Head("worst case", "", "least"),

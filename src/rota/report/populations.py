@@ -157,7 +157,7 @@ MOST_BARS = 150_000
 """Largest number of bars of all timelines of a group; the first seed of each allocation is always shown."""
 PARTS = (
     ("computing", ["#8496ad", "#7d90a8"]),
-    ("handing over", ["#3c4450", "#d5dae1"]),
+    ("dispatch and transfer", ["#3c4450", "#d5dae1"]),
     ("lost", ["#c0392b", "#e57368"]),
     ("idle", ["#e6e6e3", "#34373c"]),
 )
@@ -189,13 +189,13 @@ def population_section(
 def title_of(group: PopulationGroup, *, real: bool) -> str:
     equal = group.cluster.startswith(UNNAMED) and len({slot.speed for slot in group.slots}) == 1
     machines = f"{len(group.slots)} equal slots" if equal else group.machines
-    where = f"for real on {group.cluster}" if real else f"on {machines}"
+    where = f"real run on {group.cluster}" if real else f"on {machines}"
     return ", ".join(filter(None, [f"{group.evolved}, {where}", group.label]))
 
 
 def _about(group: PopulationGroup, *, real: bool) -> str:
     seeds = len(group.runs[0].summary.repetitions)
-    how = "Run for real" if real else "Simulated"
+    how = "Real run" if real else "Simulated"
     slots = "" if group.cluster.startswith(UNNAMED) else f"; {len(group.slots)} slots"
     count = len(group.runs)
     what = "one allocation" if count == 1 else f"{count} allocations of the same trials to slots"
@@ -240,10 +240,10 @@ def summary_columns(grounded: Sequence[PopulationSummary]) -> tuple[list[Head], 
     """Return columns of metrics and their cells; accuracies only if any were measured."""
     heads = [
         Head("makespan [s]", "When all trials were done: the mean over the repetitions", "least"),
-        Head("lower bound [s]", "What nobody can beat, with this work on these slots"),
+        Head("lower bound [s]", "The least time that this work can take on these slots"),
         Head("÷ lower bound", "Makespan by lower bound: 1 is perfect", "least"),
         Head("idle", "The share of time in which slots had nothing to do", "least"),
-        Head("clones", "How often a trial went on as another"),
+        Head("clones", "How often a trial continued as a clone of another"),
         Head("decisions/s", "How often a trial was placed on a slot, by the seconds that it took"),
         Head(
             f"best {grounded[0].metric_name}",
@@ -310,7 +310,7 @@ def slot_use(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
     lost = any(values[2] > 0.0 for _, values in rows)
     kept = [at for at in range(len(PARTS)) if lost or PARTS[at][0] != "lost"]
     return shares(
-        "What slots did with their time",
+        "How slots spent their time",
         [PARTS[at] for at in kept],
         [(name, [values[at] for at in kept]) for name, values in rows],
     )
@@ -340,12 +340,12 @@ def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str]
                 runs.append(_timeline(name, run, turn, named=seeds > 1, measured=measured))
     return {
         "type": "timeline",
-        "title": "Who was where, and when",
+        "title": "What ran where, and when",
         "of": "trials",
         "metric": group.runs[0].summary.metric_name,
         "nodes": [[name, 0] for name in slot_names(group.slots)],
         "machines": list(dict.fromkeys(slot.node for slot in group.slots)),
-        "machine": _machines(group),
+        "machine": _nodes(group),
         "items": {"ids": packed_names(()), **packed({})},
         "palette": blocks.shades() if measured else blocks.trials(),
         "measured": measured,
@@ -355,7 +355,7 @@ def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str]
     }
 
 
-def _machines(group: PopulationGroup) -> list[int]:
+def _nodes(group: PopulationGroup) -> list[int]:
     """Return the node of each slot."""
     names = list(dict.fromkeys(slot.node for slot in group.slots))
     return [names.index(slot.node) for slot in group.slots]

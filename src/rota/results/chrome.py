@@ -34,7 +34,7 @@ def write_chrome_trace(
 ) -> None:
     """Write the trace of a run, or of a window of it, block by block."""
     series = measure(timeline, jobs, cluster).series
-    stretches = segments(timeline, by_pace=True).between(*window_s)
+    stretches = segments(timeline, by_step_time=True).between(*window_s)
     lanes = Lanes(cluster)
     records = chain(
         _processes(cluster), _counters(series, window_s), _slices(stretches, timeline, jobs, lanes)
@@ -117,11 +117,11 @@ def _counters(series: Series, window_s: tuple[float, float]) -> Iterator[str]:
 
 
 def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> Iterator[str]:
-    for job, start_s, end_s, begin, gpus, pace_s in _rows(stretches):
+    for job, start_s, end_s, begin, gpus, step_s in _rows(stretches):
         ts, end_us = _us(start_s), _us(end_s)
         if end_us == ts:
             continue
-        what = _slice(jobs, job, ts, end_us - ts, gpus, pace_s)
+        what = _slice(jobs, job, ts, end_us - ts, gpus, step_s)
         for slot in timeline.slots[begin : begin + gpus].tolist():
             lane, new = lanes.take(slot, job, ts, end_us)
             pid, tid = lanes.pid(slot), lanes.tid(slot, lane)
@@ -134,15 +134,15 @@ def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -
 def _rows(stretches: Segments) -> Iterator[tuple[int, float, float, int, int, float]]:
     """Yield the segments one by one; never all of them as Python objects at once."""
     s = stretches
-    columns = (s.job, s.start_s, s.end_s, s.begin, s.gpus, s.pace_s)
+    columns = (s.job, s.start_s, s.end_s, s.begin, s.gpus, s.step_s)
     for first in range(0, len(s), BLOCK):
         yield from zip(*(column[first : first + BLOCK].tolist() for column in columns), strict=True)
 
 
-def _slice(jobs: Jobs, job: int, ts: int, dur: int, gpus: int, pace_s: float) -> str:
+def _slice(jobs: Jobs, job: int, ts: int, dur: int, gpus: int, step_s: float) -> str:
     """Return what the slices of all slots of a gang share, as the inside of a JSON object."""
     model = jobs.models[jobs.model[job]]
-    args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": pace_s}
+    args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": step_s}
     name = f"{jobs.ids[job]} {model}"
     return json.dumps({"ph": "X", "name": name, "cat": model, "ts": ts, "dur": dur, "args": args})[1:-1]
 

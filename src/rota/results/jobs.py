@@ -14,7 +14,7 @@ from rota.core.arrays import Floats, Ints
 from rota.core.errors import InputError
 from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.results.folder import AGAIN
-from rota.results.timeline_pass import problem
+from rota.results.timeline_pass import validate_timeline
 
 
 class Jobs(Protocol):
@@ -188,7 +188,7 @@ def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
         raise InputError(f"{path}: not there, though the run is complete; {AGAIN}") from None
     except (OSError, ValueError, TypeError, RuntimeError, LookupError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: not the timeline of a run ({error}); {AGAIN}") from None
-    wrong = problem(timeline, jobs, nodes, slots)
+    wrong = validate_timeline(timeline, jobs, nodes, slots)
     if wrong:
         raise InputError(f"{path}: {wrong}; {AGAIN}")
     return timeline

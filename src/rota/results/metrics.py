@@ -15,7 +15,7 @@ from rota.core.files import printable
 from rota.core.timeline import EventKind, Timeline
 from rota.results import timeline_pass
 from rota.results.jobs import Jobs, JobTimes
-from rota.results.timeline_pass import Series, problem
+from rota.results.timeline_pass import Series, validate_timeline
 
 T_95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -98,7 +98,7 @@ def at_rank(values: Floats, share: float) -> float:
 
 
 def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> timeline_pass.Pass:
-    """Return the state before the first event. Columns are copied, so that all layouts share one compilation."""
+    """Return the state before the first event. Columns are copied: all layouts share one compilation."""
     n = len(jobs.ids)
     nodes = cluster.table().astype(np.int64)
     lives = np.zeros((timeline_pass.LIVES, n))
@@ -125,7 +125,7 @@ def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> timeline_pass.
 
 
 def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Floats, Series]:
-    wrong = problem(timeline, len(jobs.ids), len(cluster.nodes), cluster.slots)
+    wrong = validate_timeline(timeline, len(jobs.ids), len(cluster.nodes), cluster.slots)
     if wrong:
         raise InputError(f"timeline: {wrong}; make the run again")
     out = _set_out(timeline, jobs, cluster)

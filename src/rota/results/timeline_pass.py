@@ -21,7 +21,7 @@ class Segments:
     begin: Ints
     """Position of its first slot in the timeline's slots."""
     gpus: Ints
-    pace_s: Floats
+    step_s: Floats
     """Seconds per iteration."""
 
     def __len__(self) -> int:
@@ -36,18 +36,18 @@ class Segments:
             np.minimum(self.end_s[inside], end_s),
             self.begin[inside],
             self.gpus[inside],
-            self.pace_s[inside],
+            self.step_s[inside],
         )
 
 
-def segments(timeline: Timeline, *, by_pace: bool = False) -> Segments:
-    """Return the segments of a run, also cut where only the step time changes if `by_pace`; none is empty.
+def segments(timeline: Timeline, *, by_step_time: bool = False) -> Segments:
+    """Return the segments of a run, cut by step time, too, if asked for; none is empty.
 
     A segment ends with the next event of its job; an open one ends with the timeline.
     """
     events = timeline.events
     kinds = [EventKind.STARTED, EventKind.MOVED, EventKind.PAUSED, EventKind.FINISHED, EventKind.FAILED]
-    rows = np.flatnonzero(np.isin(events["kind"], [*kinds, EventKind.PACED] if by_pace else kinds))
+    rows = np.flatnonzero(np.isin(events["kind"], [*kinds, EventKind.PACED] if by_step_time else kinds))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]
     kind, job = events["kind"][rows], events["job"][rows].astype(np.int64)
     end_s = np.append(events["at_s"][rows[1:]], 0.0)
@@ -93,7 +93,7 @@ class Series:
         return means
 
 
-def problem(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None:
+def validate_timeline(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None:
     """Return what is wrong first with a timeline of so many jobs, nodes and slots; None if nothing is."""
     events = timeline.events
     of_node = np.isin(events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))

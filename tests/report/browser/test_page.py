@@ -143,7 +143,7 @@ def test_a_job_that_was_paused_says_what_it_waited_for(open_page, jobs_page):
     page.mouse("mouseMoved", *over(page, 0.12, 0.3))  # at about 1 s: a, before it makes way
     page.until("!document.getElementById('tip').hidden")
     told = page.script("document.getElementById('tip').textContent")
-    assert "paused with 80% left; made way for b" in told
+    assert "paused with 80% left; preempted by b" in told
     page.mouse("mouseMoved", *over(page, 0.55, 0.85))  # at about 7 s on slot 1: a again
     page.until("document.getElementById('tip').textContent.includes('resumed')")
     told = page.script("document.getElementById('tip').textContent")

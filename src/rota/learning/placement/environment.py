@@ -163,7 +163,8 @@ def _cases(
         return CaseDistribution(**ranges)
     if not isinstance(given, CaseDistribution | PopulationScenario):
         raise InputError(
-            f"cases: {given!r} is neither a CaseDistribution nor a PopulationScenario; give one, or ranges by their names"
+            f"cases: {given!r} is neither a CaseDistribution nor a PopulationScenario; "
+            "give one, or ranges by their names"
         )
     if ranges:
         raise InputError(f"cases and {', '.join(ranges)} are both given; leave one of them out")

@@ -60,7 +60,7 @@ class PlacementRun:
             )
 
     def begin(self, *, again: bool) -> PlacementLearner:
-        """Return a learner that continues from the checkpoint; `again` may overwrite that of another agent."""
+        """Return a learner that resumes; `again` may overwrite the checkpoint of another agent."""
         learner = PlacementLearner(self.config, self.folder, self.digest, over=again)
         learner.resume()
         return learner

@@ -60,12 +60,12 @@ class AlignedTimeline:
         return max(life.end_s for life in self.lives.values())
 
 
-def told_of_population(run: PopulationRecord, seed: int) -> AlignedTimeline:
+def population_timeline(run: PopulationRecord, seed: int) -> AlignedTimeline:
     """Return the timeline of a population with one seed."""
     return AlignedTimeline(TRIALS, PER_INTERVAL, lives_of_trials(run.events(seed)))
 
 
-def told_of_jobs(run: RunRecord) -> AlignedTimeline:
+def jobs_timeline(run: RunRecord) -> AlignedTimeline:
     """Return the timeline of the jobs of a trace under one scheduler."""
     return AlignedTimeline(JOBS, PER_ITERATION, lives_of_jobs(run))
 
@@ -114,9 +114,9 @@ def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[TimedInt
             remaining = 0.0 if kind == EventKind.FINISHED else value
             done, left[job] = left[job] - remaining, remaining
             if done > LEAST_ITERATIONS:
-                pace_s = (at_s - began_s) / done
+                step_s = (at_s - began_s) / done
                 found.setdefault(job, []).append(
-                    TimedInterval(began_s - origin_s, on, 1.0, pace_s, None, done)
+                    TimedInterval(began_s - origin_s, on, 1.0, step_s, None, done)
                 )
     return {job: tuple(intervals) for job, intervals in found.items()}
 

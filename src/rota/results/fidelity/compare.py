@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.core.errors import InputError
-from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, told_of_jobs, told_of_population
+from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, jobs_timeline, population_timeline
 from rota.results.folder import RunFolder, run_folders
 from rota.results.metrics import at_rank
 from rota.results.population.folder import PopulationFolder
@@ -94,7 +94,7 @@ class RunPair:
 
     def told(self) -> tuple[AlignedTimeline, AlignedTimeline]:
         """Return the timelines of both."""
-        return _told(self.real, self.seed), _told(self.simulated, self.seed)
+        return _timeline(self.real, self.seed), _timeline(self.simulated, self.seed)
 
 
 def paired(real: Path, simulated: Path) -> tuple[list[RunPair], list[str]]:
@@ -197,11 +197,11 @@ def _listed(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
-def _told(run: AnyRun, seed: int | None) -> AlignedTimeline:
+def _timeline(run: AnyRun, seed: int | None) -> AlignedTimeline:
     if isinstance(run, PopulationRecord):
         assert seed is not None
-        return told_of_population(run, seed)
-    return told_of_jobs(run)
+        return population_timeline(run, seed)
+    return jobs_timeline(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +256,11 @@ class TimelineComparison:
     starts: Agreement
     """Agreement of the orders of first starts."""
     ends: Agreement
-    parted: Versus | None
+    diverged: Versus | None
     """When a slot first got another interval than in the other timeline; None if never."""
 
     @property
-    def makespan_at_pace(self) -> Versus | None:
+    def makespan_at_real_step_time(self) -> Versus | None:
         """The makespan if the simulation had known the real step times; None where they are not known.
 
         This separates the simulator's error from drift of the machine since it was recorded.
@@ -285,7 +285,7 @@ def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineCompar
         intervals=_intervals(real, simulated),
         starts=agreement([life.first_start_s for life in here], [life.first_start_s for life in there]),
         ends=agreement([life.end_s for life in here], [life.end_s for life in there]),
-        parted=parted(real, simulated),
+        diverged=first_divergence(real, simulated),
     )
 
 
@@ -337,14 +337,14 @@ def _intervals(real: AlignedTimeline, simulated: AlignedTimeline) -> Intervals:
         aligned=len(pairs),
         only_real=_count(real) - len(pairs),
         only_simulated=_count(simulated) - len(pairs),
-        whole=_spell([(here.weight, here.whole_s, there.whole_s) for here, there in pairs]),
-        computing=_spell(computing),
+        whole=_duration_error([(here.weight, here.whole_s, there.whole_s) for here, there in pairs]),
+        computing=_duration_error(computing),
         same_slot=fmean(here.slots == there.slots for here, there in placed) if placed else None,
     )
 
 
 def aligned(real: AlignedTimeline, simulated: AlignedTimeline) -> list[IntervalPair]:
-    """Return pairs of intervals with the same number in the life of the same trial or job, and equal amounts."""
+    """Return pairs of intervals of the same trial or job with the same number and amount."""
     return [
         (here, there)
         for name, life in real.lives.items()
@@ -353,7 +353,7 @@ def aligned(real: AlignedTimeline, simulated: AlignedTimeline) -> list[IntervalP
     ]
 
 
-def parted(real: AlignedTimeline, simulated: AlignedTimeline) -> Versus | None:
+def first_divergence(real: AlignedTimeline, simulated: AlignedTimeline) -> Versus | None:
     """Return when a slot first got another interval than in the other timeline; None if never."""
     here, there = _by_slot(real), _by_slot(simulated)
     last_s = (real.makespan_s, simulated.makespan_s)
@@ -386,7 +386,7 @@ def _count(told: AlignedTimeline) -> int:
     return sum(len(life.intervals) for life in told.lives.values())
 
 
-def _spell(times_s: Sequence[tuple[float, float, float]]) -> DurationError | None:
+def _duration_error(times_s: Sequence[tuple[float, float, float]]) -> DurationError | None:
     if not times_s:
         return None
     weights, here_s, there_s = zip(*times_s, strict=True)

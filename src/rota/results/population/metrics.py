@@ -330,7 +330,7 @@ MEASURES = (
     Measure("training and evaluating, s", lambda run: run.work_s, "{:.2f}".format),
     Measure("overhead per report, ms", lambda run: 1000 * run.overhead_s, "{:,.1f}".format),
     Measure("… slots in use, on average", lambda run: run.used, "{:.2f}".format),
-    Measure("… between parts in a process, ms", lambda run: _milli(run.gap_s), "{:,.1f}".format),
+    Measure("… between intervals of a process, ms", lambda run: _milli(run.gap_s), "{:,.1f}".format),
     Measure("reports", lambda run: run.reports, "{:.0f}".format),
     Measure("steps trained", lambda run: run.steps, "{:,.0f}".format),
     Measure("best accuracy", lambda run: run.best, "{:.1%}".format),

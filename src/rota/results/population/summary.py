@@ -235,7 +235,7 @@ def markdown(summary: PopulationSummary) -> str:
             ),
             _seeds(summary),
         ),
-        "## Slots (means over the repetitions; lists and parts added up)",
+        "## Slots (means over the repetitions; assignments and intervals added up)",
         ruled(
             (
                 "slot",
@@ -246,8 +246,8 @@ def markdown(summary: PopulationSummary) -> str:
                 "communicating [s]",
                 "lost [s]",
                 "idle",
-                "lists",
-                "parts",
+                "assignments",
+                "intervals",
             ),
             _slots(summary),
         ),
@@ -293,11 +293,11 @@ def _averages(summary: PopulationSummary) -> Iterable[tuple[str, str]]:
         yield "time to the target", f"{summary.to_target_s:,.2f} s"
     yield "clones", f"{summary.clones:,.1f}"
     yield (
-        "lists handed out",
+        "assignments",
         f"{mean(sum(slot.lists for slot in each.slots) for each in summary.repetitions):,.1f}",
     )
     yield "placements", f"{mean(each.decisions for each in summary.repetitions):,.1f}"
-    yield "placements per second of making it", f"{summary.decisions_per_s:,.0f}"
+    yield "placements per second of run time", f"{summary.decisions_per_s:,.0f}"
 
 
 def _seeds(summary: PopulationSummary) -> Iterable[Row]:
