@@ -139,7 +139,7 @@ SEAM = 0.05
 TEXT_PT, CHARACTER_EM = 6.5, 0.62
 NARROW_IN = 0.03
 LABEL_IN = 0.15
-PARTED = "#a5006a"
+DIVERGED = "#a5006a"
 
 
 def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str) -> Figure:
@@ -305,10 +305,10 @@ def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
 
 def _mark_divergence(both: tuple[Axes, Axes], diverged: Versus | None, unit: AxisUnit) -> None:
     """Mark the first divergence of the timelines."""
-    if parted is None:
+    if diverged is None:
         return
-    for axes, at_s in zip(both, parted, strict=True):
-        axes.axvline(at_s / unit.seconds, color=PARTED, linewidth=1.2, linestyle=(0, (3, 2)))
+    for axes, at_s in zip(both, diverged, strict=True):
+        axes.axvline(at_s / unit.seconds, color=DIVERGED, linewidth=1.2, linestyle=(0, (3, 2)))
     both[0].set_title(
-        "dashed: a slot gets another interval than simulated", loc="right", size=7.5, color=PARTED, pad=3
+        "dashed: a slot gets another interval than simulated", loc="right", size=7.5, color=DIVERGED, pad=3
     )

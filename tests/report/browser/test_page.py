@@ -148,7 +148,7 @@ def test_a_job_that_was_paused_says_what_it_waited_for(open_page, jobs_page):
     page.until("document.getElementById('tip').textContent.includes('resumed')")
     told = page.script("document.getElementById('tip').textContent")
     assert "resumed after waiting 4 s (paused with 80% left); before it: b, finished" in told
-    assert "moved to other slots" in told
+    assert "migrated to other slots" in told
 
 
 def test_arrow_keys_go_from_bar_to_bar(open_page, jobs_page):

@@ -44,7 +44,7 @@ def table(title: str, found: TimelineComparison) -> str:
 
 def record(found: TimelineComparison) -> dict[str, Any]:
     """Return plain values."""
-    jct, intervals = found.jct, found.intervals
+    jct, intervals, at = found.jct, found.intervals, found.diverged
     return {
         "what": found.what,
         "count": found.count,
