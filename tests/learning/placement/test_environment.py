@@ -30,6 +30,7 @@ from rota.simulator.landscapes import Equal
 from rota.simulator.population import PopulationScenario, simulate_trials
 
 SMALL = {"slots": (3, 3), "trials": (4, 4), "intervals": (3, 3)}
+MIDDLE = {"slots": (3, 6), "trials": (6, 12), "intervals": (3, 6)}
 TWO_BY_TWO = PopulationScenario(({}, {}), PopulationCluster.of([1.0, 1.0]), Terms(50, 100))
 """A step takes 0.02 s, so an interval takes 1 s and each of the two trials 2 s. So does all, at least."""
 QUARTER, ONE, TWO, FOUR = (1 + INTERVALS.tolist().index(length) for length in (0.25, 1.0, 2.0, 4.0))
@@ -113,7 +114,7 @@ def test_time_before_the_first_decision_counts():
 def test_both_rewards_have_the_same_sum():
     sums = {}
     for reward in ("makespan", "steps"):
-        env = PlacementEnv(reward=reward)
+        env = PlacementEnv(reward=reward, **MIDDLE)
         episodes = [play(env, seed, drawing(seed)) for seed in range(3)]
         sums[reward] = [sum(step[1] for step in seen[1:]) for seen, _ in episodes]
         assert sums[reward] == pytest.approx([-info["ratio"] for _, info in episodes])
@@ -121,7 +122,7 @@ def test_both_rewards_have_the_same_sum():
     assert sums["steps"] == pytest.approx(sums["makespan"])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_an_agent_does_takes_as_long_as_in_a_simulation(seed, tmp_path):
     weights = Scorer(hidden=8, seed=seed).weights
     write_agent(tmp_path, weights, {})
@@ -137,7 +138,7 @@ def test_what_an_agent_does_takes_as_long_as_in_a_simulation(seed, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_episodes():
-    one, other = PlacementEnv(), PlacementEnv(CaseDistribution())
+    one, other = PlacementEnv(**MIDDLE), PlacementEnv(CaseDistribution(**MIDDLE))
     assert [play(one, seed, drawing(7))[0] for seed in range(3)] == [
         play(other, seed, drawing(7))[0] for seed in range(3)
     ]
@@ -305,4 +306,4 @@ def test_stable_baselines_learns_to_be_done_sooner_on_slots_that_it_has_not_seen
 def mean_ratio(choose: Callable[..., int]) -> float:
     """Over cases other than those that are drawn while learning."""
     env = PlacementEnv(**SMALL)
-    return float(np.mean([play(env, seed, choose)[1]["ratio"] for seed in range(1000, 1100)]))
+    return float(np.mean([play(env, seed, choose)[1]["ratio"] for seed in range(1000, 1040)]))

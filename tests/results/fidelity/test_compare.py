@@ -213,11 +213,11 @@ def test_as_text(two_trials):
     assert lines[0] == "finish: 2 trials, 4 intervals aligned"
     assert lines[2].split() == ["real", "simulated", "error"]
     assert lines[3].split() == ["makespan", "[s]", "22.00", "23.00", "+4.5", "%"]
-    assert lines[4].split() == ["at", "real", "pace", "22.00", "21.36", "-2.9", "%"]
+    assert lines[4].split() == ["at", "real", "step", "time", "22.00", "21.36", "-2.9", "%"]
     assert lines[5].split() == ["mean", "JCT", "[s]", "21.00", "22.00", "+4.8", "%"]
     assert lines[8].split() == ["s", "per", "interval", "10.50", "11.00", "+4.8", "%"]
-    assert "on the same slot    50% of the intervals" in lines
-    assert "timelines diverge   at 10.00 s: a slot gets another interval" in lines
+    assert "on the same slot      50% of the intervals" in lines
+    assert "timelines diverge     at 10.00 s: a slot gets another interval" in lines
     assert len({line.index("%") for line in lines[3:10]}) == 1
 
 

@@ -67,8 +67,7 @@ def record(found: TimelineComparison) -> dict[str, Any]:
         },
         "decisions": {
             "same_slot": intervals.same_slot,
-            "parted": found.diverged
-            and {"real_s": found.diverged.real, "simulated_s": found.diverged.simulated},
+            "parted": at and {"real_s": at.real, "simulated_s": at.simulated},
             "starts": found.starts._asdict(),
             "ends": found.ends._asdict(),
         },
