@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rota import cli
-from rota.learning.placement.learner import EVENTS, HISTORY, read_history
-from rota.learning.placement.outcome import FILE, read_comparison
+from rota.learning.files import EVALUATION, EVENTS, HISTORY, PlacementHistoryRow, read_history
+from rota.learning.placement.outcome import read_comparison
 from rota.policies.allocation.learned import read_about
 from rota.policies.allocation.registry import ALLOCATIONS
 
@@ -66,8 +66,8 @@ def test_learn_writes_an_agent_how_it_went_and_how_good_it_is(rota):
     for name in ALLOCATIONS:
         assert f"\n{name} " in out
     assert "learned beside the best other rule of each of 4 cases" in out
-    assert [row.update for row in read_history(Path("agent"))] == [1, 2, 3]
-    assert {HISTORY, EVENTS, FILE, "agent.json", "weights.npz"} == {
+    assert [row.update for row in read_history(Path("agent"), PlacementHistoryRow)] == [1, 2, 3]
+    assert {HISTORY, EVENTS, EVALUATION, "agent.json", "weights.npz"} == {
         file.name for file in Path("agent").iterdir()
     }
     assert read_about(Path("agent"))["config"]["cases"]["slots"] == [2, 3]

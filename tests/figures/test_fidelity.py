@@ -7,7 +7,7 @@ from matplotlib.image import imread
 
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import Joined, Reported, TrialFinished
-from rota.figures.fidelity import charts, completion_times, done, extent, fidelity_figure, who_colours
+from rota.figures.fidelity import charts, completion_times, done, extent, fidelity_figure, item_colours
 from rota.figures.page import MODELS, save, save_svg
 from rota.results.fidelity.compare import RunPair, compare, paired
 from rota.results.population.folder import measure
@@ -97,7 +97,7 @@ def test_axes_have_room_for_all_and_are_logarithmic_where_times_are_far_apart():
 
 
 def test_colours_are_the_same_in_both_timelines_and_repeat(trials):
-    assert who_colours(trials.told()[0]) == {"0": MODELS[0], "1": MODELS[1]}
+    assert item_colours(trials.told()[0]) == {"0": MODELS[0], "1": MODELS[1]}
 
 
 @pytest.mark.parametrize("kind", ["trials", "jobs"])

@@ -10,7 +10,7 @@ import pytest
 
 from rota.commands import plot
 from rota.figures.files import draw_evaluations
-from rota.learning.learner import HistoryRow, write_history
+from rota.learning.files import HistoryRow, write_history
 from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, write_evaluations
 from rota.learning.outcome import EvaluationRow as Evaluated
 

@@ -21,7 +21,7 @@ from rota.figures.learned import (
     rolling,
 )
 from rota.figures.page import save
-from rota.learning.learner import HistoryRow, write_history
+from rota.learning.files import HistoryRow, write_history
 
 
 def agent(folder, *stages, seed=0, accuracies=None, started_from="", network="original"):

@@ -23,7 +23,7 @@ from rota.figures.placement import (
     read_placement_learned,
     title,
 )
-from rota.learning.placement.learner import PlacementHistoryRow, write_history
+from rota.learning.files import PlacementHistoryRow, write_history
 from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
 
 

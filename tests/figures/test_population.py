@@ -26,13 +26,13 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.figures.best import best_so_far
 from rota.figures.catalogue import POPULATIONS, population_figure
 from rota.figures.groups import Options
 from rota.figures.page import save
 from rota.figures.population import (
     accuracy_curve,
     arranged,
+    best_so_far,
     population_groups,
     ratios,
     reports,
@@ -48,8 +48,8 @@ from rota.figures.population_gantt import (
     clone_heights,
     copied,
     draw_population_gantt,
-    given_up,
     population_chart,
+    retired_at,
     scale_of,
     shading,
     undone,
@@ -242,7 +242,7 @@ def test_nodes_are_away_before_they_join_and_after_they_fail():
 
 def test_a_slot_is_in_use_until_the_end_or_until_it_was_given_up():
     busy = [Assigned(0.0, 0, 1, 1), Retired(5.0, 0), Idled(8.0, 0), Retired(9.0, 1)]
-    assert given_up(busy, 3, 50.0) == [8.0, 9.0, 50.0]
+    assert retired_at(busy, 3, 50.0) == [8.0, 9.0, 50.0]
 
 
 def test_blocks_that_were_not_measured_do_not_look_idle(runs):

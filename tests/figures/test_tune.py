@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rota.commands import plot
-from rota.figures.best import MOMENTS
 from rota.figures.files import draw_sides
 from rota.figures.page import Pen
+from rota.figures.population import MOMENTS
 from rota.figures.tune import overheads, rises, said_s, sides_figure
 from rota.results.population.metrics import ReportedInterval, SideRun, Sides, write_sides
 

@@ -25,13 +25,13 @@ def edit(folder, **changes):
 def test_an_agent_comes_back_as_it_was(tmp_path, origin, make_tree, name, options):
     agent = Agent.new(name, options, seed=3)
     write_agent(tmp_path, agent, origin)
-    sights = problem_of(make_tree()).sights
-    assert read_agent(tmp_path).all_probabilities(sights) == agent.all_probabilities(sights)
+    observations = problem_of(make_tree()).observations
+    assert read_agent(tmp_path).all_probabilities(observations) == agent.all_probabilities(observations)
 
 
 def test_probabilities_add_up_to_one_for_each_action(make_tree):
     problem = problem_of(make_tree(actions=("deepen 0", "nothing"), decisions=2))
-    for row in Agent.new("structural", {}, seed=0).all_probabilities(problem.sights):
+    for row in Agent.new("structural", {}, seed=0).all_probabilities(problem.observations):
         assert len(row) == 2
         assert sum(row) == pytest.approx(1.0)
 

@@ -17,15 +17,15 @@ SMALL = {"actions": ("deepen 0", "nothing"), "decisions": 2}
 class ByTime:
     """Deepens block 0 while there is much time, then does nothing."""
 
-    def probabilities(self, sight):
-        return [0.7, 0.1, 0.1, 0.1] if sight.left > 0.6 else [0.1, 0.1, 0.1, 0.7]
+    def probabilities(self, observation):
+        return [0.7, 0.1, 0.1, 0.1] if observation.left > 0.6 else [0.1, 0.1, 0.1, 0.7]
 
 
 class Undecided:
     """Every action is as likely as any other."""
 
-    def probabilities(self, sight):
-        return [1 / len(sight.actions)] * len(sight.actions)
+    def probabilities(self, observation):
+        return [1 / len(observation.actions)] * len(observation.actions)
 
 
 @pytest.fixture
@@ -144,7 +144,12 @@ def test_only_what_was_trained_everywhere_can_be_fixed(small):
     """1-1 is best in the first, but the second does not have it; 0-0 is next in both."""
     one, other = small(0.3, 0.2, 0.1, 0.4), small(0.4, 0.2, 0.1, 0.3, scenario="late")
     few = Problem(
-        other.tree, other.sights, other.sequences[:3], other.states[:3], other.steps[:3], other.accuracies[:3]
+        other.tree,
+        other.observations,
+        other.sequences[:3],
+        other.states[:3],
+        other.steps[:3],
+        other.accuracies[:3],
     )
     assert best_fixed([one, few]) == best_fixed([few, one]) == (0, 0)
 

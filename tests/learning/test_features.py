@@ -134,11 +134,11 @@ def test_an_action_for_a_block_that_is_not_there_is_told_by_its_kind_only():
 @pytest.mark.parametrize("steps", [0, 1, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_has_finite_features_at_any_growth(name, steps):
-    sight = sight_of_model(name, steps)
-    layers, actions = features.layers(sight.structure), features.actions(sight)
-    assert layers.shape == (len(sight.structure.layers), features.LAYER)
-    assert actions.shape == (len(sight.actions), features.ACTION)
-    for found in (layers, actions, features.network(sight), features.time(sight.left)):
+    observation = sight_of_model(name, steps)
+    layers, actions = features.layers(observation.structure), features.actions(observation)
+    assert layers.shape == (len(observation.structure.layers), features.LAYER)
+    assert actions.shape == (len(observation.actions), features.ACTION)
+    for found in (layers, actions, features.network(observation), features.time(observation.left)):
         assert np.isfinite(found).all()
         assert np.abs(found).max() < 10.0
 

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from tensorboardX.proto.event_pb2 import Event
 
 from rota.core.errors import InputError
-from rota.learning.learner import (
+from rota.learning.files import (
     EVENTS,
-    FILE,
-    ROWS,
     HistoryRow,
     read_history,
-    window,
     write_events,
     write_history,
 )
+from rota.learning.files import (
+    HISTORY as FILE,
+)
+from rota.learning.learner import ROWS, window
 
 NUMBERS = st.floats(allow_nan=False)
 HISTORY = [
@@ -56,21 +57,21 @@ def test_the_file_is_plain_to_read(tmp_path):
 def test_rows_come_back_as_they_were(rows):
     with tempfile.TemporaryDirectory() as folder:
         write_history(Path(folder), rows)
-        found = read_history(Path(folder))
+        found = read_history(Path(folder), HistoryRow)
     assert found == rows
     assert all(type(value) is int for row in found for value in row[:2])
 
 
 def test_what_is_not_a_number_comes_back_as_none(tmp_path):
     write_history(tmp_path, [HISTORY[0]._replace(objective=math.nan, reward=math.inf)])
-    (row,) = read_history(tmp_path)
+    (row,) = read_history(tmp_path, HistoryRow)
     assert math.isnan(row.objective)
     assert row.reward == math.inf
 
 
 def test_a_history_without_rows_is_one(tmp_path):
     write_history(tmp_path, [])
-    assert read_history(tmp_path) == []
+    assert read_history(tmp_path, HistoryRow) == []
 
 
 @pytest.mark.parametrize(
@@ -86,12 +87,12 @@ def test_a_damaged_file_is_an_error(tmp_path, old, new, message):
     path = tmp_path / FILE
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(InputError, match=message):
-        read_history(tmp_path)
+        read_history(tmp_path, HistoryRow)
 
 
 def test_no_file_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"updates.csv: cannot be read: No such file"):
-        read_history(tmp_path)
+        read_history(tmp_path, HistoryRow)
 
 
 def events(folder: Path) -> list[tuple[str, int, float]]:

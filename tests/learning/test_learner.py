@@ -8,13 +8,13 @@ import torch
 from rota.core.errors import InputError
 from rota.learning import learner
 from rota.learning.config import Method
+from rota.learning.files import HistoryRow, read_history
 from rota.learning.learner import (
     ROWS,
     LearningStage,
     StageLearner,
     carry_through,
     learned,
-    read_history,
     spent,
 )
 
@@ -70,14 +70,14 @@ def test_a_stage_that_is_stopped_and_goes_on_comes_to_the_same(stage, tmp_path, 
     carry_through(stage, drawn.append)
     assert sum(drawn) == 40 - 4 * after  # the checkpoint is of just before
     assert same(weights(stage), weights(whole))
-    assert read_history(stage.place) == read_history(whole.place)
+    assert read_history(stage.place, HistoryRow) == read_history(whole.place, HistoryRow)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and then nothing"])
 def test_a_damaged_file_is_said_to_be_one(stage, content):
     stage.place.mkdir(parents=True)
     (stage.place / "checkpoint.npz").write_bytes(content)
-    with pytest.raises(InputError, match=r"checkpoint.npz: .*; delete it to begin this stage anew"):
+    with pytest.raises(InputError, match=r"checkpoint.npz: .*; delete it to begin anew"):
         carry_through(stage)
     (stage.place / "weights.npz").write_bytes(content)
     with pytest.raises(InputError, match=r"weights.npz: not the weights of this agent"):
@@ -91,7 +91,7 @@ def test_it_learns_what_there_is_to_learn(make_tree, tmp_path):
     tree = make_tree(lambda sequence: 0.9 if sequence == (1, 0, 3) else 0.2 + 0.1 * sequence.count(1))
     stage = LearningStage(Method(), (tree,), episodes=20_000, temperature=1.0, seed=0, folder=tmp_path)
     carry_through(stage)
-    rows = read_history(stage.place)
+    rows = read_history(stage.place, HistoryRow)
     assert rows[0].accuracy == pytest.approx(0.286, abs=0.06)  # the mean of all is (0.9 − 0.3)/64 + 0.275
     assert rows[-1].accuracy == pytest.approx(0.9)
     assert rows[-1].entropy < 0.05
@@ -106,13 +106,13 @@ def test_a_later_stage_starts_from_the_weights_of_the_one_before(stage):
     seconds, episodes = spent(after)
     assert episodes == 80
     assert seconds > 0
-    assert [row.temperature for row in read_history(after.place)] == [5.0] * 10
+    assert [row.temperature for row in read_history(after.place, HistoryRow)] == [5.0] * 10
 
 
 def test_rows_are_as_many_as_a_reader_can_use(stage):
     long = replace(stage, episodes=4 * (ROWS + 1))
     carry_through(long)
-    rows = read_history(long.place)
+    rows = read_history(long.place, HistoryRow)
     assert len(rows) == ROWS // 2 + 1  # two updates each, and the last one by itself
     assert rows[-1].episodes == 4 * (ROWS + 1)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.errors import InputError
+from rota.learning.files import EVALUATION as FILE
 from rota.learning.outcome import (
-    FILE,
     Baselines,
     Evaluation,
     EvaluationOutcome,

@@ -26,14 +26,14 @@ def test_the_tables_of_a_small_tree_by_hand(make_tree):
     """Two decisions at 100 and 250 s of 400 s; before the second, 0 or 1 has been done."""
     problem = problem_of(make_tree(lambda sequence: 0.1 * (1 + 2 * sequence[0] + sequence[1]), **SMALL))
     assert problem.sequences == ((0, 0), (0, 1), (1, 0), (1, 1))
-    assert [sight.made for sight in problem.sights] == [(), (0,), (1,)]
+    assert [observation.made for observation in problem.observations] == [(), (0,), (1,)]
     assert problem.states.tolist() == [[0, 1], [0, 1], [0, 2], [0, 2]]
     assert problem.steps.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert problem.accuracies == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert [sight.left_s for sight in problem.sights] == [300.0, 150.0, 150.0]
-    assert [sight.left for sight in problem.sights] == [0.75, 0.375, 0.375]
-    assert [len(sight.structure.layers) for sight in problem.sights] == [11, 14, 11]
-    assert {sight.actions for sight in problem.sights} == {problem.sights[0].actions}
+    assert [observation.left_s for observation in problem.observations] == [300.0, 150.0, 150.0]
+    assert [observation.left for observation in problem.observations] == [0.75, 0.375, 0.375]
+    assert [len(observation.structure.layers) for observation in problem.observations] == [11, 14, 11]
+    assert {observation.actions for observation in problem.observations} == {problem.observations[0].actions}
 
 
 def test_the_time_left_is_that_of_the_branch_and_not_of_another(make_tree):
@@ -41,14 +41,14 @@ def test_the_time_left_is_that_of_the_branch_and_not_of_another(make_tree):
     tree = make_tree(**SMALL)
     late = {made: (points[-1]._replace(at_s=310.0),) for made, points in tree.curves.items() if made == (0,)}
     problem = problem_of(replace(tree, curves={**tree.curves, **late}))
-    assert [sight.left_s for sight in problem.sights] == [300.0, 90.0, 150.0]
+    assert [observation.left_s for observation in problem.observations] == [300.0, 90.0, 150.0]
 
 
 @pytest.mark.parametrize("shape", [SMALL, {}, {"decisions": 1}, {"actions": ("nothing",)}])
 def test_an_episode_is_a_walk_through_its_row(make_tree, shape):
     problem = problem_of(make_tree(**shape))
     for sequence, states, steps in zip(problem.sequences, problem.states, problem.steps, strict=True):
-        assert [problem.sights[at].made for at in states] == list(beginnings(sequence))[:-1]
+        assert [problem.observations[at].made for at in states] == list(beginnings(sequence))[:-1]
         assert tuple(steps) == sequence
     assert problem.states.shape == problem.steps.shape == (len(problem.sequences), problem.tree.decisions)
 
@@ -123,7 +123,7 @@ def test_what_is_named_twice_is_read_once(recorded, more):
 def test_trees_come_back_as_they_were_written(recorded, make_tree):
     (found,) = read_trees([recorded / "a"])
     one, other = problem_of(found), problem_of(make_tree(scenario="late", start_s=340.0, **SMALL))
-    assert one.sights == other.sights
+    assert one.observations == other.observations
     assert np.array_equal(one.accuracies, other.accuracies)
 
 
@@ -197,7 +197,7 @@ def test_of_a_part_only_what_was_trained_is_kept(make_tree):
     assert problem.states.tolist() == [[0, 1], [0, 2]]
     assert problem.steps.tolist() == [[0, 0], [1, 1]]
     assert problem.accuracies == pytest.approx([0.4, 0.2])
-    assert len(problem.sights) == 3
+    assert len(problem.observations) == 3
 
 
 def test_of_a_whole_tree_everything_was_trained(make_tree):

@@ -139,9 +139,9 @@ def test_a_stand_in_has_a_layer_even_if_nothing_can_be_done_to_it(make_tree):
 
 @pytest.mark.parametrize("network", ["structural", "original"])
 def test_agents_can_read_stand_ins(make_tree, network):
-    sights = problem_of(make_tree(model="Strange")).sights
+    observations = problem_of(make_tree(model="Strange")).observations
     scores = build_network(network, {})
-    assert np.isfinite(scores(scores.encode(sights)).detach().numpy()).all()
+    assert np.isfinite(scores(scores.encode(observations)).detach().numpy()).all()
 
 
 @pytest.mark.parametrize("model", ["convnet2", "Strange"])

@@ -23,8 +23,8 @@ class Scores(nn.Module):
         super().__init__()
         self.scores = nn.Parameter(torch.tensor(rows))
 
-    def encode(self, sights):
-        return len(sights)
+    def encode(self, observations):
+        return len(observations)
 
     def forward(self, seen):
         return self.scores
@@ -34,8 +34,8 @@ def once(network: nn.Module, trees, method: Method, *, entropy: float = 0.0, tem
     """One update with plain gradient descent at a rate of 1; what it came to, and the gradient."""
     tables = Tables.of([problem_of(tree) for tree in trees], network, method)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.0)
-    pressure = EntropySchedule(lr=1.0, entropy=entropy, temperature=temperature)
-    made = update(network, tables, optimizer, method, pressure, torch.Generator().manual_seed(0))
+    schedule = EntropySchedule(lr=1.0, entropy=entropy, temperature=temperature)
+    made = update(network, tables, optimizer, method, schedule, torch.Generator().manual_seed(0))
     return made, network.scores.grad
 
 
@@ -94,7 +94,7 @@ def test_not_being_sure_is_worth_its_entropy(make_tree):
 def test_probabilities_of_all_sequences_add_up_whatever_the_trees_are_like(make_tree):
     trees = [make_tree(), make_tree(**ONE), make_tree(decisions=2, actions=("deepen 1", "nothing"))]
     problems = [problem_of(tree) for tree in trees]
-    rows = sum(len(problem.sights) for problem in problems)
+    rows = sum(len(problem.observations) for problem in problems)
     network = Scores(*torch.randn(rows, 4, generator=torch.Generator().manual_seed(1)).tolist())
     network.scores.data[21:, 2:] = -torch.inf  # the other trees have two actions
     tables = Tables.of(problems, network, Method())
@@ -140,8 +140,8 @@ def test_jitter_moves_each_scenario_as_a_whole(make_tree, network, options):
     assert moves[21:] == pytest.approx(moves[21])
     assert 0 < abs(moves[0] - moves[21]) < 1
     expected = [
-        replace(sight, left_s=sight.left_s + 400 * move)
-        for sight, move in zip(sights(problems), moves, strict=True)
+        replace(observation, left_s=observation.left_s + 400 * move)
+        for observation, move in zip(observations(problems), moves, strict=True)
     ]
     again = Tables.of(
         [replace_sights(p, expected[21 * at :][:21]) for at, p in enumerate(problems)],
@@ -151,12 +151,12 @@ def test_jitter_moves_each_scenario_as_a_whole(make_tree, network, options):
     assert torch.allclose(moved.time, again.seen.time, atol=1e-5)
 
 
-def sights(problems):
-    return [sight for problem in problems for sight in problem.sights]
+def observations(problems):
+    return [observation for problem in problems for observation in problem.observations]
 
 
-def replace_sights(problem, sights):
-    return replace(problem, sights=tuple(sights))
+def replace_sights(problem, observations):
+    return replace(problem, observations=tuple(observations))
 
 
 def test_what_was_never_trained_is_never_drawn(make_tree):
@@ -168,9 +168,13 @@ def test_what_was_never_trained_is_never_drawn(make_tree):
     network = Scores((0.0, 50.0))
     tables = Tables.of([problem], network, Method())
     made = update(
-        network, tables, torch.optim.SGD(network.parameters(), lr=0.0), Method(), EntropySchedule(0.0, 0.0, 1.0),
+        network,
+        tables,
+        torch.optim.SGD(network.parameters(), lr=0.0),
+        Method(),
+        EntropySchedule(0.0, 0.0, 1.0),
         torch.Generator().manual_seed(0),
-    )  # fmt: skip
+    )
     assert made.accuracy == pytest.approx(0.3)
 
 

@@ -8,7 +8,7 @@ import pytest
 from rota.core.errors import ConfigError, InputError
 from rota.learning.agent import read_agent
 from rota.learning.config import LearnConfig, Method
-from rota.learning.learner import read_history
+from rota.learning.files import HistoryRow, read_history
 from rota.learning.runs import AgentRun, folds, learn, matching, plan
 
 CONFIG = LearnConfig(recordings=(Path("x"),), episodes=8, method=Method(episodes_per_update=4))
@@ -99,7 +99,7 @@ def test_runs_that_begin_alike_share_their_beginning(trees, tmp_path):
     early, late = 8 * 2, 8 * 2  # episodes of each of two trees
     assert sum(drawn) == early + 2 * late
     assert not (tmp_path / ".stages").exists()
-    rows = read_history(tmp_path / "10")
+    rows = read_history(tmp_path / "10", HistoryRow)
     assert [(row.stage, row.episodes) for row in rows] == [(0, 8), (0, 16), (1, 8), (1, 16)]
 
 

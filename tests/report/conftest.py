@@ -22,11 +22,10 @@ from rota.core.population.events import (
     TrialFinished,
 )
 from rota.core.timeline import EVENT, EventKind, Timeline
-from rota.learning.learner import HistoryRow, write_history
+from rota.learning.files import HistoryRow, write_history
+from rota.learning.files import PlacementHistoryRow as Update
 from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, write_evaluations
 from rota.learning.outcome import EvaluationRow as Scenario
-from rota.learning.placement.learner import PlacementHistoryRow as Update
-from rota.learning.placement.learner import write_history as write_updates
 from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
 from rota.policies.allocation.learned import FORMAT as PLACEMENT_AGENT
 from rota.results.jobs import JobColumns
@@ -165,7 +164,7 @@ def told(slower: float = 1.0) -> list[Event]:
 
 
 @pytest.fixture(name="told")
-def _told() -> Callable[..., list[Event]]:
+def _timeline() -> Callable[..., list[Event]]:
     return told
 
 
@@ -235,7 +234,7 @@ def make_agent(tmp_path: Path) -> Callable[..., Path]:
 def placement_agent(tmp_path: Path) -> Path:
     """An agent that places trials: how it learned, and how good it is in two cases."""
     folder = tmp_path / "place"
-    write_updates(folder, [Update(at, 2.0 * at, 100, 1.5 - 0.1 * at, 2.0, 0.01) for at in range(1, 4)])
+    write_history(folder, [Update(at, 2.0 * at, 100, 1.5 - 0.1 * at, 2.0, 0.01) for at in range(1, 4)])
     facts = {"format": PLACEMENT_AGENT, "provenance": {"command": "rota learn config/learn/place.toml"}}
     (folder / "agent.json").write_text(json.dumps(facts))
     tried = [

@@ -84,10 +84,16 @@ def test_what_happened_to_each_job_is_told_in_order(make_run):
 
 def test_a_slot_that_is_shared_is_cut_into_parts(make_run):
     rows = [
-        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
-        (2, EventKind.STARTED, 1, (0, 1), 1), (4, EventKind.ARRIVED, 2, (), 0), (4, EventKind.STARTED, 2, (1,), 1),
-        (6, EventKind.FINISHED, 1, (), 0), (7, EventKind.FINISHED, 2, (), 0), (10, EventKind.FINISHED, 0, (), 0),
-    ]  # fmt: skip
+        (0, EventKind.ARRIVED, 0, (), 0),
+        (0, EventKind.STARTED, 0, (0,), 1),
+        (2, EventKind.ARRIVED, 1, (), 0),
+        (2, EventKind.STARTED, 1, (0, 1), 1),
+        (4, EventKind.ARRIVED, 2, (), 0),
+        (4, EventKind.STARTED, 2, (1,), 1),
+        (6, EventKind.FINISHED, 1, (), 0),
+        (7, EventKind.FINISHED, 2, (), 0),
+        (10, EventKind.FINISHED, 0, (), 0),
+    ]
     found = job_bars(make_run("mine", rows))
     columns = unpacked(found)
     names = ("start", "length", "item", "place", "of")
@@ -105,11 +111,17 @@ def test_a_node_that_is_away_is_told(make_run):
 
     cluster = replace(Cluster.uniform(2, 1), changes=(NodeChange(5.0, 1, False),))
     rows = [
-        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
-        (4, EventKind.ARRIVED, 2, (), 0), (5, EventKind.NODE_LOST, 1, (), 0), (10, EventKind.FINISHED, 0, (), 0),
-        (10, EventKind.STARTED, 1, (0,), 1), (14, EventKind.FINISHED, 1, (), 0), (14, EventKind.STARTED, 2, (0,), 1),
+        (0, EventKind.ARRIVED, 0, (), 0),
+        (0, EventKind.STARTED, 0, (0,), 1),
+        (2, EventKind.ARRIVED, 1, (), 0),
+        (4, EventKind.ARRIVED, 2, (), 0),
+        (5, EventKind.NODE_LOST, 1, (), 0),
+        (10, EventKind.FINISHED, 0, (), 0),
+        (10, EventKind.STARTED, 1, (0,), 1),
+        (14, EventKind.FINISHED, 1, (), 0),
+        (14, EventKind.STARTED, 2, (0,), 1),
         (17, EventKind.FINISHED, 2, (), 0),
-    ]  # fmt: skip
+    ]
     columns = unpacked(job_bars(make_run("mine", rows, cluster=cluster)))
     away = [columns["instants"][columns[name]].item() * 1e-6 for name in ("away_start", "away_end")]
     assert away == pytest.approx([5.0, 17.0])
@@ -133,16 +145,22 @@ def test_a_section_says_what_it_is(two_runs, make_run):
 
 def test_what_was_run_for_real_is_not_called_simulated(make_run):
     section = jobs_section(0, groups([make_run("srtf", command="rota run jobs.toml --out x")])[0])
-    assert section.title == "by hand: 3 jobs on 2 GPUs, for real"
-    assert section.about.startswith("Run for real: one scheduler")
+    assert section.title == "by hand: 3 jobs on 2 GPUs, real run"
+    assert section.about.startswith("Real run: one scheduler")
 
 
 def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):
     rows = [
-        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
-        (4, EventKind.ARRIVED, 2, (), 0), (4, EventKind.STARTED, 2, (1,), 1), (7, EventKind.FINISHED, 2, (), 0),
-        (8, EventKind.FAILED, 0, (), 5), (8, EventKind.STARTED, 1, (0, 1), 1), (12, EventKind.FINISHED, 1, (), 0),
-    ]  # fmt: skip
+        (0, EventKind.ARRIVED, 0, (), 0),
+        (0, EventKind.STARTED, 0, (0,), 1),
+        (2, EventKind.ARRIVED, 1, (), 0),
+        (4, EventKind.ARRIVED, 2, (), 0),
+        (4, EventKind.STARTED, 2, (1,), 1),
+        (7, EventKind.FINISHED, 2, (), 0),
+        (8, EventKind.FAILED, 0, (), 5),
+        (8, EventKind.STARTED, 1, (0, 1), 1),
+        (12, EventKind.FINISHED, 1, (), 0),
+    ]
     (group,) = groups([make_run("srtf", rows)])
     block = comparison(group)
     assert [head["name"] for head in block["heads"]][-2] == "failed"
@@ -155,9 +173,14 @@ def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):
 
 def test_a_run_in_which_no_job_has_finished_has_not_won(make_run):
     lost = [
-        (4 + job, kind, job, slots, 1) for job in range(3)
-        for kind, slots in ((EventKind.ARRIVED, ()), (EventKind.STARTED, (0, 1)[: 1 + job % 2]), (EventKind.FAILED, ()))
-    ]  # fmt: skip
+        (4 + job, kind, job, slots, 1)
+        for job in range(3)
+        for kind, slots in (
+            (EventKind.ARRIVED, ()),
+            (EventKind.STARTED, (0, 1)[: 1 + job % 2]),
+            (EventKind.FAILED, ()),
+        )
+    ]
     (group,) = groups([make_run("srtf", lost)])
     assert glance(group).says == "no job has finished"
     assert [block["type"] for block in jobs_section(0, group).blocks] == [

@@ -109,7 +109,7 @@ def test_shares_of_time_add_up():
 
 def test_lost_time_is_only_spoken_of_where_there_is_any(make_population):
     block = slot_use(["fifo"], [make_population("fifo")])
-    assert [name for name, _ in block["parts"]] == ["computing", "handing over", "lost", "idle"]
+    assert [name for name, _ in block["parts"]] == ["computing", "dispatch and transfer", "lost", "idle"]
     # of 70 s in which slots were there: 39 + 20 computing, 1 moving, 10 lost
     assert block["rows"][0][1] == pytest.approx([59 / 70, 1 / 70, 10 / 70, 0.0], abs=1e-4)
 
@@ -131,7 +131,7 @@ def test_a_section_has_a_timeline_per_seed(make_population):
 def test_a_real_run_is_called_one(make_population):
     group = population_groups([make_population("fifo", command="rota run local.toml --out x")])[0]
     section = population_section(0, group)
-    assert section.title == "2 trials × 100 steps, pbt, for real on two"
+    assert section.title == "2 trials × 100 steps, pbt, real run on two"
     assert section.kind == "real runs"
 
 

@@ -1,4 +1,4 @@
-"""Who was where, from when to when."""
+"""What ran where, from when to when."""
 
 from rota.core.timeline import Arrived, Migrated, Started
 from rota.results.timeline_pass import segments
@@ -12,7 +12,7 @@ def rows(cut, timeline):
             cut.start_s.tolist(),
             cut.end_s.tolist(),
             slots,
-            cut.pace_s.tolist(),
+            cut.step_s.tolist(),
             strict=True,
         )
     )
@@ -32,8 +32,8 @@ def test_a_move_cuts_a_segment_and_a_change_of_pace_only_if_asked_for(shared_slo
     b = [(1, 1, 5, (0,), 2.0), (1, 5, 9, (1,), 1.0)]
     c = (2, 1, 5, (1,), 1.0)
     assert rows(segments(timeline), timeline) == [(0, 1, 7, (0,), 2.0), b[0], c, b[1]]
-    by_pace = [(0, 1, 5, (0,), 2.0), b[0], c, b[1], (0, 5, 7, (0,), 1.0)]
-    assert rows(segments(timeline, by_pace=True), timeline) == by_pace
+    by_step_time = [(0, 1, 5, (0,), 2.0), b[0], c, b[1], (0, 5, 7, (0,), 1.0)]
+    assert rows(segments(timeline, by_step_time=True), timeline) == by_step_time
 
 
 def test_a_segment_without_length_is_left_out_and_an_open_one_ends_with_the_timeline(write_down):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def places_trials(folder: Path | None) -> bool:
     """Whether that is the folder of such an agent."""
-    from rota.learning.placement.run import is_placement_agent
+    from rota.learning.files import is_placement_agent
 
     return folder is not None and is_placement_agent(folder)
 
@@ -164,7 +164,8 @@ def _refuse_settings(args: argparse.Namespace, own: bool) -> None:
 
 
 def _agents(folder: Path) -> dict[Path, "Agent"]:
-    from rota.learning.agent import FACTS, is_agent, read_agent
+    from rota.learning.agent import read_agent
+    from rota.learning.files import FACTS, is_agent
 
     if is_agent(folder) or not folder.is_dir():
         return {folder: read_agent(folder)}

@@ -20,7 +20,7 @@ OUT = Path("results/learn/live")
 
 def run_live(args: argparse.Namespace) -> int:
     """Learn; prints a line per episode, and what the agent would do."""
-    from rota.learning.agent import is_agent
+    from rota.learning.files import is_agent
     from rota.learning.online import Online
     from rota.training.recorder.live import LiveTree
 
@@ -80,7 +80,7 @@ def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespac
     from rota.commands.learn import command_of
     from rota.learning.agent import Agent, write_agent
     from rota.learning.evaluate import best_fixed_of_each, rows
-    from rota.learning.learner import write_history
+    from rota.learning.files import write_history
     from rota.learning.outcome import table
     from rota.learning.problem import origin_digest
     from rota.recordings.folder import provenance

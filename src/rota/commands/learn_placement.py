@@ -12,8 +12,8 @@ from rota.commands.common import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rota.learning.files import PlacementHistoryRow
     from rota.learning.placement.config import PlacementAgentConfig
-    from rota.learning.placement.learner import PlacementHistoryRow
     from rota.learning.placement.outcome import PlacementComparison
     from rota.learning.placement.run import PlacementRun
     from rota.policies.allocation.learned import Weights

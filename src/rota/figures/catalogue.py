@@ -17,7 +17,7 @@ FIGURES = {
     "load": "rota.figures.jobs:load_sheets",
     "gantt": "rota.figures.gantt:sheets",
 }
-"""Name → what draws the sheets of a group of runs; imported when it is asked for."""
+"""Functions that draw the figures of a group of runs, by name; imported on demand."""
 
 
 POPULATIONS = {
@@ -26,10 +26,10 @@ POPULATIONS = {
     "idle": "rota.figures.population:idle_sheets",
     "gantt": "rota.figures.population_gantt:sheets",
 }
-"""The same of groups of runs of populations."""
+"""Functions that draw the figures of groups of runs of populations, by name."""
 
 GRIDS = {"grid": "rota.figures.grid:sheets"}
-"""The same of all runs of a grid."""
+"""Functions that draw the figures of all runs of a grid, by name."""
 
 
 def figure(name: str) -> "Callable[[RunGroup, Options], Iterator[DrawnFigure]]":
@@ -48,7 +48,7 @@ def grid_figure(name: str) -> "Callable[[ParameterGrid, Options], Iterator[Drawn
 
 
 def check(name: str) -> None:
-    """Whether there is a figure of this name, of whatever."""
+    """Raise an error if there is no figure of this name."""
     _function(name, FIGURES | POPULATIONS | GRIDS)
 
 

@@ -1,4 +1,4 @@
-"""Figures of fidelity: simulated against real."""
+"""Figures of fidelity: simulated runs against real ones."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,9 +33,9 @@ from rota.results.population.run import PopulationRecord
 from rota.results.run import RunRecord
 
 LOG_FROM = 20.0
-"""Completion times that are further apart than this factor are shown on logarithmic axes."""
+"""Ratio of completion times from which their axes are logarithmic."""
 MARGIN = 1.1
-"""Of axes of completion times: so that it can be seen what a few per cent are."""
+"""Factor by which axes of completion times are longer, so that a few percent can be seen."""
 
 
 class FidelityBar(NamedTuple):
@@ -46,7 +46,7 @@ class FidelityBar(NamedTuple):
     who: str
     top: float
     bottom: float
-    """In slots, from the first one down."""
+    """Vertical position in slots, from the first one down."""
 
 
 class FidelityChart(NamedTuple):
@@ -57,7 +57,7 @@ class FidelityChart(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Of an axis of completion times."""
+    """The range of an axis of completion times."""
 
     low_s: float
     high_s: float
@@ -65,18 +65,18 @@ class Extent(NamedTuple):
 
 
 def charts(pair: RunPair) -> tuple[FidelityChart, FidelityChart]:
-    """The real timeline and the simulated one."""
+    """Return the real timeline and the simulated one."""
     return _chart(pair.real, pair.seed), _chart(pair.simulated, pair.seed)
 
 
 def done(told: AlignedTimeline) -> tuple[list[float], list[float]]:
-    """When, and which share of all was done then; begins with nothing at 0."""
+    """Return times and the share of all that was done then; begins with 0 at 0."""
     ends_s = sorted(life.end_s for life in told.lives.values())
     return [0.0, *ends_s], [place / len(ends_s) for place in range(len(ends_s) + 1)]
 
 
 def completion_times(real: AlignedTimeline, simulated: AlignedTimeline) -> tuple[list[float], list[float]]:
-    """Of each trial or job, in the same order."""
+    """Return the completion times of each trial or job, in the same order."""
     return (
         [life.jct_s for life in real.lives.values()],
         [simulated.lives[name].jct_s for name in real.lives],
@@ -84,7 +84,7 @@ def completion_times(real: AlignedTimeline, simulated: AlignedTimeline) -> tuple
 
 
 def extent(times_s: list[float]) -> Extent:
-    """An axis that has room for all of them, and for what is a little more or less."""
+    """Return the range of an axis that has some room for all times."""
     low_s, high_s = min(times_s), max(times_s)
     log = low_s > 0.0 and high_s / low_s > LOG_FROM
     return Extent(low_s / MARGIN, high_s * MARGIN or 1.0, log)
@@ -112,7 +112,7 @@ def _of_population(run: PopulationRecord, seed: int) -> FidelityChart:
 
 
 def _of_jobs(run: RunRecord) -> FidelityChart:
-    """On a clock that starts with the first submit."""
+    """Return the chart of a run of jobs, on a clock that starts with the first submit."""
     origin_s, cluster = float(run.jobs.submit_s.min()), run.cluster
     window_s = (origin_s, float(run.times.end_s.max()))
     bars = [
@@ -133,17 +133,17 @@ WIDTH_IN = 11.0
 UPPER_IN, GAP_IN = 3.4, 0.75
 SLOT_IN, LOWEST_IN, HIGHEST_IN = 0.34, 0.75, 3.2
 BAND = 0.08
-"""How far the mean completion time may be off."""
+"""Prediction error of completion times within which points are in the shaded band."""
 BAND_COLOUR = "#fbe3d3"
 SEAM = 0.05
 TEXT_PT, CHARACTER_EM = 6.5, 0.62
 NARROW_IN = 0.03
 LABEL_IN = 0.15
-PARTED = "#a5006a"
+DIVERGED = "#a5006a"
 
 
 def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str) -> Figure:
-    """The sheet of two runs that were compared."""
+    """Return the figure of two runs that were compared."""
     real, simulated = pair.told()
     both = charts(pair)
     heights_in = [min(max(SLOT_IN * len(chart.slots), LOWEST_IN), HIGHEST_IN) for chart in both]
@@ -162,12 +162,12 @@ def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str)
     lower = figure.add_subplot(grid[2, :], sharex=upper)
     unit = unit_for(max(real.makespan_s, simulated.makespan_s))
     end = 1.01 * max(real.makespan_s, simulated.makespan_s) / unit.seconds
-    colours = who_colours(real)
+    colours = item_colours(real)
     for axes, chart, name, height_in in zip(
         (upper, lower), both, ("real", "simulated"), heights_in, strict=True
     ):
         draw_timeline(axes, chart, name, colours, unit, end=end, height_in=height_in)
-    _mark_parting((upper, lower), comparison.parted, unit)
+    _mark_divergence((upper, lower), comparison.diverged, unit)
     upper.tick_params(labelbottom=False)
     one = comparison.what.removesuffix("s")
     lower.set_xlabel(f"time ({unit.name}); a row is a slot, and a {one} has the same colour in both")
@@ -175,7 +175,7 @@ def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str)
 
 
 def _said(comparison: TimelineComparison) -> str:
-    """The two numbers that everybody asks for."""
+    """Return the errors of the makespan and of the mean JCT."""
     count = f"{comparison.count:,} {comparison.what}"
     return f"{count}: {_off('makespan', comparison.makespan)}, {_off('mean JCT', comparison.jct.mean)}"
 
@@ -188,7 +188,7 @@ def _off(name: str, versus: Versus) -> str:
 
 
 def draw_completion(axes: Axes, real_s: list[float], simulated_s: list[float], what: str) -> None:
-    """A point per trial or job; on the diagonal it took as long as was foretold."""
+    """Draw a point per trial or job; on the diagonal it took as long as predicted."""
     found = extent(real_s + simulated_s)
     unit = unit_for(found.high_s)
     low, high = found.low_s / unit.seconds, found.high_s / unit.seconds
@@ -209,7 +209,7 @@ def draw_completion(axes: Axes, real_s: list[float], simulated_s: list[float], w
 
 
 def _scale(axes: Axes, found: Extent, unit: AxisUnit) -> None:
-    """Logarithmic axes have marks that people know."""
+    """Give logarithmic axes marks at common durations."""
     if not found.log:
         return
     axes.set(xscale="log", yscale="log")
@@ -221,7 +221,7 @@ def _scale(axes: Axes, found: Extent, unit: AxisUnit) -> None:
 
 
 def draw_done(axes: Axes, real: AlignedTimeline, simulated: AlignedTimeline) -> None:
-    """Which share was done when."""
+    """Draw the share that was done over time."""
     unit = unit_for(max(real.makespan_s, simulated.makespan_s))
     end_s = 1.01 * max(real.makespan_s, simulated.makespan_s)
     for told, name, colour, width in ((real, "real", REAL, 3.2), (simulated, "simulated", SIMULATED, 1.4)):
@@ -236,8 +236,8 @@ def draw_done(axes: Axes, real: AlignedTimeline, simulated: AlignedTimeline) -> 
     plain(axes, grid="y")
 
 
-def who_colours(told: AlignedTimeline) -> dict[str, str]:
-    """A colour for each trial or job, the same in both timelines; they repeat if there are many."""
+def item_colours(told: AlignedTimeline) -> dict[str, str]:
+    """Return a colour for each trial or job, the same in both timelines; they repeat if there are many."""
     return {name: MODELS[number % len(MODELS)] for number, name in enumerate(told.lives)}
 
 
@@ -251,7 +251,7 @@ def draw_timeline(
     end: float,
     height_in: float,
 ) -> None:
-    """Who ran on which slot when."""
+    """Draw what ran on which slot when."""
     rows = len(chart.slots)
     axes.add_collection(
         PolyCollection(
@@ -279,7 +279,7 @@ def _box(left: float, right: float, top: float, bottom: float) -> list[tuple[flo
 
 
 def _write_names(axes: Axes, chart: FidelityChart, unit: AxisUnit, end: float, height_in: float) -> None:
-    """In each block that has room for it."""
+    """Write the name into each bar that has room for it."""
     per_in = end / (0.88 * WIDTH_IN)
     slot_in = height_in / len(chart.slots)
     for bar in chart.bars:
@@ -292,7 +292,7 @@ def _write_names(axes: Axes, chart: FidelityChart, unit: AxisUnit, end: float, h
 
 
 def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
-    """A name once for neighbours that share it, and not every one of very many."""
+    """Label neighbours that share a name once, and only some of very many."""
     marks, at = [], 0
     for name, group in groupby(names):
         size = len(list(group))
@@ -303,12 +303,12 @@ def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _mark_parting(both: tuple[Axes, Axes], parted: Versus | None, unit: AxisUnit) -> None:
-    """Where a decision is another one for the first time."""
-    if parted is None:
+def _mark_divergence(both: tuple[Axes, Axes], diverged: Versus | None, unit: AxisUnit) -> None:
+    """Mark the first divergence of the timelines."""
+    if diverged is None:
         return
-    for axes, at_s in zip(both, parted, strict=True):
-        axes.axvline(at_s / unit.seconds, color=PARTED, linewidth=1.2, linestyle=(0, (3, 2)))
+    for axes, at_s in zip(both, diverged, strict=True):
+        axes.axvline(at_s / unit.seconds, color=DIVERGED, linewidth=1.2, linestyle=(0, (3, 2)))
     both[0].set_title(
-        "dashed: a slot gets another one than in the simulation", loc="right", size=7.5, color=PARTED, pad=3
+        "dashed: a slot gets another interval than simulated", loc="right", size=7.5, color=DIVERGED, pad=3
     )

@@ -1,4 +1,4 @@
-"""The figures of what was recorded, learned and evaluated, as files; each is given when it is written."""
+"""Draw figures of recordings, agents and evaluations to files; each file is yielded when it is written."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,31 +16,30 @@ from rota.figures.placement import (
 )
 from rota.figures.recordings import figures
 from rota.figures.tune import sides_figure
-from rota.learning.outcome import FILE, Evaluation, read_evaluations
-from rota.learning.placement.outcome import FILE as COMPARISON
+from rota.learning.files import EVALUATION, placement_agents
+from rota.learning.outcome import Evaluation, read_evaluations
 from rota.learning.placement.outcome import PlacementComparison, is_comparison, read_comparison
-from rota.learning.placement.run import placement_agents
 from rota.recordings.library import read_library
 from rota.results.population.metrics import FILE as SIDES
 from rota.results.population.metrics import Sides, read_sides
 
 SCRATCH, TRANSFER = "scratch", "transfer"
-"""The families that are compared."""
+"""Names of the families that are compared."""
 AGAINST_TUNE = "compare-tune"
-"""The folder of that comparison, and the name of its figure."""
+"""Name of the folder of that comparison, and of its figure."""
 
 
 def draw_all(results: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
-    """Whatever is there besides runs; `command` is the one that draws it.
+    """Draw all results apart from runs; `command` is the one that draws them.
 
-    What was recorded is never drawn coarser: those figures are kept in git.
+    Figures of recordings are always drawn at full resolution: they are kept in git.
     """
     if (results / "recordings").is_dir():
         fine = pen._replace(dots_per_in=PEN.dots_per_in)
         yield from draw_recordings(results / "recordings", out / "recordings", fine)
     if (results / "learn").is_dir():
         yield from draw_learned(results / "learn", out / "learn", command, pen)
-    for file in sorted((results / "evaluate").rglob(FILE)):
+    for file in sorted((results / "evaluate").rglob(EVALUATION)):
         where = out / "evaluate" / file.parent.relative_to(results / "evaluate")
         yield from _draw_evaluated(file, where, pen)
     if (results / AGAINST_TUNE / SIDES).is_file():
@@ -48,7 +47,7 @@ def draw_all(results: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator
 
 
 def _draw_evaluated(file: Path, out: Path, pen: Pen) -> Iterator[Path]:
-    """How good agents are, of whichever kind."""
+    """Draw an evaluation of agents of either kind."""
     if is_comparison(file):
         found, evaluated_by = read_comparison(file.parent)
         yield from draw_comparison(found, out, evaluated_by, pen)
@@ -58,14 +57,14 @@ def _draw_evaluated(file: Path, out: Path, pen: Pen) -> Iterator[Path]:
 
 
 def draw_recordings(folder: Path, out: Path, pen: Pen = PEN) -> Iterator[Path]:
-    """What was recorded."""
+    """Draw recordings."""
     for name, verb, draw in figures(read_library(folder)):
         file = out / f"{name}.png"
         yield from pen.draw(draw(f"rota recordings {verb} {folder} --figure {file}"), file)
 
 
 def draw_learned(folder: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
-    """How agents learned: a sheet for each family, what transfer does, and those that place trials."""
+    """Draw how agents learned: a figure for each family, the effect of transfer, and placement agents."""
     families = {each.name: agents_in(each) for each in sorted(folder.iterdir()) if each.is_dir()}
     for name, agents in families.items():
         if any(agent.history for agent in agents):
@@ -79,10 +78,10 @@ def draw_learned(folder: Path, out: Path, command: str, pen: Pen = PEN) -> Itera
 
 
 def _draw_placement_agent(agent: Path, out: Path, command: str, pen: Pen) -> Iterator[Path]:
-    """How it learned, and how good it became, as far as it says."""
+    """Draw how a placement agent learned, and its comparison with rules, as far as they are there."""
     if learned := read_placement_learned(agent):
         yield from pen.draw(placement_learning_figure(learned, command), out / "learning.png")
-    if is_comparison(agent / COMPARISON):
+    if is_comparison(agent / EVALUATION):
         found, tried_by = read_comparison(agent)
         figure = placement_comparison_figure(found, footer(command, [tried_by]))
         yield from pen.draw(figure, out / "comparison.png")
@@ -91,24 +90,24 @@ def _draw_placement_agent(agent: Path, out: Path, command: str, pen: Pen) -> Ite
 def draw_evaluations(
     evaluations: Sequence[Evaluation], out: Path, command: str, pen: Pen = PEN
 ) -> Iterator[Path]:
-    """How good agents are, and how sure; `command` is the one that evaluated them."""
+    """Draw the accuracies and probabilities of agents; `command` is the one that evaluated them."""
     footer = (f"figure: {command} --figures {out}",)
     yield from _pages(accuracy_figures(evaluations, footer), out / "accuracy.png", pen)
     yield from _pages(probabilities_figures(evaluations, footer), out / "probabilities.png", pen)
 
 
 def draw_comparison(found: PlacementComparison, out: Path, command: str, pen: Pen = PEN) -> Iterator[Path]:
-    """How good an agent is that places trials; `command` is the one that tried it."""
+    """Draw the comparison of a placement agent with rules; `command` is the one that compared them."""
     foot = (f"figure: {command} --figures {out}",)
     yield from pen.draw(placement_comparison_figure(found, foot), out / "comparison.png")
 
 
 def draw_sides(sides: Sides, out: Path, pen: Pen = PEN) -> Iterator[Path]:
-    """The same population under rota and under Ray Tune."""
+    """Draw the same population under rota and under Ray Tune."""
     yield from pen.draw(sides_figure(sides), out / f"{AGAINST_TUNE}.png")
 
 
 def _pages(found: Iterable[Figure], file: Path, pen: Pen) -> Iterator[Path]:
-    """The second page has a 2 in its name."""
+    """Draw several pages; the second has a 2 in its name."""
     for number, figure in enumerate(found, 1):
         yield from pen.draw(figure, file if number == 1 else file.with_stem(f"{file.stem}-{number}"))

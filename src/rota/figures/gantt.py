@@ -48,15 +48,15 @@ class GanttBlock(NamedTuple):
     end_s: float
     job: int
     slot: int
-    """The first one."""
+    """The first slot."""
     slots: int
     low: float
     high: float
-    """Which part of the slot's height it gets; all of it unless others share the slot."""
+    """Part of the slot's height; all of it unless other jobs share the slot."""
 
 
 class Absence(NamedTuple):
-    """A node that is not there."""
+    """A time in which a node is not there."""
 
     start_s: float
     end_s: float
@@ -72,7 +72,7 @@ class Span(NamedTuple):
 
 
 def default_window(jobs: JobColumns, end_s: float) -> tuple[float, float]:
-    """The stretch with most arrivals, long enough for dozens of jobs, but not beyond the end of the run."""
+    """Return the window with most arrivals, long enough for dozens of jobs, but not beyond the end."""
     submit_s = jobs.submit_s
     gap_s = (submit_s[-1] - submit_s[0]) / len(submit_s)
     wanted_s = max(JOBS_IN_WINDOW * gap_s, 4 * float(np.median(jobs.iterations * jobs.iteration_s)))
@@ -83,14 +83,14 @@ def default_window(jobs: JobColumns, end_s: float) -> tuple[float, float]:
 
 
 def blocks(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) -> list[GanttBlock]:
-    """Everything that runs in the window, by slot and time."""
+    """Return everything that runs in the window, by slot and time."""
     spans = _spans(segments(timeline).between(*window_s), timeline, cluster.slots)
     pieces = [piece for slot in range(cluster.slots) for piece in _split(spans[slot], slot)]
     return _joined(pieces, cluster)
 
 
 def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) -> list[Absence]:
-    """When nodes are not there, within the window."""
+    """Return when nodes are not there, within the window."""
     away_since_s = {int(node): window_s[0] for node in np.flatnonzero(cluster.table()[UP] == 0)}
     found = []
     changes = timeline.events[np.isin(timeline.events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))]
@@ -107,7 +107,7 @@ def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]
 
 
 def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
-    """The spans of each slot, by start."""
+    """Return the spans of each slot, by start."""
     spans: list[list[Span]] = [[] for _ in range(slots)]
     columns = (cut.start_s, cut.end_s, cut.job, cut.begin, cut.gpus)
     for start_s, end_s, job, begin, gpus in zip(*(column.tolist() for column in columns), strict=True):
@@ -117,9 +117,9 @@ def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
 
 
 def _split(spans: list[Span], slot: int) -> list[GanttBlock]:
-    """Cut the spans of a slot where its company changes, and share its height among those who are there.
+    """Cut the spans of a slot where the set of jobs on it changes, and divide its height among them.
 
-    They are in the order of their numbers, so that a group looks the same on all of its slots.
+    Jobs are in the order of their numbers, so that a group looks the same on all of its slots.
     """
     pieces: list[GanttBlock] = []
     here: list[Span] = []
@@ -135,7 +135,7 @@ def _split(spans: list[Span], slot: int) -> list[GanttBlock]:
 
 
 def _prolonged(pieces: list[GanttBlock]) -> list[GanttBlock]:
-    """Put pieces of a slot together again that follow each other at the same height."""
+    """Join blocks of a slot that follow each other at the same height."""
     whole: dict[tuple[int, float, float, float], GanttBlock] = {}
     for piece in pieces:
         before = whole.pop((piece.job, piece.low, piece.high, piece.start_s), None)
@@ -145,7 +145,7 @@ def _prolonged(pieces: list[GanttBlock]) -> list[GanttBlock]:
 
 
 def _joined(pieces: list[GanttBlock], cluster: Cluster) -> list[GanttBlock]:
-    """Put the pieces of a gang together that lie side by side on a node."""
+    """Join the blocks of a gang on neighbouring slots of a node."""
     nodes = cluster.slot_nodes().tolist()
     open_blocks: dict[tuple[float, float, int], GanttBlock] = {}
     done = []
@@ -178,28 +178,28 @@ LEGEND = {"fontsize": 8.5, "frameon": False, "borderpad": 0.2, "handlelength": 1
 
 
 class GanttChart(NamedTuple):
-    """Everything to be drawn."""
+    """The content of a Gantt chart."""
 
     label: str
     window_s: tuple[float, float]
     origin_s: float
-    """What the time axis counts from: the first submit."""
+    """Origin of the time axis: the first submit."""
     blocks: list[GanttBlock]
     absences: list[Absence]
     models: list[str]
-    """Those with most GPU time first."""
+    """Models, those with most GPU time first."""
     jobs: JobColumns
     cluster: Cluster
 
     @property
     def unit(self) -> AxisUnit:
-        """Hours, as a window is asked for, unless it is very short or very long."""
+        """Hours, unless the window is very short or very long."""
         span_s = self.window_s[1] - self.window_s[0]
         return HOURS if 2 * HOUR_S < span_s <= HOURS_UP_TO_S else unit_for(span_s)
 
 
 def window_of(group: RunGroup, window_s: tuple[float, float] | None) -> tuple[float, float]:
-    """The window on the clock of the trace, the same for all runs; it is given from the first submit on."""
+    """Return the window of all runs on the clock of the trace; it is given from the first submit."""
     run = group.contenders[0].run
     if window_s is None:
         end_s = max(contender.run.end_s for contender in group.contenders)
@@ -209,7 +209,7 @@ def window_of(group: RunGroup, window_s: tuple[float, float] | None) -> tuple[fl
 
 
 def chart(contender: DrawnRun, window_s: tuple[float, float]) -> GanttChart:
-    """What happened on the slots in a window."""
+    """Return the chart of the slots in a window."""
     run, timeline = contender.run, contender.run.timeline()
     return GanttChart(
         label=contender.label,
@@ -224,7 +224,7 @@ def chart(contender: DrawnRun, window_s: tuple[float, float]) -> GanttChart:
 
 
 def models_by_use(jobs: JobColumns) -> list[str]:
-    """The models of a workload, those with most GPU time first."""
+    """Return the models of a workload, those with most GPU time first."""
     gpu_s = np.bincount(jobs.model, jobs.gpus * jobs.iterations * jobs.iteration_s, len(jobs.models))
     return [jobs.models[number] for number in np.argsort(-gpu_s, kind="stable")]
 
@@ -239,7 +239,7 @@ def sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
 def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure:
     rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
     slot_in = min(max(_slot_in(chart), LOWEST_IN / rows), HIGHEST_IN / rows)
-    title = f"Who runs where: {chart.label}"
+    title = f"Which job runs where: {chart.label}"
     subject += "; a row is a slot, split where jobs share it; blocks bear the id of their job"
     figure = new_page(title, subject, footer, width_in=WIDTH_IN, height_in=rows * slot_in + 1.1)
     axes = figure.add_subplot()
@@ -253,24 +253,24 @@ def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure
 
 
 def _at(chart: GanttChart, at_s: float) -> float:
-    """Seconds on the clock of the trace → position on the time axis."""
+    """Return the position of a time of the trace on the time axis."""
     return (at_s - chart.origin_s) / chart.unit.seconds
 
 
 def _tops(cluster: Cluster) -> list[float]:
-    """Where each slot begins on the vertical axis."""
+    """Return where each slot begins on the vertical axis."""
     tops: list[float] = (np.arange(cluster.slots) + NODE_GAP * cluster.slot_nodes()).tolist()
     return tops
 
 
 def _extent(tops: list[float], block: GanttBlock) -> tuple[float, float]:
-    """Where a block begins and ends on the vertical axis."""
+    """Return where a block begins and ends on the vertical axis."""
     first, last = tops[block.slot], tops[block.slot + block.slots - 1]
     return first + SEAM + (1 - 2 * SEAM) * block.low, last + SEAM + (1 - 2 * SEAM) * block.high
 
 
 def _slot_in(chart: GanttChart) -> float:
-    """Slots are drawn higher if they are shared by many."""
+    """Return the height of a slot, which grows with the jobs that share it."""
     most = max((round(1 / (block.high - block.low)) for block in chart.blocks), default=1)
     return SLOT_IN + SHARED_IN * (most - 1)
 
@@ -280,14 +280,14 @@ def _seconds_per_in(chart: GanttChart) -> float:
 
 
 def _draw_nodes(axes: Axes, chart: GanttChart) -> None:
-    """What is idle shows as a pale lane per slot."""
+    """Draw a pale lane per slot, which shows idle time."""
     left, right = (_at(chart, at_s) for at_s in chart.window_s)
     for top in _tops(chart.cluster):
         axes.add_patch(Rectangle((left, top + SEAM), right - left, 1 - 2 * SEAM, facecolor=IDLE, linewidth=0))
 
 
 def _draw_blocks(axes: Axes, chart: GanttChart, slot_in: float) -> None:
-    """Blocks have a fine white edge, except those that would be little but edge."""
+    """Draw blocks with a fine white edge, except very small ones."""
     tops, colours = _tops(chart.cluster), model_colours(chart.models)
     narrow_s = NARROW_IN * _seconds_per_in(chart)
     corners, faces, edges = [], [], []
@@ -315,7 +315,7 @@ def _draw_absences(axes: Axes, chart: GanttChart) -> None:
 
 
 def _write_ids(axes: Axes, chart: GanttChart, slot_in: float) -> None:
-    """The id of the job in each block that has room for it."""
+    """Write the id of the job into each block that has room for it."""
     tops, seconds_per_in = _tops(chart.cluster), _seconds_per_in(chart)
     for block in chart.blocks:
         top, bottom = _extent(tops, block)
@@ -329,7 +329,7 @@ def _write_ids(axes: Axes, chart: GanttChart, slot_in: float) -> None:
 
 
 def _label_axes(axes: Axes, chart: GanttChart, rows: float, slot_in: float) -> None:
-    """Not every one of very many nodes has its name written."""
+    """Label the axes, and only some of very many nodes."""
     tops, first = _tops(chart.cluster), chart.cluster.first_slots().tolist()
     nodes = chart.cluster.nodes
     middles = [tops[slot] + node.slots / 2 for slot, node in zip(first, nodes, strict=True)]

@@ -18,27 +18,27 @@ from rota.results.parameters import in_order, is_number, value_of
 
 DECADE = 10.0
 WIDE = 30.0
-"""From this ratio on, times are on a logarithmic axis."""
+"""Ratio of times from which their axis is logarithmic."""
 MOST_FACETS, ACROSS = 12, 4
-"""Panels of combinations of parameters: at most, and side by side."""
+"""Largest number of panels of combinations of parameters, and of those side by side."""
 DODGE, APART_IN = 0.6, 0.025
-"""How far policies are apart: of a category, as a share of its room; of a number, in inches each."""
+"""Distance between policies: as a share of a category's room, and in inches at a number."""
 MOST_TICKS, ROOM = 6, 26
-"""Up to so many values of a parameter have a mark each; so many characters fit below a panel."""
+"""Largest number of values with a mark each, and of characters that fit below a panel."""
 MARKERS = "osD^vP*X<>"
 
 
 class GridAxis(NamedTuple):
-    """Where the values of a parameter are."""
+    """The positions of a parameter's values."""
 
     name: str
     values: tuple[str, ...]
-    """As text that is the same for equal values, in order."""
+    """Values in order, as text that is the same for equal values."""
     names: tuple[str, ...]
-    """What they are called."""
+    """Labels of the values."""
     places: tuple[float, ...]
     numeric: bool
-    """Whether places are the values themselves; else they are categories 0, 1, …"""
+    """Whether positions are the values themselves; else they are categories 0, 1, …"""
     log: bool
 
 
@@ -49,7 +49,7 @@ class GridLine(NamedTuple):
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    """Ends of the 95 % interval of the mean over seeds; NaN if there is one seed only."""
+    """Ends of the 95 % interval of the mean over seeds; NaN for a single seed."""
 
 
 class GridPanel(NamedTuple):
@@ -73,9 +73,9 @@ def panels(grid: ParameterGrid) -> list[GridPanel]:
 
 
 def facets(grid: ParameterGrid) -> list[GridPanel]:
-    """Return the first metric against the longest axis, a panel for each combination of the other parameters.
+    """Return the first metric against the longest axis, a panel for each combination of the others.
 
-    None if there is one parameter only, or too many combinations.
+    Empty if there is one parameter only, or too many combinations.
     """
     if len(grid.keys) < 2:
         return []
@@ -99,7 +99,7 @@ def facets(grid: ParameterGrid) -> list[GridPanel]:
 
 
 def axis_of(grid: ParameterGrid, key: str) -> GridAxis:
-    """Return where the values of a parameter are: by their size if they are numbers, else one by one."""
+    """Return the positions of a parameter's values: by size if they are numbers, else one by one."""
     points = {value_of(run.parameters, key): run.parameters for run in grid.runs}
     numeric = all(is_number(point.get(key)) for point in points.values())
     if numeric:
@@ -116,12 +116,12 @@ def axis_of(grid: ParameterGrid, key: str) -> GridAxis:
 
 
 def _seeds_axis(grid: ParameterGrid) -> GridAxis:
-    """That of a grid in which nothing but seeds varies."""
+    """Return the axis of a grid in which only seeds vary."""
     return GridAxis("", ("",), (f"{grid.repetitions} seeds",), (0.0,), numeric=False, log=False)
 
 
 def is_geometric(values: Sequence[float]) -> bool:
-    """Whether sorted numbers span a decade or more, and are spread more evenly on a logarithmic axis."""
+    """Whether sorted numbers span a decade or more, and are more even on a logarithmic axis."""
     if len(values) < 2 or values[0] <= 0.0 or values[-1] < DECADE * values[0]:
         return False
     return _unevenness([math.log(value) for value in values]) <= _unevenness(values)
@@ -156,7 +156,7 @@ def _interval(seeds: Iterable[Sequence[float]]) -> tuple[float, float, float]:
 
 
 def caption(grid: ParameterGrid, *, averaged: bool) -> str:
-    """Return what the lines are, in words."""
+    """Return a description of the lines."""
     count = grid.repetitions
     seeds = f"mean over {count} seeds, with its 95 % interval" if count > 1 else "one seed each: no interval"
     others = "; averaged over the other parameters" if averaged and len(grid.keys) > 1 else ""
@@ -165,7 +165,7 @@ def caption(grid: ParameterGrid, *, averaged: bool) -> str:
 
 
 def sheets(grid: ParameterGrid, options: Options) -> Iterator[DrawnFigure]:
-    """Metrics against parameters, and the first of them for each combination of the others."""
+    """Draw metrics against parameters, and the first metric for each combination of the others."""
     foot = footer(options.command, grid.commands)
     yield DrawnFigure("grid", draw_grid(grid, foot))
     if found := facets(grid):
@@ -173,14 +173,14 @@ def sheets(grid: ParameterGrid, options: Options) -> Iterator[DrawnFigure]:
 
 
 def draw_grid(grid: ParameterGrid, foot: Sequence[str]) -> Figure:
-    """A row per metric, a column per parameter."""
+    """Draw a row per metric, a column per parameter."""
     across = max(len(grid.keys), 1)
     words = ", ".join(grid.labels.names[key] for key in grid.keys) or "seeds"
     return _page(grid, panels(grid), across, f"Metrics by {words}", caption(grid, averaged=True), foot)
 
 
 def draw_facets(grid: ParameterGrid, found: Sequence[GridPanel], foot: Sequence[str]) -> Figure:
-    """A panel for each combination of the other parameters, all with the same axes."""
+    """Draw a panel for each combination of the other parameters, all with the same axes."""
     metric, along = found[0].metric.name, found[0].axis.name
     title = f"{metric[:1].upper()}{metric[1:]} by {along}, for each value of the other parameters"
     across = min(ACROSS, len(found))
@@ -195,7 +195,7 @@ def _page(
     subject: str,
     foot: Sequence[str],
 ) -> Figure:
-    """Panels side by side, those of a metric with the same vertical axis, and one legend."""
+    """Draw panels side by side, those of a metric with the same vertical axis, and one legend."""
     down = math.ceil(len(found) / across)
     width_in = max(8.0, 2.2 + 2.7 * across)
     figure = new_page(title, subject, foot, width_in=width_in, height_in=max(2.6, 0.2 + 2.1 * down))
@@ -231,18 +231,18 @@ class _Scale(NamedTuple):
 
     label: str
     unit: float
-    """What is drawn is divided by it."""
+    """Divisor of all values."""
     low: float
-    """The least of the means."""
+    """Smallest mean."""
     bottom: float
     top: float
-    """The ends of all intervals."""
+    """Ends of all intervals."""
     log: bool
     share: bool
 
 
 def _scale(found: Sequence[GridPanel]) -> _Scale:
-    """Times in a fitting unit, on a logarithmic axis if they are far apart."""
+    """Return the vertical axis: times in a fitting unit, logarithmic if they are far apart."""
     metric, lines = found[0].metric, [line for panel in found for line in panel.lines]
     means = [value for line in lines for value in line.mean if math.isfinite(value)]
     low, middle = min(means), max(means)
@@ -258,7 +258,7 @@ def _scale(found: Sequence[GridPanel]) -> _Scale:
 
 
 def _draw_lines(axes: Axes, grid: ParameterGrid, panel: GridPanel, unit: float) -> None:
-    """Numbers are joined by lines; categories have their points side by side."""
+    """Draw the lines; numbers are joined, categories have their points side by side."""
     axis, count = panel.axis, len(panel.lines)
     for number, line in enumerate(panel.lines):
         colour = grid.colour(line.policy)
@@ -288,7 +288,7 @@ def _mark_across(axes: Axes, axis: GridAxis) -> None:
 
 
 def _limits(axis: GridAxis) -> tuple[float, float]:
-    """With some room at both ends, on the scale of the axis."""
+    """Return the limits of the axis, with some room at both ends."""
     low, high = axis.places[0], axis.places[-1]
     if not axis.numeric:
         return low - 0.5, high + 0.5
@@ -300,7 +300,7 @@ def _limits(axis: GridAxis) -> tuple[float, float]:
 
 
 def _mark_up(axes: Axes, scale: _Scale) -> None:
-    """From 0 on unless all is far from it."""
+    """Scale the vertical axis: from 0 on unless all values are far from it."""
     if scale.log:
         ticks = log_ticks(scale.low / 1.5, scale.top * 1.2)
         axes.set_yscale("log")

@@ -1,4 +1,4 @@
-"""Runs at the points of a grid, of traces or of populations, as figures and reports see them."""
+"""Runs at the points of a grid, of traces or of populations, for figures and reports."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,11 +18,11 @@ from rota.results.run import RunHead
 MetricKind = Literal["time", "number", "share"]
 
 MOST_POINTS = 12
-"""Up to so many points of a grid are shown one by one; of larger grids, only what they come to."""
+"""Largest number of points of a grid that are shown one by one; larger grids are only summed up."""
 
 
 class OfGrid(Protocol):
-    """A run that says where it is, and which point of a grid it is."""
+    """A run with a folder and a point of a grid."""
 
     @property
     def folder(self) -> Any: ...
@@ -34,31 +34,31 @@ R = TypeVar("R", bound=OfGrid)
 
 
 class GridMetric(NamedTuple):
-    """What is measured."""
+    """A metric and its unit."""
 
     name: str
     kind: MetricKind
 
 
 class GridRun(NamedTuple):
-    """One policy at one point: its metrics, once for each repetition."""
+    """One policy at one point: its metrics in each repetition."""
 
     policy: str
     parameters: Parameters
     command: str
     repetitions: tuple[dict[str, float], ...]
-    """Metric → value."""
+    """Values by metric, for each repetition."""
 
 
 @dataclass(frozen=True)
 class ParameterGrid:
-    """Runs at the points of one grid, with what varies in it."""
+    """Runs at the points of one grid."""
 
     name: str
-    """What its folder is called."""
+    """Name of its folder."""
     kind: Literal["scheduler", "allocation"]
     metrics: tuple[GridMetric, ...]
-    """Those that were measured, the most important one first."""
+    """Metrics that were measured, the most important one first."""
     runs: tuple[GridRun, ...]
 
     @cached_property
@@ -67,35 +67,35 @@ class ParameterGrid:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Parameters that vary, but for seeds."""
+        """Parameters that vary, except seeds."""
         return tuple(key for key in self.labels.keys if not is_seed(key))
 
     @cached_property
     def seeds(self) -> tuple[str, ...]:
-        """Parameters that vary and are seeds."""
+        """Seeds that vary."""
         return tuple(key for key in self.labels.keys if is_seed(key))
 
     @cached_property
     def policies(self) -> list[str]:
-        """Each once, in the order of the colours."""
+        """All policies, in the order of the colours."""
         known = list(SCHEDULERS if self.kind == "scheduler" else ALLOCATIONS)
         found = {run.policy for run in self.runs}
         return [name for name in known if name in found] + sorted(found - set(known))
 
     @cached_property
     def points(self) -> int:
-        """How many there are."""
+        """The number of points."""
         return len({shown(run.parameters) for run in self.runs})
 
     @cached_property
     def repetitions(self) -> int:
-        """How many values there are of each mean at most."""
+        """The largest number of values of a mean."""
         seeds = {tuple(value_of(run.parameters, key) for key in self.seeds) for run in self.runs}
         return len(seeds) * max(len(run.repetitions) for run in self.runs)
 
     @cached_property
     def missing(self) -> int:
-        """How many runs are not there of those that a complete grid has."""
+        """The number of runs that a complete grid would have in addition."""
         sizes = [len({value_of(run.parameters, key) for run in self.runs}) for key in self.labels.keys]
         return math.prod(sizes) * len(self.policies) - len(self.runs)
 
@@ -120,7 +120,7 @@ POPULATION_METRICS: dict[GridMetric, Callable[[Repetition], float | None]] = {
 
 
 def by_grid(runs: Iterable[R]) -> list[list[R]]:
-    """Return the runs of each grid, point by point: those side by side that vary the same parameters."""
+    """Return the runs of each grid, point by point: runs with the same parent folder and parameters."""
     found: dict[tuple[object, ...], list[R]] = {}
     for run in runs:
         if run.parameters:
@@ -139,12 +139,12 @@ def large(runs: Iterable[R]) -> list[R]:
 
 
 def point_count(runs: Iterable[OfGrid]) -> int:
-    """Return how many different points there are."""
+    """Return the number of different points."""
     return len({shown(run.parameters) for run in runs})
 
 
 def trace_grid(runs: Sequence[RunHead]) -> ParameterGrid:
-    """Return the runs of traces of one grid, as figures see them."""
+    """Return the grid of some runs of traces."""
     made = [
         GridRun(
             run.scheduler,
@@ -158,7 +158,7 @@ def trace_grid(runs: Sequence[RunHead]) -> ParameterGrid:
 
 
 def population_grid(runs: Sequence[PopulationRecord]) -> ParameterGrid:
-    """Return the populations of one grid, as figures see them; bounds are those of each point."""
+    """Return the grid of some populations, with a common lower bound at each point."""
     grounded = at_points([shown(run.parameters) for run in runs], [run.summary for run in runs])
     made = [
         GridRun(summary.allocation, run.parameters, run.command, tuple(map(_measured, summary.repetitions)))

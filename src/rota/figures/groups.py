@@ -1,4 +1,4 @@
-"""Runs that are drawn together, and the sheets that they fill."""
+"""Runs that are drawn together, and the figures of them."""
 
 import hashlib
 import re
@@ -18,17 +18,17 @@ from rota.results.run import RunRecord
 
 
 class DrawnRun(NamedTuple):
-    """A run, and how figures speak of it."""
+    """A run with its label in figures."""
 
     label: str
-    """Its scheduler, with more if there are several runs of that."""
+    """Scheduler, with more if several runs have the same."""
     twin: int
     """0 for the first run of its scheduler, 1 for the second, …"""
     run: RunRecord
 
     @property
     def file_name(self) -> str:
-        """Its label, fit to be part of the name of a file."""
+        """The label as part of a file name."""
         return re.sub(r"[^\w.-]+", "-", self.label).strip("-")
 
 
@@ -37,18 +37,18 @@ class RunGroup:
     """Runs that can be compared."""
 
     name: str
-    """For files."""
+    """Name in files."""
     title: str
-    """For people."""
+    """Title in figures."""
     contenders: tuple[DrawnRun, ...]
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """What made the runs."""
+        """The commands that made the runs."""
         return tuple(dict.fromkeys(contender.run.command for contender in self.contenders))
 
     def find(self, name: str | None) -> DrawnRun:
-        """The contender of this label or scheduler; without a name srtf, or whoever is first."""
+        """Return the run of this label or scheduler; without a name srtf, or else the first."""
         named = {c.run.scheduler: c for c in reversed(self.contenders)} | {
             c.label: c for c in self.contenders
         }
@@ -60,7 +60,7 @@ class RunGroup:
 
 
 def groups(runs: Iterable[RunRecord]) -> list[RunGroup]:
-    """Sort runs into groups; in a group they are in the order of the colours.
+    """Return groups of comparable runs, each in the order of the colours.
 
     Parameters of a grid that all runs of a group share are in its name, the others in those of its runs.
     """
@@ -95,7 +95,7 @@ def _contenders(runs: list[RunRecord], labels: Labels) -> tuple[DrawnRun, ...]:
 
 
 def _label(run: RunRecord, twins: list[RunRecord], labels: Labels) -> str:
-    """The scheduler, with the parameters that set it apart from its twins, or else with its folder."""
+    """Return the scheduler, with the parameters that differ from its twins, or else with its folder."""
     if len(twins) == 1:
         return run.scheduler
     keys = varying(twin.parameters for twin in twins)
@@ -105,7 +105,7 @@ def _label(run: RunRecord, twins: list[RunRecord], labels: Labels) -> str:
 
 
 def _long_label(run: RunRecord, twins: list[RunRecord]) -> str:
-    """The scheduler, and what sets its folder apart from the folders of its twins."""
+    """Return the scheduler, and the part of its folder that differs from the folders of its twins."""
     others = [other.folder.path.absolute().parts for other in twins]
     parts = run.folder.path.absolute().parts
     own = [part for i, part in enumerate(parts) if any(other[i : i + 1] != (part,) for other in others)]
@@ -133,25 +133,25 @@ def _gpus(cluster: Cluster) -> int:
 
 
 class Options(NamedTuple):
-    """What the user asked for."""
+    """Options of the user."""
 
     command: str
-    """That the figure is drawn by."""
+    """Command that draws the figure."""
     normalise_to: str | None = None
-    """The scheduler that the others are compared with."""
+    """Scheduler that the others are compared with."""
     window_s: tuple[float, float] | None = None
-    """Of the Gantt charts, since the first submit."""
+    """Window of the Gantt charts, in seconds since the first submit."""
     quick: bool = False
-    """Only one Gantt chart per group."""
+    """Draw only one Gantt chart per group."""
     pen: Pen = PEN
-    """What figures are written with."""
+    """How figures are written."""
 
     def footer(self, group: RunGroup) -> tuple[str, ...]:
         return footer(self.command, group.commands)
 
 
 class DrawnFigure(NamedTuple):
-    """A drawn figure and the name of its file."""
+    """A figure and the name of its file."""
 
     name: str
     figure: Figure

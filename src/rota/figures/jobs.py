@@ -30,20 +30,20 @@ from rota.results.timeline_pass import Series
 
 
 class JctCurve(NamedTuple):
-    """The distribution of one run, over the jobs that finished."""
+    """The distribution of JCTs of one run, over the jobs that finished."""
 
     label: str
     scheduler: str
     twin: int
     jct_s: Floats
-    """Sorted."""
+    """Sorted JCTs in seconds."""
     share: Floats
-    """Of the jobs, that took at most as long."""
+    """Share of the jobs that took at most as long."""
     mean_s: float
 
 
 def jct_curves(group: RunGroup) -> list[JctCurve]:
-    """A curve per run in which a job has finished."""
+    """Return a curve per run in which a job has finished."""
     curves = []
     for label, twin, run in group.contenders:
         jct_s = np.sort(run.times.jct_s[run.times.finished])
@@ -94,12 +94,12 @@ METRICS: dict[str, Callable[[RunRecord], float]] = {
 
 
 class SchedulerComparison(NamedTuple):
-    """One metric of all contenders."""
+    """One metric of all runs."""
 
     metric: str
     values_s: list[float]
     ratios: list[float]
-    """To the reference."""
+    """Ratios to the reference."""
 
 
 def compare(contenders: Sequence[DrawnRun], reference: DrawnRun) -> list[SchedulerComparison]:
@@ -125,7 +125,7 @@ def draw_comparison(
     subject: str,
     footer: Sequence[str],
 ) -> Figure:
-    """A panel per metric, a bar per contender: names are written once, at the left."""
+    """Draw a panel per metric, a bar per run: names are written once, at the left."""
     height_in = 0.75 + 0.3 * len(contenders)
     figure = new_page(
         f"Compared with {reference}: shorter bars are better", subject, footer, height_in=height_in
@@ -159,20 +159,20 @@ QUEUE_IN, STRIP_IN, LEGEND_IN = 2.6, 0.42, 0.24
 
 
 class LoadCurve(NamedTuple):
-    """One run in equal intervals of time; NaN once it is over."""
+    """The load of one run in equal intervals of time; NaN once it is over."""
 
     label: str
     scheduler: str
     twin: int
     edges_s: Floats
-    """Since the first submit."""
+    """Edges of the intervals, in seconds since the first submit."""
     waiting: Floats
     """Mean number of waiting jobs in each interval."""
     utilisation: Floats
-    """Busy share of the slots that were there in each interval."""
+    """Busy share of the available slots in each interval."""
     mean_waiting: float
     mean_utilisation: float
-    """Over the whole run."""
+    """Mean over the whole run."""
 
 
 def load_curves(group: RunGroup, bins: int = BINS) -> list[LoadCurve]:
@@ -189,7 +189,7 @@ def load_curves(group: RunGroup, bins: int = BINS) -> list[LoadCurve]:
 
 
 def load_of(steps: Series, edges_s: Floats) -> tuple[Floats, Floats]:
-    """The queue length and the utilisation in each interval; exact means, NaN where the run is over."""
+    """Return the queue length and the utilisation in each interval; exact means, NaN after the end."""
     over = edges_s[:-1] >= steps.at_s[-1]
     waiting = np.where(over, np.nan, steps.means(steps.waiting, edges_s))
     available = steps.means(steps.available, edges_s)
@@ -204,7 +204,7 @@ def load_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
 
 
 def draw_load(curves: Sequence[LoadCurve], subject: str, footer: Sequence[str]) -> Figure:
-    """The queues in one panel, then the utilisation in a strip per run: those would hide each other."""
+    """Draw the queues in one panel, and the utilisation in a strip per run."""
     queue_in = max(QUEUE_IN, LEGEND_IN * (len(curves) + 2))
     height_in = queue_in + STRIP_IN * len(curves)
     figure = new_page("Queue and utilisation over time", subject, footer, width_in=9.0, height_in=height_in)

@@ -1,4 +1,4 @@
-"""Figures of agents: what they learned, from which histories, and how accurate networks became."""
+"""Figures of agents: how they were learned, and the accuracies that they reach."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,30 +15,26 @@ from matplotlib.ticker import MaxNLocator
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.files import parsed
 from rota.figures.page import INK, new_page, plain
-from rota.learning.learner import FILE as HISTORY
-from rota.learning.learner import HistoryRow, read_history
+from rota.learning.files import FACTS, HISTORY, HistoryRow, is_placement_agent, read_history, read_json
 from rota.learning.outcome import Evaluation, EvaluationRow
-from rota.learning.placement.run import is_placement_agent
 from rota.recordings.library import models
 
-FACTS = "agent.json"
 SCENARIOS = ("early", "early-middle", "middle", "middle-late", "late")
-"""Those of the original work, in order of time."""
+"""Scenarios of the original work, in order of time."""
 AGAIN = "learn it again: rota learn"
 
 
 class LearnedStage(NamedTuple):
-    """What an agent learned before the next stage."""
+    """A stage of learning of an agent."""
 
     trees: tuple[str, ...]
-    """`convnet2/early` …"""
+    """Names of its trees: `convnet2/early` …"""
     episodes: int
     temperature: float
 
     def said(self, *, models: bool) -> str:
-        """`early`, `early + late`, or how many there are; `models` says whether to name theirs."""
+        """Return `early`, `early + late`, or the number of scenarios; with `models`, name their models."""
         if len(self.trees) > 2:
             of = (
                 f" of {', '.join(dict.fromkeys(tree.split('/')[0] for tree in self.trees))}" if models else ""
@@ -49,35 +45,31 @@ class LearnedStage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrawnAgent:
-    """One agent."""
+    """An agent and its history, without weights."""
 
     folder: Path
     network: str
     seed: int
     stages: tuple[LearnedStage, ...]
     started_from: str
-    """The folder of another agent; empty if it began with fresh weights."""
+    """Folder of another agent that it started from; empty if it had new weights."""
     command: str
     history: tuple[HistoryRow, ...]
 
     @property
     def name(self) -> str:
-        """The same for agents that differ in their seed only."""
+        """The folder without the seed: equal for agents that differ in their seed only."""
         return without_seed(str(self.folder), self.seed)
 
     def of_stage(self, stage: int) -> list[HistoryRow]:
-        """How one stage went."""
+        """Return the history of one stage."""
         return [row for row in self.history if row.stage == stage]
 
 
 def read_learned(folder: Path) -> DrawnAgent:
-    """An agent, and how it learned."""
+    """Read an agent and its history."""
     path = folder / FACTS
-    try:
-        read = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_FigureFacts, read, path, AGAIN, others=True)
+    found = facts(_FigureFacts, read_json(path, AGAIN), path, AGAIN, others=True)
     about = facts(_FigureAbout, found.about, path, AGAIN, others=True)
     stages = [facts(_FigureStage, stage, path, AGAIN, others=True) for stage in about.stages]
     return DrawnAgent(
@@ -87,20 +79,20 @@ def read_learned(folder: Path) -> DrawnAgent:
         tuple(LearnedStage(each.trees, each.episodes, each.temperature) for each in stages),
         about.started_from,
         facts(AgentSource, found.provenance, path, AGAIN, others=True).command,
-        tuple(read_history(folder)),
+        tuple(read_history(folder, HistoryRow)),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSource:
-    """What the file of an agent says of where it comes from, as far as figures say it."""
+    """The provenance in the file of an agent, as far as figures need it."""
 
     command: str
 
 
 @dataclass(frozen=True, slots=True)
 class _FigureFacts:
-    """What the file of an agent says."""
+    """The file of an agent."""
 
     network: str
     about: dict[str, object]
@@ -109,7 +101,7 @@ class _FigureFacts:
 
 @dataclass(frozen=True, slots=True)
 class _FigureAbout:
-    """What it says of how the agent was learned."""
+    """The part of it about how the agent was learned."""
 
     seed: int
     stages: tuple[dict[str, object], ...]
@@ -124,13 +116,13 @@ class _FigureStage:
 
 
 def agents_in(folder: Path) -> list[DrawnAgent]:
-    """All complete agents that change networks, in a folder and those in it, that say how they learned."""
+    """Return all complete agents with a history that change networks, in a folder and below it."""
     folders = [path.parent for path in sorted(folder.rglob(FACTS)) if (path.parent / HISTORY).is_file()]
     return [read_learned(each) for each in folders if not is_placement_agent(each)]
 
 
 def alike(agents: Iterable[DrawnAgent]) -> list[list[DrawnAgent]]:
-    """Agents that differ in their seed only are together, by seed."""
+    """Return groups of agents that differ in their seed only, by seed."""
     groups: dict[str, list[DrawnAgent]] = {}
     for agent in agents:
         groups.setdefault(agent.name, []).append(agent)
@@ -144,13 +136,13 @@ def several_models(agents: Iterable[DrawnAgent]) -> bool:
 
 
 def without_seed(folder: str, seed: object) -> str:
-    """The folder that an agent shares with those of other seeds."""
+    """Return the folder that an agent shares with those of other seeds."""
     path = PurePath(folder)
     return str(path.parent if path.name == f"seed{seed}" else path)
 
 
 def rolling(episodes: Sequence[int], values: Sequence[float], window: int) -> tuple[Floats, Floats]:
-    """Means over the last `window` episodes, at least one, from when there were so many; where, and what."""
+    """Return positions and rolling means over `window` episodes, from when there were so many."""
     window = max(1, window)
     ends, found = np.array(episodes, float), np.array(values, float)
     lengths = np.diff(ends, prepend=0.0)
@@ -162,24 +154,24 @@ def rolling(episodes: Sequence[int], values: Sequence[float], window: int) -> tu
 
 
 def in_time(scenarios: Iterable[str]) -> list[str]:
-    """Each once, in order of time; those with names of their own after the others, as they come."""
+    """Return scenarios, each once, in order of time; others after those of the original work."""
     found = dict.fromkeys(scenarios)
     known = {name: at for at, name in enumerate(SCENARIOS)}
     return sorted(found, key=lambda name: known.get(name, len(known)))
 
 
 def percent(value: float, position: object = None) -> str:
-    """`62.5%`, as axes write it: with no more digits than it takes."""
+    """Return `62.5%`, with no more digits than needed."""
     return f"{100 * value:.4g}%"
 
 
 class EvaluatedTree(NamedTuple):
-    """A recorded tree, where agents were evaluated."""
+    """A recorded tree in which agents were evaluated."""
 
     model: str
     scenario: str
     seed: int
-    """Of the recording."""
+    """Seed of the recording."""
 
     @property
     def label(self) -> str:
@@ -187,15 +179,15 @@ class EvaluatedTree(NamedTuple):
 
 
 class AgentGroup(NamedTuple):
-    """What is drawn together: agents of one configuration, or those without one thing each."""
+    """Agents that are drawn together: of one configuration, or all folds of a leave-one-out evaluation."""
 
     name: str
     rows: dict[EvaluatedTree, dict[int, EvaluationRow]]
-    """By place, in order of time, and the seed of the agent."""
+    """Evaluations by tree, in order of time, and by seed of the agent."""
 
     @property
     def seeds(self) -> list[int]:
-        """Of the agents."""
+        """The seeds of the agents."""
         return sorted({seed for rows in self.rows.values() for seed in rows})
 
     @property
@@ -207,7 +199,7 @@ class AgentGroup(NamedTuple):
 
 
 def pictures(evaluations: Iterable[Evaluation]) -> list[AgentGroup]:
-    """All that was evaluated; agents of different configurations that share no scenario are one picture."""
+    """Return groups of agents; configurations without a common scenario form one group."""
     groups: dict[str, dict[EvaluatedTree, dict[int, EvaluationRow]]] = {}
     evaluations = list(evaluations)
     called = iter(models([row.agent for each in evaluations for row in each.rows]))
@@ -248,7 +240,7 @@ COLOURS = {
     "agent": "#0072b2",
     "oracle": "#00a66e",
 }
-"""What is compared, in this order."""
+"""Colours of what is compared, in this order."""
 NAMES = {
     "never": "changes nothing",
     "random": "random (mean of 10)",
@@ -258,7 +250,7 @@ NAMES = {
 }
 BAR, UNSEEN = 0.17, "////"
 ACROSS, MOST = 2, 8
-"""Panels on a page."""
+"""Number of panels across a page, and on it."""
 COLUMN_IN, BESIDE_IN = 1.05, 1.0
 HEIGHT_IN, LEGEND_IN = 3.0, 0.45
 LEAST_IN = 7.0
@@ -272,25 +264,25 @@ class ScenarioColumn(NamedTuple):
     place: EvaluatedTree
     seen: bool
     accuracies: dict[str, float]
-    """By name, as in COLOURS; NaN where there is none."""
+    """Accuracies by name, as in COLOURS; NaN where there is none."""
     least: float
-    """Of the agents."""
+    """Smallest accuracy of the agents."""
     most: float
     headroom: float
     ranks: tuple[int, ...]
-    """Of each agent."""
+    """Rank of each agent."""
     of: int
 
     @property
     def said(self) -> str:
-        """What is written above the bars."""
+        """The text above the bars."""
         low, high = min(self.ranks), max(self.ranks)
         rank = f"{low}" if low == high else f"{low}–{high}"
         return f"rank {rank} of {self.of}\nheadroom {self.headroom:.2f}"
 
 
 class AccuracyPanel(NamedTuple):
-    """One model."""
+    """The accuracies of one model."""
 
     model: str
     title: str
@@ -298,7 +290,7 @@ class AccuracyPanel(NamedTuple):
 
 
 def panels(evaluations: Sequence[Evaluation]) -> list[AccuracyPanel]:
-    """What is to be drawn."""
+    """Return the panels to be drawn."""
     found = pictures(evaluations)
     return [_panel(picture, model, named=len(found) > 1) for picture in found for model in picture.models]
 
@@ -334,7 +326,7 @@ def _column(place: EvaluatedTree, rows: Sequence[EvaluationRow]) -> ScenarioColu
 
 
 def limits(columns: Sequence[ScenarioColumn]) -> tuple[float, float]:
-    """From a multiple of 5 % below all bars, so that the shortest can be seen, to above what is written."""
+    """Return limits from a multiple of 5 % below all bars to above the texts."""
     found = [value for each in columns for value in (each.least, *each.accuracies.values())]
     least, most = np.nanmin(found), np.nanmax(found)
     low = max(0.0, (math.ceil(round(least / STEP, 6)) - 1) * STEP)
@@ -342,7 +334,7 @@ def limits(columns: Sequence[ScenarioColumn]) -> tuple[float, float]:
 
 
 def accuracy_figures(evaluations: Sequence[Evaluation], footer: Sequence[str]) -> Iterator[Figure]:
-    """A page, or several if there are many panels."""
+    """Yield a page, or several if there are many panels."""
     found = panels(evaluations)
     if not found:
         raise InputError("nothing was evaluated; give agents and recordings: rota evaluate")

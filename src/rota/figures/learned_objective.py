@@ -1,4 +1,4 @@
-"""Figures of learning: the objective and the probabilities of actions over updates."""
+"""Figures of learning: the objective over episodes, and the probabilities of actions."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -30,11 +30,11 @@ from rota.learning.outcome import Evaluation, EvaluationRow
 ACROSS = 4
 WIDTH_IN, HEIGHT_IN = 3.4, 3.0
 ALONE_IN = 7.0
-"""The least width of a page: its title must fit."""
+"""Smallest width of a page: its title must fit."""
 WINDOW = 0.05
-"""Of the episodes of a stage: what a rolling mean is over."""
+"""Window of a rolling mean, as a share of the episodes of a stage."""
 FAR = (0.005, 0.995)
-"""Quantiles: what is beyond is not drawn."""
+"""Quantiles beyond which values are not drawn."""
 SEEDS = ("#0072b2", "#d55500", "#00a66e", "#cc79a7", "#626262")
 
 
@@ -44,12 +44,12 @@ class ObjectiveLine(NamedTuple):
     episodes: Floats
     values: Floats
     smooth_episodes: Floats
-    """NaN between stages, where the line is broken."""
+    """Positions of the rolling mean; NaN between stages, where the line is broken."""
     smooth: Floats
 
 
 class Track(NamedTuple):
-    """One agent."""
+    """The objective and the accuracy of one agent."""
 
     seed: int
     objective: ObjectiveLine
@@ -57,7 +57,7 @@ class Track(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Where a stage begins, in episodes."""
+    """The start of a stage, in episodes."""
 
     at: int
     label: str
@@ -72,7 +72,7 @@ class ObjectivePanel(NamedTuple):
 
 
 def panels(agents: Sequence[DrawnAgent]) -> list[ObjectivePanel]:
-    """What is to be drawn; of an agent without any history, nothing."""
+    """Return the panels of agents with a history."""
     groups = alike(agent for agent in agents if agent.history)
     found = zip(titles([group[0] for group in groups]), groups, strict=True)
     return [
@@ -81,7 +81,8 @@ def panels(agents: Sequence[DrawnAgent]) -> list[ObjectivePanel]:
 
 
 def titles(agents: Sequence[DrawnAgent]) -> list[str]:
-    """What each learned, `early → late, temperature 10`; the names of their folders if that is not enough."""
+    """Return what each agent learned, `early → late, temperature 10`; the names of folders if that is
+    ambiguous."""
     said = [_learned(agent, models=several_models(agents)) for agent in agents]
     if len(set(said)) == len(said):
         return said
@@ -126,7 +127,7 @@ def _line(agent: DrawnAgent, measure: str) -> ObjectiveLine:
 
 
 def objective_figure(agents: Sequence[DrawnAgent], family: str, drawn_by: str) -> Figure:
-    """Small panels, the agents of one folder; `drawn_by` is the command that draws it."""
+    """Draw a panel per agent of a folder; `drawn_by` is the command that draws it."""
     found = panels(agents)
     if not found:
         raise InputError(f"{family}: no agent that says how it learned; learn one first: rota learn")
@@ -181,7 +182,7 @@ def _draw_lines(axes: Axes, lines: Sequence[ObjectiveLine]) -> None:
 
 
 def limits(lines: Sequence[ObjectiveLine]) -> tuple[float, float]:
-    """What is to be seen of some lines: not the few episodes far from all others, which would flatten it."""
+    """Return limits without the few episodes far from all others."""
     found = [
         (*np.quantile(line.values, FAR), np.nanmin(line.smooth), np.nanmax(line.smooth)) for line in lines
     ]
@@ -196,7 +197,7 @@ def _separate(axes: Axes, stages: Sequence[Begin]) -> None:
 
 
 def _name(axes: Axes, stages: Sequence[Begin]) -> None:
-    """The names of the stages, at their beginnings, where the accuracy is still low."""
+    """Write the names of the stages at their beginnings, where the accuracy is still low."""
     for stage in stages:
         axes.annotate(
             stage.label,
@@ -211,13 +212,13 @@ def _name(axes: Axes, stages: Sequence[Begin]) -> None:
 
 
 MOST = 10
-"""Rows on a page."""
+"""Largest number of rows on a page."""
 NAMES_IN, CELL_IN = 1.1, 1.45
 PROBABILITIES_HEIGHT_IN, LINE_IN = 0.85, 0.2
 LEAST_IN = 6.5
 SHADES = LinearSegmentedColormap.from_list("probability", ["#ffffff", "#77aadd", "#0b4f86"])
 DARK = 0.6
-"""Above this, a number is written in white."""
+"""Probability above which a number is written in white."""
 
 
 class ProbabilityCell(NamedTuple):
@@ -225,7 +226,7 @@ class ProbabilityCell(NamedTuple):
 
     label: str
     probabilities: Floats
-    """Of each decision and action."""
+    """Probability of each action at each decision."""
     chosen: tuple[int, ...]
     rank: int
     of: int
@@ -244,7 +245,7 @@ class ProbabilityStrip(NamedTuple):
 
 
 def strips(evaluations: Sequence[Evaluation]) -> list[ProbabilityStrip]:
-    """What is to be drawn."""
+    """Return the strips to be drawn."""
     found = pictures(evaluations)
     return [
         _strip(picture, model, seed, named=len(found) > 1)
@@ -270,13 +271,13 @@ def _cell(place: EvaluatedTree, row: EvaluationRow) -> ProbabilityCell:
 
 
 def action_names(rows: Sequence[EvaluationRow]) -> list[str]:
-    """What each action does, in words: as many as any scenario has."""
+    """Return the actions in words: as many as any scenario has."""
     names = [list(row.agent.actions) for row in rows]
     return max(names, key=len, default=[])
 
 
 def probabilities_figures(evaluations: Sequence[Evaluation], footer: Sequence[str]) -> Iterator[Figure]:
-    """A page, or several if there are many agents."""
+    """Yield a page, or several if there are many agents."""
     found = strips(evaluations)
     if not found:
         raise InputError("nothing was evaluated; give agents and recordings: rota evaluate")
@@ -311,7 +312,7 @@ def _draw_strip(figure: Figure, grid: GridSpec, at: int, strip: ProbabilityStrip
 
 
 def _head(axes: Axes, text: str) -> None:
-    """Written over all cells of a strip, whose titles leave a line for it."""
+    """Write a title over all cells of a strip."""
     where: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 24), "textcoords": "offset points"}
     axes.annotate(text, (0.0, 1.0), **where, size=9, weight="bold", color=INK).set_in_layout(False)
 

@@ -1,4 +1,4 @@
-"""Does it help to have learned something else before? Learning by transfer against learning from scratch."""
+"""Figure of transfer: learning that starts from another scenario, against learning from scratch."""
 
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -19,22 +19,22 @@ ACROSS = 3
 WIDTH_IN, HEIGHT_IN = 4.6, 2.6
 ALONE_IN = 8.0
 WINDOW = 0.1
-"""Of the shortest stage on the target: what a rolling mean is over, and what counts as the start."""
+"""Window of a rolling mean, and of the start, as a share of the shortest stage on the target."""
 GUTTER = 0.2
-"""Of the width, left of the first episode: for the jump-start."""
+"""Share of the width left of the first episode, for the jump-start."""
 JUMP = "#d1495b"
 ARROW = {"arrowstyle": "->", "color": JUMP, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
 
 
 class TransferCurve(NamedTuple):
-    """The accuracy that agents draw on the target: a rolling mean, and the mean over their seeds."""
+    """The accuracy that agents draw on the target: a rolling mean, averaged over their seeds."""
 
     episodes: Floats
     accuracy: Floats
     temperature: float
-    """NaN from scratch."""
+    """Initial temperature; NaN from scratch."""
     jump: float
-    """By how much its first point is above that of learning from scratch, in accuracy."""
+    """Accuracy of its first point above that of learning from scratch."""
 
 
 class TransferPanel(NamedTuple):
@@ -42,18 +42,18 @@ class TransferPanel(NamedTuple):
 
     title: str
     window: int
-    """Episodes."""
+    """Window of the rolling means, in episodes."""
     scratch: TransferCurve
     transfers: list[TransferCurve]
-    """By temperature; the jump-start of the first is marked."""
+    """Transfers by temperature; the jump-start of the first is marked."""
 
 
 Target = tuple[str, tuple[str, ...]]
-"""The network, and the trees of the last stage."""
+"""A network, and the trees of the last stage."""
 
 
 def panels(scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent]) -> list[TransferPanel]:
-    """Every source with a target that was also learned from scratch."""
+    """Return a panel for every source and target that was also learned from scratch."""
     alone: dict[Target, list[DrawnAgent]] = {}
     for agent in scratch:
         if len(agent.stages) == 1 and not agent.started_from:
@@ -82,7 +82,7 @@ def _stage(agents: Sequence[DrawnAgent], models: bool) -> str:
 
 
 def source(agent: DrawnAgent, *, models: bool = False) -> str:
-    """What an agent learned before its last stage, `early → late`; nothing if it began with that."""
+    """Return what an agent learned before its last stage, `early → late`; empty if nothing."""
     before = [PurePath(agent.started_from).name] if agent.started_from else []
     return " → ".join([*before, *(stage.said(models=models) for stage in agent.stages[:-1])])
 
@@ -99,7 +99,7 @@ def _panel(title: str, scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnA
 
 
 def _curve(agents: Sequence[DrawnAgent], window: int, temperature: float, start: float) -> TransferCurve:
-    """The mean over agents, at the episodes of the first."""
+    """Return the mean over agents, at the episodes of the first."""
     lines = [_line(agent, window) for agent in agents]
     where = lines[0][0]
     mean = np.mean([np.interp(where, *line) for line in lines], axis=0)
@@ -112,7 +112,7 @@ def _line(agent: DrawnAgent, window: int) -> tuple[Floats, Floats]:
 
 
 def transfer_figure(scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent], drawn_by: str) -> Figure:
-    """A panel per source and target; `drawn_by` is the command that draws it."""
+    """Draw a panel per source and target; `drawn_by` is the command that draws it."""
     found = panels(scratch, transfers)
     if not found:
         raise InputError("no transfer to a scenario that was also learned from scratch; learn both first")
@@ -156,7 +156,7 @@ def _draw(axes: Axes, panel: TransferPanel, *, first: bool, last: bool) -> None:
 
 
 def _see(axes: Axes, panel: TransferPanel, end: float) -> None:
-    """As far as the transfers go, with room on the left for the jump-start."""
+    """Set limits to the transfers, with room on the left for the jump-start."""
     values = [curve.accuracy[curve.episodes <= end] for curve in (panel.scratch, *panel.transfers)]
     low, high = float(np.concatenate(values).min()), float(np.concatenate(values).max())
     room = 0.08 * (high - low) or 0.01
@@ -170,7 +170,7 @@ def _see(axes: Axes, panel: TransferPanel, end: float) -> None:
 
 
 def _mark(axes: Axes, panel: TransferPanel, end: float) -> None:
-    """An arrow from the first point of learning from scratch to that of the transfer, with its length."""
+    """Draw an arrow from the first point from scratch to that of the transfer, with its length."""
     start, jump = float(panel.scratch.accuracy[0]), panel.transfers[0].jump
     at = -0.02 * end
     axes.annotate("", (at, start + jump), (at, start), arrowprops=ARROW)
@@ -195,5 +195,5 @@ def _legend(axes: Axes) -> None:
 
 
 def said(jump: float) -> str:
-    """In points of a hundred."""
+    """Return a jump-start in percentage points."""
     return f"{100 * jump:+.1f}"

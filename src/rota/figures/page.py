@@ -34,7 +34,7 @@ SCHEDULERS = {
     "muri-l-worst-order": "#6b2500",
     "muri-l-no-blossom": "#331d88",
 }
-"""In the order in which figures list them."""
+"""Colours of schedulers, in the order in which figures list them."""
 
 ALLOCATIONS = {
     "fifo": "#626262",
@@ -48,29 +48,29 @@ ALLOCATIONS = {
     "gpa-era": "#cc79a7",
     "gpa-eta": "#331d88",
 }
-"""Of trials on slots; in the order in which figures list them."""
+"""Colours of allocations, in the order in which figures list them."""
 
 MODELS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#44bb99", "#bbcc33", "#99ddff", "#aaaa00")
-"""Pale, so that dark text can be read on them."""
+"""Colours of models: pale, so that dark text can be read on them."""
 OTHER_MODELS = "#bbbbbb"
 IDLE = "#e9e9e9"
 INK = "#222222"
 FAINT = "#767676"
 REAL, SIMULATED = "#222222", "#d55500"
-"""What happened, and what a simulation said would happen."""
+"""Colours of real runs and of simulated ones."""
 
 DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (2, 2, 6, 2)))
-"""Tell runs of the same scheduler apart."""
+"""Dash patterns that tell runs of the same scheduler apart."""
 HATCHES = ("", "////", "....", "xxxx", "----")
 
 
 def scheduler_colour(name: str) -> str:
-    """The colour of a scheduler; one that is not listed gets the same one each time, from its name."""
+    """Return the colour of a scheduler; one that is not listed gets a colour from its name."""
     return SCHEDULERS.get(name) or _from_name(name)
 
 
 def allocation_colour(name: str) -> str:
-    """The colour of an allocation; one that is not listed gets the same one each time, from its name."""
+    """Return the colour of an allocation; one that is not listed gets a colour from its name."""
     return ALLOCATIONS.get(name) or _from_name(name)
 
 
@@ -81,23 +81,23 @@ def _from_name(name: str) -> str:
 
 
 def model_colours(models: Sequence[str]) -> dict[str, str]:
-    """A colour for each model; those beyond the palette share one."""
+    """Return a colour for each model; those beyond the palette share one."""
     return {model: MODELS[i] if i < len(MODELS) else OTHER_MODELS for i, model in enumerate(models)}
 
 
 class Pen(NamedTuple):
-    """How figures are written."""
+    """Options for writing figures."""
 
     svg: bool = False
-    """Also as vectors."""
+    """Write an SVG file, too."""
     dots_per_in: int = 160
     kept: frozenset[Path] = frozenset()
-    """Files that are left as they are, as absolute paths."""
+    """Absolute paths of files that are not overwritten."""
     on_kept: Callable[[Path], object] = lambda file: None
-    """Told of each of them that would have been written."""
+    """Called with each of them that would have been written."""
 
     def draw(self, figure: Figure, file: Path) -> Iterator[Path]:
-        """`file` is that of the PNG; gives each that is written."""
+        """Write a figure; `file` is that of the PNG. Yields each file that is written."""
         if self._is_free(file):
             with atomic_write(file) as stream:
                 save(figure, stream, dots_per_in=self.dots_per_in)
@@ -116,14 +116,14 @@ class Pen(NamedTuple):
 
 
 PEN = Pen()
-"""That nobody has chosen."""
+"""Default options."""
 
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 
 
 class AxisUnit(NamedTuple):
-    """What the numbers along an axis are."""
+    """The unit of an axis of time."""
 
     name: str
     seconds: float
@@ -142,12 +142,12 @@ FEWEST_TICKS = 3
 
 
 def unit_for(span_s: float) -> AxisUnit:
-    """The largest unit of which an axis over this span has more than two."""
+    """Return the largest unit of which an axis over this span has more than two."""
     return next((unit for unit in reversed(UNITS) if span_s > 2 * unit.seconds), UNITS[0])
 
 
 def said(duration_s: float) -> str:
-    """At least two significant digits and a unit: `0.25 s`, `48 s`, `2.5 days`."""
+    """Return a duration with at least two significant digits and a unit: `0.25 s`, `48 s`, `2.5 days`."""
     unit = unit_for(duration_s)
     amount = duration_s / unit.seconds
     text = f"{amount:.2g}" if amount < 9.95 else f"{amount:,.0f}"
@@ -155,7 +155,7 @@ def said(duration_s: float) -> str:
 
 
 def log_ticks(low_s: float, high_s: float) -> dict[float, str]:
-    """Where a logarithmic axis has its marks, and what they say; a short axis has more of them."""
+    """Return positions and texts of the marks of a logarithmic axis; a short axis has more of them."""
     coarse = {at_s: label for at_s, label in LOG_TICKS.items() if low_s <= at_s <= high_s}
     if len(coarse) >= FEWEST_TICKS:
         return coarse
@@ -183,7 +183,7 @@ class Page(Figure):
 def new_page(
     title: str, subject: str, footer: Sequence[str], *, width_in: float = 8.0, height_in: float = 4.8
 ) -> Figure:
-    """An empty figure with its title above and its footer below; the size is that of what is in between."""
+    """Return an empty figure with a title and a footer; the size is that of the room in between."""
     lines = [line for text in footer for line in _wrapped(text, width_in)]
     head_in = MARGIN_IN + TITLE_IN + SUBJECT_IN
     foot_in = 2 * MARGIN_IN + LINE_IN * len(lines)
@@ -207,26 +207,26 @@ def new_page(
 
 
 def footer(drawn_by: str, run_by: Sequence[str]) -> tuple[str, ...]:
-    """The commands that a reader needs to make the figure again."""
+    """Return the commands that a reader needs to make the figure again."""
     more = f" (and {len(run_by) - 3} more)" if len(run_by) > 3 else ""
     return (f"figure: {drawn_by}", f"runs:   {' · '.join(run_by[:3])}{more}")
 
 
 def origins(recorded: Iterable[Provenance]) -> list[str]:
-    """What recordings were made with, each once, for the footer."""
+    """Return the provenance of recordings, each once, for the footer."""
     lines = list(dict.fromkeys(f"from:   {each.made_with} · {each.command}" for each in recorded))
     more = [f" (and {len(lines) - MOST_ORIGINS} more)"] if len(lines) > MOST_ORIGINS else []
     return lines[:MOST_ORIGINS] + more
 
 
 def spread(values: Sequence[T], most: int) -> list[T]:
-    """Some of many, evenly spread, with the first and the last."""
+    """Return some of many values, evenly spread, with the first and the last."""
     places = np.linspace(0, len(values) - 1, min(len(values), most))
     return [values[place] for place in sorted({round(place) for place in places.tolist()})]
 
 
 def plain(axes: Axes, *, grid: str = "") -> None:
-    """Axes without decoration; `grid` names the directions (x, y or both) that get faint lines."""
+    """Remove decoration from axes; `grid` names the directions (x, y or both) that get faint lines."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, labelsize=9, color=FAINT)
@@ -238,7 +238,7 @@ def plain(axes: Axes, *, grid: str = "") -> None:
 
 
 def legend(axes: Axes, title: str = "") -> None:
-    """A legend beside the axes, where it can hide nothing; none if nothing has a name to be shown."""
+    """Add a legend at the right of the axes, if anything has a label."""
     if not axes.get_legend_handles_labels()[0]:
         return
     axes.legend(
@@ -265,24 +265,24 @@ def save_pdf(figure: Figure, stream: IO[bytes]) -> None:
 
 
 FORMATS = {".png": save, ".svg": save_svg, ".pdf": save_pdf}
-"""How the name of a file ends → what writes it."""
+"""Functions that write a figure, by file suffix."""
 
 
 def check_format(file: Path) -> None:
-    """Raise an error if the name of a file does not say how a figure is written."""
+    """Raise an error if the suffix of a file is not that of a figure."""
     if file.suffix.lower() not in FORMATS:
         raise ConfigError(f"{file}: a figure is written as {', '.join(FORMATS)}; choose such a name")
 
 
 def save_as(figure: Figure, stream: IO[bytes], file: Path) -> None:
-    """Write a figure in the format that the name of its file says."""
+    """Write a figure in the format of its file's suffix."""
     check_format(file)
     FORMATS[file.suffix.lower()](figure, stream)
 
 
 @contextmanager
 def _as_it_is(figure: Figure) -> Iterator[None]:
-    """Text is drawn as it is written: a name from a file is no formula, and may have what no font has."""
+    """Draw text as it is: names from files are no formulas, and may have characters that no font has."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
         text.set_text(printable_lines(text.get_text()))

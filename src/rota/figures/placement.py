@@ -13,9 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
-from rota.core.errors import InputError
-from rota.core.files import parsed
-from rota.figures.learned import FACTS, AgentSource, percent, rolling
+from rota.figures.learned import AgentSource, percent, rolling
 from rota.figures.learned_objective import WINDOW, ObjectiveLine, limits
 from rota.figures.page import (
     ALLOCATIONS,
@@ -28,8 +26,8 @@ from rota.figures.page import (
     plain,
     said,
 )
+from rota.learning.files import FACTS, HISTORY, PlacementHistoryRow, read_history, read_json
 from rota.learning.placement.cases import Goal, time_to
-from rota.learning.placement.learner import HISTORY, PlacementHistoryRow, read_history
 from rota.learning.placement.outcome import AGENT, BEHIND, SHUFFLED, ComparedRow, PlacementComparison
 
 HEIGHT_IN = 4.4
@@ -37,43 +35,39 @@ AGAIN = "learn it again: rota learn config/learn/place.toml"
 
 
 class PlacementLearned(NamedTuple):
-    """One agent as figures see it: how it learned; no weights."""
+    """A placement agent and its history, without weights."""
 
     folder: Path
     command: str
-    """That learned it."""
+    """Command that learned it."""
     rows: list[PlacementHistoryRow]
     goal: Goal = "makespan"
 
 
 class Learning(NamedTuple):
-    """What is to be drawn, with updates in place of episodes."""
+    """The lines to be drawn, with updates in place of episodes."""
 
     ratio: ObjectiveLine
     entropy: ObjectiveLine
     window: int
-    """Of the rolling means, in updates."""
+    """Window of the rolling means, in updates."""
 
 
 def read_placement_learned(folder: Path) -> PlacementLearned | None:
-    """An agent; None if it does not say how it learned."""
+    """Read an agent and its history; None if there is no history."""
     if not (folder / HISTORY).is_file():
         return None
     path = folder / FACTS
-    try:
-        read = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_PlacementFacts, read, path, AGAIN, others=True)
+    found = facts(_PlacementFacts, read_json(path, AGAIN), path, AGAIN, others=True)
     cases = facts(_Cases, found.config.get("cases", {}), path, AGAIN, others=True)
-    rows = read_history(folder)
+    rows = read_history(folder, PlacementHistoryRow)
     made = facts(AgentSource, found.provenance, path, AGAIN, others=True)
     return PlacementLearned(folder, made.command, rows, cases.goal) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
 class _PlacementFacts:
-    """What the file of an agent says."""
+    """The file of an agent."""
 
     provenance: dict[str, object]
     config: dict[str, object] = field(default_factory=dict)
@@ -81,13 +75,13 @@ class _PlacementFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """What it says of the cases that it learned on."""
+    """The cases in it that the agent was learned from."""
 
     goal: Goal = "makespan"
 
 
 def learning(rows: Sequence[PlacementHistoryRow]) -> Learning:
-    """Of all updates."""
+    """Return the lines of all updates."""
     window = max(1, round(WINDOW * len(rows)))
     return Learning(_line(rows, "ratio", window), _line(rows, "entropy", window), window)
 
@@ -98,7 +92,7 @@ def _line(rows: Sequence[PlacementHistoryRow], measure: str, window: int) -> Obj
 
 
 def placement_learning_figure(agent: PlacementLearned, drawn_by: str) -> Figure:
-    """The ratio above, the entropy below; `drawn_by` is the command that draws it."""
+    """Draw the ratio above, the entropy below; `drawn_by` is the command that draws it."""
     drawn = learning(agent.rows)
     figure = new_page(
         "Does the agent learn to place trials?",
@@ -123,7 +117,7 @@ def placement_learning_figure(agent: PlacementLearned, drawn_by: str) -> Figure:
 
 
 def learning_subject(agent: PlacementLearned) -> str:
-    """How much of what, in which time."""
+    """Return the number of updates and decisions, and the time they took."""
     decisions = sum(row.decisions for row in agent.rows)
     seconds = said(agent.rows[-1].seconds)
     return f"{agent.folder}: {len(agent.rows):,} updates, {decisions:,} decisions, {seconds}"
@@ -146,35 +140,35 @@ def _draw(axes: Axes, line: ObjectiveLine) -> None:
 PANEL_IN, BESIDE_IN, LEAST_IN = 2.5, 1.4, 9.6
 BAR_IN, CASES_IN, LEGEND_IN = 0.26, 2.4, 0.35
 LEVEL = 0.0005
-"""Who differs by less is neither ahead nor behind."""
+"""Difference below which the agent and a rule are level."""
 TICKS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 COARSE = (1.0, 2.0, 5.0, 10.0, 50.0, 200.0, 1000.0)
 MOST_TICKS = 5
 LEAST_VIEW = 1.2
-"""The axis of ratios reaches at least so far."""
+"""Smallest end of the axis of ratios."""
 
 
 class AllocationTimes(NamedTuple):
-    """How long one allocation takes, by lower bound."""
+    """The times ÷ lower bound of one allocation."""
 
     name: str
     mean: float
     least: float
     most: float
-    """Of single cases."""
+    """Range over single cases."""
 
 
 class Duel(NamedTuple):
-    """One case: the agent against the best of the rules."""
+    """One case: the agent against the best rule."""
 
     behind: float
-    """How much longer the agent takes, as a share; less than 0 if it is ahead."""
+    """Extra time of the agent, as a share; below 0 if it is ahead."""
     rule: str
-    """The best of them."""
+    """The best rule."""
 
     @property
     def winner(self) -> str:
-        """Who is ahead; nobody if they are level."""
+        """The one that is ahead; empty if they are level."""
         return AGENT if self.behind < -LEVEL else self.rule if self.behind > LEVEL else ""
 
 
@@ -183,9 +177,9 @@ class PlacementPanel(NamedTuple):
 
     dispatch: float
     taken: list[AllocationTimes]
-    """In the order of the colours; the agent with shuffled weights last."""
+    """Times in the order of the colours; the agent with shuffled weights last."""
     duels: list[Duel]
-    """From the case where the agent is furthest ahead to where it is furthest behind."""
+    """Cases from where the agent is furthest ahead to where it is furthest behind."""
 
     @property
     def title(self) -> str:
@@ -197,7 +191,7 @@ class PlacementPanel(NamedTuple):
 
     @property
     def score(self) -> str:
-        """`ahead in 50, level in 3, behind in 7`, and the extremes."""
+        """The counts, `ahead in 50, level in 3, behind in 7`, and the extremes."""
         winners = [duel.winner for duel in self.duels]
         ahead, level = winners.count(AGENT), winners.count("")
         behind = len(winners) - ahead - level
@@ -207,7 +201,7 @@ class PlacementPanel(NamedTuple):
 
 
 def panels(found: PlacementComparison) -> list[PlacementPanel]:
-    """What is to be drawn, by dispatch cost."""
+    """Return the panels to be drawn, by dispatch cost."""
     return [_panel(cost, found.at(cost)) for cost in found.dispatches]
 
 
@@ -229,7 +223,7 @@ def _duel(tried: ComparedRow) -> Duel:
 
 
 def placement_comparison_figure(found: PlacementComparison, foot: Sequence[str]) -> Figure:
-    """A column per dispatch cost: bars of all allocations above, the agent's cases below."""
+    """Draw a column per dispatch cost: bars of all allocations above, the agent's cases below."""
     drawn = panels(found)
     above_in = 0.8 + BAR_IN * len(drawn[0].taken)
     figure = new_page(
@@ -254,7 +248,7 @@ def placement_comparison_figure(found: PlacementComparison, foot: Sequence[str])
 
 
 def title(found: PlacementComparison) -> str:
-    """Who takes longer, and how much."""
+    """Return how much longer the agent takes than the best rules."""
     behind = float(found.behind.mean())
     if abs(behind) < LEVEL:
         said = "as long as"
@@ -264,7 +258,7 @@ def title(found: PlacementComparison) -> str:
 
 
 def comparison_subject(found: PlacementComparison) -> str:
-    """What was tried."""
+    """Return the range of the cases."""
     slots, trials = ([getattr(each, name) for each in found.tried] for name in ("slots", "trials"))
     spread = max(each.spread for each in found.tried)
     return (
@@ -279,7 +273,7 @@ def _span(values: Sequence[int]) -> str:
 
 
 def _draw_taken(axes: Axes, panel: PlacementPanel, furthest: float, *, first: bool) -> None:
-    """From the lower bound on: the logarithm of a ratio has a length."""
+    """Draw bars from the lower bound on: the logarithm of a ratio has a length."""
     for place, each in enumerate(panel.taken):
         shuffled = each.name == SHUFFLED
         look: dict[str, Any] = {"hatch": HATCHES[1], "edgecolor": "white", "linewidth": 0} if shuffled else {}
@@ -309,13 +303,13 @@ def _draw_taken(axes: Axes, panel: PlacementPanel, furthest: float, *, first: bo
 
 
 def ratio_ticks(high: float) -> list[float]:
-    """Where the axis of ratios has its marks: fewer if there were too many."""
+    """Return the marks of the axis of ratios: fewer if there were too many."""
     found = [tick for tick in TICKS if tick <= high]
     return found if len(found) <= MOST_TICKS else [tick for tick in COARSE if tick <= high]
 
 
 def _draw_duels(axes: Axes, panel: PlacementPanel, *, first: bool) -> None:
-    """A bar per case, of the colour of who is ahead."""
+    """Draw a bar per case, in the colour of the one that is ahead."""
     places = np.arange(len(panel.duels))
     colours = [allocation_colour(duel.winner) if duel.winner else FAINT for duel in panel.duels]
     axes.bar(places, [duel.behind for duel in panel.duels], 0.86, color=colours)
@@ -337,7 +331,7 @@ def _draw_duels(axes: Axes, panel: PlacementPanel, *, first: bool) -> None:
 
 
 def _legend(axes: Axes, drawn: Sequence[PlacementPanel]) -> None:
-    """What is to be known to read it."""
+    """Draw the legend of the figure."""
     winners = {duel.winner for panel in drawn for duel in panel.duels}
     names = [each.name for each in drawn[0].taken if each.name in winners]
     handles = [Patch(color=allocation_colour(name), label=f"{name} is ahead") for name in names]

@@ -14,7 +14,6 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.core.arrays import Floats
 from rota.core.population.events import Event, Reported
-from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.groups import DrawnFigure, Options
 from rota.figures.page import (
     ALLOCATIONS,
@@ -33,10 +32,46 @@ from rota.results.population.metrics import SlotUse
 from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import SlotInfo, on_common_ground
 
+MOMENTS = 400
+"""Number of moments at which repetitions are combined."""
+
+Rose = tuple[Floats, Floats]
+"""Times at which the best accuracy rose, and its values from then on."""
+
+
+class Bands(NamedTuple):
+    """Mean and range over the repetitions; NaN before all have measured something."""
+
+    mean: Floats
+    least: Floats
+    most: Floats
+
+
+def best_so_far(reports: Iterable[tuple[float, float]]) -> Rose:
+    """Return when the best metric rose, and to what, from (time, metric) in order; NaN changes nothing."""
+    at_s: list[float] = []
+    best: list[float] = []
+    for when_s, metric in reports:
+        if metric > (best[-1] if best else -math.inf):
+            at_s.append(when_s)
+            best.append(metric)
+    return np.array(at_s), np.array(best)
+
+
+def bands(repetitions: Sequence[Rose], moments: Floats) -> Bands:
+    """Return the mean and the range of the best metric at each moment."""
+    rows = []
+    for rose_s, best in repetitions:
+        place = np.searchsorted(rose_s, moments, side="right")
+        rows.append(np.r_[np.nan, best][place])
+    values = np.array(rows)
+    return Bands(values.mean(0), values.min(0), values.max(0))
+
+
 UNNAMED = "slots "
-"""What the name of a cluster begins with that has none of its own: its speeds follow."""
+"""Start of the name of a cluster without a name: its speeds follow."""
 SAID = ("cluster", "population.trials", "population.steps", "evolution")
-"""Parameters of a grid that are in the title of a group anyway."""
+"""Parameters of a grid that the title of a group has already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +79,28 @@ class PopulationGroup:
     """Runs that can be compared: one per allocation, in the order of the colours."""
 
     name: str
-    """For files."""
+    """Name in files."""
     population: str
     evolution: str
     cluster: str
     slots: tuple[SlotInfo, ...]
     runs: tuple[PopulationRecord, ...]
     label: str = ""
-    """Its point of a grid: `noise=0.1`, without what the title says anyway."""
+    """Its point of a grid: `noise=0.1`, without what the title has already."""
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The title in figures."""
         return ", ".join(filter(None, [f"{self.evolved}, on {self.machines}", self.label]))
 
     @property
     def evolved(self) -> str:
-        """`20 trials × 1,000 steps, pbt`."""
+        """The population and its evolution: `20 trials × 1,000 steps, pbt`."""
         return self.population + ("" if self.evolution == "none" else f", {self.evolution}")
 
     @property
     def machines(self) -> str:
-        """`cluster nine`; a cluster without a name is told by its slots."""
+        """The name of the cluster, `cluster nine`, or else its slots."""
         if self.cluster.startswith(UNNAMED):
             speeds = [slot.speed for slot in self.slots]
             return f"{len(speeds)} slots, {min(speeds):g}× to {max(speeds):g}×"
@@ -76,7 +111,7 @@ class PopulationGroup:
 
 
 def population_groups(runs: Iterable[PopulationRecord]) -> list[PopulationGroup]:
-    """In the order in which they come."""
+    """Return groups of comparable runs, in the order of the runs."""
     found: dict[tuple[object, ...], list[PopulationRecord]] = {}
     for run in runs:
         of = run.summary
@@ -100,7 +135,7 @@ def population_groups(runs: Iterable[PopulationRecord]) -> list[PopulationGroup]
 
 
 def slot_names(slots: Iterable[SlotInfo]) -> list[str]:
-    """`head gpu, 8×`: the node, what it is, and its speed."""
+    """Return the node, the device and the speed of each slot: `head gpu, 8×`."""
     return [f"{slot.node} {slot.device}, {slot.speed:g}×" for slot in slots]
 
 
@@ -118,18 +153,18 @@ def _slug(words: str) -> str:
 
 
 ACROSS, MOST_ACROSS = 4, 6
-"""Panels side by side: if they come one after the other, and if there is a column per cluster."""
+"""Panels side by side: in a sequence, and with a column per cluster."""
 
 
 class Ratio(NamedTuple):
-    """One allocation on one cluster."""
+    """The makespan ÷ lower bound of one allocation on one cluster."""
 
     allocation: str
     mean: float
     """Mean makespan ÷ mean lower bound, the smallest of all allocations'."""
     least: float
     most: float
-    """Of single repetitions."""
+    """Range over single repetitions."""
 
 
 def ratios(group: PopulationGroup) -> list[Ratio]:
@@ -141,13 +176,13 @@ def ratios(group: PopulationGroup) -> list[Ratio]:
 
 
 def ratio_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
-    """One sheet for all clusters and populations."""
+    """Draw one figure of all clusters and populations."""
     commands = tuple(dict.fromkeys(run.command for group in groups for run in group.runs))
     yield DrawnFigure("populations-ratio", draw_ratios(groups, footer(options.command, commands)))
 
 
 def draw_ratios(groups: Sequence[PopulationGroup], foot: Sequence[str]) -> Figure:
-    """A panel per population and cluster; whiskers reach from the best repetition to the worst."""
+    """Draw a panel per population and cluster; whiskers reach from the best repetition to the worst."""
     data = table(groups)
     places = arranged(list(data))
     down, across = (1 + max(place[at] for place in places.values()) for at in (0, 1))
@@ -172,7 +207,7 @@ def draw_ratios(groups: Sequence[PopulationGroup], foot: Sequence[str]) -> Figur
 
 
 def table(groups: Sequence[PopulationGroup]) -> dict[tuple[str, str], list[Ratio]]:
-    """By population and cluster; those that are the same in both are numbered, not left out."""
+    """Return ratios by population and cluster; duplicates are numbered."""
     found: dict[tuple[str, str], list[Ratio]] = {}
     for group in groups:
         evolved = ", ".join(filter(None, [group.evolved, group.label]))
@@ -185,7 +220,7 @@ def table(groups: Sequence[PopulationGroup]) -> dict[tuple[str, str], list[Ratio
 
 
 def arranged(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
-    """Row and column of each: a row per population if that leaves no gaps, else one after the other."""
+    """Return the row and column of each panel: a row per population if that leaves no gaps."""
     rows, columns = (list(dict.fromkeys(key[at] for key in keys)) for at in (0, 1))
     if len(keys) == len(rows) * len(columns) and len(columns) <= MOST_ACROSS:
         return {key: (rows.index(key[0]), columns.index(key[1])) for key in keys}
@@ -193,7 +228,7 @@ def arranged(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[int
 
 
 def _names(found: Iterable[str]) -> list[str]:
-    """Each allocation once, in the order of the colours."""
+    """Return allocations, each once, in the order of the colours."""
     there = set(found)
     return [name for name in ALLOCATIONS if name in there] + sorted(there - set(ALLOCATIONS))
 
@@ -216,7 +251,7 @@ def _draw_bars(axes: Axes, found: Sequence[Ratio], names: Sequence[str], furthes
 
 
 LEAST_IN = 8.0
-"""The least width of a page: what is said above it must fit."""
+"""Smallest width of a page: its title must fit."""
 COMMUNICATING = "#222222"
 LOST: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
 LEGEND: dict[str, Any] = {
@@ -229,7 +264,7 @@ LEGEND: dict[str, Any] = {
 
 
 class Shares(NamedTuple):
-    """Of the time in which a slot was there."""
+    """Shares of the time in which a slot was there."""
 
     computing: float
     communicating: float
@@ -250,7 +285,7 @@ def idle_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator
 
 
 def draw_idle(group: PopulationGroup, foot: Sequence[str]) -> Figure:
-    """A panel per allocation, a bar per slot; the share of idle time is written beside it."""
+    """Draw a panel per allocation, a bar per slot with its idle share."""
     names = slot_names(group.slots)
     figure = new_page(
         "Share of idle time per slot",
@@ -302,9 +337,9 @@ def _legend(lost: bool) -> list[Patch]:
 
 
 BEYOND = 1.06
-"""How far the axis goes, in makespans."""
+"""End of the axis, in makespans."""
 EARLY = 0.04
-"""The share of the axis in which all curves rise alike."""
+"""Share of the axis in which all curves rise alike."""
 TARGET: dict[str, Any] = {
     "xytext": (-4, 3), "textcoords": "offset points", "ha": "right", "size": 8, "color": FAINT,
 }  # fmt: skip
@@ -322,15 +357,15 @@ class AccuracyCurve(NamedTuple):
     least: Floats
     most: Floats
     final: float
-    """Of whole repetitions, on average."""
+    """Mean final metric of the repetitions."""
     end_s: float
-    """When all repetitions were done."""
+    """When all repetitions were done, in seconds."""
     said: str
-    """`final` for people."""
+    """`final` as text."""
 
 
 def accuracy_curve(run: PopulationRecord, end_s: float) -> AccuracyCurve | None:
-    """None if nothing was measured."""
+    """Return the curve of a run; None if nothing was measured."""
     at_s = np.linspace(0.0, end_s, MOMENTS)
     risen = [best_so_far(reports(run.events(each.seed))) for each in run.summary.repetitions]
     if not all(len(best) for _, best in risen):
@@ -342,12 +377,12 @@ def accuracy_curve(run: PopulationRecord, end_s: float) -> AccuracyCurve | None:
 
 
 def reports(events: Iterable[Event]) -> Iterator[tuple[float, float]]:
-    """When trials reported, and how good they were then."""
+    """Yield the time and the metric of each report."""
     return ((event.at_s, event.metric) for event in events if isinstance(event, Reported))
 
 
 def done_s(run: PopulationRecord) -> float:
-    """When the last repetition was done."""
+    """Return when the last repetition was done."""
     return max(repetition.makespan_s for repetition in run.summary.repetitions)
 
 
@@ -386,13 +421,13 @@ def draw_accuracy(curves: Sequence[AccuracyCurve], group: PopulationGroup, optio
 
 
 def _lowest(curves: Sequence[AccuracyCurve]) -> float:
-    """Where the axis begins: the first rise, which is steep and alike for all, is left out."""
+    """Return the start of the axis, without the first rise, which is steep and alike for all."""
     early = round(EARLY * MOMENTS)
     return min(float(np.nanmin(curve.mean[early:])) for curve in curves)
 
 
 def _draw_curve(axes: Axes, curve: AccuracyCurve, unit_s: float) -> None:
-    """Until it is done, with a dot there."""
+    """Draw a curve until it is done, with a dot there."""
     colour = allocation_colour(curve.allocation)
     over = min(int(np.searchsorted(curve.at_s, curve.end_s)), len(curve.at_s) - 1)
     at, (mean, least, most) = curve.at_s / unit_s, (curve.mean, curve.least, curve.most)

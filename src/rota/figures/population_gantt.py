@@ -32,24 +32,24 @@ from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
 MIDDLE = (0.5, 0.75)
-"""Where the median may be between the worst and the best: what is beyond is taken for it."""
+"""Limits of the relative position of the median between the worst and the best."""
 
 
 class Trained(NamedTuple):
-    """A part of a trial, on a slot."""
+    """An interval of a trial, on a slot."""
 
     slot: int
     trial: int
     began_s: float
-    """With what had to be moved first."""
+    """Start in seconds, with dispatch and transfer."""
     trains_s: float
-    """When training began."""
+    """Start of training in seconds."""
     ended_s: float
     metric: float
 
 
 class LostWork(NamedTuple):
-    """What a slot was at when its node or its trial failed."""
+    """The work that a slot lost when its node or its trial failed."""
 
     slot: int
     began_s: float
@@ -57,7 +57,7 @@ class LostWork(NamedTuple):
 
 
 class Away(NamedTuple):
-    """A node that is not there."""
+    """A time in which a node is not there."""
 
     node: int
     from_s: float
@@ -65,7 +65,7 @@ class Away(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """A clone: from where the donor was to where the trial goes on."""
+    """A clone: from the slot of the donor to the slot of the trial."""
 
     from_s: float
     from_slot: int
@@ -74,25 +74,25 @@ class Copied(NamedTuple):
 
 
 class Shading(NamedTuple):
-    """How accuracies become shades."""
+    """A scale from accuracies to shades."""
 
     least: float
     most: float
     power: float
-    """Of what is in between: most blocks are nearly as good as the best, but should not all look alike."""
+    """Exponent that spreads the many metrics that are nearly the best."""
 
 
 class PopulationChart(NamedTuple):
-    """Everything to be drawn."""
+    """The content of a Gantt chart."""
 
     allocation: str
     slots: tuple[SlotInfo, ...]
     done_s: float
-    """When all trials were."""
+    """When all trials were done, in seconds."""
     end_s: float
-    """Of the axis."""
+    """End of the axis in seconds."""
     until_s: list[float]
-    """Slot → when it was last in use."""
+    """When each slot was last in use."""
     blocks: list[Trained]
     undone: list[LostWork]
     away: list[Away]
@@ -109,7 +109,7 @@ class PopulationChart(NamedTuple):
 
 
 def population_chart(run: PopulationRecord, end_s: float | None = None) -> PopulationChart:
-    """What happened with the first seed."""
+    """Return the chart of the first seed."""
     summary, events = run.summary, run.events()
     done_s = summary.repetitions[0].makespan_s
     end_s = end_s or done_s
@@ -120,7 +120,7 @@ def population_chart(run: PopulationRecord, end_s: float | None = None) -> Popul
         slots=summary.slots,
         done_s=done_s,
         end_s=end_s,
-        until_s=given_up(events, len(summary.slots), done_s),
+        until_s=retired_at(events, len(summary.slots), done_s),
         blocks=trained(events),
         undone=undone(events, where),
         away=away(events, len(nodes), done_s),
@@ -130,7 +130,7 @@ def population_chart(run: PopulationRecord, end_s: float | None = None) -> Popul
 
 
 def trained(events: Sequence[Event]) -> list[Trained]:
-    """Every part, by the time of its report."""
+    """Return every interval, by the time of its report."""
     return [
         Trained(
             event.slot, event.trial, event.began_s, event.began_s + event.moved_s, event.ended_s, event.metric
@@ -141,7 +141,7 @@ def trained(events: Sequence[Event]) -> list[Trained]:
 
 
 def undone(events: Sequence[Event], slots: Sequence[int]) -> list[LostWork]:
-    """Work that was lost; `slots` gives the node of each."""
+    """Return the work that was lost; `slots` gives the node of each slot."""
     busy: dict[int, float] = {}
     found = []
     for event in events:
@@ -159,7 +159,7 @@ def undone(events: Sequence[Event], slots: Sequence[int]) -> list[LostWork]:
 
 
 def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Away]:
-    """When nodes are not there; all are away before they join."""
+    """Return when nodes are not there; all are away before they join."""
     since: dict[int, float] = dict.fromkeys(range(nodes), 0.0)
     found = []
     for event in events:
@@ -171,8 +171,8 @@ def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Away]:
     return [each for each in found if each.to_s > each.from_s]
 
 
-def given_up(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
-    """Slot → until when it was in use: the end of the run, or of its last list if it was given up."""
+def retired_at(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
+    """Return until when each slot was in use: the end of the run, or of its last assignment if it retired."""
     until_s = [end_s] * slots
     for event in events:
         if isinstance(event, Retired):
@@ -183,7 +183,7 @@ def given_up(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
 
 
 def copied(events: Sequence[Event]) -> list[Copied]:
-    """Each clone whose trial went on: from the donor's last report to where the trial is trained next."""
+    """Return each clone whose trial continued: from the donor's last report to the trial's next interval."""
     last: dict[int, Reported] = {}
     open_clones: dict[int, tuple[float, int]] = {}
     found = []
@@ -198,7 +198,7 @@ def copied(events: Sequence[Event]) -> list[Copied]:
 
 
 def shading(metrics: Sequence[float]) -> Shading | None:
-    """Of all that was measured; None if nothing was."""
+    """Return the scale of all metrics; None if nothing was measured."""
     known = np.array([metric for metric in metrics if not math.isnan(metric)])
     if not len(known):
         return None
@@ -214,13 +214,13 @@ UNMEASURED = "#9cc4dd"
 SHADES = LinearSegmentedColormap.from_list(
     "shades", colormaps["YlGnBu"](np.linspace(0.0, 0.82, 64)), bad=UNMEASURED
 )
-"""Light enough that lines can be seen on the darkest."""
+"""Shades light enough that lines can be seen on the darkest."""
 CLONE = "#d1006c"
 MOVING = "#111111"
 UPPER, LOWER = 0.12, 0.88
-"""Where in a row lines of clones begin and end."""
+"""Vertical positions in a row at which lines of clones begin and end."""
 NARROW_IN = 0.035
-"""Shaded blocks that are narrower have no edges, which would be all that is seen of them."""
+"""Width below which shaded blocks have no edges."""
 CHARACTER_EM = 0.62
 TEXT_PT = 6.5
 LOST = "#f0a35e"
@@ -245,7 +245,7 @@ def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[Draw
 
 
 def scale_of(charts: Sequence[PopulationChart]) -> PowerNorm | None:
-    """From accuracies to shades, the same for all charts; None if nothing was measured."""
+    """Return a scale from accuracies to shades, the same for all charts; None if nothing was measured."""
     found = shading([block.metric for chart in charts for block in chart.blocks])
     return found and PowerNorm(found.power, found.least, found.most)
 
@@ -274,12 +274,12 @@ def draw_population_gantt(
 
 
 def _done(chart: PopulationChart) -> str:
-    """With as many digits as it takes to compare."""
+    """Return the makespan with enough digits to compare."""
     return f"{chart.done_s / chart.unit.seconds:.3g} {SHORT[chart.unit.name]}"
 
 
 def _draw_scale(figure: Figure, axes: Axes, scale: PowerNorm, summary: PopulationSummary) -> None:
-    """Which shade is which metric, in even steps of the shades."""
+    """Draw the scale of metrics, in even steps of the shades."""
     bar = figure.colorbar(ScalarMappable(scale, SHADES), ax=axes, pad=0.01, aspect=18, shrink=0.9)
     bar.set_label(f"{summary.metric_name} after the block", size=9, color=INK)
     ticks = np.asarray(scale.inverse(np.linspace(0.0, 1.0, 6)))
@@ -296,7 +296,7 @@ def _draw_rows(axes: Axes, chart: PopulationChart) -> None:
 
 
 def _draw_blocks(axes: Axes, chart: PopulationChart, scale: PowerNorm | None) -> None:
-    """Coloured by how good the trial was after it; all alike if nothing was measured."""
+    """Draw intervals, coloured by the metric at their end; all alike if nothing was measured."""
     if scale:
         colours = np.asarray(SHADES(scale([block.metric for block in chart.blocks])))
     else:
@@ -325,7 +325,7 @@ def _draw_away(axes: Axes, chart: PopulationChart) -> None:
 
 
 def _draw_clones(axes: Axes, chart: PopulationChart) -> None:
-    """From the donor's slot to where the trial goes on, with a dot there; along rows, below the numbers."""
+    """Draw a line from the donor's slot to the trial's, with a dot there."""
     unit_s = chart.unit.seconds
     lines = []
     for from_s, from_slot, to_s, to_slot in chart.copied:
@@ -336,7 +336,7 @@ def _draw_clones(axes: Axes, chart: PopulationChart) -> None:
 
 
 def clone_heights(from_slot: int, to_slot: int) -> tuple[float, float]:
-    """Where a line leaves the row of the donor, and where it ends: at the edges that face each other."""
+    """Return where a line leaves the row of the donor and where it ends: at the facing edges."""
     if from_slot == to_slot:
         return from_slot + LOWER, from_slot + LOWER
     if from_slot < to_slot:
@@ -345,7 +345,7 @@ def clone_heights(from_slot: int, to_slot: int) -> tuple[float, float]:
 
 
 def _write_trials(axes: Axes, chart: PopulationChart, scale: PowerNorm | None) -> None:
-    """The number of the trial in each block that has room for it."""
+    """Write the number of the trial into each block that has room for it."""
     seconds_per_in = _seconds_per_in(chart)
     for block in chart.blocks:
         name = str(block.trial)
@@ -381,12 +381,12 @@ def _legend(chart: PopulationChart, scale: PowerNorm | None) -> list[Patch | Lin
         marker="o",
         markersize=3,
         linewidth=1,
-        label="clone: a trial goes on with what another has learned",
+        label="clone: a trial continues from another's checkpoint",
     )
     handles: list[tuple[object, Patch | Line2D]] = [
         (
             any(block.trains_s > block.began_s for block in chart.blocks),
-            Patch(color=MOVING, label="dispatch, and moving a checkpoint"),
+            Patch(color=MOVING, label="dispatch and checkpoint transfer"),
         ),
         (
             scale and any(math.isnan(block.metric) for block in chart.blocks),

@@ -23,7 +23,7 @@ from rota.recordings.profile import PACKED, Profile, Profiles
 
 WIDTH_IN = 11.0
 ABREAST = 2
-"""Bundles of curves side by side."""
+"""Number of bundles of curves side by side."""
 
 Data = TypeVar("Data")
 
@@ -32,24 +32,24 @@ Draw = Callable[[Figure, SubplotSpec], Axes]
 
 
 class AxesRow(NamedTuple):
-    """Axes side by side on the page."""
+    """A row of axes on the page."""
 
     height_in: float
     across: list[Draw]
 
 
 class Drawing(NamedTuple):
-    """A figure that can be drawn of a library."""
+    """A figure of a library of recordings."""
 
     name: str
     verb: str
-    """Of `rota recordings`."""
+    """Verb of `rota recordings`."""
     figure: Callable[[str], Figure]
-    """Takes the command that draws it."""
+    """Function that draws it; its argument is the command that does."""
 
 
 def figures(library: Library) -> list[Drawing]:
-    """All that there is something for."""
+    """Return all figures for which there are recordings."""
     trees = [held.what for held in library.trees]
     found = [Drawing("overview", "describe", partial(recordings_figure, library))] if len(library) else []
     if any(not tree.missing() for tree in trees):
@@ -58,7 +58,7 @@ def figures(library: Library) -> list[Drawing]:
 
 
 def parts(library: Library) -> list[AxesRow]:
-    """What is to be drawn, from the top."""
+    """Return the rows to be drawn, from the top."""
     blocks = tree_blocks([held.what for held in library.trees])
     found = [AxesRow(block.height_in, [_drawer(draw_trees, block)]) for block in blocks]
     lines = [_drawer(draw_curves, bundle(held.what)) for held in library.curves]
@@ -73,7 +73,7 @@ def _drawer(draw: Callable[[Figure, SubplotSpec, Data], Axes], data: Data) -> Dr
 
 
 def recordings_figure(library: Library, drawn_by: str) -> Figure:
-    """The page; `drawn_by` is the command that draws it."""
+    """Draw the page; `drawn_by` is the command that draws it."""
     if not len(library):
         raise InputError(f"{library.folder}: no complete recording to draw; record or import one first")
     drawn = parts(library)
@@ -103,23 +103,23 @@ MOST_IN_LEGEND = 7
 
 
 class CurveLine(NamedTuple):
-    """One setting."""
+    """The curve of one setting."""
 
     value: Plain
-    """Of the hyper-parameter that colours it."""
+    """Value of the hyper-parameter that colours it."""
     steps: Floats
     metric: Floats
 
 
 class CurveBundle(NamedTuple):
-    """All settings of one recording."""
+    """The curves of all settings of one recording."""
 
     title: str
     coloured_by: str
     metric: str
     lines: list[CurveLine]
     values: list[Plain]
-    """Of the hyper-parameter, in order."""
+    """Values of the hyper-parameter, in order."""
 
 
 def bundle(curves: Curves) -> CurveBundle:
@@ -186,7 +186,7 @@ def _said(value: Plain) -> str:
 
 
 def _explained(settings: Sequence[CurveSetting], name: str, metric: str) -> float:
-    """The share of the spread at the end that goes with one hyper-parameter."""
+    """Return the share of the final variance that one hyper-parameter explains."""
     groups: dict[Plain, list[float]] = {}
     for setting in settings:
         values = setting.metrics[metric]
@@ -215,7 +215,7 @@ MARKERS = ("o", "s", "D", "^", "v", "P")
 
 
 class StageBar(NamedTuple):
-    """One measurement, as shares of its stages."""
+    """The stages of one measurement, as shares."""
 
     label: str
     shares: dict[str, float]
@@ -223,14 +223,14 @@ class StageBar(NamedTuple):
 
 
 class Dots(NamedTuple):
-    """One way to run a model: seconds per iteration on each device."""
+    """Seconds per iteration on each device, for one model and batch size."""
 
     label: str
     iteration_s: dict[str, float]
 
 
 class RecordingPanel(NamedTuple):
-    """What is drawn of one recording: either bars or dots."""
+    """The bars or the dots of one recording."""
 
     title: str
     bars: list[StageBar]
@@ -242,7 +242,7 @@ class RecordingPanel(NamedTuple):
 
 
 def panels(recordings: Mapping[str, Profiles]) -> list[RecordingPanel]:
-    """Bars per device for all recordings with stages together; dots for each without."""
+    """Return bars per device for all recordings with stages; dots for each without."""
     staged: dict[str, list[Profile]] = {}
     dotted = []
     for name, profiles in recordings.items():
@@ -266,7 +266,7 @@ def draw_profiles(figure: Figure, place: SubplotSpec, panel: RecordingPanel) -> 
 
 
 def shares(row: Profile) -> dict[str, float]:
-    """Of each stage in the sum of all; what was not measured apart is the rest of the iteration."""
+    """Return the share of each stage; what was not measured is the rest of the iteration."""
     measured = {name: s for name, s in zip(STAGES, row.stages_s, strict=True) if not math.isnan(s)}
     if len(measured) < len(STAGES):
         measured[REST] = max(row.iteration_s - math.fsum(measured.values()), 0.0)
@@ -275,7 +275,7 @@ def shares(row: Profile) -> dict[str, float]:
 
 
 def said(seconds: float) -> str:
-    """`12.3 ms`."""
+    """Return seconds as text: `12.3 ms`."""
     for unit, size_s in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size_s:
             return f"{seconds / size_s:.3g} {unit}"
@@ -288,7 +288,7 @@ def _title(rows: Sequence[Profile], device: str) -> str:
 
 
 def _bars(rows: Sequence[Profile]) -> list[StageBar]:
-    """Some gang sizes and batch sizes of each model, from the smallest to the largest."""
+    """Return some gang sizes and batch sizes of each model, from the smallest to the largest."""
     bars = []
     for model in dict.fromkeys(row.model for row in rows):
         own = [row for row in rows if row.model == model]
@@ -301,7 +301,7 @@ def _bars(rows: Sequence[Profile]) -> list[StageBar]:
 
 
 def _some_gangs(gangs: Sequence[int]) -> list[int]:
-    """From the smallest to the largest, by equal factors as far as they were measured."""
+    """Return some sizes from the smallest to the largest, about by equal factors."""
     targets = np.geomspace(gangs[0], gangs[-1], MOST_GANGS).tolist()
     return sorted({min(gangs, key=lambda gang: abs(math.log(gang / target))) for target in targets})
 

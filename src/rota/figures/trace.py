@@ -1,4 +1,4 @@
-"""A trace at a glance: when jobs arrive, how long they take, how large they are, which models they train."""
+"""Figure of a trace: arrivals, durations, gang sizes and models of its jobs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,26 +15,26 @@ from rota.workload.describe import Description, WorkloadShare, describe
 from rota.workload.jobs import Workload
 
 JOBS, GPU_TIME = "#0072b2", "#e69f00"
-"""Of jobs, and of GPU time; distinct to colour-blind readers and in print."""
+"""Colours of jobs and of GPU time; distinct to colour-blind readers and in print."""
 
 STRETCHES = {
     MINUTE_S: "minute", 10 * MINUTE_S: "10 min", HOUR_S: "hour",
     6 * HOUR_S: "6 h", DAY_S: "day", 7 * DAY_S: "week",
 }  # fmt: skip
-"""Lengths of time to count arrivals over."""
+"""Bin lengths for counting arrivals, and their names."""
 MOST_BARS = 130
 MOST_MODELS = 10
 
 
 class Arrivals(NamedTuple):
-    """How many jobs arrived in each stretch of time."""
+    """The number of jobs that arrived in each bin of time."""
 
     edges: Floats
-    """In the unit of the axis."""
+    """Edges of the bins, in the unit of the axis."""
     unit: str
     jobs: Floats
     per: str
-    """What one stretch is called."""
+    """Name of a bin."""
 
 
 class Durations(NamedTuple):
@@ -46,7 +46,7 @@ class Durations(NamedTuple):
 
 
 def arrivals(jobs: Workload) -> Arrivals:
-    """Counted over the shortest stretch that does not need too many bars."""
+    """Count arrivals in the shortest bins that do not need too many bars."""
     since_s = jobs.submit_s - jobs.submit_s[0]
     last_s = float(since_s[-1])
     bin_s = next((length_s for length_s in STRETCHES if last_s / length_s <= MOST_BARS), last_s / MOST_BARS)
@@ -65,14 +65,14 @@ def durations(jobs: Workload) -> Durations:
 
 
 def gangs(described: Description) -> list[WorkloadShare]:
-    """By size; all fractions of a GPU together."""
+    """Return the gang sizes; all fractions of a GPU together."""
     whole = [share for share in described.gang_sizes if float(share.name) >= 1.0]
     parts = [share for share in described.gang_sizes if float(share.name) < 1.0]
     return [_together("below 1", parts), *whole] if parts else whole
 
 
 def models(described: Description) -> list[WorkloadShare]:
-    """Those with the most GPU time; the rest together."""
+    """Return the models with most GPU time; the rest together."""
     if len(described.models) <= MOST_MODELS:
         return list(described.models)
     first, rest = described.models[: MOST_MODELS - 1], described.models[MOST_MODELS - 1 :]
@@ -80,7 +80,7 @@ def models(described: Description) -> list[WorkloadShare]:
 
 
 def trace_figure(jobs: Workload) -> Figure:
-    """Four panels."""
+    """Draw four panels: arrivals, durations, gang sizes and models."""
     described = describe(jobs)
     layout = ConstrainedLayoutEngine(h_pad=0.1, w_pad=0.1)
     figure = Figure(figsize=(11, 7.5), layout=layout)

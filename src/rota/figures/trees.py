@@ -1,4 +1,4 @@
-"""Figures of recorded trees: every sequence of changes, and what became of it."""
+"""Figures of recorded trees: every sequence of changes, and its accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ class ScenarioStrip(NamedTuple):
 
     label: str
     said: str
-    """What the cells say, in words."""
+    """Text at the end of the row."""
     accuracies: Floats
-    """NaN where a sequence is missing or failed."""
+    """Accuracy of each sequence; NaN if it is missing or failed."""
     best: int
-    """The place of the best; -1 if there is none."""
+    """Position of the best; -1 if there is none."""
 
 
 class TreeBlock(NamedTuple):
@@ -42,7 +42,7 @@ class TreeBlock(NamedTuple):
     actions: tuple[str, ...]
     decisions: int
     never: int
-    """The place of the sequence that changes nothing."""
+    """Position of the sequence that changes nothing."""
     strips: list[ScenarioStrip]
 
     @property
@@ -51,7 +51,7 @@ class TreeBlock(NamedTuple):
 
 
 def tree_blocks(trees: Sequence[Tree]) -> list[TreeBlock]:
-    """A block per model, data set and choice of actions; a scenario that only others have is a row too."""
+    """Return a block per model, data set and set of actions; scenarios that only others have are rows too."""
     groups: dict[tuple[str, str, tuple[str, ...], int], list[Tree]] = {}
     for tree in trees:
         groups.setdefault((tree.model, tree.data, tree.actions, tree.decisions), []).append(tree)
@@ -106,7 +106,7 @@ def _strip(tree: Tree) -> ScenarioStrip:
 
 
 def _limits(values: Floats) -> tuple[float, float]:
-    """From the worst to the best; failures far below the rest do not wash out the others."""
+    """Return the range of colours; failures far below the rest are clipped."""
     known = values[~np.isnan(values)]
     if not len(known):
         return 0.0, 1.0
@@ -122,7 +122,7 @@ def _mark_missing(axes: Axes, values: Floats) -> None:
 
 
 def _draw_borders(axes: Axes, block: TreeBlock) -> None:
-    """Between rows, and thicker ones between sequences that begin differently."""
+    """Draw borders between rows, and thicker ones between sequences with different first changes."""
     count = len(block.actions) ** block.decisions
     for row in range(1, len(block.strips)):
         axes.axhline(row - 0.5, color="white", linewidth=2)
@@ -160,25 +160,25 @@ PANEL_IN, HEIGHT_IN = 5.2, 4.0
 
 
 class TreeColumn(NamedTuple):
-    """One tree."""
+    """The accuracies of one tree."""
 
     label: str
     gain: Gain
     spread: Floats
-    """Where in the column each sequence is drawn, so that equal ones can be told apart."""
+    """Horizontal offset of each sequence, so that equal ones can be told apart."""
     noise: Noise | None
-    """Of this scenario; None if it was recorded from one seed only."""
+    """Noise of this scenario; None if it was recorded with one seed only."""
 
 
 class TreePanel(NamedTuple):
-    """One model."""
+    """The trees of one model."""
 
     model: str
     columns: list[TreeColumn]
 
 
 def panels(trees: Sequence[Tree]) -> list[TreePanel]:
-    """What is to be drawn."""
+    """Return the panels to be drawn."""
     found = []
     for model, group in by_model(trees).items():
         noises = {scenario: noise(trees) for scenario, trees in by_scenario(group).items()}
@@ -195,7 +195,7 @@ def _column(found: Gain, noise: Noise | None) -> TreeColumn:
 
 
 def adaptation_figure(trees: Sequence[Tree], drawn_by: str) -> Figure:
-    """A panel per model; `drawn_by` is the command that draws it."""
+    """Draw a panel per model; `drawn_by` is the command that draws it."""
     found = panels(trees)
     if not found:
         raise InputError("no complete tree to draw; record one first: rota record config/record/quick.toml")

@@ -1,4 +1,4 @@
-"""The same population under rota and under Ray Tune: what a report costs, and how good trials are when."""
+"""Figure of the same population under rota and Ray Tune: overhead per report, accuracy over time."""
 
 import math
 from statistics import median
@@ -10,39 +10,39 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from rota.core.arrays import Floats
-from rota.figures.best import MOMENTS, bands, best_so_far
 from rota.figures.page import FAINT, INK, legend, log_ticks, new_page, plain
+from rota.figures.population import MOMENTS, bands, best_so_far
 from rota.results.population.metrics import SideRun, Sides
 
 COLOURS = ("#d55500", "#0072b2", "#56c9f0", "#626262")
-"""In the order of the sides."""
+"""Colours in the order of the sides."""
 MARGIN = 5.0
-"""By which the axis of overheads reaches further than they do."""
+"""Factor by which the axis of overheads is longer at both ends."""
 LEAST_S = 1e-5
-"""Overheads that are smaller could not be measured."""
+"""Smallest overhead in seconds that could be measured."""
 CLEARLY = 0.7
-"""Less than this share of an overhead: then slots were empty, too."""
+"""Share of an overhead below which a gap is drawn: slots were empty, too."""
 LOWEST = 0.5
-"""Accuracies below this share of the best are not shown: all sides begin alike."""
+"""Share of the best accuracy at which the axis begins: all sides begin alike."""
 
 
 class Overhead(NamedTuple):
-    """What reports cost besides training, on one side."""
+    """The overhead per report on one side."""
 
     side: str
     median_s: float
     each_s: list[float]
-    """By repetition."""
+    """Seconds in each repetition."""
     gap_s: float | None
-    """Between two parts of the same process, if that is clearly less: the median."""
+    """Median seconds between two intervals of a process, if that is clearly less."""
 
 
 class Rise(NamedTuple):
-    """The best accuracy so far on one side: over the repetitions; NaN before all have measured something."""
+    """The best accuracy so far on one side, over the repetitions; NaN before all have measured something."""
 
     side: str
     at_s: Floats
-    """Since training began."""
+    """Seconds since training began."""
     mean: Floats
     least: Floats
     most: Floats
@@ -67,13 +67,13 @@ def _overhead(side: str, runs: list[SideRun]) -> Overhead:
 
 
 def reports(run: SideRun) -> list[tuple[float, float]]:
-    """When parts ended, since training began, and how good they were; in order."""
+    """Return the end and the metric of each interval, in order, in seconds since training began."""
     parts = sorted(run.parts, key=lambda part: part.ended_s)
     return [(part.ended_s - run.first_s, part.metric) for part in parts]
 
 
 def rises(sides: Sides) -> list[Rise]:
-    """A curve per side, over the same moments, evenly in their logarithm; they end with the last report."""
+    """Return a curve per side, over the same moments, evenly in their logarithm."""
     reported = {side: [reports(run) for run in sides.of(side)] for side in sides.names}
     every_s = [at_s for runs in reported.values() for run in runs for at_s, _ in run]
     moments = np.geomspace(min(every_s), max(every_s), MOMENTS)
@@ -87,7 +87,7 @@ def _rise(side: str, runs: list[list[tuple[float, float]]], moments: Floats) -> 
 
 
 def sides_figure(sides: Sides) -> Figure:
-    """Left what a report costs, right the best accuracy against time."""
+    """Draw the overhead per report on the left, the best accuracy over time on the right."""
     figure = new_page(
         "The same population under rota and under Ray Tune",
         sides.about,
@@ -102,12 +102,12 @@ def sides_figure(sides: Sides) -> Figure:
 
 
 def said_s(seconds: float) -> str:
-    """`3.9 ms`, `1.2 s`."""
+    """Return seconds as text: `3.9 ms`, `1.2 s`."""
     return f"{1000 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
 
 
 def _draw_overheads(axes: Axes, found: list[Overhead]) -> None:
-    """A dot per repetition, a larger one for the median; on a logarithmic axis bars would have no length."""
+    """Draw a dot per repetition, and a larger one for the median."""
     for place, each in enumerate(found):
         colour = COLOURS[place % len(COLOURS)]
         axes.plot(each.each_s, [place] * len(each.each_s), "o", color=colour, markersize=4, alpha=0.6)
@@ -123,7 +123,7 @@ def _draw_overheads(axes: Axes, found: list[Overhead]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_yticks(range(len(found)), [each.side.replace(", ", ",\n") for each in found])
     axes.set_ylim(len(found) - 0.5, -0.6)
-    axes.set_xlabel("what a report costs besides training (log scale)")
+    axes.set_xlabel("overhead per report (log scale)")
     hollow = any(each.gap_s is not None for each in found)
     title = "large: medians; hollow: without empty slots" if hollow else "large: medians"
     axes.set_title(title, size=10, color=FAINT, loc="left")
@@ -132,7 +132,7 @@ def _draw_overheads(axes: Axes, found: list[Overhead]) -> None:
 
 
 def _mark(axes: Axes, seconds: float, place: int, colour: str, *, hollow: bool) -> None:
-    """A median, with its number above; below if it is hollow."""
+    """Draw a median with its number above it, or below if it is hollow."""
     fill, edge = ("white", colour) if hollow else (colour, "white")
     axes.plot(seconds, place, "D", markerfacecolor=fill, markeredgecolor=edge, markersize=9)
     above = {"xytext": (0, 9), "va": "bottom"}
@@ -150,7 +150,7 @@ def _mark(axes: Axes, seconds: float, place: int, colour: str, *, hollow: bool) 
 
 
 def _draw_rises(axes: Axes, found: list[Rise]) -> None:
-    """Each until it is done, with a dot there."""
+    """Draw each curve until it is done, with a dot there."""
     for place, rise in enumerate(found):
         colour = COLOURS[place % len(COLOURS)]
         until = slice(int(np.searchsorted(rise.at_s, rise.end_s)) + 1)

@@ -1,1 +1,1 @@
-"""Learn how networks should change while they train, from recordings or from training itself."""
+"""Agents that decide how a network grows while it trains, learned from recordings or from real training."""

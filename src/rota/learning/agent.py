@@ -1,4 +1,4 @@
-"""A learned agent and its files: plain arrays, never a pickle."""
+"""Agents that decide how networks grow, and their files: plain arrays, never a pickle."""
 
 import hashlib
 import io
@@ -21,6 +21,7 @@ from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, located, parsed
 from rota.core.network import Observation
+from rota.learning.files import FACTS, WEIGHTS
 from rota.learning.networks.registry import build
 from rota.recordings.folder import Provenance
 
@@ -34,14 +35,14 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def as_file(arrays: Arrays) -> bytes:
-    """The content of an .npz file."""
+    """Return the content of an .npz file with these arrays."""
     stream = io.BytesIO()
     np.savez(stream, **arrays)  # type: ignore[arg-type]  # by name
     return stream.getvalue()
 
 
 def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """What is in such a file; a ValueError if that is none."""
+    """Return the arrays in the content of an .npz file. Raises ValueError if it is damaged."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
@@ -50,7 +51,7 @@ def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
 
 
 def state_of(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
-    """What a network has become, and the state of its Adam."""
+    """Return the weights of a network and the state of its Adam optimizer."""
     weights = {f"{WEIGHTS_PREFIX}{name}": values.numpy() for name, values in network.state_dict().items()}
     states = optimizer.state_dict()["state"]
     adam = {
@@ -60,7 +61,7 @@ def state_of(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 
 def restore(network: nn.Module, optimizer: torch.optim.Optimizer, found: Arrays) -> None:
-    """The same, from among other things that were kept."""
+    """Load the weights and the Adam state from among other arrays of a checkpoint."""
     weights = {
         name.removeprefix(WEIGHTS_PREFIX): torch.from_numpy(each)
         for name, each in found.items()
@@ -77,13 +78,12 @@ def restore(network: nn.Module, optimizer: torch.optim.Optimizer, found: Arrays)
 
 FORMAT = "rota agent"
 VERSION = 1
-FACTS, WEIGHTS = "agent.json", "weights.npz"
 AGAIN = "learn it again"
 
 
 @dataclass(frozen=True)
 class Agent:
-    """An adaptation policy that was learned: the same object in evaluation and in real training.
+    """A learned growth policy: the same object in evaluation and in real training.
 
     >>> import rota
     >>> untrained = rota.Agent.new("structural", {}, seed=0)
@@ -93,16 +93,16 @@ class Agent:
     """
 
     name: str
-    """Of its network."""
+    """Name of its network."""
     options: Mapping[str, Any]
-    """That its network was built with."""
+    """Options that its network was built with."""
     network: nn.Module
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What it was learned from and how: plain values."""
+    """What it was learned from, and how: plain values."""
 
     @classmethod
     def new(cls, name: str, options: Mapping[str, Any], seed: int) -> "Agent":
-        """With fresh weights, which depend on the seed only."""
+        """Return an agent with new weights, which depend on the seed only."""
         with torch.random.fork_rng(devices=()):
             torch.default_generator.manual_seed(seed)
             return cls(name, dict(options), build(name, dict(options)))
@@ -113,12 +113,12 @@ class Agent:
         return read_agent(Path(folder))
 
     def evaluate(self, recordings: str | os.PathLike[str]) -> "pd.DataFrame":
-        """Return what it would do in recorded trees: a row per tree, beside baselines and the oracle.
+        """Return what the agent does in recorded trees: a row per tree, with baselines and the oracle.
 
-        `recordings` is a tree, or a folder of trees. `accuracy` and `rank` (1 is best, `of` so many) are
-        those of the sequence that the agent thinks likeliest; `headroom` is 0 for the mean of all sequences
-        and 1 for the best. `never`, `random`, `fixed` and `oracle` are accuracies of others; `seen` says
-        whether the agent has learned from this tree.
+        `recordings` is a tree, or a folder of trees. `accuracy` and `rank` (1 is best, out of `of`) are those
+        of the sequence with the highest probabilities. `headroom` is 0 for the mean of all sequences and 1
+        for the best. `never`, `random`, `fixed` and `oracle` are the accuracies of baselines; `seen` says
+        whether the agent has learned from this tree. Raises `rota.RotaError` if there are no complete trees.
         """
         import pandas as pd
 
@@ -131,36 +131,39 @@ class Agent:
 
     @property
     def learned_from(self) -> frozenset[str]:
-        """The digests of the trees."""
+        """The digests of the trees that it was learned from."""
         return frozenset(digest for stage in self.about.get("stages", ()) for digest in stage["digests"])
 
     def decides_between(self, actions: int) -> bool:
-        """Whether it can decide between so many."""
+        """Whether the network can decide between this number of actions."""
         return self.options.get("actions") in (None, actions)
 
     @property
     def fixed(self) -> Mapping[str, Sequence[int]]:
-        """Kind of tree → the one sequence that is best on average where it has learned.
+        """The best fixed sequence on average over the trees that it was learned from, by kind of tree.
 
-        What it started from had learned elsewhere, which does not count.
+        Trees of an agent that it was started from do not count.
         """
         found: Mapping[str, Sequence[int]] = self.about.get("fixed", {})
         return found
 
-    def probabilities(self, sight: Observation) -> list[float]:
-        return self.all_probabilities([sight])[0]
+    def probabilities(self, observation: Observation) -> list[float]:
+        return self.all_probabilities([observation])[0]
 
-    def all_probabilities(self, sights: Sequence[Observation]) -> list[list[float]]:
-        """How likely each action of each sight is."""
+    def all_probabilities(self, observations: Sequence[Observation]) -> list[list[float]]:
+        """Return the probability of each action, for each observation."""
         with torch.no_grad():
-            chances = self.network(self.network.encode(sights)).softmax(-1)  # type: ignore[operator]
+            chances = self.network(self.network.encode(observations)).softmax(-1)  # type: ignore[operator]
         if not chances.isfinite().all():
             raise InputError(f"agent {self.name}: its weights give no probabilities; {AGAIN}")
-        return [row[: len(sight.actions)].tolist() for row, sight in zip(chances, sights, strict=True)]
+        return [
+            row[: len(observation.actions)].tolist()
+            for row, observation in zip(chances, observations, strict=True)
+        ]
 
 
 def write_agent(folder: Path, agent: Agent, provenance: Provenance) -> None:
-    """Write an agent; `agent.json` comes last."""
+    """Write an agent to a folder, `agent.json` last."""
     weights = arrays(agent.network)
     said = {
         "format": FORMAT,
@@ -178,7 +181,7 @@ def write_agent(folder: Path, agent: Agent, provenance: Provenance) -> None:
 
 
 def read_agent(folder: Path) -> Agent:
-    """What was written."""
+    """Read the agent in a folder. Raises InputError if there is none, or if it is damaged."""
     found = _facts(folder / FACTS)
     path = folder / WEIGHTS
     try:
@@ -196,22 +199,17 @@ def read_agent(folder: Path) -> Agent:
 
 
 def weights_sha256(folder: Path) -> str:
-    """The checksum that tells one agent from another."""
+    """Return the checksum of an agent's weights."""
     return str(_facts(folder / FACTS)["sha256"])
 
 
-def is_agent(folder: Path) -> bool:
-    """Whether the file of an agent is there, of whatever kind; it is written last."""
-    return (folder / FACTS).is_file()
-
-
 def arrays(network: nn.Module) -> bytes:
-    """The weights of a network as an .npz file."""
+    """Return the weights of a network as the content of an .npz file."""
     return as_file({name: values.numpy() for name, values in network.state_dict().items()})
 
 
 def fill(network: nn.Module, content: bytes, path: Path) -> None:
-    """Put weights into the network that they are of."""
+    """Load weights, the content of the .npz file at `path`, into a network."""
     try:
         state = {name: torch.from_numpy(values) for name, values in read_arrays(content).items()}
         if any(values.is_complex() for values in state.values()):
@@ -248,7 +246,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _AgentJson:
-    """What `agent.json` says."""
+    """The content of `agent.json`."""
 
     network: str
     options: dict[str, int | float | str]
@@ -258,7 +256,7 @@ class _AgentJson:
 
 @dataclass(frozen=True, slots=True)
 class _AgentAbout:
-    """What it says of how the agent was learned, as far as somebody reads it."""
+    """The part of `agent.json` about how the agent was learned, as far as it is read."""
 
     seed: int = 0
     stages: tuple[dict[str, object], ...] = ()

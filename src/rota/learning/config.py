@@ -1,4 +1,4 @@
-"""What a file in `config/learn` may say."""
+"""Configuration of learning: the keys of a file in `config/learn`."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,38 +12,40 @@ DECAYS = ("decay_every", "lr_decay", "temperature_every", "temperature_decay")
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How an agent learns: REINFORCE, with what makes it steady."""
+    """A method of learning: REINFORCE with a baseline and an entropy bonus."""
 
     network: Literal["structural", "original"] = "structural"
-    """What reads the network that trains."""
+    """Architecture that reads the network in training."""
     reward: Literal["standard", "tan"] = "standard"
-    """Accuracy in deviations from the mean of its tree, or the original's 100·tan(accuracy·π/2)."""
+    """Accuracy in standard deviations from the mean of its tree, or the original's 100·tan(accuracy·π/2)."""
     baseline: bool = True
-    """Reward counts as far as it is above the mean of the other episodes of its scenario and update."""
+    """Subtract from each reward the mean of the other episodes of its scenario and update."""
     entropy: float = 0.6
-    """What it is worth not to be sure, at first; it falls to nothing over seven tenths of a stage."""
+    """Weight of the entropy at the start; it falls to 0 over 70 % of a stage."""
     jitter: float = 0.0
-    """How far a scenario is moved in time at random in each update: the deviation, as a share of the budget.
+    """Standard deviation of the random shift in time of a scenario in each update, as a share of the budget.
 
-    What is learned then holds between the scenarios, too.
+    It makes an agent generalise to times between the scenarios.
     """
     pool: float = 0.0
-    """How much of its reward a sequence shares with those that make the same changes in another order.
+    """Share of its reward that a sequence exchanges for the mean of all sequences with the same changes.
 
-    What tells them apart is mostly noise; 0 believes every table to the last digit.
+    The order of changes matters little compared with noise; with 0, recorded accuracies are taken as they
+    are.
     """
     episodes_per_update: int = 64
-    """Of each scenario."""
+    """Episodes of each scenario in an update."""
     lr: float = 0.01
     lr_falls: Literal["linear", "steps"] = "linear"
-    """To nothing at the end of the stage, or by `lr_decay` once in `decay_every` episodes."""
+    """Decay of the learning rate: linear to 0 at the end of the stage, or by `lr_decay` every `decay_every`
+    episodes."""
     lr_decay: float = 0.99
     decay_every: int = 500
-    """Episodes."""
+    """Episodes between two decays of the learning rate."""
     temperature_decay: float = 0.9
-    """Of the temperature of a transfer, once in `temperature_every` episodes, until it is 1."""
+    """Factor on the temperature of a transfer every `temperature_every` episodes, until it is 1."""
     temperature_every: int = 50
-    """Episodes: 1,000 has become 1 after 3,300."""
+    """Episodes between two decays of the temperature: 1,000 becomes 1 after 3,300."""
 
     def __post_init__(self) -> None:
         for name in ("episodes_per_update", "lr", *DECAYS):
@@ -70,33 +72,34 @@ ORIGINAL = Method(
     lr=1e-4,
     lr_falls="steps",
 )
-"""How the original agent learns."""
+"""The method of the original agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnConfig:
-    """An agent to learn from recordings; or several, one for each seed."""
+    """An agent to learn from recordings, or several, one for each seed."""
 
     recordings: tuple[Path, ...] = ()
     """Tree recordings, or folders of them."""
     models: tuple[str, ...] = ()
-    """Only the trees of these; of all if not said."""
+    """Models whose trees are learned from; all by default."""
     recorded_seeds: tuple[int, ...] = ()
-    """Only the trees that were recorded from these; from any if not said."""
+    """Seeds of recordings whose trees are learned from; all by default."""
     stages: tuple[str, ...] = ("*",)
-    """What is learned from, one after the other.
+    """Trees of each stage; stages are learned one after the other.
 
     A scenario (`early`), one of a model (`convnet2/early`, or `convnet2-digits/early` if there are trees of
     it on other data), several (`early+late`) or all (`*`).
     """
     episodes: int = 256_000
-    """Of each scenario, in the first stage."""
+    """Episodes of each scenario in the first stage."""
     transfer_episodes: int | None = None
-    """The same in later stages, and in the first if it starts from an agent; `episodes` if not said."""
+    """Episodes of each scenario in later stages, and in the first if it starts from an agent; `episodes` by
+    default."""
     temperature: float = 1.0
-    """Of the first draws in a stage that starts from what was learned before."""
+    """Temperature of the first draws in a stage that starts from learned weights."""
     start: Path | None = None
-    """The folder of an agent to start from."""
+    """Folder of an agent to start from."""
     seeds: tuple[int, ...] = (0,)
     method: Method = field(default_factory=Method)
 
@@ -122,9 +125,9 @@ class LiveConfig:
     """An agent to learn while networks really train."""
 
     episodes: int = 24
-    """Of each scenario."""
+    """Episodes of each scenario."""
     seeds: tuple[int, ...] = (0,)
-    """One."""
+    """Seed of the agent: exactly one."""
     method: Method = field(default_factory=Method)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The growth problem as a Gymnasium environment, and what it makes of a recorded tree."""
+"""Growth of a network in training as a Gymnasium environment on recorded trees."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from rota.learning.reinforce import deviations
 from rota.recordings.tree import Prefix
 
 LIMIT = 100.0
-"""Larger numbers are cut off; those of a network with a thousand layers would be."""
+"""Largest magnitude of an observed number; only those of very large networks are clipped."""
 
 ObservationArray = NDArray[np.float32]
 Reward = Literal["accuracy", "standard"]
@@ -30,40 +30,40 @@ Reward = Literal["accuracy", "standard"]
 
 @dataclass(frozen=True, slots=True)
 class TreeTables:
-    """What an episode in a tree can come to, worked out once."""
+    """Observations and rewards of a tree, computed once."""
 
     problem: Problem
     name: str
-    """Beside the others: `convnet2-digits/early` if some are of other data."""
+    """Name among the trees of the environment: `convnet2-digits/early` if there are several data sets."""
     seen: Mapping[Prefix, ObservationArray]
-    """By what was done before."""
+    """The observation after each prefix of actions."""
     rewards: Mapping[Prefix, float]
-    """Of whole sequences."""
+    """The reward of each whole sequence."""
 
     @classmethod
     def of(cls, problem: Problem, name: str, width: int, reward: Reward) -> "TreeTables":
-        """In an environment with so many actions."""
+        """Compute the tables of a problem in an environment with `width` actions."""
         values = deviations(problem.accuracies) if reward == "standard" else problem.accuracies
         return cls(
             problem,
             name,
-            {sight.made: observed(sight, width) for sight in problem.sights},
+            {observation.made: observed(observation, width) for observation in problem.observations},
             dict(zip(problem.sequences, values.tolist(), strict=True)),
         )
 
     @property
     def label(self) -> str:
-        """`convnet2/early seed 1`."""
+        """The name with the seed of the recording: `convnet2/early seed 1`."""
         return f"{self.name} seed {self.problem.tree.seed}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it may be called; others may be, too."""
+        """All names that the tree can be chosen by; other trees may share some."""
         return self.problem.name, self.problem.label, self.name, self.label
 
     @property
     def actions(self) -> int:
-        """How many there are."""
+        """The number of actions."""
         return len(self.problem.tree.actions)
 
     @property
@@ -71,23 +71,25 @@ class TreeTables:
         """The action that changes nothing."""
         return self.problem.tree.never[0]
 
-    def told(self, sequence: Prefix) -> dict[str, Any]:
-        """What there is to say about a sequence."""
+    def metrics(self, sequence: Prefix) -> dict[str, Any]:
+        """Return the metrics of a whole sequence for `info`."""
         found = outcome(self.problem, sequence)
         return {name: getattr(found, name) for name in ("sequence", "accuracy", "rank", "headroom")}
 
 
-def observed(sight: Observation, width: int) -> ObservationArray:
-    """A sight as one row of numbers, with room for so many actions."""
+def observed(observation: Observation, width: int) -> ObservationArray:
+    """Return an observation as one row of numbers, with room for `width` actions."""
     actions = np.zeros((width, features.ACTION))
-    actions[: len(sight.actions)] = features.actions(sight)
-    row: Floats = np.concatenate([features.time(sight.left), features.network(sight), actions.ravel()])
+    actions[: len(observation.actions)] = features.actions(observation)
+    row: Floats = np.concatenate(
+        [features.time(observation.left), features.network(observation), actions.ravel()]
+    )
     row = np.clip(row, -LIMIT, LIMIT)
     return row.astype(np.float32)
 
 
 def size(width: int) -> int:
-    """How many numbers that are."""
+    """Return the length of an observation with room for `width` actions."""
     return features.TIME + features.NETWORK + width * features.ACTION
 
 
@@ -123,22 +125,23 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
         reward: Reward = "accuracy",
         masked: Masked = "refuse",
     ) -> None:
-        """Of tree recordings, folders of them, or problems that were made of some.
+        """Make an environment of tree recordings, folders of them, or problems made of them.
 
-        `reward` is the accuracy itself, or "standard": in deviations from the mean of its tree, so that easy
-        and hard trees weigh the same. `masked` says what becomes of an action that the present tree does not
-        have: it is an error, or "nothing": it changes nothing, for agents that know no masks.
+        `reward` is "accuracy", or "standard": accuracy in standard deviations from the mean of its tree, so
+        that easy and hard trees weigh the same. `masked` says what an action does that the present tree does
+        not have: "refuse" raises `gymnasium.error.InvalidAction`; "nothing" changes nothing, for agents that
+        know no masks. Raises `rota.RotaError` if an argument is wrong or there are no complete trees.
         """
         _check("reward", reward, get_args(Reward))
         _check("masked", masked, get_args(Masked))
         problems = _problems([recordings] if isinstance(recordings, str | Path) else list(recordings))
         self._width = max(len(problem.tree.actions) for problem in problems)
         called = names([problem.tree for problem in problems])
-        self._grounds = [
+        self._tables = [
             TreeTables.of(problem, name, self._width, reward)
             for problem, name in zip(problems, called, strict=True)
         ]
-        self._ground = self._grounds[0]
+        self._tree = self._tables[0]
         self._made: Prefix | None = None
         self._refuses = masked == "refuse"
         self.action_space = spaces.Discrete(self._width)
@@ -147,57 +150,57 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObservationArray, dict[str, Any]]:
-        """Begin an episode in a tree drawn at random, or in one of those that the option `tree` names.
+        """Begin an episode in a tree drawn at random, or in one that the option `tree` names.
 
-        Several seeds of a tree have the same name (`convnet2/early`); `convnet2/early seed 1` is one of them.
-        If there is a model on several data sets, `convnet2-digits/early` is one of those.
+        Trees recorded with several seeds share a name (`convnet2/early`); `convnet2/early seed 1` is one of
+        them. If a model was recorded on several data sets, `convnet2-digits/early` is one of those.
         """
         super().reset(seed=seed)
-        grounds = self._named(options or {})
-        self._ground = grounds[self.np_random.integers(len(grounds))]
+        tables = self._named(options or {})
+        self._tree = tables[self.np_random.integers(len(tables))]
         self._made = ()
         return self._observation(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[ObservationArray, float, bool, bool, dict[str, Any]]:
-        """Make a decision."""
+        """Make a decision. The reward is 0 before the last one."""
         if self._over or self._made is None:
             raise ResetNeeded("no decision is due: begin an episode with reset() first")
         self._made = (*self._made, self._meant(action))
         if not self._over:
             return self._observation(), 0.0, False, False, self._info()
-        info = {**self._info(), **self._ground.told(self._made)}
-        return self._observation(), self._ground.rewards[self._made], True, False, info
+        info = {**self._info(), **self._tree.metrics(self._made)}
+        return self._observation(), self._tree.rewards[self._made], True, False, info
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions there are now, by the name that sb3-contrib asks for."""
+        """Return the mask of valid actions, under the name that sb3-contrib expects."""
         return self._mask().astype(bool)
 
     @property
     def _over(self) -> bool:
-        return self._made in self._ground.rewards
+        return self._made in self._tree.rewards
 
     def _observation(self) -> ObservationArray:
         if self._over or self._made is None:
             return np.zeros(size(self._width), np.float32)
-        return self._ground.seen[self._made].copy()
+        return self._tree.seen[self._made].copy()
 
     def _info(self) -> dict[str, Any]:
-        return {"tree": self._ground.label, "action_mask": self._mask()}
+        return {"tree": self._tree.label, "action_mask": self._mask()}
 
     def _mask(self) -> NDArray[np.int8]:
         mask = np.zeros(self._width, np.int8)
-        mask[: 0 if self._over else self._ground.actions] = 1
+        mask[: 0 if self._over else self._tree.actions] = 1
         return mask
 
     def _meant(self, action: np.int64 | int) -> int:
-        """The position of an action in the tree's."""
+        """Return the position of an action among those of the tree."""
         if action in self.action_space:
-            if action < self._ground.actions:
+            if action < self._tree.actions:
                 return int(action)
             if not self._refuses:
-                return self._ground.nothing
+                return self._tree.nothing
         raise InvalidAction(
-            f"action {action}: {self._ground.label} has {self._ground.actions}, counted from 0; "
+            f"action {action}: {self._tree.label} has {self._tree.actions}, counted from 0; "
             'choose one that info["action_mask"] allows, or make the environment with masked="nothing"'
         )
 
@@ -205,11 +208,11 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
         for option in options:
             _check("option", option, ["tree"])
         if "tree" not in options:
-            return self._grounds
+            return self._tables
         name = options["tree"]
-        found = [ground for ground in self._grounds if name in ground.names]
+        found = [table for table in self._tables if name in table.names]
         if not found:
-            known = dict.fromkeys(ground.name for ground in self._grounds)
+            known = dict.fromkeys(table.name for table in self._tables)
             raise InputError(unknown("tree", str(name), known))
         return found
 

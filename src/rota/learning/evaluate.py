@@ -19,17 +19,17 @@ from rota.recordings.library import models
 from rota.recordings.tree import Prefix, Tree
 
 DRAWS = 10
-"""Sequences whose mean is the random baseline."""
+"""Number of sequences whose mean is the random baseline."""
 
 
 def headroom(accuracy: float, accuracies: Floats) -> float:
-    """(accuracy − mean) / (best − mean); 0 if all sequences are equal."""
+    """Return (accuracy − mean) / (best − mean); 0 if all sequences are equal."""
     return share(accuracy, float(accuracies.mean()), float(accuracies.max()))
 
 
 def evaluate(policy: GrowthPolicy, problem: Problem) -> EvaluationOutcome:
-    """The policy does what it thinks likeliest at each decision."""
-    at = {sight.made: sight for sight in problem.sights}
+    """Return what a policy reaches if it takes the most probable action at each decision."""
+    at = {observation.made: observation for observation in problem.observations}
     made: Prefix = ()
     probabilities = []
     while len(made) < problem.tree.decisions:
@@ -42,7 +42,7 @@ def evaluate(policy: GrowthPolicy, problem: Problem) -> EvaluationOutcome:
 def outcome(
     problem: Problem, sequence: Prefix, probabilities: tuple[tuple[float, ...], ...] = ()
 ) -> EvaluationOutcome:
-    """What a sequence comes to."""
+    """Return the metrics of one sequence."""
     tree = problem.tree
     accuracy = float(problem.accuracies[problem.sequences.index(sequence)])
     return EvaluationOutcome(
@@ -62,10 +62,10 @@ def outcome(
 
 
 def others(problem: Problem, learned_from: Sequence[Problem], fixed: Prefix | None = None) -> Baselines:
-    """The baselines of a scenario.
+    """Return the baselines of a scenario.
 
-    The fixed sequence is the one that is given, or else chosen by what the agent has learned from. The random
-    ones are others in each tree, and the same each time.
+    The fixed sequence is the given one, or else the best on the trees that the agent has learned from. The
+    random sequences differ from tree to tree, and are the same each time.
     """
     seed = int(problem.digest, 16)
     drawn = np.random.default_rng(seed).integers(len(problem.sequences), size=DRAWS)
@@ -81,7 +81,8 @@ def others(problem: Problem, learned_from: Sequence[Problem], fixed: Prefix | No
 
 
 def best_fixed(problems: Sequence[Problem]) -> Prefix | None:
-    """The sequence with the largest mean headroom, of those trained everywhere; None if there is none."""
+    """Return the sequence with the largest mean headroom of those trained in all problems; None if there is
+    none."""
     if not problems:
         return None
     known = [dict(zip(problem.sequences, problem.accuracies, strict=True)) for problem in problems]
@@ -95,17 +96,18 @@ def best_fixed(problems: Sequence[Problem]) -> Prefix | None:
 
 
 def kind_of(tree: Tree) -> str:
-    """Equal where a sequence means the same: `deepen 0, nothing; 3 decisions`."""
+    """Return a text that is equal for trees in which sequences mean the same: `deepen 0, nothing; 3
+    decisions`."""
     return f"{', '.join(tree.actions)}; {tree.decisions} decisions"
 
 
 def alike(one: Problem, other: Problem) -> bool:
-    """Whether a sequence means the same in both."""
+    """Whether sequences mean the same in both problems."""
     return kind_of(one.tree) == kind_of(other.tree)
 
 
 def best_fixed_of_each(problems: Sequence[Problem]) -> dict[str, Prefix]:
-    """Kind of tree → the best fixed sequence for all trees of that kind."""
+    """Return the best fixed sequence for each kind of tree."""
     kinds = dict.fromkeys(kind_of(problem.tree) for problem in problems)
     found = {kind: best_fixed([each for each in problems if kind_of(each.tree) == kind]) for kind in kinds}
     return {kind: sequence for kind, sequence in found.items() if sequence is not None}
@@ -117,9 +119,10 @@ def rows(
     learned_from: Set[str],
     fixed: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> list[EvaluationRow]:
-    """A policy in each of some scenarios, beside others.
+    """Evaluate a policy in each of several scenarios, with baselines.
 
-    `learned_from` has the digests of those it knows, `fixed` the best fixed sequence by kind of tree.
+    `learned_from` are the digests of the trees that it knows, `fixed` the best fixed sequence by kind of
+    tree.
     """
     known = [problem for problem in problems if is_among(problem.tree, learned_from)]
     found = []
@@ -131,7 +134,7 @@ def rows(
 
 
 def ceilings(problems: Sequence[Problem]) -> dict[str, float]:
-    """Name → the headroom that the truly best sequence is expected to have, where there are two seeds."""
+    """Return the expected headroom of the truly best sequence by tree name, where two seeds were recorded."""
     found: dict[str, list[float]] = {}
     called = names([problem.tree for problem in problems])
     for (name, one), (_, other) in combinations(zip(called, problems, strict=True), 2):
@@ -145,39 +148,39 @@ def _another_seed(one: Tree, other: Tree) -> bool:
 
 
 def _correlation(one: Floats, other: Floats) -> float:
-    """0 where all are equal: then nothing can be told from one about the other."""
+    """Return Pearson's correlation; 0 if one side is constant."""
     return float(np.corrcoef(one, other)[0, 1]) if np.ptp(one) and np.ptp(other) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutSummary:
-    """What agents do where they have not learned, by scenario: means over the seeds of the agents."""
+    """Results of agents on trees that they have not learned from: means over the seeds of the agents."""
 
     rows: tuple[EvaluationRow, ...]
-    """All of them."""
+    """All evaluations."""
     ceilings: dict[str, float]
     noise: dict[str, Noise]
-    """Of the recordings of each model, where there are two seeds."""
+    """Noise of the recordings of each model, where two seeds were recorded."""
 
     @property
     def headroom(self) -> float:
-        """The mean over all rows."""
+        """The mean headroom over all rows."""
         return float(np.mean([row.agent.headroom for row in self.rows]))
 
     @property
     def fixed(self) -> float | None:
-        """The same of the best fixed sequence; None if some rows have none."""
+        """The mean headroom of the best fixed sequence; None if some rows have none."""
         found = [each for row in self.rows if (each := _fixed(row)) is not None]
         return float(np.mean(found)) if len(found) == len(self.rows) else None
 
     @property
     def never(self) -> float:
-        """The same of never changing anything."""
+        """The mean headroom of never changing anything."""
         return float(np.mean([_never(row) for row in self.rows]))
 
     @property
     def bounded(self) -> tuple[float, float] | None:
-        """The mean headroom and the mean ceiling where a ceiling is known; None if it is nowhere."""
+        """The mean headroom and the mean ceiling where a ceiling is known; None if none is."""
         pairs = zip(self.rows, self.called, strict=True)
         known = [(row.agent.headroom, self._ceiling(row, model)) for row, model in pairs]
         found = [(headroom, ceiling) for headroom, ceiling in known if ceiling is not None]
@@ -195,7 +198,7 @@ class LeftOutSummary:
         return self.ceilings.get(f"{model.lower()}/{row.agent.scenario}")
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         scenarios = [row.to_json() for row in self.rows]
         return {
             "scenarios": scenarios,
@@ -208,7 +211,7 @@ class LeftOutSummary:
         }
 
     def text(self) -> str:
-        """As a table, a line for each tree."""
+        """Return a table with a line per tree."""
         width = max([10, *map(len, self.called)])
         lines = [
             f"{'model':<{width}} {'left out':<15} {'headroom':>9} {'± seeds':>8} {'fixed':>7} {'never':>7} "
@@ -238,7 +241,7 @@ class LeftOutSummary:
 
 
 def _fixed(row: EvaluationRow) -> float | None:
-    """The headroom of the fixed sequence in the same scenario, if there is one."""
+    """Return the headroom of the best fixed sequence in the same scenario, if there is one."""
     found = row.others
     return None if found.fixed is None else share(found.fixed, found.mean, found.oracle)
 
@@ -253,7 +256,7 @@ def _number(value: float | None) -> str:
 
 
 def summary(evaluations: Sequence[Evaluation], trees: Sequence[Tree]) -> LeftOutSummary:
-    """Of all that was left out."""
+    """Return a summary of evaluations on trees that were left out."""
     rows = tuple(row for each in evaluations for row in each.rows)
     noises = {model: noise(group) for model, group in by_model(trees).items()}
     found = {model: each for model, each in noises.items() if each is not None}

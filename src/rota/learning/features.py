@@ -1,4 +1,4 @@
-"""Features of layers, actions and time; and how much a network computes."""
+"""Features of layers, actions and time, and the cost of networks."""
 
 import hashlib
 import math
@@ -11,25 +11,26 @@ from rota.core.arrays import Floats
 from rota.core.network import Change, Layer, Observation, Structure
 
 POSITIONS = 32 * 32
-"""In the input."""
+"""Positions in the input."""
 FLAT = 1 / POSITIONS
-"""The area that is left when all positions have become one."""
+"""Area of a single position."""
 _SHAPES = ("flatten", "reshape", "view")
-"""These make one position of all, unless a convolution comes behind them: then they only sort channels."""
+"""Layers that flatten all positions into one, unless a convolution follows: then they only reorder channels.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCost:
-    """Of a layer."""
+    """The cost of a layer."""
 
     area: float
-    """Of its output, as a share of the input's."""
+    """Area of its output, as a share of the input's."""
     work: float
     weights: float
 
 
 def costs(structure: Structure) -> list[LayerCost]:
-    """Of each layer."""
+    """Return the cost of each layer."""
     sources: list[list[int]] = [[] for _ in structure.layers]
     for tail, head in structure.edges:
         sources[head].append(tail)
@@ -44,9 +45,9 @@ def costs(structure: Structure) -> list[LayerCost]:
 
 
 def added(structure: Structure, block: tuple[int, ...], change: Change) -> tuple[float, float]:
-    """The work and the weights that a change of a block would add; none if it has no layer to speak of.
+    """Return the work and the weights that a change of a block would add; 0 if it has no layer to change.
 
-    The normalisation of a new layer is left out.
+    The normalisation of a new layer is not counted.
     """
     at = changed(structure, block, change)
     if at is None:
@@ -61,7 +62,7 @@ def added(structure: Structure, block: tuple[int, ...], change: Change) -> tuple
 
 
 def changed(structure: Structure, block: tuple[int, ...], change: Change) -> int | None:
-    """The layer of a block that is made wider, or that a new one behind the block is like."""
+    """Return the layer of a block that is widened, or that a new layer behind the block copies."""
     main = [at for at in block if is_main(structure.layers[at])]
     if not main or not change.grows:
         return None
@@ -75,7 +76,7 @@ def changed(structure: Structure, block: tuple[int, ...], change: Change) -> int
 
 
 def is_main(layer: Layer) -> bool:
-    """Whether a layer mixes channels: what blocks are counted by."""
+    """Whether a layer mixes channels; blocks are counted by such layers."""
     return bool(layer.size("in")) and bool(layer.size("out"))
 
 
@@ -97,7 +98,7 @@ def _cost(layer: Layer, area: float) -> tuple[float, float]:
 
 
 def _product(layer: Layer, name: str) -> int:
-    """Of a size in all dimensions."""
+    """Return the product of a size over all dimensions."""
     if layer.size(name):
         digits = re.search(r"(\d)d$", layer.kind)
         dimensions = int(digits[1]) if digits else 2 if layer.kind.endswith("pool") else 1
@@ -106,7 +107,7 @@ def _product(layer: Layer, name: str) -> int:
 
 
 def _before_convolutions(structure: Structure) -> set[int]:
-    """The layers that a convolution comes behind, somewhere."""
+    """Return the layers that a convolution follows somewhere."""
     found: set[int] = set()
     for tail, head in sorted(structure.edges, key=lambda edge: -edge[1]):
         if head in found or structure.layers[head].kind.startswith("conv"):
@@ -115,7 +116,7 @@ def _before_convolutions(structure: Structure) -> set[int]:
 
 
 def _reached(structure: Structure, start: int) -> set[int]:
-    """A layer, what its channels pass as they are, and the layers that mix them next."""
+    """Return a layer, those that pass its channels on unchanged, and the layers that mix them next."""
     found = {start}
     for tail, head in sorted(structure.edges):
         if tail in found and (tail == start or not is_main(structure.layers[tail])):
@@ -137,9 +138,9 @@ GROUPS = {
     "embedding": ("embedding",),
     "passing": ("identity", "dropout", "dropout2d"),
 }
-"""What layers do, and the kinds of structures that do so."""
+"""Groups of layers by function, and the kinds of layers in them."""
 CODE = 8
-"""Numbers that tell an unknown kind."""
+"""Length of the code of an unknown kind."""
 SIZES = 7
 LAYER = len(GROUPS) + CODE + SIZES
 CHANGES = ("deepen", "widen", "shrink", "nothing")
@@ -151,7 +152,7 @@ _GROUP = {kind: at for at, kinds in enumerate(GROUPS.values()) for kind in kinds
 
 
 def layers(structure: Structure) -> Floats:
-    """A row per layer."""
+    """Return a row of features per layer."""
     known = costs(structure)
     work = sum(cost.work for cost in known) or 1.0
     rows = [
@@ -161,18 +162,18 @@ def layers(structure: Structure) -> Floats:
     return np.array(rows).reshape(-1, LAYER)
 
 
-def actions(sight: Observation) -> Floats:
-    """A row per action: what it is, what it would cost, and what the block is like that it changes."""
-    structure = sight.structure
+def actions(observation: Observation) -> Floats:
+    """Return a row of features per action: its kind, its cost, and the block that it changes."""
+    structure = observation.structure
     known = costs(structure)
     work = sum(cost.work for cost in known) or 1.0
     weights = sum(cost.weights for cost in known) or 1.0
-    rows = np.zeros((len(sight.actions), ACTION))
-    for row, change in zip(rows, sight.actions, strict=True):
+    rows = np.zeros((len(observation.actions), ACTION))
+    for row, change in zip(rows, observation.actions, strict=True):
         row[CHANGES.index(change.kind)] = 1.0
-        if not change.grows or change.block >= len(sight.blocks):
+        if not change.grows or change.block >= len(observation.blocks):
             continue
-        block = sight.blocks[change.block]
+        block = observation.blocks[change.block]
         more_work, more_weights = added(structure, block, change)
         main = [at for at in block if is_main(structure.layers[at])] or list(block)
         at = changed(structure, block, change)
@@ -183,34 +184,34 @@ def actions(sight: Observation) -> Floats:
             sum(known[at].work for at in block) / work,
             _log(known[last].area) / 10,
             len(main) / 4,
-            change.block / max(1, len(sight.blocks) - 1),
+            change.block / max(1, len(observation.blocks) - 1),
             structure.layers[last].kind == "linear",
             math.log2(max(1, change.width / max(1, structure.layers[last].size("out")))),
         )
     return rows
 
 
-def network(sight: Observation) -> Floats:
-    """Of the network as a whole."""
-    structure = sight.structure
+def network(observation: Observation) -> Floats:
+    """Return the features of the network as a whole."""
+    structure = observation.structure
     depth = sum(is_main(layer) for layer in structure.layers)
-    return np.array([depth / 10, len(sight.made) / 3])
+    return np.array([depth / 10, len(observation.made) / 3])
 
 
 def time(left: float | Floats) -> Floats:
-    """The time that is left: smooth, so that scenarios between those that were seen are between them here."""
+    """Return features of the remaining time: smooth, so that an agent can interpolate between scenarios."""
     shares = np.asarray(left)[..., None]
     return np.concatenate([2 * shares - 1, np.sin(np.pi / 2 * shares * np.arange(1, TIME))], axis=-1)
 
 
 def original_time(left: float | Floats) -> Floats:
-    """The code of the original agent: `5·sin(2πi·left)`."""
+    """Return the time code of the original agent: `5·sin(2πi·left)`."""
     codes: Floats = 5 * np.sin(2 * np.pi * np.asarray(left)[..., None] * np.arange(1, ORIGINAL_TIME + 1))
     return codes
 
 
 def code(text: str, length: int) -> Floats:
-    """Numbers from a normal distribution that depend on a text only: the same on any machine."""
+    """Return normal numbers that depend on a text only, on any machine."""
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).standard_normal(length)
 

@@ -1,24 +1,23 @@
-"""Learn one stage, resumable, and keep the history of its updates."""
+"""Learn one stage of an agent, in a loop that can be stopped and resumed."""
 
-import csv
 import hashlib
-import io
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, parsed
 from rota.core.processes import stopping
-from rota.core.table import read_table
 from rota.learning.agent import (
     Agent,
     Arrays,
@@ -31,102 +30,105 @@ from rota.learning.agent import (
     state_of,
 )
 from rota.learning.config import Method
+from rota.learning.files import WEIGHTS, HistoryRow, read_history, write_history
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import problem_of, tree_digest
 from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update
 from rota.recordings.tree import Tree
 
 ROWS = 1000
-"""In a stage at most; each sums up as many updates as that takes."""
-FILE = "updates.csv"
-EVENTS = "tensorboard"
+"""Largest number of history rows of a stage; each row averages as many updates as that takes."""
+CHECKPOINT_EVERY_S = 5.0
+CHECKPOINT, DONE = "checkpoint.npz", "done.json"
 
-
-class HistoryRow(NamedTuple):
-    """Some updates, one after the other: means over their episodes."""
-
-    stage: int
-    """From 0 on."""
-    episodes: int
-    """Of all scenarios, since the stage began, when they were over."""
-    objective: float
-    """What is made small: −log p × what an episode was worth."""
-    reward: float
-    accuracy: float
-    entropy: float
-    """Of the sequences of a scenario, in nats: 0 if the agent is sure."""
-    lr: float
-    temperature: float
+Update = TypeVar("Update")
 
 
 def window(updates: int) -> int:
-    """How many updates a row sums up."""
+    """Return the number of updates that one history row averages."""
     return max(1, -(-updates // ROWS))
 
 
-def write_history(folder: Path, rows: Sequence[HistoryRow]) -> None:
-    """Write all rows."""
-    write_rows(folder / FILE, HistoryRow._fields, rows)
+class ResumableLearner(ABC):
+    """A learning loop that saves checkpoints and resumes from the last one."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seconds = 0.0
+        """Seconds spent learning, also before the last resumption."""
 
-def write_rows(path: Path, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    with atomic_write(path) as stream:
-        stream.write(text.getvalue().encode())
+    def run(
+        self,
+        updates: int,
+        done: Callable[[], int],
+        make: Callable[[], Update],
+        on_update: Callable[[Update], None] | None,
+    ) -> None:
+        """Make updates until `updates` are `done`. Ctrl-C saves a checkpoint between two of them."""
+        began_s = time.perf_counter() - self.seconds
+        saved_s = time.perf_counter()
+        with stopping() as stop:
+            while done() < updates:
+                made = make()
+                now_s = time.perf_counter()
+                self.seconds = now_s - began_s
+                if stop.asked or now_s - saved_s > CHECKPOINT_EVERY_S:
+                    self.save()
+                    saved_s = now_s
+                if stop.asked:
+                    raise KeyboardInterrupt
+                if on_update is not None:
+                    on_update(made)
 
+    def save(self) -> None:
+        """Write a checkpoint with all that exact resumption needs."""
+        with atomic_write(self.folder / CHECKPOINT) as file:
+            file.write(as_file(self._state()))
 
-def read_history(folder: Path) -> list[HistoryRow]:
-    """What was written."""
-    table = read_table(folder / FILE, list(HistoryRow._fields))
-    whole = [table.wholes(name).astype(int).tolist() for name in HistoryRow._fields[:2]]
-    others = [table.floats(name).tolist() for name in HistoryRow._fields[2:]]
-    return [HistoryRow(*row) for row in zip(*whole, *others, strict=True)]
+    def resume(self) -> None:
+        """Continue from the checkpoint, if there is one."""
+        path = self.folder / CHECKPOINT
+        if not path.exists():
+            return
+        try:
+            self._restore(read_arrays(path.read_bytes()))
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise InputError(f"{path}: cannot be read ({error}); delete it to begin anew") from None
 
+    @abstractmethod
+    def _state(self) -> dict[str, NDArray[Any]]:
+        """Return the content of a checkpoint."""
 
-def write_events(folder: Path, rows: Iterable[HistoryRow]) -> None:
-    """Add rows to what TensorBoard shows of a folder; stages follow on each other."""
-    from tensorboardX import SummaryWriter
-
-    before = 0
-    last = HistoryRow(0, 0, *[0.0] * 6)
-    with SummaryWriter(str(folder / EVENTS)) as writer:
-        for row in rows:
-            if row.stage > last.stage:
-                before += last.episodes
-            for name in HistoryRow._fields[2:]:
-                writer.add_scalar(f"learning/{name}", getattr(row, name), before + row.episodes)
-            last = row
+    @abstractmethod
+    def _restore(self, found: Arrays) -> None:
+        """Take over the content of a checkpoint."""
 
 
 RULES = 1
-"""Of learning: to be counted up when the same stage would come to something else than before."""
+"""Version of the learning rules: increase it when the same stage would give other weights."""
 
 
 @dataclass(frozen=True)
 class LearningStage:
-    """What is learned, from what, for how long."""
+    """A stage of learning: its trees, its method and its length."""
 
     method: Method
     trees: tuple[Tree, ...]
     episodes: int
-    """Of each tree."""
+    """Episodes of each tree."""
     temperature: float
     seed: int
     folder: Path
-    """Where stages are kept."""
+    """Folder of all stages."""
     before: "LearningStage | None" = None
-    """The stage whose weights this one starts from."""
+    """Stage whose weights this one starts from."""
     start: Path | None = None
-    """Or the agent, which is named by the checksum of its weights,"""
+    """Folder of the agent that this one starts from, if there is no stage before."""
     start_sha256: str = ""
 
     @cached_property
     def digest(self) -> str:
-        """Of all that matters."""
+        """A digest of all that determines the result."""
         facts = {
             "rules": RULES,
             "method": asdict(self.method),
@@ -145,104 +147,75 @@ class LearningStage:
 
     @property
     def done(self) -> bool:
-        return (self.place / "done.json").is_file()
+        return (self.place / DONE).is_file()
 
     @property
     def updates(self) -> int:
-        """One or more, in which no fewer episodes are drawn than were asked for."""
+        """The number of updates: enough for the episodes asked for."""
         return -(-self.episodes // self.method.episodes_per_update)
 
     @property
     def drawn(self) -> int:
-        """Episodes of all trees together."""
+        """The number of episodes of all trees together."""
         return self.updates * self.method.episodes_per_update * len(self.trees)
 
     @property
     def number(self) -> int:
-        """From 0 on."""
+        """The number of the stage, from 0."""
         return 0 if self.before is None else self.before.number + 1
 
     @property
     def chain(self) -> "list[LearningStage]":
-        """The stages up to this one, the first one first."""
+        """All stages up to this one, in order."""
         return [*(self.before.chain if self.before else []), self]
 
 
-CHECKPOINT_EVERY_S = 5.0
-WEIGHTS, CHECKPOINT, DONE = "weights.npz", "checkpoint.npz", "done.json"
-
-
-class StageLearner:
-    """A stage that is being learned."""
+class StageLearner(ResumableLearner):
+    """The learner of one stage."""
 
     def __init__(self, stage: LearningStage) -> None:
+        super().__init__(stage.place)
         self.stage = stage
         self.agent = begin(stage)
         self.tables = Tables.of([problem_of(tree) for tree in stage.trees], self.agent.network, stage.method)
         self.optimizer = torch.optim.Adam(self.agent.network.parameters(), foreach=True)
         self.generator = torch.Generator().manual_seed(stage.seed + 1_000_003 * stage.number)
         self.update = 0
-        self.seconds = 0.0
         self.rows: list[HistoryRow] = []
         self.made: list[UpdateStatistics] = []
         """Updates that are not in a row yet."""
 
     def learn(self, on_update: Callable[[int], None] | None = None) -> None:
-        """All updates that are left; tells how many episodes each drew. Ctrl-C saves between two updates."""
-        stage, began_s = self.stage, time.perf_counter() - self.seconds
-        saved_s = time.perf_counter()
-        size, drawn = window(stage.updates), stage.method.episodes_per_update * len(stage.trees)
-        with stopping() as stop:
-            while self.update < stage.updates:
-                self._update(size)
-                now_s = time.perf_counter()
-                self.seconds = now_s - began_s
-                if stop.asked or now_s - saved_s > CHECKPOINT_EVERY_S:
-                    self.save()
-                    saved_s = now_s
-                if stop.asked:
-                    raise KeyboardInterrupt
-                if on_update is not None:
-                    on_update(drawn)
+        """Make all remaining updates; `on_update` gets the number of episodes of each."""
+        stage, size = self.stage, window(self.stage.updates)
+        drawn = stage.method.episodes_per_update * len(stage.trees)
+
+        def make() -> int:
+            self._update(size)
+            return drawn
+
+        self.run(stage.updates, lambda: self.update, make, on_update)
 
     def _update(self, size: int) -> None:
         stage = self.stage
-        pressure = EntropySchedule.at(stage.method, self.update, stage.updates, stage.temperature)
+        schedule = EntropySchedule.at(stage.method, self.update, stage.updates, stage.temperature)
         self.made.append(
-            update(self.agent.network, self.tables, self.optimizer, stage.method, pressure, self.generator)
+            update(self.agent.network, self.tables, self.optimizer, stage.method, schedule, self.generator)
         )
         self.update += 1
         if len(self.made) == size or self.update == stage.updates:
             episodes = self.update * stage.method.episodes_per_update * len(stage.trees)
             mean = UpdateStatistics(*np.mean(self.made, axis=0).tolist())
-            self.rows.append(HistoryRow(stage.number, episodes, *mean, pressure.lr, pressure.temperature))
+            self.rows.append(HistoryRow(stage.number, episodes, *mean, schedule.lr, schedule.temperature))
             self.made = []
 
-    # ── stopping and going on ───────────────────────────────────────────────────────────────────────────────
-
-    def save(self) -> None:
-        """Keep all that exact resumption needs."""
-        state = state_of(self.agent.network, self.optimizer)
-        state["random"] = self.generator.get_state().numpy()
-        state["progress"] = np.array([self.update, self.seconds])
-        state["made"] = np.array(self.made).reshape(-1, len(UpdateStatistics._fields))
-        write_history(self.stage.place, self.rows)
-        with atomic_write(self.stage.place / CHECKPOINT) as file:
-            file.write(as_file(state))
-
-    def resume(self) -> None:
-        """Go on from the last checkpoint, if there is one."""
-        path = self.stage.place / CHECKPOINT
-        if not path.exists():
-            return
-        try:
-            self._restore(read_arrays(path.read_bytes()))
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise InputError(
-                f"{path}: cannot be read ({error}); delete it to begin this stage anew"
-            ) from None
-        last = self.update * self.stage.method.episodes_per_update * len(self.stage.trees)
-        self.rows = [row for row in read_history(self.stage.place) if row.episodes <= last]
+    def _state(self) -> dict[str, NDArray[Any]]:
+        write_history(self.folder, self.rows)
+        return state_of(self.agent.network, self.optimizer) | {
+            "random": self.generator.get_state().numpy(),
+            "progress": np.array([self.update, self.seconds]),
+            "made": np.array(self.made).reshape(-1, len(UpdateStatistics._fields)),
+        }
 
     def _restore(self, found: Arrays) -> None:
         update_, seconds = found["progress"].tolist()
@@ -250,20 +223,22 @@ class StageLearner:
         self.made = [UpdateStatistics(*row) for row in found["made"].tolist()]
         restore(self.agent.network, self.optimizer, found)
         self.update, self.seconds = int(update_), seconds
+        last = self.update * self.stage.method.episodes_per_update * len(self.stage.trees)
+        self.rows = [row for row in read_history(self.folder, HistoryRow) if row.episodes <= last]
 
     def finish(self) -> None:
-        """Keep what was learned; `done.json` comes last."""
-        write_history(self.stage.place, self.rows)
-        with atomic_write(self.stage.place / WEIGHTS) as stream:
+        """Write what was learned, `done.json` last."""
+        write_history(self.folder, self.rows)
+        with atomic_write(self.folder / WEIGHTS) as stream:
             stream.write(arrays(self.agent.network))
-        with atomic_write(self.stage.place / DONE) as stream:
+        with atomic_write(self.folder / DONE) as stream:
             facts = {"seconds": self.seconds, "episodes": self.stage.drawn}
             stream.write(json.dumps(facts).encode())
-        (self.stage.place / CHECKPOINT).unlink(missing_ok=True)
+        (self.folder / CHECKPOINT).unlink(missing_ok=True)
 
 
 def begin(stage: LearningStage) -> Agent:
-    """The agent that a stage begins with."""
+    """Return the agent that a stage starts from."""
     if stage.start is not None:
         return read_agent(stage.start)
     if stage.before is not None:
@@ -273,7 +248,7 @@ def begin(stage: LearningStage) -> Agent:
 
 
 def learned(stage: LearningStage) -> Agent:
-    """The agent at the end of a stage that is done."""
+    """Return the agent at the end of a stage that is done."""
     first = stage.chain[0]
     agent = begin(first)
     path = stage.place / WEIGHTS
@@ -286,7 +261,7 @@ def learned(stage: LearningStage) -> Agent:
 
 
 def spent(stage: LearningStage) -> tuple[float, int]:
-    """Seconds and episodes of a stage that is done, with all before it."""
+    """Return the seconds and episodes of a stage that is done and of all before it."""
     found = [_spent(each.place / DONE) for each in stage.chain]
     return sum(seconds for seconds, _ in found), sum(episodes for _, episodes in found)
 
@@ -300,7 +275,7 @@ def _spent(path: Path) -> tuple[float, int]:
 
 
 def carry_through(stage: LearningStage, on_update: Callable[[int], None] | None = None) -> None:
-    """Learn a stage whose beginning is there, on one core; what was stopped goes on."""
+    """Learn a stage whose predecessor is done, on one core; continues from its checkpoint."""
     with one_thread():
         learner = StageLearner(stage)
         learner.resume()
@@ -310,7 +285,7 @@ def carry_through(stage: LearningStage, on_update: Callable[[int], None] | None 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Small networks are fastest so, and sums come out the same on any machine."""
+    """Use one thread: small networks are fastest so, and sums are the same on any machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -320,5 +295,5 @@ def one_thread() -> Iterator[None]:
 
 
 def place_of(folder: Path) -> Path:
-    """Where the stages of the runs in a folder are kept until all are learned."""
+    """Return the folder of the stages of all runs in a folder; it exists until all are learned."""
     return folder / ".stages"

@@ -1,9 +1,9 @@
-"""Learn from real training where nothing was recorded: an episode is a network that is really trained.
+"""Learn from real training without recordings: an episode is a network that is really trained.
 
-Episodes are dear and updates are cheap, so after each round, an episode of every scenario, the agent learns
-from all there have been. The first episode of a scenario changes nothing: what adapting is
-compared with. Everything follows from the seed and from what training comes to, so to go on after a stop
-is to do it all again; what was trained is looked up.
+Episodes are expensive and updates are cheap. So after each round (one episode of every scenario), the agent
+learns from all episodes so far. The first episode of a scenario changes nothing: the baseline. Everything
+follows from the seed and the results of training. So to resume is to repeat it all; trainings that are done
+are looked up.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,8 @@ import torch
 from rota.core.network import likeliest
 from rota.learning.agent import Agent
 from rota.learning.config import LiveConfig
-from rota.learning.learner import HistoryRow, one_thread
+from rota.learning.files import HistoryRow
+from rota.learning.learner import one_thread
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import Problem, problem_of
 from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update
@@ -25,16 +26,16 @@ from rota.training.recorder.live import LiveTree
 
 UPDATES_PER_ROUND = 10
 FEWEST = 2
-"""Episodes of a scenario that can be told apart."""
+"""Fewest sequences of a scenario that can be learned from."""
 
 
 class LiveEpisode(NamedTuple):
-    """A network that was trained, or that had been before."""
+    """A network that was trained, now or before."""
 
     scenario: str
     sequence: Prefix
     probability: float
-    """That the agent would do this."""
+    """Probability of the sequence under the agent."""
     accuracy: float
 
 
@@ -53,12 +54,15 @@ class Online:
         self.generator = torch.Generator().manual_seed(seed)
         self.rows: list[HistoryRow] = []
         self.reached: list[dict[Prefix, float]] = [{} for _ in self.trees]
-        """By scenario: the accuracy of each sequence so far."""
-        self.sights = [{sight.made: sight for sight in problem.sights} for problem in self.known()]
-        """By scenario and by what was done before: what is seen then, which never changes."""
+        """Accuracy of each sequence so far, by scenario."""
+        self.observations = [
+            {observation.made: observation for observation in problem.observations}
+            for problem in self.known()
+        ]
+        """Observation after each prefix, by scenario; they never change."""
 
     def episodes(self) -> Iterator[LiveEpisode]:
-        """Train and learn in turns; in the end each scenario once more, as the agent has learned to."""
+        """Train and learn in turn; at the end, train each scenario once with the most probable actions."""
         for number in range(self.config.episodes):
             for at in range(len(self.trees)):
                 yield self._episode(at, self._nothing if number == 0 else self._drawn)
@@ -68,7 +72,7 @@ class Online:
             yield self._episode(at, likeliest)
 
     def known(self) -> list[Problem]:
-        """What has been trained, as tables."""
+        """Return the trees as far as they were trained, as problems."""
         pairs = zip(self.trees, self.reached, strict=True)
         return [problem_of(tree.seen(reached), partial=True) for tree, reached in pairs]
 
@@ -77,7 +81,7 @@ class Online:
         made: Prefix = ()
         probability = 1.0
         while len(made) < tree.recorder.config.decisions:
-            chances = self.agent.probabilities(self.sights[at][made])
+            chances = self.agent.probabilities(self.observations[at][made])
             made = (*made, choose(chances))
             probability *= chances[made[-1]]
         self.reached[at][made] = tree.reach(made)
@@ -90,7 +94,7 @@ class Online:
         return int(torch.multinomial(torch.tensor(chances), 1, generator=self.generator))
 
     def _learn(self, number: int) -> None:
-        """From all episodes so far; the first one of a scenario is like no other."""
+        """Learn from all episodes so far; a scenario counts from its second sequence on."""
         problems = [each for each in self.known() if len(each.trained.sequences) >= FEWEST]
         if not problems:
             return
@@ -99,8 +103,8 @@ class Online:
         made: list[UpdateStatistics] = []
         for count in range(UPDATES_PER_ROUND):
             at = number * UPDATES_PER_ROUND + count
-            pressure = EntropySchedule.at(method, at, whole, 1.0)
-            made.append(update(self.agent.network, tables, self.optimizer, method, pressure, self.generator))
+            schedule = EntropySchedule.at(method, at, whole, 1.0)
+            made.append(update(self.agent.network, tables, self.optimizer, method, schedule, self.generator))
         mean = UpdateStatistics(*np.mean(made, axis=0).tolist())
         drawn = (number + 1) * len(self.trees)
-        self.rows.append(HistoryRow(0, drawn, *mean, pressure.lr, pressure.temperature))
+        self.rows.append(HistoryRow(0, drawn, *mean, schedule.lr, schedule.temperature))

@@ -9,65 +9,65 @@ from typing import Any, NamedTuple
 
 from rota.config.bind import facts, keys
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write
+from rota.learning.files import EVALUATION, read_json
 from rota.recordings.library import models
 
-FILE = "evaluation.json"
 AGAIN = "evaluate again: rota evaluate"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOutcome:
-    """What a policy does in one scenario, and what it comes to."""
+    """What a policy does in one scenario, and the accuracy that it reaches."""
 
     scenario: str
     model: str
     seed: int
-    """Of the recording."""
+    """Seed of the recording."""
     sequence: tuple[int, ...]
     changes: tuple[str, ...]
     """The sequence in words."""
     actions: tuple[str, ...]
-    """All that could be done, in words."""
+    """All possible actions, in words."""
     accuracy: float
     rank: int
-    """Among all sequences; 1 is the best."""
+    """Rank among all sequences; 1 is the best."""
     of: int
     headroom: float
-    """0 is the mean of all sequences, 1 the best of them."""
+    """0 for the mean of all sequences, 1 for the best."""
     probabilities: tuple[tuple[float, ...], ...]
-    """Of each action, at each decision of the sequence."""
+    """Probability of each action at each decision of the sequence."""
     data: str = ""
-    """That the model learned; empty in files that do not say."""
+    """Data set of the model; empty in files that do not say."""
 
 
 def share(accuracy: float, mean: float, best: float) -> float:
-    """Of the way from the mean to the best; 0 if there is none but what rounding makes of it."""
+    """Return (accuracy − mean) / (best − mean); 0 if mean and best differ by rounding only."""
     return 0.0 if math.isclose(mean, best, rel_tol=1e-9) else (accuracy - mean) / (best - mean)
 
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """What an agent is compared with in one scenario: accuracies."""
+    """Accuracies that an agent is compared with in one scenario."""
 
     never: float
     random: float
-    """The mean of ten sequences that were drawn."""
+    """Mean accuracy of ten random sequences."""
     fixed: float | None
-    """The sequence that is best on average where the agent has learned; None if there is none for it."""
+    """Accuracy of the sequence that is best on average where the agent has learned; None if there is none."""
     fixed_sequence: tuple[int, ...] | None
     oracle: float
     mean: float
-    """Of all sequences."""
+    """Mean accuracy of all sequences."""
 
 
 class EvaluationRow(NamedTuple):
-    """One scenario."""
+    """One agent in one scenario, with baselines."""
 
     agent: EvaluationOutcome
     others: Baselines
     seen: bool
-    """Whether the agent has learned from it."""
+    """Whether the agent has learned from this scenario."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self.agent) | {"seen": self.seen, "others": asdict(self.others)}
@@ -75,34 +75,30 @@ class EvaluationRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One agent, everywhere it was evaluated."""
+    """The evaluation of one agent in all its scenarios."""
 
     agent: str
-    """Its folder."""
+    """Folder of the agent."""
     about: dict[str, Any]
-    """What its file says of how it was learned."""
+    """How it was learned, as its file says."""
     rows: tuple[EvaluationRow, ...]
 
 
 def write_evaluations(folder: Path, evaluations: Sequence[Evaluation], command: str) -> None:
-    """Write what was evaluated, or replace what is there."""
+    """Write evaluations to a folder, or replace those that are there."""
     found = [
         {"agent": each.agent, "about": each.about, "scenarios": [row.to_json() for row in each.rows]}
         for each in evaluations
     ]
     text = json.dumps({"command": command, "agents": found}, indent=1, allow_nan=False)
-    with atomic_write(folder / FILE) as stream:
+    with atomic_write(folder / EVALUATION) as stream:
         stream.write((text + "\n").encode())
 
 
 def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
-    """What was written, and the command that did."""
-    path = folder / FILE
-    try:
-        read = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    found = facts(_File, read, path, AGAIN)
+    """Read evaluations, and the command that wrote them."""
+    path = folder / EVALUATION
+    found = facts(_File, read_json(path, AGAIN), path, AGAIN)
     for each in found.agents:
         facts(_OutcomeAbout, each.about, path, AGAIN, others=True)
     evaluations = [
@@ -119,7 +115,7 @@ def _row(found: "_Scenario") -> EvaluationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scenario(EvaluationOutcome):
-    """What the file says of a scenario."""
+    """A scenario in the file."""
 
     seen: bool
     others: Baselines
@@ -132,7 +128,7 @@ class _Scenario(EvaluationOutcome):
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """What the file says of an agent."""
+    """An agent in the file."""
 
     agent: str
     about: dict[str, object]
@@ -141,21 +137,21 @@ class _Agent:
 
 @dataclass(frozen=True, slots=True)
 class _OutcomeAbout:
-    """What it says of how the agent was learned, as far as somebody reads it."""
+    """The part of the file about how the agent was learned, as far as it is read."""
 
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What the file says."""
+    """The content of the file."""
 
     command: str
     agents: tuple[_Agent, ...]
 
 
 def table(rows: Sequence[EvaluationRow]) -> str:
-    """A line per scenario: the agent, and what others would have reached; the unseen are marked."""
+    """Return a table with a line per scenario: the agent and the baselines; unseen scenarios are marked."""
     called = models([row.agent for row in rows])
     width = max([10, *map(len, called)])
     lines = [_head(width)]
@@ -171,7 +167,7 @@ def table(rows: Sequence[EvaluationRow]) -> str:
 
 
 def brief(rows: Sequence[EvaluationRow]) -> str:
-    """`  convnet2/early rank 3/64, convnet2/late rank 12/64; headroom 0.71`."""
+    """Return one line: `  convnet2/early rank 3/64, convnet2/late rank 12/64; headroom 0.71`."""
     called = models([row.agent for row in rows])
     ranks = ", ".join(
         f"{model}/{row.agent.scenario} rank {row.agent.rank}/{row.agent.of}"

@@ -1,4 +1,4 @@
-"""Recorded trees as tables to learn on, and the structures of their networks."""
+"""Recorded trees as tables to learn from, and the structures of their networks."""
 
 import hashlib
 import json
@@ -27,79 +27,84 @@ from rota.training.net2net import NotGrowable, blocks, deepen, layer_in, widen
 
 Places = NDArray[np.intp]
 OTHERS = set(CONTENTS.values()) - {SHAPE}
-"""Recordings that are passed by; what is too damaged to tell is not."""
+"""Shapes of recordings that are skipped; one that is too damaged to tell is an error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """One tree: what is seen, what can be done, and how well each sequence ends."""
+    """One tree as tables: observations, actions, and the accuracy of each sequence."""
 
     tree: Tree
-    sights: tuple[Observation, ...]
-    """One for each beginning of a sequence that a decision follows on."""
+    observations: tuple[Observation, ...]
+    """An observation for each prefix that a decision follows."""
     sequences: tuple[Prefix, ...]
     states: Places
-    """Sequence and decision → position in `sights`."""
+    """Position in `observations`, by sequence and decision."""
     steps: Places
-    """Sequence and decision → action."""
+    """Action, by sequence and decision."""
     accuracies: Floats
-    """Of each sequence; 0 if its training failed, NaN if it was never trained."""
+    """Accuracy of each sequence; 0 if its training failed, NaN if it was not trained."""
 
     @property
     def name(self) -> str:
-        """`convnet2/early`."""
+        """The model and the scenario: `convnet2/early`."""
         return name_of(self.tree)
 
     @property
     def label(self) -> str:
-        """`convnet2/early seed 1`: other seeds of a tree have the same name."""
+        """The name with the seed of the recording: `convnet2/early seed 1`."""
         return f"{self.name} seed {self.tree.seed}"
 
     @property
     def digest(self) -> str:
-        """Equal for trees from which the same is learned, whatever they are called."""
+        """A digest that is equal for trees that are the same to a learner."""
         return tree_digest(self.tree)
 
     @property
     def trained(self) -> "Problem":
-        """The same with nothing but the sequences that were trained."""
+        """The problem restricted to the sequences that were trained."""
         rows = np.flatnonzero(~np.isnan(self.accuracies))
         sequences = tuple(self.sequences[row] for row in rows)
         return Problem(
-            self.tree, self.sights, sequences, self.states[rows], self.steps[rows], self.accuracies[rows]
+            self.tree,
+            self.observations,
+            sequences,
+            self.states[rows],
+            self.steps[rows],
+            self.accuracies[rows],
         )
 
 
 def name_of(tree: Tree) -> str:
-    """What it is called in configurations and tables."""
+    """Return the name of a tree in configurations and tables."""
     return f"{tree.model.lower()}/{tree.scenario}"
 
 
 def names(trees: Sequence[Tree]) -> list[str]:
-    """What trees are called beside each other: `convnet2-digits/early` if some are of other data."""
+    """Return names that tell trees of several data sets apart: `convnet2-digits/early`."""
     return [f"{model.lower()}/{tree.scenario}" for model, tree in zip(models(trees), trees, strict=True)]
 
 
 def tree_digest(tree: Tree) -> str:
-    """Equal for trees from which the same is learned."""
+    """Return a digest that is equal for trees that are the same to a learner."""
     facts = [tree.model, tree.data, tree.budget_s, tree.actions, tree.decisions]
     ends = [(made, points[-1].at_s, repr(points[-1].accuracy)) for made, points in tree.curves.items()]
     return hashlib.sha256(json.dumps([facts, ends]).encode()).hexdigest()[:16]
 
 
 def origin_digest(tree: Tree) -> str:
-    """Equal for a tree that is trained only as far as it is asked for, and what a recorder makes of it."""
+    """Return a digest that is equal for a tree trained on demand and its recording."""
     facts = [tree.details.get("asked"), tree.scenario, tree.start_s, tree.seed]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def is_among(tree: Tree, digests: Set[str]) -> bool:
-    """Whether who has learned from trees of these digests, of either kind, has learned from this one."""
+    """Whether a tree has one of these digests, of either kind."""
     return tree_digest(tree) in digests or origin_digest(tree) in digests
 
 
 def problem_of(tree: Tree, *, partial: bool = False) -> Problem:
-    """The tables of a tree, all of which must have been recorded, unless part of it will do."""
+    """Return the tables of a tree. All of it must have been recorded, unless `partial`."""
     if not partial:
         _check_whole(tree)
     ends = tree.accuracies()
@@ -110,7 +115,7 @@ def problem_of(tree: Tree, *, partial: bool = False) -> Problem:
         for sequence in tree.all_sequences
         for made, left in zip(beginnings(sequence), tree.left_s(sequence), strict=False)
     }
-    sights = tuple(
+    observations = tuple(
         Observation(structure, blocks, left_s[made], tree.budget_s, actions, made)
         for made, (structure, blocks) in seen.items()
     )
@@ -118,7 +123,7 @@ def problem_of(tree: Tree, *, partial: bool = False) -> Problem:
     states = [[places[made] for made in list(beginnings(each))[:-1]] for each in sequences]
     return Problem(
         tree,
-        sights,
+        observations,
         sequences,
         np.array(states, np.intp),
         np.array(sequences, np.intp),
@@ -142,7 +147,7 @@ def _check_whole(tree: Tree) -> None:
 
 
 def read_trees(paths: Iterable[Path]) -> list[Tree]:
-    """All trees in these folders, by model, scenario and seed; copies count once, damage is an error."""
+    """Read all trees in folders, by model, scenario and seed; duplicates count once, damage is an error."""
     folders = {folder.resolve(): folder for path in paths for folder in _tree_folders(path)}
     trees = map(read_tree, folders.values())
     return sorted(
@@ -167,7 +172,7 @@ Seen = tuple[Structure, tuple[tuple[int, ...], ...]]
 
 
 def actions_of(tree: Tree) -> tuple[Change, ...]:
-    """What can be done at a decision of a recorded tree."""
+    """Return the possible changes at a decision of a recorded tree."""
     try:
         return tuple(map(Change.parse, tree.actions))
     except InputError as error:
@@ -175,7 +180,7 @@ def actions_of(tree: Tree) -> tuple[Change, ...]:
 
 
 def seen_in(tree: Tree) -> dict[Prefix, Seen]:
-    """The network before each decision, by what was done until then."""
+    """Return the network before each decision, by prefix of actions."""
     asked = tree.details.get("asked") or {}
     size = asked.get("setup", {}).get("size")
     return _seen(tree.model, tree.data, size, actions_of(tree), tree.decisions)
@@ -199,7 +204,7 @@ def _seen(
 
 
 def _growth(actions: Sequence[Change], made: Prefix) -> Prefix:
-    """What is left of what was done: to shrink takes back the last growth, to widen again does nothing."""
+    """Return the changes that remain: shrinking undoes the last growth, widening again does nothing."""
     grown: Prefix = ()
     for each in made:
         if actions[each] == SHRINK:
@@ -210,13 +215,13 @@ def _growth(actions: Sequence[Change], made: Prefix) -> Prefix:
 
 
 def _is_so(change: Change, before: Sequence[Change]) -> bool:
-    """Whether a block has been made as wide already."""
+    """Whether a block is already as wide."""
     wide = max((each.width for each in before if each.block == change.block), default=-1)
     return change.kind == "widen" and wide >= change.width
 
 
 def _prefixes(actions: int, decisions: int) -> list[Prefix]:
-    """Everything that can have been done before a decision, what is shorter first."""
+    """Return all prefixes that a decision can follow, shorter ones first."""
     return [made for length in range(decisions) for made in product(range(actions), repeat=length)]
 
 
@@ -248,7 +253,7 @@ def _changed(network: nn.Module, change: Change, model: str) -> nn.Module:
 
 
 def _stand_in(model: str, actions: Sequence[Change], growth: Prefix) -> Seen:
-    """A chain of unknown layers, named after the model, as many in each block as it has grown to."""
+    """Return a chain of unknown layers named after the model, as many in each block as it has grown to."""
     count = 1 + max(0, *(change.block for change in actions))
     grown = [1 + sum(actions[each].block == block for each in growth) for block in range(count)]
     layers = [Layer(f"{model.lower()} {block}") for block, depth in enumerate(grown) for _ in range(depth)]

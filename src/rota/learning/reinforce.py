@@ -17,19 +17,19 @@ from rota.recordings.tree import Prefix
 
 
 def rewards_of(problem: Problem, method: Method) -> Floats:
-    """Of each sequence."""
+    """Return the reward of each sequence."""
     accuracies = pooled(problem, method.pool) if method.pool else problem.accuracies
     return tangent(accuracies) if method.reward == "tan" else deviations(accuracies)
 
 
 def tangent(accuracies: Floats) -> Floats:
-    """The original's: 100·tan(accuracy·π/2), which values the last percent most."""
+    """Return the original's reward, 100·tan(accuracy·π/2), which values the last percent most."""
     rewards: Floats = np.nan_to_num(100 * np.tan(np.minimum(accuracies, 1 - 1e-6) * math.pi / 2))
     return rewards
 
 
 def deviations(accuracies: Floats) -> Floats:
-    """From the mean, in standard deviations, so that no tree weighs more than another."""
+    """Return accuracies in standard deviations from their mean, so that all trees weigh the same."""
     known = accuracies[~np.isnan(accuracies)]
     if len(known) == 0 or np.ptp(known) == 0:  # the deviation of equal numbers may be a rounding error
         return np.zeros(len(accuracies))
@@ -38,7 +38,7 @@ def deviations(accuracies: Floats) -> Floats:
 
 
 def pooled(problem: Problem, share: float) -> Floats:
-    """Accuracies, drawn towards the mean of the sequences with the same changes in any order."""
+    """Return accuracies moved towards the mean of all sequences with the same changes in any order."""
     groups: dict[Prefix, list[int]] = {}
     for at, sequence in enumerate(problem.sequences):
         if not np.isnan(problem.accuracies[at]):
@@ -50,39 +50,39 @@ def pooled(problem: Problem, share: float) -> Floats:
 
 
 ENTROPY_UNTIL = 0.7
-"""The share of a stage after which not being sure is worth nothing any more."""
+"""Share of a stage after which the entropy bonus is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Some problems in one: row per problem, column per sequence. Shorter ones are filled up."""
+    """Several problems as padded tensors: a row per problem, a column per sequence."""
 
     seen: Any
-    """What the network makes of all sights."""
+    """All observations, encoded by the network."""
     owners: Places
-    """Row of the scores → problem."""
+    """Problem of each row of scores."""
     states: Tensor
-    """Problem, sequence, decision → row of the scores."""
+    """Row of scores, by problem, sequence and decision."""
     steps: Tensor
-    """Problem, sequence, decision → action."""
+    """Action, by problem, sequence and decision."""
     counts: Tensor
-    """Problem, sequence, decision → 1, or 0 behind the last decision."""
+    """1, or 0 after the last decision, by problem, sequence and decision."""
     there: Tensor
-    """Problem, sequence → whether there is one."""
+    """Whether the sequence exists, by problem and sequence."""
     trained: Tensor
-    """Problem, sequence → whether it is known what it leads to."""
+    """Whether the accuracy is known, by problem and sequence."""
     accuracies: Tensor
     rewards: Tensor
 
     @classmethod
     def of(cls, problems: Sequence[Problem], network: Any, method: Method) -> "Tables":
-        """What an agent with this network learns from."""
-        first = np.cumsum([0, *(len(problem.sights) for problem in problems)])
+        """Return the tables of problems for an agent with this network."""
+        first = np.cumsum([0, *(len(problem.observations) for problem in problems)])
         states = [problem.states + at for problem, at in zip(problems, first, strict=False)]
         rewards = [rewards_of(problem, method) for problem in problems]
         return cls(
-            network.encode([sight for problem in problems for sight in problem.sights]),
-            np.repeat(np.arange(len(problems)), [len(problem.sights) for problem in problems]),
+            network.encode([observation for problem in problems for observation in problem.observations]),
+            np.repeat(np.arange(len(problems)), [len(problem.observations) for problem in problems]),
             torch.from_numpy(_filled(states)),
             torch.from_numpy(_filled([problem.steps for problem in problems])),
             torch.from_numpy(_filled([np.ones(problem.steps.shape) for problem in problems])).float(),
@@ -93,20 +93,20 @@ class Tables:
         )
 
     def moved(self, jitter: float, generator: torch.Generator) -> Any:
-        """What is seen when each problem is moved in time at random, all its decisions by the same."""
+        """Return the encoded observations, each problem shifted in time at random."""
         if not jitter:
             return self.seen
         moves = jitter * torch.randn(len(self.rewards), generator=generator).numpy()
         return self.seen.at(self.seen.left + moves[self.owners])
 
     def log_probabilities(self, scores: Tensor) -> Tensor:
-        """Problem, sequence → logarithm of its probability."""
+        """Return the log probability of each sequence; minus infinity where there is none."""
         steps = scores.log_softmax(-1)[self.states, self.steps]
         return (steps * self.counts).sum(-1).masked_fill(~self.there, -torch.inf)
 
 
 class UpdateStatistics(NamedTuple):
-    """What an update came to; means over all episodes."""
+    """Statistics of an update: means over all its episodes."""
 
     objective: float
     reward: float
@@ -116,7 +116,7 @@ class UpdateStatistics(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntropySchedule:
-    """What changes from update to update."""
+    """Learning rate, entropy weight and temperature of one update."""
 
     lr: float
     entropy: float
@@ -124,7 +124,7 @@ class EntropySchedule:
 
     @classmethod
     def at(cls, method: Method, update: int, updates: int, temperature: float) -> "EntropySchedule":
-        """In an update of a stage of so many, which began with that temperature."""
+        """Return the values for an update of a stage with `updates` updates and this initial temperature."""
         share = update / updates
         episodes = update * method.episodes_per_update
         decayed = method.lr_decay ** (episodes // method.decay_every)
@@ -139,13 +139,13 @@ def update(
     tables: Tables,
     optimizer: torch.optim.Optimizer,
     method: Method,
-    pressure: EntropySchedule,
+    schedule: EntropySchedule,
     generator: torch.Generator,
 ) -> UpdateStatistics:
-    """Draw episodes and learn from them."""
+    """Draw episodes and make one update of a network."""
     for group in optimizer.param_groups:
-        group["lr"] = pressure.lr
-    scores = network(tables.moved(method.jitter, generator)) / pressure.temperature
+        group["lr"] = schedule.lr
+    scores = network(tables.moved(method.jitter, generator)) / schedule.temperature
     logs = tables.log_probabilities(scores)
     chances = logs.exp()
     if not torch.isfinite(chances).all():
@@ -159,7 +159,7 @@ def update(
     objective = -(_advantages(rewards, method) * per_step).mean()
     entropy = -(chances * logs.masked_fill(~tables.there, 0.0)).sum(-1).mean()
     optimizer.zero_grad()
-    loss = objective - pressure.entropy * entropy / decisions.mean()
+    loss = objective - schedule.entropy * entropy / decisions.mean()
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     reached = tables.accuracies.gather(1, drawn).mean()
@@ -167,7 +167,7 @@ def update(
 
 
 def _advantages(rewards: Tensor, method: Method) -> Tensor:
-    """Reward above the mean of the *other* episodes, so that an episode does not weaken itself."""
+    """Return rewards minus the mean of the *other* episodes, so that an episode does not weaken itself."""
     if not method.baseline:
         return rewards
     count = rewards.shape[1]
@@ -175,7 +175,7 @@ def _advantages(rewards: Tensor, method: Method) -> Tensor:
 
 
 def _filled(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """One array of all, with zeros where some are smaller than others."""
+    """Return arrays as one, padded with zeros."""
     shape = [max(array.shape[axis] for array in arrays) for axis in range(arrays[0].ndim)]
     whole = np.zeros((len(arrays), *shape), arrays[0].dtype)
     for row, array in zip(whole, arrays, strict=True):

@@ -11,27 +11,25 @@ from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
 from rota.core.files import atomic_write, folder_lock
 from rota.core.processes import run_dag
-from rota.learning.agent import Agent, is_agent, read_agent, weights_sha256, write_agent
+from rota.learning.agent import Agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
 from rota.learning.evaluate import best_fixed_of_each
-from rota.learning.learner import (
-    LearningStage,
-    begin,
-    carry_through,
-    learned,
-    place_of,
+from rota.learning.files import (
+    EVENTS,
+    HistoryRow,
+    is_agent,
     read_history,
-    spent,
     write_events,
     write_history,
 )
+from rota.learning.learner import LearningStage, begin, carry_through, learned, place_of, spent
 from rota.learning.problem import is_among, name_of, names, problem_of, tree_digest
 from rota.recordings.folder import provenance
 from rota.recordings.tree import Tree
 
 LIBRARIES = ("torch", "numpy")
 ANEW = "anew"
-"""A file in the folder of a stage that was done before and is being learned again."""
+"""Name of the file that marks the folder of a stage that is being learned again."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +43,16 @@ class AgentRun:
 
     @property
     def done(self) -> bool:
-        """Whether this very agent is there."""
+        """Whether this agent has been learned."""
         return is_agent(self.folder) and read_agent(self.folder).about.get("digest") == self.last.digest
 
     @property
     def trees(self) -> list[Tree]:
-        """Of all its stages, each once."""
+        """The trees of all its stages, each once."""
         return list({id(tree): tree for stage in self.last.chain for tree in stage.trees}.values())
 
     def refuse_another(self) -> None:
-        """What was learned in another way is not written over."""
+        """Raise an error if the folder has an agent that was learned in another way."""
         if is_agent(self.folder) and not self.done:
             raise InputError(
                 f"{self.folder}: another agent is there (learned from other recordings, or in another way); "
@@ -63,12 +61,12 @@ class AgentRun:
 
 
 def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[AgentRun]:
-    """A run for each seed, from the trees that the configuration names; `out` is where stages are kept."""
+    """Return a run for each seed from the trees that are configured; `out` is the folder of stages."""
     return plan_from(config, wanted(trees, config), out, folder)
 
 
 def plan_from(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[AgentRun]:
-    """The same from all of these trees; in the folder itself if there is only one seed."""
+    """Return a run for each seed from all of these trees; a single seed uses the folder itself."""
     several = len(config.seeds) > 1
     return [
         AgentRun(
@@ -79,8 +77,7 @@ def plan_from(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Pat
 
 
 def wanted(trees: Sequence[Tree], config: LearnConfig) -> list[Tree]:
-    """The trees of the models and seeds that a configuration names, each of which must have some; of all if
-    it names none."""
+    """Return the trees of the models and seeds that a configuration names; an error if one has none."""
     models = [model.lower() for model in config.models]
     of_models = [tree for tree in trees if not models or tree.model.lower() in models]
     found = [tree for tree in of_models if not config.recorded_seeds or tree.seed in config.recorded_seeds]
@@ -103,7 +100,7 @@ def _check_some(trees: Sequence[Tree], model: str, which: str = "") -> None:
 
 
 def matching(trees: Sequence[Tree], stage: str) -> tuple[Tree, ...]:
-    """The trees that a stage names, however it is written."""
+    """Return the trees that a stage names."""
     parts = {part.strip().lower() for part in stage.split("+")}
     called = [
         (name.lower(), name_of(tree).lower(), tree.scenario.lower())
@@ -137,7 +134,7 @@ def _chain(config: LearnConfig, trees: Sequence[Tree], seed: int, out: Path) -> 
 
 
 def check(runs: Iterable[AgentRun]) -> None:
-    """Find out before anything is learned whether all of it can be."""
+    """Raise an error if one of the runs cannot be learned."""
     for run in runs:
         first = run.last.chain[0]
         agent = begin(first)
@@ -150,7 +147,7 @@ def check(runs: Iterable[AgentRun]) -> None:
 
 
 def check_trees(agent: Agent, trees: Iterable[Tree]) -> None:
-    """Whether trees are whole, and an agent can decide in them."""
+    """Raise an error if a tree is incomplete, or an agent cannot decide in it."""
     for tree in trees:
         problem_of(tree)
         if not agent.decides_between(len(tree.actions)):
@@ -169,9 +166,9 @@ def learn(
     *,
     again: bool = False,
 ) -> Iterator[AgentRun]:
-    """Learn what is not there, or all of it again; gives each run when its agent is.
+    """Learn the runs that are not done, or all again; yield each when its agent is written.
 
-    An agent that is there is replaced only by one that is learned to the end.
+    An agent is replaced only when the new one has been learned to the end.
     """
     with folder_lock(out):
         waiting = [run for run in runs if again or not run.done]
@@ -187,7 +184,7 @@ def learn(
 
 
 def _begin_again(runs: Iterable[AgentRun]) -> None:
-    """Delete the stages of runs, but for those that have been begun again and were stopped."""
+    """Delete the stages of runs, except those that were begun again and stopped."""
     for stage in (stage for run in runs for stage in run.last.chain):
         if not (stage.place / ANEW).exists():
             shutil.rmtree(stage.place, ignore_errors=True)
@@ -196,7 +193,7 @@ def _begin_again(runs: Iterable[AgentRun]) -> None:
 
 
 def _forget(runs: Iterable[AgentRun], out: Path) -> None:
-    """Delete the stages of runs, and the folder of stages if there are no others."""
+    """Delete the stages of runs, and the folder of stages if it is empty then."""
     for stage in (stage for run in runs for stage in run.last.chain):
         shutil.rmtree(stage.place, ignore_errors=True)
     with suppress(OSError):
@@ -206,7 +203,7 @@ def _forget(runs: Iterable[AgentRun], out: Path) -> None:
 def _carried(
     stages: list[LearningStage], workers: int, on_episodes: Callable[[int], None] | None
 ) -> Iterator[LearningStage]:
-    """Learn stages, each after the one before it; a single one in this process, where it can be watched."""
+    """Learn stages, each after its predecessor; a single one in this process, to show its progress."""
     if len(stages) <= 1 or workers == 1:
         for stage in stages:
             carry_through(stage, on_episodes)
@@ -225,7 +222,7 @@ def _carried(
 
 
 def _finished(waiting: list[AgentRun], command: str) -> Iterator[AgentRun]:
-    """The runs whose last stage is done, each once; their agents are written."""
+    """Write the agents of runs whose last stage is done, and yield the runs, each once."""
     for run in [run for run in waiting if run.last.done]:
         waiting.remove(run)
         finish(run, command)
@@ -236,9 +233,9 @@ def finish(run: AgentRun, command: str) -> None:
     """Write the agent of a run whose stages are done, `agent.json` last."""
     seconds, episodes = spent(run.last)
     agent = learned(run.last)
-    rows = [row for stage in run.last.chain for row in read_history(stage.place)]
+    rows = [row for stage in run.last.chain for row in read_history(stage.place, HistoryRow)]
     about = about_of(run, seconds, episodes)
-    shutil.rmtree(run.folder / "tensorboard", ignore_errors=True)
+    shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
     write_history(run.folder, rows)
     write_events(run.folder, rows)
     with atomic_write(run.folder / "learn.toml") as stream:
@@ -248,7 +245,7 @@ def finish(run: AgentRun, command: str) -> None:
 
 
 def _alone(run: AgentRun) -> LearnConfig:
-    """The configuration of this one agent, wherever its file is read from."""
+    """Return the configuration of this one agent, with absolute paths."""
     config = run.config
     paths = tuple(path.absolute() for path in config.recordings)
     start = config.start.absolute() if config.start else None
@@ -256,7 +253,7 @@ def _alone(run: AgentRun) -> LearnConfig:
 
 
 def about_of(run: AgentRun, seconds: float, episodes: int) -> dict[str, Any]:
-    """What an agent's file says of how it was learned."""
+    """Return how an agent was learned, for its file."""
     before = read_agent(run.config.start).about.get("stages", []) if run.config.start else []
     called = dict(zip(map(id, run.trees), names(run.trees), strict=True))
     stages = [
@@ -286,16 +283,16 @@ By = Literal["scenario", "model", "tree"]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One that is left out."""
+    """One part that is left out, and the runs that learn from the others."""
 
     name: str
     left_out: tuple[Tree, ...]
     runs: tuple[AgentRun, ...]
-    """One for each seed of the agent."""
+    """A run for each seed of the agent."""
 
 
 def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list[Fold]:
-    """Each is left out once, and must be such that an agent can be evaluated there."""
+    """Return the folds of a leave-one-out evaluation. Raises an error if agents cannot be evaluated there."""
     if config.stages != ("*",):
         raise ConfigError(f"stages: --leave-out {by} learns from all others at once; leave stages out")
     trees = wanted(trees, config)
@@ -314,7 +311,7 @@ def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list
 
 
 def _check_start(config: LearnConfig, trees: Sequence[Tree]) -> None:
-    """An agent that knows a tree cannot be learned on from as if it did not."""
+    """Raise an error if the agent to start from has learned from one of the trees."""
     known = read_agent(config.start).learned_from if config.start else frozenset()
     for tree in trees:
         if is_among(tree, known):
@@ -325,7 +322,7 @@ def _check_start(config: LearnConfig, trees: Sequence[Tree]) -> None:
 
 
 def _keys(trees: Sequence[Tree], by: By) -> list[str]:
-    """Trees with the same are left out together."""
+    """Return a key per tree; trees with the same key are left out together."""
     if by == "tree":
         return names(trees)
     return [tree.scenario if by == "scenario" else tree.model.lower() for tree in trees]

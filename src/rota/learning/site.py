@@ -1,4 +1,4 @@
-"""Jobs of a cluster, with agents that decide how a resident's network changes: a site for `rota run`."""
+"""Jobs whose networks grow as a learned agent decides, for `rota run`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,5 +9,5 @@ from rota.training.job import Networks, bound
 
 
 def networks(settings: Mapping[str, Any], seed: int) -> Networks:
-    """What `[kinds]` in a configuration says."""
+    """Return the jobs that `[kinds]` in a configuration describes."""
     return Networks(bound(settings), seed, lambda folder: read_agent(Path(folder)))

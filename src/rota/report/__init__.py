@@ -1,1 +1,1 @@
-"""One page that shows results: what was compared, who won by how much, and everything that happened."""
+"""A report on one page: what was compared, which policy was best by how much, and all timelines."""

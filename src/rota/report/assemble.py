@@ -15,14 +15,12 @@ from rota import __version__
 from rota.core.errors import InputError
 from rota.figures.grid_runs import by_grid, large
 from rota.figures.groups import groups
-from rota.figures.learned import FACTS, DrawnAgent, alike, read_learned
+from rota.figures.learned import DrawnAgent, alike, read_learned
 from rota.figures.placement import read_placement_learned
 from rota.figures.population import population_groups
-from rota.learning.learner import FILE as HISTORY
-from rota.learning.outcome import FILE as EVALUATION
+from rota.learning.files import EVALUATION, FACTS, HISTORY, is_placement_agent
 from rota.learning.outcome import read_evaluations
 from rota.learning.placement.outcome import is_comparison, read_comparison
-from rota.learning.placement.run import is_placement_agent
 from rota.report import verdict
 from rota.report.blocks import Section
 from rota.report.fidelity import fidelity_sections
@@ -42,23 +40,23 @@ from rota.results.run import read_head, read_run
 
 MAKE = "make some first: rota simulate --out DIR, rota run, rota learn, or rota evaluate --out DIR"
 INSIDE = {"tensorboard", "checkpoints", "stages"}
-"""Folders in which there are no results."""
+"""Folders without results."""
 
 
 @dataclass(slots=True)
 class Found:
-    """Folders by what is in them, each once, in the order in which they were found."""
+    """Folders by kind of result, each once, in the order in which they were found."""
 
     jobs: list[Path] = field(default_factory=list)
     populations: list[Path] = field(default_factory=list)
     agents: list[Path] = field(default_factory=list)
-    """That change networks, and say how they learned."""
+    """Agents that change networks, with a history."""
     placement_agents: list[Path] = field(default_factory=list)
-    """That place trials, and say how they learned."""
+    """Agents that place trials, with a history."""
     evaluations: list[Path] = field(default_factory=list)
-    """Of agents that change networks."""
+    """Evaluations of agents that change networks."""
     comparisons: list[Path] = field(default_factory=list)
-    """Of agents that place trials with rules."""
+    """Comparisons of agents that place trials with rules."""
     incomplete: list[Path] = field(default_factory=list)
     """Runs that were begun and are not complete."""
 
@@ -69,7 +67,7 @@ class Found:
 
 
 def find(paths: Iterable[Path]) -> Found:
-    """Look into folders, and those in them; an error if one has nothing to show."""
+    """Search folders and those below them. Raises InputError if one has no results."""
     found, seen = Found(), set[Path]()
     for path in paths:
         if not path.is_dir():
@@ -90,7 +88,7 @@ def _refuse(path: Path, here: Found) -> None:
 
 
 def _look(path: Path, found: Found, seen: set[Path]) -> None:
-    """Note what is in a folder and below; a run has no results below it."""
+    """Add the results in a folder and below it; a run has no results below it."""
     if path.resolve() in seen:
         return
     seen.add(path.resolve())
@@ -107,7 +105,7 @@ def _look(path: Path, found: Found, seen: set[Path]) -> None:
 
 
 def _look_at_run(path: Path, found: Found) -> bool:
-    """Whether a run is there."""
+    """Add a run; returns whether there is one."""
     population, jobs = PopulationFolder(path), RunFolder(path)
     if population.complete():
         found.populations.append(path)
@@ -132,7 +130,7 @@ Tick = Callable[[str], object]
 
 
 def sections(found: Found, tick: Tick = lambda name: None) -> Iterator[Section]:
-    """One after the other, a single one of each large grid; `tick` is told what is being worked on."""
+    """Yield the sections, a single one for each large grid; `tick` gets the name of each run in progress."""
     heads = [read_head(path) for path in found.jobs]
     populations = [read_population(path) for path in found.populations]
     for number, runs in enumerate(by_grid(heads)):
@@ -159,7 +157,7 @@ def _evaluated(found: Found) -> Iterator[Section]:
 
 
 def families(agents: Sequence[DrawnAgent]) -> list[tuple[str, list[DrawnAgent]]]:
-    """Agents whose folders lie side by side, with the name of that folder; of one alone, its own."""
+    """Return agents by parent folder, with its name; a single one has the name of its own folder."""
     found: dict[str, list[list[DrawnAgent]]] = {}
     for group in alike(agents):
         found.setdefault(str(PurePath(group[0].name).parent), []).append(group)
@@ -185,11 +183,11 @@ SCRIPTS = (
     "format.js", "unpack.js", "table.js", "chart.js", "shares.js", "heat.js",
     "scene.js", "paint.js", "tell.js", "letters.js", "timeline.js", "page.js",
 )  # fmt: skip
-"""In this order: they become one script."""
+"""Parts of the one script, in this order."""
 
 
 def page(title: str, command: str, sections: Sequence[Section]) -> str:
-    """All of it; the policy in its head lets a browser run nothing but our script, and fetch nothing."""
+    """Return the whole page; its content security policy allows our script only, and no requests."""
     script = "\n".join(_part(name) for name in SCRIPTS)
     style = _part("page.css")
     values = {
@@ -206,7 +204,7 @@ def page(title: str, command: str, sections: Sequence[Section]) -> str:
 
 
 def embedded(data: Any) -> str:
-    """As JSON that cannot end the element it is in, whatever names there are."""
+    """Return JSON that cannot end the element it is in, whatever names it has."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -226,5 +224,5 @@ def _part(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """What a browser works out of an element before it trusts it."""
+    """Return the digest by which a browser trusts an element."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

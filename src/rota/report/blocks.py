@@ -1,4 +1,4 @@
-"""Blocks of a report's page: plain values, and their looks."""
+"""Blocks of a report's page: plain values, and their colours."""
 
 import colorsys
 from collections.abc import Iterable, Sequence
@@ -8,41 +8,41 @@ from typing import Any, Literal, NamedTuple
 from rota.figures.page import allocation_colour, model_colours, scheduler_colour
 
 Colour = list[str]
-"""On a light page, and on a dark one."""
+"""A colour on a light page, and on a dark one."""
 
 ON_DARK = {
     "#626262": "#a3a3a3", "#0072b2": "#4ba3dd", "#56c9f0": "#93def8", "#00a66e": "#2fc792",
     "#c7c110": "#d8d338", "#cc79a7": "#e39cc4", "#e7aa5c": "#f2c385", "#d55500": "#f27a2c",
     "#6b2500": "#b3683f", "#331d88": "#9180e8",
 }  # fmt: skip
-"""Of colours that are too dark on a dark page."""
+"""Substitutes on a dark page for colours that are too dark there."""
 SHADES = 24
 TRIALS = 8
-"""So many colours tell trials apart."""
+"""Number of colours that tell trials apart."""
 WORST, BEST = (0.91, 0.93, 0.96), (0.03, 0.32, 0.55)
 WORST_ON_DARK, BEST_ON_DARK = (0.20, 0.23, 0.28), (0.45, 0.80, 1.0)
 AGENTS = ("#0072b2", "#d55500", "#00a66e", "#cc79a7", "#626262")
-"""By seed."""
+"""Colours of agents, by seed."""
 
 RULES = {
-    "fifo": "whoever came first starts first and keeps what it has",
+    "fifo": "jobs start in the order of arrival and keep their slots",
     "srtf": "the job with the least time left goes first",
     "srsf": "the job with the least GPU time left goes first",
-    "tiresias": "who has had little GPU time so far goes first; durations need not be known",
-    "themis": "who has been treated least fairly so far goes first",
-    "antman": "guaranteed jobs have GPUs of their own, the others squeeze in beside them",
+    "tiresias": "the job with the least GPU time so far goes first; durations need not be known",
+    "themis": "the job that has been treated least fairly so far goes first",
+    "antman": "guaranteed jobs have GPUs of their own, the others share them",
     "muri-s": "jobs that need different resources share GPUs; those with least left to do first",
     "muri-l": "jobs that need different resources share GPUs; those that have had least first",
     "muri-l-worst-order": "as muri-l, with the stages of a group in the worst order",
     "muri-l-no-blossom": "as muri-l, with groups that are put together without matching",
 }
 ALLOCATION_RULES = {
-    "fifo": "the next trial goes to whichever slot has been idle for longest, an interval at a time",
-    "era": "long lists while there is much to do, shorter ones towards the end",
-    "eta": "lists as long as the slowest slot needs for one trial",
-    "hrfs": "fast slots pull those along who are behind, slow ones do little for those ahead",
-    "finish": "the list with which, by estimate, all would be done soonest",
-    "learned": "the list that an agent has learned to be best, in rehearsals",
+    "fifo": "the next trial goes to the slot that has been idle for longest, one interval at a time",
+    "era": "long assignments while there is much to do, shorter ones towards the end",
+    "eta": "assignments as long as the slowest slot needs for one trial",
+    "hrfs": "fast slots help trials that are behind, slow ones do little for those ahead",
+    "finish": "the assignment that minimises the estimated makespan",
+    "learned": "the assignment that an agent has learned to be best, in simulations",
 }
 
 
@@ -59,22 +59,22 @@ def agent(number: int) -> Colour:
 
 
 def both(colour: str) -> Colour:
-    """A colour, and what stands for it on a dark page."""
+    """Return a colour, and its substitute on a dark page."""
     return [colour, ON_DARK.get(colour) or _lighter(colour)]
 
 
 def models(names: Sequence[str]) -> list[Colour]:
-    """Of each; they are pale, and a little less so on a dark page."""
+    """Return a pale colour of each model, a little darker on a dark page."""
     return [[colour, _darker(colour)] for colour in model_colours(names).values()]
 
 
 def trials() -> list[Colour]:
-    """For trials of which nobody knows how good they are."""
+    """Return colours for trials that were not measured."""
     return models([str(number) for number in range(TRIALS)])
 
 
 def shades() -> list[Colour]:
-    """From the worst to the best, first one for what was not measured."""
+    """Return shades from the worst to the best; the first is for what was not measured."""
     steps = [at / (SHADES - 2) for at in range(SHADES - 1)]
     pairs = [[_mixed(WORST, BEST, at), _mixed(WORST_ON_DARK, BEST_ON_DARK, at)] for at in steps]
     return [["#9fb4c7", "#5b7288"], *pairs]
@@ -113,12 +113,12 @@ class Head(NamedTuple):
 
     name: str
     hint: str = ""
-    """What it means, for those who wonder."""
+    """Explanation of the column."""
     best: Best = ""
 
 
 class TableCell(NamedTuple):
-    """What is sorted by, and what is shown; None if there is nothing to sort by."""
+    """A cell: the value that is sorted by, None if there is none, and its text."""
 
     value: float | str | None
     text: str
@@ -133,26 +133,26 @@ class ChartLine:
     x: Sequence[float | None]
     y: Sequence[float | None]
     dash: int = 0
-    """Tells lines of one colour apart."""
+    """Dash pattern: tells lines of one colour apart."""
     faint: bool = False
-    """Not named in the legend, and drawn thinly."""
+    """Whether it is thin and not in the legend."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChartAxis:
-    """What an axis says, and in what its numbers are."""
+    """An axis of a chart."""
 
     label: str
     kind: Kind = "number"
     log: bool = False
     places: Sequence[float] = ()
     names: Sequence[str] = ()
-    """Where the marks are and what they say, if that is given; categories (`text`) are at 0, 1, …"""
+    """Positions and texts of the marks, if given; categories (`text`) are at 0, 1, …"""
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What a hurried reader is told of a section."""
+    """The summary of a section."""
 
     winner: str
     colour: Colour
@@ -160,24 +160,24 @@ class Glance:
     """What the winner did."""
     others: str = ""
     bars: Sequence[tuple[str, Colour, float, str]] = ()
-    """Of all that were compared: name, colour, what it came to, and that in words."""
+    """All that were compared: name, colour, value, and its text."""
     won: bool = False
     """Whether several policies were compared, and this is the best of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What belongs together."""
+    """A section of a report."""
 
     id: str
     kind: str
-    """What it is one of, in plain words: `schedulers`, `learning` …"""
+    """Kind of section in plain words: `schedulers`, `learning` …"""
     title: str
     about: str
     glance: Glance
     blocks: Sequence[Block]
     commands: Sequence[str] = field(default=())
-    """What made the results."""
+    """Commands that made the results."""
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -191,7 +191,7 @@ def table(
     note: str = "",
     fold: int = 0,
 ) -> Block:
-    """A row per colour, which its first cell is marked with; at first only `fold` of them, if given."""
+    """Return a table with a colour per row; at first, `fold` rows are shown, or all if it is 0."""
     return {
         "type": "table",
         "title": title,
@@ -213,7 +213,7 @@ def chart(
     dots: bool = False,
     note: str = "",
 ) -> Block:
-    """Lines over an axis; `steps` if a value holds until the next, `dots` if only points were measured."""
+    """Return a line chart; `steps`: a value holds until the next; `dots`: only points were measured."""
     return {
         "type": "chart",
         "title": title,
@@ -232,7 +232,7 @@ def shares(
     rows: Sequence[tuple[str, Sequence[float]]],
     note: str = "",
 ) -> Block:
-    """A bar per row, cut into parts that add up to 1."""
+    """Return a bar per row, divided into parts that add up to 1."""
     return {
         "type": "shares",
         "title": title,

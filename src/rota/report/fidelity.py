@@ -1,4 +1,4 @@
-"""Simulated against real: how far a rehearsal was off, for runs of which there are both."""
+"""Sections of a report that compare simulated runs with real ones."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -18,7 +18,7 @@ POINTS = 400
 
 
 def fidelity_sections(runs: Sequence[AnyRun]) -> Iterator[Section]:
-    """One for each real run and each simulated one of the same work under the same policy."""
+    """Yield a section for each real run and each simulated one of the same work under the same policy."""
     real = [run for run in runs if is_real(run.command)]
     simulated = [run for run in runs if not is_real(run.command)]
     number = 0
@@ -33,7 +33,7 @@ def fidelity_sections(runs: Sequence[AnyRun]) -> Iterator[Section]:
 
 
 def pairs_of(real: AnyRun, simulated: AnyRun) -> list[RunPair]:
-    """Of the first seed that both have, if they are of the same work as far as their summaries say."""
+    """Return the pair of the first seed that both have, if their summaries say that the work is the same."""
     name = policy_of(real)
     if name != policy_of(simulated) or isinstance(real, PopulationRecord) != isinstance(
         simulated, PopulationRecord
@@ -67,9 +67,9 @@ def fidelity_section(
 
 
 def glance(found: TimelineComparison) -> Glance:
-    """How far the makespan is off, and the mean completion time."""
+    """Return the prediction errors of the makespan and of the mean completion time."""
     off = _off(found.makespan)
-    says = f"says {verdict.span(found.makespan.simulated)} where it really took "
+    says = f"predicts {verdict.span(found.makespan.simulated)} where it took "
     says += f"{verdict.span(found.makespan.real)} until all {found.what} were done: {off}"
     bars = [
         (name, COLOURS[name], value, verdict.span(value))
@@ -85,7 +85,7 @@ def glance(found: TimelineComparison) -> Glance:
 
 
 def errors(found: TimelineComparison) -> Block:
-    """A line per quantity."""
+    """Return a table with a line per quantity."""
     heads = [
         Head("quantity"),
         Head("real [s]"),
@@ -121,7 +121,7 @@ def _decided(found: TimelineComparison) -> str:
 
 
 def ended(told: tuple[AlignedTimeline, AlignedTimeline], what: str) -> Block:
-    """How many were done by when."""
+    """Return a chart of the share of trials or jobs done over time."""
     lines = []
     for name, each in zip((REAL, SIMULATED), told, strict=True):
         ends_s = sorted(life.end_s for life in each.lives.values())
@@ -139,7 +139,7 @@ def ended(told: tuple[AlignedTimeline, AlignedTimeline], what: str) -> Block:
 
 
 def _off(versus: Versus) -> str:
-    """`3.2% too long`, in words."""
+    """Return an error in words: `3.2% too long`."""
     error = versus.error_percent or 0.0
     return f"{abs(error):.1f}% too {'long' if error > 0.0 else 'short'}"
 

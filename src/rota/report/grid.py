@@ -1,4 +1,4 @@
-"""All runs of a grid at once: metrics against its parameters, and a table with a row per run."""
+"""Sections of a report about grids: metrics against parameters, and a table with a row per run."""
 
 import shlex
 from collections import Counter
@@ -17,19 +17,19 @@ from rota.results.population.summary import at_points
 from rota.results.run import RunHead
 
 FOLD = 40
-"""Rows of the table that are shown at first."""
+"""Number of rows of the table that are shown at first."""
 SOONEST = {"scheduler": "completes jobs soonest on average", "allocation": "is done first"}
 
 
 def trace_grid_section(number: int, runs: Sequence[RunHead]) -> Section:
-    """Return what came of the runs of traces of a grid."""
+    """Return the section of the runs of traces of a grid."""
     unit, unit_s = unit_of(run.metrics for run in runs)
     rows = [metric_cells(run.metrics, run.wall_s, unit_s) for run in runs]
     return _section(f"grid-{number}", "grids of schedulers", trace_grid(runs), runs, metric_heads(unit), rows)
 
 
 def population_grid_section(number: int, runs: Sequence[PopulationRecord]) -> Section:
-    """Return what came of the populations of a grid."""
+    """Return the section of the populations of a grid."""
     grounded = at_points([shown(run.parameters) for run in runs], [run.summary for run in runs])
     kind = "grids of allocations"
     return _section(
@@ -58,7 +58,7 @@ def _section(
 
 
 def _where(grid: ParameterGrid, runs: Sequence[OfGrid]) -> str:
-    """How to see the points of a grid that is too large to show them here."""
+    """Return how to see the points of a grid that is too large to show them here."""
     if grid.points <= MOST_POINTS:
         return "each point is shown below"
     few = f"timelines and curves are shown of up to {MOST_POINTS} points: name folders of points"
@@ -66,7 +66,7 @@ def _where(grid: ParameterGrid, runs: Sequence[OfGrid]) -> str:
 
 
 def _glance(grid: ParameterGrid) -> Glance:
-    """Which policy was best, or as good, at how many points, by the first metric: the less the better."""
+    """Return at how many points each policy was best, or as good, by the first metric: less is better."""
     metric = grid.metrics[0].name
     points: dict[str, dict[str, float]] = {}
     for run in grid.runs:
@@ -98,7 +98,7 @@ def _article(metric: str) -> str:
 
 
 def _chart(grid: ParameterGrid, panel: GridPanel) -> Block:
-    """Intervals are thin upright lines; numbers are joined, categories are not."""
+    """Return a chart; intervals are thin vertical lines; numbers are joined, categories are not."""
     axis = panel.axis
     means, intervals = [], []
     for number, line in enumerate(panel.lines):
@@ -129,7 +129,7 @@ def _spread(parts: Sequence[Sequence[float | None]]) -> list[float | None]:
 
 
 def _table(grid: ParameterGrid, heads: Sequence[Head], rows: Sequence[Sequence[TableCell]]) -> Block:
-    """A row per run: its policy, its parameters, then the metrics."""
+    """Return a table with a row per run: its policy, its parameters, then the metrics."""
     labels = grid.labels
     whole = [
         [

@@ -1,4 +1,4 @@
-"""Runs of the same jobs on the same cluster: a table, who was where, how long jobs took, how busy it was."""
+"""Sections of a report about runs of the same jobs on the same cluster."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,16 +17,16 @@ from rota.results.jobs import JobColumns
 from rota.results.metrics import UNITS, Metrics
 
 POINTS = 300
-"""Of a curve at most."""
+"""Largest number of points of a curve."""
 
 
 def jobs_section(number: int, group: RunGroup, tick: Callable[[str], object] = lambda name: None) -> Section:
-    """All that is to be seen of a group; `tick` is told what is being worked on."""
+    """Return the section of a group of runs; `tick` gets the name of each run in progress."""
     curves = jct_curves(group)
     return Section(
         id=f"jobs-{number}",
         kind="schedulers",
-        title=group.title + (", for real" if _is_real(group) else ""),
+        title=group.title + (", real run" if _is_real(group) else ""),
         about=_about(group),
         glance=glance(group),
         blocks=[
@@ -45,7 +45,7 @@ def _about(group: RunGroup) -> str:
     count = len(group.contenders)
     kinds = "" if run.cluster.kinds == ("gpu",) else f" ({', '.join(run.cluster.kinds)})"
     what = "one scheduler" if count == 1 else f"{count} schedulers on the same jobs"
-    how = "Run for real" if _is_real(group) else "Simulated"
+    how = "Real run" if _is_real(group) else "Simulated"
     return f"{how}: {what}; {nodes:,} {'node' if nodes == 1 else 'nodes'} with {slots:,} slots{kinds}"
 
 
@@ -54,7 +54,7 @@ def _is_real(group: RunGroup) -> bool:
 
 
 def glance(group: RunGroup) -> Glance:
-    """By the average completion time of the jobs that finished."""
+    """Return the scheduler with the least average completion time of finished jobs."""
     contenders = [each for each in group.contenders if each.run.metrics.failed < each.run.metrics.jobs]
     if not contenders:
         first = group.contenders[0]
@@ -79,7 +79,7 @@ def glance(group: RunGroup) -> Glance:
 
 
 def comparison(group: RunGroup) -> Block:
-    """The columns of the text table; times are in the unit that suits the longest average."""
+    """Return the columns of the text table; times are in the unit that suits the longest average."""
     unit, unit_s = unit_of(each.run.metrics for each in group.contenders)
     failed = _has_failed(group)
     rows = [
@@ -112,7 +112,7 @@ def metric_heads(unit: str, *, real: bool = False, failed: bool = False) -> list
         Head("fairness", "Completion time by what a fair share would have allowed: the mean", "least"),
         Head("preemptions", "How often a job was paused and had to wait", "least"),
         *(
-            [Head("failed", "Jobs that were given up; JCT and fairness are of those that finished", "least")]
+            [Head("failed", "Jobs that failed for good; JCT and fairness are of the others", "least")]
             * failed
         ),
         Head("run in [s]" if real else "simulated in [s]", "How long it took to make the run"),
@@ -124,7 +124,7 @@ def _has_failed(group: RunGroup) -> bool:
 
 
 def metric_cells(m: Metrics, wall_s: float, unit_s: float, *, failed: bool = False) -> list[TableCell]:
-    """Return what is in those columns."""
+    """Return the cells of those columns."""
     times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
     return [
         *(TableCell(time_s, f"{time_s / unit_s:,.2f}") for time_s in times_s),
@@ -137,7 +137,7 @@ def metric_cells(m: Metrics, wall_s: float, unit_s: float, *, failed: bool = Fal
 
 
 def completion(curves: list[JctCurve]) -> Block:
-    """The share of jobs that are complete after each time, of those that finished."""
+    """Return a chart of the share of finished jobs that are complete after each time."""
     lines = []
     for curve in curves:
         kept = thinned(len(curve.jct_s), POINTS)
@@ -155,7 +155,7 @@ def completion(curves: list[JctCurve]) -> Block:
 
 
 def load(curves: list[LoadCurve]) -> list[Block]:
-    """How long the queue is, and how busy the slots are."""
+    """Return charts of the queue length and of the busy slots."""
     time = ChartAxis("time since the first job", "time")
     return [
         chart("How many jobs wait", time, ChartAxis("waiting jobs"), _steps(curves, "waiting"), steps=True),
@@ -184,7 +184,7 @@ def _steps(curves: list[LoadCurve], name: str) -> list[ChartLine]:
 
 
 def timelines(group: RunGroup, tick: Callable[[str], object]) -> Block:
-    """A timeline per run."""
+    """Return a timeline per run."""
     jobs, cluster = group.contenders[0].run.jobs, group.contenders[0].run.cluster
     runs = []
     for each in group.contenders:
@@ -193,7 +193,7 @@ def timelines(group: RunGroup, tick: Callable[[str], object]) -> Block:
         runs.append({"name": each.label, "about": about, **job_bars(each.run)})
     return {
         "type": "timeline",
-        "title": "Who was where, and when",
+        "title": "What ran where, and when",
         "of": "jobs",
         "kinds": {kind.name.lower(): int(kind) for kind in EventKind},
         "nodes": nodes_of(cluster),
@@ -206,7 +206,7 @@ def timelines(group: RunGroup, tick: Callable[[str], object]) -> Block:
 
 
 def nodes_of(cluster: Cluster) -> list[list[Any]]:
-    """The name of each node, and of its slots how many there are."""
+    """Return the name and the number of slots of each node."""
     several = len(cluster.kinds) > 1
     return [
         [f"node {number}" + (f" {node.kind}" if several else ""), node.slots]
@@ -215,7 +215,7 @@ def nodes_of(cluster: Cluster) -> list[list[Any]]:
 
 
 def job_items(jobs: JobColumns) -> dict[str, Any]:
-    """What jobs are, whoever schedules them."""
+    """Return the columns of jobs that all schedulers share."""
     return {
         "ids": packed_names(jobs.ids),
         **packed(

@@ -24,7 +24,7 @@ UNSEEN = " (unseen)"
 
 
 def evaluation_section(at: int, evaluations: Sequence[Evaluation], command: str, folder: Path) -> Section:
-    """Of agents that change networks."""
+    """Return the section of evaluations of agents that change networks."""
     rows = [row for each in evaluations for row in each.rows]
     count = "one agent" if len(evaluations) == 1 else f"{len(evaluations)} agents"
     return Section(
@@ -40,7 +40,7 @@ def evaluation_section(at: int, evaluations: Sequence[Evaluation], command: str,
 
 
 def decisions_glance(rows: Sequence[EvaluationRow], count: int) -> Glance:
-    """How often it found the best sequence, and how far it is from that on average."""
+    """Return how often agents found the best sequence, and their mean headroom."""
     first = sum(row.agent.rank == 1 for row in rows)
     headroom = sum(row.agent.headroom for row in rows) / len(rows)
     says = f"found the best sequence in {first} of {len(rows)} scenarios"
@@ -51,7 +51,7 @@ def decisions_glance(rows: Sequence[EvaluationRow], count: int) -> Glance:
 
 
 def scenarios(evaluations: Sequence[Evaluation]) -> Block:
-    """A line per scenario and agent: how good that is, and what others would have reached."""
+    """Return a table with a line per scenario and agent, with baselines."""
     heads = [
         Head("scenario"),
         Head("agent"),
@@ -91,7 +91,7 @@ def _share(value: float | None) -> TableCell:
 
 
 def heat(strip: ProbabilityStrip) -> Block:
-    """The probability of each action at each decision."""
+    """Return the probability of each action at each decision."""
     return {
         "type": "heat",
         "title": f"How sure the agent is: {strip.title}",
@@ -111,7 +111,7 @@ def heat(strip: ProbabilityStrip) -> Block:
 
 
 def placement_comparison_section(at: int, found: PlacementComparison, command: str, folder: Path) -> Section:
-    """Of an agent that places trials, beside the rules."""
+    """Return the section of an agent that places trials, compared with the rules."""
     ratios = [float(found.ratios(name).mean()) for name in found.names]
     contest = verdict.Standings(found.names, ratios)
     best = found.names[contest.best]
@@ -132,13 +132,13 @@ def placement_comparison_section(at: int, found: PlacementComparison, command: s
 
 
 def placements(found: PlacementComparison) -> Block:
-    """A line per allocation, a column per dispatch cost."""
+    """Return a table with a line per allocation, a column per dispatch cost."""
     costs, measured = found.dispatches, time_to(found.goal).capitalize()
     heads = [
         Head("allocation"),
         Head("all", f"{measured} by lower bound: the mean over all cases", "least"),
         *(
-            Head(f"dispatch {cost:g}", f"Where handing a list over costs {cost:g} intervals", "least")
+            Head(f"dispatch {cost:g}", f"Where a dispatch costs {cost:g} intervals", "least")
             for cost in costs
         ),
         Head("worst case", "", "least"),
@@ -171,7 +171,7 @@ POINTS, FAINT_POINTS = 300, 200
 
 
 def learning_section(at: int, name: str, agents: Sequence[DrawnAgent]) -> Section:
-    """Of agents that change networks."""
+    """Return the section of the learning of agents that change networks."""
     found = panels(agents)
     count = "one agent" if len(agents) == 1 else f"{len(agents)} agents, a colour per seed"
     episodes = sum(stage.episodes for agent in agents for stage in agent.stages)
@@ -187,7 +187,7 @@ def learning_section(at: int, name: str, agents: Sequence[DrawnAgent]) -> Sectio
 
 
 def glance(found: Sequence[ObjectivePanel], count: int) -> Glance:
-    """From what to what the accuracy rose, on average over all agents."""
+    """Return the first and the last accuracy, on average over all agents."""
     smooth = [track.accuracy.smooth for panel in found for track in panel.tracks]
     ends = [(each[~np.isnan(each)][0], each[~np.isnan(each)][-1]) for each in smooth]
     first, last = (float(np.mean(each)) for each in zip(*ends, strict=True))
@@ -197,7 +197,7 @@ def glance(found: Sequence[ObjectivePanel], count: int) -> Glance:
 
 
 def curves(panel: ObjectivePanel) -> list[Block]:
-    """The accuracy that is drawn, and the objective."""
+    """Return charts of the accuracy that is drawn, and of the objective."""
     x = ChartAxis("episodes")
     stages = "; ".join(f"from {stage.at:,} on: {stage.label}" for stage in panel.stages[1:])
     title = panel.title.replace("\n", ", ")
@@ -222,7 +222,7 @@ def _lines(panel: ObjectivePanel, measure: str) -> list[ChartLine]:
 
 
 def line_of(name: str, colour: blocks.Colour, line: learned_objective.ObjectiveLine) -> list[ChartLine]:
-    """All that was measured, faintly, and its rolling mean."""
+    """Return all measurements as a faint line, and their rolling mean."""
     kept, smooth = thinned(len(line.values), FAINT_POINTS), thinned(len(line.smooth), POINTS)
     return [
         ChartLine(name, colour, rounded(line.episodes[kept]), rounded(line.values[kept], 4), faint=True),
@@ -231,7 +231,7 @@ def line_of(name: str, colour: blocks.Colour, line: learned_objective.ObjectiveL
 
 
 def placement_section(at: int, agent: PlacementLearned) -> Section:
-    """Of an agent that places trials."""
+    """Return the section of the learning of an agent that places trials."""
     drawn = placement.learning(agent.rows)
     decisions = sum(row.decisions for row in agent.rows)
     usual = median(row.ratio for row in agent.rows)  # cases differ more than what is learned makes of them

@@ -37,7 +37,7 @@ from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import PopulationSummary, SlotInfo, on_common_ground
 
 GOES_ON, CLONED, STOPPED, DONE = range(4)
-"""What became of a trial after a part."""
+"""What happened to a trial after an interval."""
 
 
 def trial_bars(
@@ -48,10 +48,10 @@ def trial_bars(
     measured: bool = True,
     sign: float = 1.0,
 ) -> dict[str, Any]:
-    """Columns for the page. All times are positions in `instants`, which are in ticks since the beginning.
+    """Return packed columns. All times are positions in `instants`, which are in ticks since the beginning.
 
-    A bar is painted by how good its trial was then, or by which trial it is if that was not measured. For
-    people, metrics are multiplied by `sign`.
+    A bar is coloured by its trial's metric at its end, or by its trial if nothing was measured. Metrics are
+    multiplied by `sign` for display.
     """
     nodes = list(dict.fromkeys(slot.node for slot in slots))
     where = [nodes.index(slot.node) for slot in slots]
@@ -79,11 +79,11 @@ def trial_bars(
 
 
 Part = tuple[Reported, int, int, int]
-"""A report, what became of its trial, of whom that is a clone, and how many trials the list had."""
+"""A report, what happened to its trial, the donor of a clone, and the number of trials of the assignment."""
 
 
 def trial_parts_of(events: Sequence[Event]) -> list[Part]:
-    """All parts that were trained."""
+    """Return all intervals that were trained."""
     found: list[Part] = []
     last: dict[int, int] = {}
     lists: dict[int, int] = {}
@@ -125,7 +125,7 @@ def _part_columns(reports: Sequence[Reported], slots: int, at: Any) -> dict[str,
 
 
 def shade(metrics: Sequence[float]) -> Array:
-    """Of each, from 1 for the worst to the last for the best; 0 for what was not measured."""
+    """Return the shade of each metric, from 1 for the worst to the last for the best; 0 if not measured."""
     scale = shading(metrics)
     if scale is None:
         return np.zeros(len(metrics), np.int64)
@@ -154,10 +154,10 @@ def _other_columns(absent: Sequence[Away], lost: Sequence[LostWork], at: Any) ->
 
 
 MOST_BARS = 150_000
-"""Of all timelines of a group; the first seed of each allocation is always there."""
+"""Largest number of bars of all timelines of a group; the first seed of each allocation is always shown."""
 PARTS = (
     ("computing", ["#8496ad", "#7d90a8"]),
-    ("handing over", ["#3c4450", "#d5dae1"]),
+    ("dispatch and transfer", ["#3c4450", "#d5dae1"]),
     ("lost", ["#c0392b", "#e57368"]),
     ("idle", ["#e6e6e3", "#34373c"]),
 )
@@ -166,7 +166,7 @@ PARTS = (
 def population_section(
     number: int, group: PopulationGroup, tick: Callable[[str], object] = lambda name: None
 ) -> Section:
-    """All that is to be seen of a group; `tick` is told what is being worked on."""
+    """Return the section of a group of runs; `tick` gets the name of each run in progress."""
     names = labels(group.runs)
     real = all(is_real(run.command) for run in group.runs)
     curves = _accuracies(group)
@@ -189,13 +189,13 @@ def population_section(
 def title_of(group: PopulationGroup, *, real: bool) -> str:
     equal = group.cluster.startswith(UNNAMED) and len({slot.speed for slot in group.slots}) == 1
     machines = f"{len(group.slots)} equal slots" if equal else group.machines
-    where = f"for real on {group.cluster}" if real else f"on {machines}"
+    where = f"real run on {group.cluster}" if real else f"on {machines}"
     return ", ".join(filter(None, [f"{group.evolved}, {where}", group.label]))
 
 
 def _about(group: PopulationGroup, *, real: bool) -> str:
     seeds = len(group.runs[0].summary.repetitions)
-    how = "Run for real" if real else "Simulated"
+    how = "Real run" if real else "Simulated"
     slots = "" if group.cluster.startswith(UNNAMED) else f"; {len(group.slots)} slots"
     count = len(group.runs)
     what = "one allocation" if count == 1 else f"{count} allocations of the same trials to slots"
@@ -203,7 +203,7 @@ def _about(group: PopulationGroup, *, real: bool) -> str:
 
 
 def labels(runs: Sequence[PopulationRecord]) -> list[str]:
-    """The allocation of each, with its folder where others have the same."""
+    """Return the allocation of each run, with its folder where others have the same."""
     names = [run.summary.allocation for run in runs]
     return [
         name if names.count(name) == 1 else f"{name} ({run.folder.path.name})"
@@ -212,7 +212,7 @@ def labels(runs: Sequence[PopulationRecord]) -> list[str]:
 
 
 def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
-    """By the makespan."""
+    """Return the allocation with the least makespan."""
     values = [run.summary.makespan_s for run in runs]
     contest = verdict.Standings(names, values)
     colours = [blocks.allocation(run.summary.allocation) for run in runs]
@@ -228,7 +228,7 @@ def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
 
 
 def comparison(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
-    """The columns of the text table."""
+    """Return the columns of the text table."""
     grounded = on_common_ground([run.summary for run in runs])
     heads, rows = summary_columns(grounded)
     named = [[TableCell(name, name), *row] for name, row in zip(names, rows, strict=True)]
@@ -237,13 +237,13 @@ def comparison(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
 
 
 def summary_columns(grounded: Sequence[PopulationSummary]) -> tuple[list[Head], list[list[TableCell]]]:
-    """Return columns of metrics, and what is in them; accuracies only if any were measured."""
+    """Return columns of metrics and their cells; accuracies only if any were measured."""
     heads = [
         Head("makespan [s]", "When all trials were done: the mean over the repetitions", "least"),
-        Head("lower bound [s]", "What nobody can beat, with this work on these slots"),
+        Head("lower bound [s]", "The least time that this work can take on these slots"),
         Head("÷ lower bound", "Makespan by lower bound: 1 is perfect", "least"),
         Head("idle", "The share of time in which slots had nothing to do", "least"),
-        Head("clones", "How often a trial went on as another"),
+        Head("clones", "How often a trial continued as a clone of another"),
         Head("decisions/s", "How often a trial was placed on a slot, by the seconds that it took"),
         Head(
             f"best {grounded[0].metric_name}",
@@ -277,7 +277,7 @@ def _accuracies(group: PopulationGroup) -> list[AccuracyCurve | None]:
 def accuracy(
     names: Sequence[str], curves: Sequence[AccuracyCurve | None], summary: PopulationSummary
 ) -> Block:
-    """The best that any trial has reached so far, until all are done."""
+    """Return a chart of the best metric of any trial so far, until all are done."""
     lines = []
     for name, curve in zip(names, curves, strict=True):
         assert curve is not None
@@ -302,7 +302,7 @@ def accuracy(
 
 
 def slot_use(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
-    """What slots did with their time, all of them together."""
+    """Return how all slots together spent their time."""
     rows = [
         (name, [round(part, 4) for part in parts_of(run.summary.slot_use())])
         for name, run in zip(names, runs, strict=True)
@@ -310,14 +310,14 @@ def slot_use(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:
     lost = any(values[2] > 0.0 for _, values in rows)
     kept = [at for at in range(len(PARTS)) if lost or PARTS[at][0] != "lost"]
     return shares(
-        "What slots did with their time",
+        "How slots spent their time",
         [PARTS[at] for at in kept],
         [(name, [values[at] for at in kept]) for name, values in rows],
     )
 
 
 def parts_of(uses: Sequence[SlotUse]) -> tuple[float, float, float, float]:
-    """Shares of all the time in which slots were there: computing, handing over, lost, idle."""
+    """Return shares of all slots' time: computing, communicating, lost, idle."""
     there_s = sum(use.there_s for use in uses) or 1.0
     computing, moving, lost = (
         sum(getattr(use, name) for use in uses) / there_s
@@ -327,7 +327,7 @@ def parts_of(uses: Sequence[SlotUse]) -> tuple[float, float, float, float]:
 
 
 def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str], object]) -> Block:
-    """A timeline per run and seed, as long as there are not too many bars."""
+    """Return a timeline per run and seed, up to a number of bars."""
     runs: list[dict[str, Any]] = []
     seeds = max(len(run.summary.repetitions) for run in group.runs)
     measured = any(run.summary.best_accuracy is not None for run in group.runs)
@@ -340,12 +340,12 @@ def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str]
                 runs.append(_timeline(name, run, turn, named=seeds > 1, measured=measured))
     return {
         "type": "timeline",
-        "title": "Who was where, and when",
+        "title": "What ran where, and when",
         "of": "trials",
         "metric": group.runs[0].summary.metric_name,
         "nodes": [[name, 0] for name in slot_names(group.slots)],
         "machines": list(dict.fromkeys(slot.node for slot in group.slots)),
-        "machine": _machines(group),
+        "machine": _nodes(group),
         "items": {"ids": packed_names(()), **packed({})},
         "palette": blocks.shades() if measured else blocks.trials(),
         "measured": measured,
@@ -355,8 +355,8 @@ def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str]
     }
 
 
-def _machines(group: PopulationGroup) -> list[int]:
-    """Of each slot, the node that it is on."""
+def _nodes(group: PopulationGroup) -> list[int]:
+    """Return the node of each slot."""
     names = list(dict.fromkeys(slot.node for slot in group.slots))
     return [names.index(slot.node) for slot in group.slots]
 

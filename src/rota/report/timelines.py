@@ -17,27 +17,27 @@ from rota.figures.gantt import Absence, GanttBlock, absences, blocks
 from rota.results.run import RunRecord
 
 TICKS = 1e8
-"""A time axis has at least a tenth as many ticks: nobody zooms in further."""
+"""Number of ticks of a time axis, down to a tenth of it: zooming in further is pointless."""
 
 
 class PackedColumn(NamedTuple):
-    """Whole numbers from 0 on, or floats."""
+    """A column of integers from 0 on, or of floats."""
 
     values: Array
     sorted: bool = False
-    """Whether to keep differences: they are small where values hardly ever fall."""
+    """Whether to store differences, which are small where values hardly ever fall."""
 
 
 @dataclass(frozen=True, slots=True)
 class TickClock:
-    """Seconds as whole numbers of ticks since the beginning."""
+    """Seconds as integers: ticks since the beginning."""
 
     first_s: float
     tick_s: float
 
     @classmethod
     def over(cls, first_s: float, last_s: float) -> "TickClock":
-        """Ticks of 1, 10, 0.1 … seconds, fine enough for what lies in between."""
+        """Return a clock with ticks of 1, 10, 0.1 … seconds, fine enough for a span."""
         span_s = max(last_s - first_s, 1e-6)
         return cls(first_s, 10.0 ** math.ceil(math.log10(span_s / TICKS)))
 
@@ -47,7 +47,7 @@ class TickClock:
 
 
 def rounded(values: Iterable[float], digits: int = 5) -> list[float | None]:
-    """With so many significant digits; None where there is no number, which is what JSON has for it."""
+    """Return numbers with so many significant digits; None for NaN and infinities, as JSON has none."""
     return [number(value, digits) for value in values]
 
 
@@ -59,12 +59,12 @@ def number(value: float, digits: int = 5) -> float | None:
 
 
 def thinned(count: int, most: int) -> NDArray[np.int64]:
-    """Which of so many points to keep: at most so many, evenly, with both ends."""
+    """Return which of `count` points to keep: at most so many, evenly, with both ends."""
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(np.int64))
 
 
 def packed(columns: Mapping[str, PackedColumn]) -> dict[str, Any]:
-    """Columns as text: of each its name, type, length and whether it is differences, and all bytes behind."""
+    """Return columns as text: name, type, length and whether they are differences, and all bytes."""
     heads, parts = [], []
     for name, (values, in_order) in columns.items():
         kept = _narrow(_differences(values) if in_order else np.asarray(values))
@@ -74,12 +74,12 @@ def packed(columns: Mapping[str, PackedColumn]) -> dict[str, Any]:
 
 
 def packed_names(names: Iterable[str]) -> str:
-    """Names as text without any markup, whatever they are."""
+    """Return names as text without markup."""
     return _deflated(json.dumps(list(names), separators=(",", ":")).encode())
 
 
 def unpacked(found: Mapping[str, Any]) -> dict[str, Array]:
-    """The columns again, as the page reads them."""
+    """Return packed columns as arrays, as the page does."""
     data = zlib.decompress(base64.b64decode(found["bytes"]))
     columns: dict[str, Array] = {}
     for name, kind, count, in_order in found["columns"]:
@@ -94,7 +94,7 @@ def _deflated(data: bytes) -> str:
 
 
 def _differences(values: Array) -> Array:
-    """From one to the next, with the sign in the last bit."""
+    """Return differences, with the sign in the last bit."""
     steps = np.diff(np.asarray(values, np.int64), prepend=0)
     return np.where(steps < 0, -2 * steps - 1, 2 * steps)
 
@@ -106,7 +106,7 @@ def _signed(values: Array) -> Floats:
 
 
 def _narrow(values: Array) -> Array:
-    """In the smallest type that has room, lowest byte first."""
+    """Return values in the smallest type that has room, lowest byte first."""
     if values.dtype.kind == "f":
         return values.astype("<f4")
     most = int(values.max(initial=0))
@@ -115,14 +115,15 @@ def _narrow(values: Array) -> Array:
 
 NODES = (EventKind.NODE_LOST, EventKind.NODE_JOINED)
 LEFT = 100.0
-"""Work that is left is told in percent."""
+"""Factor from a share to percent, for work left."""
 
 
 def job_bars(run: RunRecord) -> dict[str, Any]:
-    """Columns for the page. All times are positions in `instants`, which are in ticks since the first submit.
+    """Return packed columns. All times are positions in `instants`, which are in ticks since the first
+    submit.
 
-    A bar is a job on neighbouring slots, or on one of several equal parts of a slot that is shared.
-    Events are those of the first job, then of the second …, as many as `events` says.
+    A bar is a job on neighbouring slots, or on one of several equal parts of a shared slot. Events are
+    ordered by job, as many of each as `events` says.
     """
     timeline = run.timeline()
     window_s = float(run.jobs.submit_s[0]), run.end_s
@@ -142,7 +143,7 @@ def job_bars(run: RunRecord) -> dict[str, Any]:
 
 
 def _bar_columns(bars: list[GanttBlock], where: Array, slots: int) -> dict[str, PackedColumn]:
-    """By slot and start."""
+    """Return the columns of bars, by slot and start."""
     _, _, job, slot, height, low, high = np.array(bars, float).reshape(-1, 7).T
     of = np.rint(1.0 / (high - low))
     return {
@@ -165,13 +166,14 @@ def _away_columns(away: list[Absence], where: Array) -> dict[str, PackedColumn]:
 
 
 def _events(timeline: Timeline) -> Array:
-    """What happened to jobs, job by job."""
+    """Return the events of jobs, job by job."""
     found = timeline.events[~np.isin(timeline.events["kind"], NODES)]
     return found[np.argsort(found["job"], kind="stable")]
 
 
 def _event_columns(events: Array, where: Array, run: RunRecord) -> dict[str, PackedColumn]:
-    """The value of an event is the pace at a start, and the work left, in percent, at a pause or failure."""
+    """Return columns of events; the value is the step time at a start, the percentage left at a pause or
+    failure."""
     left = LEFT * events["value"] / run.jobs.iterations[events["job"]]
     value = np.where(
         np.isin(events["kind"], (EventKind.PAUSED, EventKind.FAILED)), left, events["value"]

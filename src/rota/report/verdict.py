@@ -9,19 +9,19 @@ from rota.figures.page import SHORT, unit_for
 
 
 def is_real(command: str) -> bool:
-    """Whether a run was made by `rota run`, not rehearsed."""
+    """Whether a run was made by `rota run`, not simulated."""
     words = [word for word in shlex.split(command)[1:] if not word.startswith("-")]
     return words[:1] == ["run"]
 
 
 ALIKE = 1.005
-"""Who takes at most so many times as long is as good."""
+"""Largest ratio of times that counts as equally good."""
 TWICE = 1.995
-"""From here on it is said how many times as long."""
+"""Ratio from which times are told as a multiple."""
 
 
 class Standings(NamedTuple):
-    """Contenders, and how long each took."""
+    """Policies, and how long each took."""
 
     names: Sequence[str]
     values: Sequence[float]
@@ -36,7 +36,8 @@ class Standings(NamedTuple):
 
 
 def others(contest: Standings) -> str:
-    """`srsf takes 1.0% longer, fifo 4.6 times as long`: the next and the last; empty if there is nobody."""
+    """Return `srsf takes 1.0% longer, fifo 4.6 times as long`: the next and the last; empty if there are
+    none."""
     least = contest.values[contest.best]
     if least <= 0.0:
         return ""
@@ -52,7 +53,7 @@ def others(contest: Standings) -> str:
 
 
 def tally(winners: Sequence[str]) -> str:
-    """`learned is best in 4 of 9 comparisons, finish in 3, eta in 2`; empty for fewer than three."""
+    """Return `learned is best in 4 of 9 comparisons, finish in 3, eta in 2`; empty for fewer than three."""
     if len(winners) < 3:
         return ""
     (first, wins), *rest = Counter(winners).most_common()
@@ -61,7 +62,7 @@ def tally(winners: Sequence[str]) -> str:
 
 
 def span(duration_s: float) -> str:
-    """`2.28 h`: three digits, so that contenders can be told apart."""
+    """Return a duration with three digits: `2.28 h`."""
     unit = unit_for(duration_s)
     amount = duration_s / unit.seconds
     text = f"{amount:,.0f}" if amount >= 99.95 else f"{amount:#.3g}"
@@ -69,14 +70,14 @@ def span(duration_s: float) -> str:
 
 
 def longer(ratio: float) -> str:
-    """`3.1% longer`, or `2.4 times as long`."""
+    """Return a ratio in words: `3.1% longer`, or `2.4 times as long`."""
     if ratio >= TWICE:
         return f"{ratio:.1f} times as long" if ratio < 9.95 else f"{ratio:,.0f} times as long"
     return f"{ratio - 1.0:.1%} longer" if ratio < 1.1 else f"{ratio - 1.0:.0%} longer"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and 3 more`."""
+    """Return names in words: `a`, `a and b`, `a, b and 3 more`."""
     if len(names) <= 2:
         return " and ".join(names)
     return f"{', '.join(names[:2])} and {len(names) - 2} more"

@@ -1,9 +1,9 @@
 """A timeline as a Chrome trace, to scroll and zoom through at https://ui.perfetto.dev.
 
-A process per node, a thread per slot, a slice per stretch in which a job kept its slots and its pace.
-Slices of one thread must not overlap (Perfetto drops those that do), and asynchronous slices, which
-may, are not drawn beside the thread of their slot. So a slot that is shared gets further threads,
-its lanes, named after it and numbered behind it; each job of the slot is on a lane of its own.
+A process per node, a thread per slot, a slice per segment in which a job kept its slots and its step time.
+Slices of one thread must not overlap (Perfetto drops those that do), and asynchronous slices, which may, are
+not drawn with the thread of their slot. So a slot that is shared gets further threads, its lanes, named after
+it and numbered; each job of the slot is on a lane of its own.
 """
 
 import json
@@ -34,7 +34,7 @@ def write_chrome_trace(
 ) -> None:
     """Write the trace of a run, or of a window of it, block by block."""
     series = measure(timeline, jobs, cluster).series
-    stretches = segments(timeline, by_pace=True).between(*window_s)
+    stretches = segments(timeline, by_step_time=True).between(*window_s)
     lanes = Lanes(cluster)
     records = chain(
         _processes(cluster), _counters(series, window_s), _slices(stretches, timeline, jobs, lanes)
@@ -56,7 +56,7 @@ class Lanes:
     nodes: list[int] = field(init=False)
     first: list[int] = field(init=False)
     free_at_us: list[list[int]] = field(init=False)
-    """Slot → lane → when it is free again."""
+    """When each lane of each slot is free again."""
     last_job: list[list[int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Lanes:
         self.last_job = [[] for _ in self.nodes]
 
     def take(self, slot: int, job: int, start_us: int, end_us: int) -> tuple[int, bool]:
-        """A free lane of the slot, the job's last one if possible; says whether the lane is new."""
+        """Take a free lane of the slot, the job's last one if possible; returns it and whether it is new."""
         free = [lane for lane, at_us in enumerate(self.free_at_us[slot]) if at_us <= start_us]
         mine = [lane for lane in free if self.last_job[slot][lane] == job]
         lane = (mine or free or [len(self.free_at_us[slot])])[0]
@@ -82,7 +82,7 @@ class Lanes:
         return CLUSTER_PID + 1 + self.nodes[slot]
 
     def tid(self, slot: int, lane: int) -> int:
-        """Unique in the whole trace, and never the number of a process."""
+        """Return the thread's number: unique in the trace, and never that of a process."""
         return CLUSTER_PID + 1 + len(self.cluster.nodes) + lane * len(self.nodes) + slot
 
     def name(self, slot: int, lane: int) -> str:
@@ -98,7 +98,7 @@ def _processes(cluster: Cluster) -> Iterator[str]:
 
 
 def _metadata(what: str, whose: dict[str, int], name: str, order: int) -> Iterator[str]:
-    """The name of a process or thread, and its place among its like for viewers that heed it."""
+    """Yield the name of a process or thread, and its position for viewers that use it."""
     for key, value in {"name": name, "sort_index": order}.items():
         yield json.dumps({"ph": "M", "name": f"{what}_{key}", **whose, "args": {key: value}})
 
@@ -117,11 +117,11 @@ def _counters(series: Series, window_s: tuple[float, float]) -> Iterator[str]:
 
 
 def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> Iterator[str]:
-    for job, start_s, end_s, begin, gpus, pace_s in _rows(stretches):
+    for job, start_s, end_s, begin, gpus, step_s in _rows(stretches):
         ts, end_us = _us(start_s), _us(end_s)
         if end_us == ts:
             continue
-        what = _slice(jobs, job, ts, end_us - ts, gpus, pace_s)
+        what = _slice(jobs, job, ts, end_us - ts, gpus, step_s)
         for slot in timeline.slots[begin : begin + gpus].tolist():
             lane, new = lanes.take(slot, job, ts, end_us)
             pid, tid = lanes.pid(slot), lanes.tid(slot, lane)
@@ -132,17 +132,17 @@ def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -
 
 
 def _rows(stretches: Segments) -> Iterator[tuple[int, float, float, int, int, float]]:
-    """The segments one by one; never all of them as Python objects at once."""
+    """Yield the segments one by one; never all of them as Python objects at once."""
     s = stretches
-    columns = (s.job, s.start_s, s.end_s, s.begin, s.gpus, s.pace_s)
+    columns = (s.job, s.start_s, s.end_s, s.begin, s.gpus, s.step_s)
     for first in range(0, len(s), BLOCK):
         yield from zip(*(column[first : first + BLOCK].tolist() for column in columns), strict=True)
 
 
-def _slice(jobs: Jobs, job: int, ts: int, dur: int, gpus: int, pace_s: float) -> str:
-    """What the slices of all slots of a gang have in common, as the inside of a JSON object."""
+def _slice(jobs: Jobs, job: int, ts: int, dur: int, gpus: int, step_s: float) -> str:
+    """Return what the slices of all slots of a gang share, as the inside of a JSON object."""
     model = jobs.models[jobs.model[job]]
-    args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": pace_s}
+    args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": step_s}
     name = f"{jobs.ids[job]} {model}"
     return json.dumps({"ph": "X", "name": name, "cat": model, "ts": ts, "dur": dur, "args": args})[1:-1]
 

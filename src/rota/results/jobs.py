@@ -14,11 +14,11 @@ from rota.core.arrays import Floats, Ints
 from rota.core.errors import InputError
 from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.results.folder import AGAIN
-from rota.results.timeline_pass import problem
+from rota.results.timeline_pass import validate_timeline
 
 
 class Jobs(Protocol):
-    """Columns over the jobs, in the order that a timeline counts them in: by submit time."""
+    """Columns over the jobs, by submit time: the order in which a timeline numbers them."""
 
     @property
     def name(self) -> str: ...
@@ -56,31 +56,31 @@ class JobColumns:
 
     @classmethod
     def of(cls, jobs: Jobs) -> "JobColumns":
-        """Return what is to be known of these jobs, and no more."""
+        """Return these columns of jobs, and no others."""
         return cls(**{column.name: getattr(jobs, column.name) for column in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
 class JobTimes:
-    """What each job lived through."""
+    """Times and counts of each job in a run."""
 
     submit_s: Floats
     first_start_s: Floats
     end_s: Floats
     jct_s: Floats
-    """From submit to end."""
+    """Seconds from submit to end."""
     waiting_s: Floats
-    """All the time without slots, before the first start and after each pause."""
+    """Seconds without slots, before the first start and after each pause."""
     running_s: Floats
-    """All the time on slots, start-up included."""
+    """Seconds on slots, start-up included."""
     preemptions: Ints
     """Pauses after which the job had to wait."""
     migrations: Ints
-    """Moves to other slots without a wait."""
+    """Changes to other slots without a wait."""
     fairness: Floats
     """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; above 1 is unfair."""
     failed: Ints
-    """1 for a job that was given up, as its attempts were used up; its JCT is until then."""
+    """1 for a job that failed for good; its JCT is until then."""
 
     @property
     def finished(self) -> NDArray[np.bool_]:
@@ -104,7 +104,7 @@ LIVED = (
 WHOLE = ("preemptions", "migrations", "failed")
 HEADER = ("id", "model", *GIVEN, *LIVED)
 BEFORE = HEADER[:-1]
-"""The columns of runs of before, in which no job had failed that was not said to have finished."""
+"""Columns of older runs, in which no job had failed."""
 
 
 def write_jobs(stream: IO[bytes], jobs: Jobs, times: JobTimes) -> None:
@@ -121,7 +121,7 @@ def write_jobs(stream: IO[bytes], jobs: Jobs, times: JobTimes) -> None:
 
 
 def read_jobs(path: Path, name: str) -> tuple[JobColumns, JobTimes]:
-    """What was written; `name` is the workload's."""
+    """Read the jobs of a run; `name` is that of the workload."""
     ids, models, numbers = _read_columns(path)
     known = tuple(dict.fromkeys(models))
     codes = {model: number for number, model in enumerate(known)}
@@ -163,9 +163,9 @@ COLUMNS = EVENT.names or ()
 
 
 def write_timeline(stream: IO[bytes], timeline: Timeline) -> None:
-    """Uncompressed: times are random bits to a compressor, and a large run should not wait for it.
+    """Write a timeline uncompressed: times do not compress, and a large run should not wait for it.
 
-    `kinds` names what the numbers in `kind` mean, so that the file outlives a change of the numbers.
+    `kinds` names the numbers in `kind`, so that the file stays readable if the numbers change.
     """
     columns: dict[str, Any] = {name: timeline.events[name] for name in COLUMNS}
     columns["kind"] = columns["kind"].astype(np.int8)
@@ -174,7 +174,7 @@ def write_timeline(stream: IO[bytes], timeline: Timeline) -> None:
 
 
 def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
-    """Reads a timeline back, and makes sure that it speaks of so many jobs, nodes and slots only."""
+    """Read a timeline. Raises InputError if it names other jobs, nodes or slots than there are."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as columns:
             events = np.zeros(len(columns["at_s"]), EVENT)
@@ -188,12 +188,12 @@ def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
         raise InputError(f"{path}: not there, though the run is complete; {AGAIN}") from None
     except (OSError, ValueError, TypeError, RuntimeError, LookupError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: not the timeline of a run ({error}); {AGAIN}") from None
-    wrong = problem(timeline, jobs, nodes, slots)
+    wrong = validate_timeline(timeline, jobs, nodes, slots)
     if wrong:
         raise InputError(f"{path}: {wrong}; {AGAIN}")
     return timeline
 
 
 def _numbers(kinds: NDArray[np.str_]) -> NDArray[np.int32]:
-    """What we call the kinds that a file has numbered; KeyError for one that we do not know."""
+    """Return our number of each kind that a file names; KeyError for an unknown one."""
     return np.array([EventKind[name] for name in kinds.tolist()], np.int32)

@@ -15,7 +15,7 @@ from rota.core.files import printable
 from rota.core.timeline import EventKind, Timeline
 from rota.results import timeline_pass
 from rota.results.jobs import Jobs, JobTimes
-from rota.results.timeline_pass import Series, problem
+from rota.results.timeline_pass import Series, validate_timeline
 
 T_95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -27,7 +27,7 @@ Z_95 = 1.959964
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean, and the ends of its 95 % interval; NaN for these if there is one value only."""
+    """Return the mean and the ends of its 95 % interval; the ends are NaN for a single value."""
     count = len(values)
     mean = float(np.mean(values)) if count else math.nan
     if count < 2:
@@ -37,7 +37,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def student_95(freedom: int) -> float:
-    """Student's t, two-sided at 95 %; beyond the table by its expansion around the normal distribution."""
+    """Return Student's t, two-sided at 95 %; beyond the table by its expansion around the normal
+    distribution."""
     if freedom <= len(T_95):
         return T_95[freedom - 1]
     z = Z_95
@@ -46,38 +47,38 @@ def student_95(freedom: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """One run in a dozen numbers."""
+    """The metrics of a run."""
 
     jobs: int
     avg_jct_s: float
-    """Mean job completion time, from submit to end, of the jobs that finished; so all JCTs and fairness."""
+    """Mean job completion time in seconds, from submit to end. JCTs and fairness count finished jobs only."""
     p50_jct_s: float
     p99_jct_s: float
-    """The JCT at position ⌊0.99 n⌋ of the sorted ones, counted from 0; nothing is interpolated."""
+    """The JCT at position ⌊0.99 n⌋ of the sorted ones, from 0; nothing is interpolated."""
     makespan_s: float
-    """From the first submit to the last end."""
+    """Seconds from the first submit to the last end."""
     queueing_s: float
-    """Mean time that a job waits, before its first start and after each pause."""
+    """Mean seconds that a job waits, before its first start and after each pause."""
     utilisation: float
     """Busy ÷ available slot-seconds, from first submit to last end; a shared slot counts once."""
     queue_length: float
-    """Waiting jobs, averaged over time."""
+    """Number of waiting jobs, averaged over time."""
     blocking_index: float
-    """Waited so far ÷ solo time left, averaged over the waiting jobs and the time in which there are any."""
+    """Waited so far ÷ solo time left, averaged over waiting jobs and the time in which there are any."""
     fairness_mean: float
     fairness_worst: float
     """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; above 1 is unfair."""
     preemptions: int
     """Pauses after which a job had to wait."""
     migrations: int
-    """Moves to other slots without a wait."""
+    """Changes to other slots without a wait."""
     failed: int = 0
-    """Jobs that were given up, as their attempts were used up: only on real machines."""
+    """Jobs that failed for good, in real runs only."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """Everything that one pass over a timeline gives."""
+    """All results of one pass over a timeline."""
 
     metrics: Metrics
     times: JobTimes
@@ -85,19 +86,19 @@ class MeasuredRun:
 
 
 def measure(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> MeasuredRun:
-    """All results of a run in which every job has ended."""
+    """Return all results of a run in which every job has ended."""
     lives, now, series = _walk(timeline, jobs, cluster)
     times = _times(lives, jobs, timeline)
     return MeasuredRun(_metrics(times, series, now), times, series)
 
 
 def at_rank(values: Floats, share: float) -> float:
-    """The value at position ⌊share × n⌋ of the sorted ones; 0 of none."""
+    """Return the value at position ⌊share × n⌋ of the sorted ones; 0 if there are none."""
     return float(np.sort(values)[int(share * len(values))]) if len(values) else 0.0
 
 
 def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> timeline_pass.Pass:
-    """How things are before the first event. Columns are copied: all layouts share one compilation."""
+    """Return the state before the first event. Columns are copied: all layouts share one compilation."""
     n = len(jobs.ids)
     nodes = cluster.table().astype(np.int64)
     lives = np.zeros((timeline_pass.LIVES, n))
@@ -124,7 +125,7 @@ def _set_out(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> timeline_pass.
 
 
 def _walk(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> tuple[Floats, Floats, Series]:
-    wrong = problem(timeline, len(jobs.ids), len(cluster.nodes), cluster.slots)
+    wrong = validate_timeline(timeline, len(jobs.ids), len(cluster.nodes), cluster.slots)
     if wrong:
         raise InputError(f"timeline: {wrong}; make the run again")
     out = _set_out(timeline, jobs, cluster)
@@ -191,7 +192,7 @@ def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
 
 
 def _share(part: float, whole: float) -> float:
-    """A ratio; 0 of nothing, as in a run that has no length."""
+    """Return a ratio; 0 if the whole is 0, as in a run of no length."""
     return part / whole if whole else 0.0
 
 
@@ -200,11 +201,11 @@ TIMES = ("avg JCT", "p50", "p99", "makespan", "queueing")
 OTHERS = ("utilisation", "fairness", "preemptions", "wall [s]")
 
 FAILED = "failed (not in JCT, fairness)"
-"""The heading of a column that is there if a job has failed."""
+"""Heading of a column that is shown if a job has failed."""
 
 
 class MetricsRow(NamedTuple):
-    """What the table says of one run."""
+    """A run in the table."""
 
     name: str
     metrics: Metrics
@@ -212,16 +213,20 @@ class MetricsRow(NamedTuple):
 
 
 def table(lines: Sequence[MetricsRow]) -> str:
-    """The table; all times but the last are in one unit, which the header says."""
+    """Return the table; all times but the last are in one unit, which the header names."""
     longest_s = max(line.metrics.avg_jct_s for line in lines)
     unit, seconds = next((unit for unit in UNITS if longest_s >= unit[1]), UNITS[-1])
     failed = any(line.metrics.failed for line in lines)
     header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
     rows = [header, *(_cells(line, seconds, failed=failed) for line in lines)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    )
+    return "\n".join(aligned(rows))
+
+
+def aligned(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
+    """Return a line per row: the first column, at least so wide, to the left, the others to the right."""
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first = max(first, least)
+    return ["   ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows]
 
 
 def _cells(line: MetricsRow, unit_s: float, *, failed: bool) -> tuple[str, ...]:

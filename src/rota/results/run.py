@@ -1,4 +1,4 @@
-"""A simulated run: written into its folder, and read back."""
+"""Runs of jobs: written to their folders, and read."""
 
 import json
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +22,7 @@ from rota.results.timeline_pass import Series
 
 @dataclass(frozen=True, slots=True)
 class NodesRecord:
-    """Some equal nodes in a row."""
+    """Consecutive equal nodes."""
 
     count: int
     slots: int
@@ -32,7 +32,7 @@ class NodesRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
-    """What is written of a cluster."""
+    """A cluster, as it is written."""
 
     nodes: tuple[NodesRecord, ...]
     slots_per_gpu: int
@@ -54,7 +54,7 @@ def record_of(cluster: Cluster) -> dict[str, Any]:
 
 
 def cluster_of(found: ClusterRecord) -> Cluster:
-    """The cluster that was recorded; an InputError if there can be no such."""
+    """Return the cluster of a record. Raises InputError if there can be no such cluster."""
     return Cluster(
         nodes=expand_kinds((row.count, Node(row.slots, row.switch, row.kind)) for row in found.nodes),
         slots_per_gpu=found.slots_per_gpu,
@@ -66,9 +66,9 @@ def cluster_of(found: ClusterRecord) -> Cluster:
 
 
 def check_replaceable(path: Path, inputs: str, command: str) -> None:
-    """Raise an error if there is a complete run, of whatever, that another command made from other inputs.
+    """Raise an error if there is a complete run that another command made from other inputs.
 
-    What the same command made before may be made anew: its trace, or rota, has changed.
+    The result of the same command may be replaced: its trace, or rota, has changed.
     """
     for file in (RunFolder(path).metrics, PopulationFolder(path).summary):
         found = _said_of_itself(file)
@@ -78,7 +78,7 @@ def check_replaceable(path: Path, inputs: str, command: str) -> None:
 
 
 def _said_of_itself(file: Path) -> dict[str, Any]:
-    """What a run says of itself; nothing if it does not."""
+    """Return the head of a run's JSON file; empty if it cannot be read."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -88,17 +88,17 @@ def _said_of_itself(file: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A complete run; its timeline, the one thing that can be large, is read when asked for."""
+    """A complete run; its timeline, which can be large, is read on demand."""
 
     folder: RunFolder
-    """Where it is, or would be."""
+    """Folder of the run, whether or not it has been written."""
     scheduler: str
     command: str
-    """What made it."""
+    """Command that made it."""
     wall_s: float
-    """How long that took."""
+    """Seconds that it took to make."""
     inputs: str
-    """The digest of what it was made from."""
+    """Digest of what it was made from."""
     cluster: Cluster
     jobs: JobColumns
     times: JobTimes
@@ -106,22 +106,22 @@ class RunRecord:
     kept: Timeline | None = None
     """The timeline, if it is in memory."""
     parameters: Parameters = field(default_factory=dict)
-    """What the grid says of it that it is a point of."""
+    """Its point of a grid."""
 
     @property
     def end_s(self) -> float:
-        """When the last job ended, on the clock of the trace."""
+        """When the last job ended, in seconds on the clock of the trace."""
         return float(self.times.end_s.max())
 
     def timeline(self) -> Timeline:
-        """Everything that happened, read from the folder unless it is in memory."""
+        """Return the timeline, read from the folder unless it is in memory."""
         if self.kept is not None:
             return self.kept
         cluster = self.cluster
         return read_timeline(self.folder.timeline, len(self.jobs), len(cluster.nodes), cluster.slots)
 
     def series(self) -> Series:
-        """How full the cluster was over time, worked out from the timeline."""
+        """Return the load of the cluster over time, computed from the timeline."""
         return measure(self.timeline(), self.jobs, self.cluster).series
 
 
@@ -138,7 +138,7 @@ def write_run(
     command: str,
     parameters: Parameters | None = None,
 ) -> Metrics:
-    """Write everything about a finished run, `metrics.json` last; returns the metrics."""
+    """Write a finished run, `metrics.json` last; returns the metrics."""
     measured = measure(timeline, workload, cluster)
     run = RunFolder(folder)
     about = {
@@ -169,7 +169,7 @@ def write_run(
 
 @dataclass(frozen=True, slots=True)
 class _RunFacts:
-    """What `metrics.json` says."""
+    """The content of `metrics.json`."""
 
     format: int
     rota: str
@@ -185,7 +185,7 @@ class _RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunHead:
-    """A complete run without its jobs: what `metrics.json` says."""
+    """A complete run without its jobs: the content of `metrics.json`."""
 
     folder: RunFolder
     scheduler: str
@@ -196,7 +196,7 @@ class RunHead:
 
 
 def read_head(folder: Path) -> RunHead:
-    """Read what a complete run came to, and nothing of its jobs."""
+    """Read the metrics of a complete run, without its jobs."""
     run = RunFolder(folder)
     found = _facts(run)
     return RunHead(run, found.scheduler, found.command, found.wall_s, found.metrics, found.parameters)
@@ -207,7 +207,7 @@ def _facts(run: RunFolder) -> _RunFacts:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """Read a complete run back."""
+    """Read a complete run."""
     run = RunFolder(folder)
     found = _facts(run)
     jobs, times = read_jobs(run.jobs, found.workload)

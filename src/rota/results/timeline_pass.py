@@ -1,4 +1,4 @@
-"""One pass over a timeline: segments, series over time, and its validation."""
+"""One pass over a timeline: segments, series over time, and validation."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,22 +13,22 @@ from rota.core.timeline import EventKind, Timeline
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Columns over the segments, by start time."""
+    """Columns over the segments of jobs on their slots, by start time."""
 
     job: Ints
     start_s: Floats
     end_s: Floats
     begin: Ints
-    """Where its slots begin in the timeline's slots."""
+    """Position of its first slot in the timeline's slots."""
     gpus: Ints
-    pace_s: Floats
+    step_s: Floats
     """Seconds per iteration."""
 
     def __len__(self) -> int:
         return len(self.job)
 
     def between(self, start_s: float, end_s: float) -> "Segments":
-        """What falls into a window, cut at its edges."""
+        """Return the segments in a window, cut at its edges."""
         inside = (self.end_s > start_s) & (self.start_s < end_s)
         return Segments(
             self.job[inside],
@@ -36,18 +36,18 @@ class Segments:
             np.minimum(self.end_s[inside], end_s),
             self.begin[inside],
             self.gpus[inside],
-            self.pace_s[inside],
+            self.step_s[inside],
         )
 
 
-def segments(timeline: Timeline, *, by_pace: bool = False) -> Segments:
-    """The segments of a run, also cut where only the pace changes if asked for; none is empty.
+def segments(timeline: Timeline, *, by_step_time: bool = False) -> Segments:
+    """Return the segments of a run, cut by step time, too, if asked for; none is empty.
 
-    A segment ends with the next thing that happens to its job; one that is still open ends with the timeline.
+    A segment ends with the next event of its job; an open one ends with the timeline.
     """
     events = timeline.events
     kinds = [EventKind.STARTED, EventKind.MOVED, EventKind.PAUSED, EventKind.FINISHED, EventKind.FAILED]
-    rows = np.flatnonzero(np.isin(events["kind"], [*kinds, EventKind.PACED] if by_pace else kinds))
+    rows = np.flatnonzero(np.isin(events["kind"], [*kinds, EventKind.PACED] if by_step_time else kinds))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]
     kind, job = events["kind"][rows], events["job"][rows].astype(np.int64)
     end_s = np.append(events["at_s"][rows[1:]], 0.0)
@@ -69,7 +69,7 @@ def segments(timeline: Timeline, *, by_pace: bool = False) -> Segments:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Steps: each value holds from its time until the next; the last time is the end of the run."""
+    """Step functions: each value holds from its time until the next; the last time is the end of the run."""
 
     at_s: Floats
     waiting: Floats
@@ -79,22 +79,22 @@ class Series:
     busy: Floats
     """Slots with at least one job."""
     available: Floats
-    """Slots of the nodes that are there."""
+    """Slots of the nodes that are up."""
 
     def total(self, values: Floats) -> float:
-        """The integral of one of the columns over the whole run, in (its unit) × seconds."""
+        """Return the integral of a column over the run, in (its unit) × seconds."""
         return float(np.sum(values[:-1] * np.diff(self.at_s)))
 
     def means(self, values: Floats, edges_s: Floats) -> Floats:
-        """The mean of one of the columns in each interval between two edges; 0 outside the run."""
+        """Return the mean of a column in each interval between two edges; 0 outside the run."""
         held_s = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(self.at_s))))
         sums = np.interp(edges_s, self.at_s, held_s)
         means: Floats = np.diff(sums) / np.diff(edges_s)
         return means
 
 
-def problem(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None:
-    """The first thing that is wrong with a timeline of so many jobs, nodes and slots, if any."""
+def validate_timeline(timeline: Timeline, jobs: int, nodes: int, slots: int) -> str | None:
+    """Return what is wrong first with a timeline of so many jobs, nodes and slots; None if nothing is."""
     events = timeline.events
     of_node = np.isin(events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))
     end = events["begin"] + events["gpus"]
@@ -169,37 +169,38 @@ ABSENT, QUEUED, DONE = -1, -2, -3
 
 
 class Pass(NamedTuple):
-    """Everything that the pass reads and writes."""
+    """All arrays that the pass reads and writes."""
 
     events: NDArray[np.void]
     code: NDArray[np.int64]
-    """Of each kind of event."""
+    """Code of each kind of event."""
     arena: NDArray[np.int32]
     gpus: Floats
     iteration_s: Floats
     least: Floats
-    """The fewest iterations that a waiting job can have left: one, or all of a shorter job.
+    """Fewest iterations that a waiting job can have left: one, or all of a shorter job.
 
-    Less is the rounding of an end that came too late, and to divide by it would drown all other jobs."""
+    Less is a rounding error; dividing by it would outweigh all other jobs.
+    """
     sizes: Ints
-    """Slots of each node."""
+    """Number of slots of each node."""
     up: Ints
-    """1 for each node that is there."""
+    """1 for each node that is up."""
     gpus_per_slot: float
     lives: Floats
     where: Ints
-    """For each job, the event that put it on its slots, or ABSENT, QUEUED, DONE."""
+    """The event that put each job on its slots, or ABSENT, QUEUED, DONE."""
     load: NDArray[np.int32]
-    """Jobs on each slot."""
+    """Number of jobs on each slot."""
     now: Floats
     series: Floats
 
 
 @kernel
 def walk(p: Pass) -> tuple[int, int]:
-    """Live through all events; returns the number of instants and the first event that cannot be, or -1.
+    """Go through all events; returns the number of instants and the first impossible event, or -1.
 
-    Starts at the first arrival and stops at the last end: what nodes do before or after counts for nothing.
+    Starts at the first arrival and stops at the last end: node events before or after do not count.
     """
     at_s = np.inf
     left = p.lives.shape[1]
@@ -228,7 +229,7 @@ def walk(p: Pass) -> tuple[int, int]:
 
 @kernel
 def let_pass(p: Pass, elapsed_s: float) -> None:
-    """Add up what goes on while nothing happens; the ages of the waiting jobs grow linearly."""
+    """Add up what goes on between two instants; the ages of waiting jobs grow linearly."""
     now = p.now
     now[TOTAL_ASKED_S] += now[ASKED] * elapsed_s
     now[TOTAL_GPU_S] += now[AVAILABLE] * p.gpus_per_slot * elapsed_s
@@ -240,7 +241,7 @@ def let_pass(p: Pass, elapsed_s: float) -> None:
 
 @kernel
 def change_node(p: Pass, node: int, joins: bool) -> None:
-    """A node comes or goes; saying so twice changes nothing."""
+    """Let a node join or leave; repeating it changes nothing."""
     if joins != (p.up[node] == 1):
         p.up[node] = 1 if joins else 0
         p.now[AVAILABLE] += p.sizes[node] if joins else -p.sizes[node]
@@ -248,7 +249,7 @@ def change_node(p: Pass, node: int, joins: bool) -> None:
 
 @kernel
 def happen(p: Pass, e: int, code: int) -> bool:
-    """What one event does to its job; False if that cannot happen to a job in its situation."""
+    """Apply one event to its job; False if it is impossible in the job's state."""
     event = p.events[e]
     job, at_s = event.job, event.at_s
     if code == ARRIVED:
@@ -286,7 +287,7 @@ def arrive(p: Pass, job: int, at_s: float) -> None:
 
 @kernel
 def start(p: Pass, job: int, at_s: float, e: int) -> None:
-    """A start in the instant of a pause makes the pause no pre-emption."""
+    """Start a job; a start in the instant of a pause makes the pause no preemption."""
     dequeue(p, job, at_s)
     if np.isnan(p.lives[FIRST_START_S, job]):
         p.lives[FIRST_START_S, job] = at_s
@@ -325,7 +326,7 @@ def end(p: Pass, job: int, at_s: float) -> None:
 
 @kernel
 def enqueue(p: Pass, job: int, at_s: float) -> None:
-    """The job waits from now on."""
+    """Let a job wait from now on."""
     p.where[job] = QUEUED
     p.lives[SINCE_S, job] = at_s
     p.now[WAITING] += 1.0
@@ -335,7 +336,7 @@ def enqueue(p: Pass, job: int, at_s: float) -> None:
 
 @kernel
 def dequeue(p: Pass, job: int, at_s: float) -> None:
-    """The job waits no longer."""
+    """End the wait of a job."""
     p.lives[WAITED_S, job] += at_s - p.lives[SINCE_S, job]
     p.now[WAITING] -= 1.0
     p.now[AGE] -= p.lives[WAITED_S, job] / p.lives[LEFT_S, job]
@@ -346,7 +347,7 @@ def dequeue(p: Pass, job: int, at_s: float) -> None:
 
 @kernel
 def leave(p: Pass, job: int, at_s: float) -> None:
-    """The job goes off its slots."""
+    """Take a job off its slots."""
     vacate(p, p.where[job])
     p.lives[RUNNING_S, job] += at_s - p.lives[SINCE_S, job]
     p.now[RUNNING] -= 1.0
@@ -354,7 +355,7 @@ def leave(p: Pass, job: int, at_s: float) -> None:
 
 @kernel
 def occupy(p: Pass, e: int) -> None:
-    """A slot is busy, however many share it."""
+    """Put a job on the slots of an event; a slot is busy, however many jobs share it."""
     begin = p.events[e].begin
     for i in range(begin, begin + p.events[e].gpus):
         slot = p.arena[i]

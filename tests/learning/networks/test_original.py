@@ -26,12 +26,12 @@ def network() -> Original:
     return fresh()
 
 
-def scores(network: Original, *sights: Observation) -> Tensor:
+def scores(network: Original, *observations: Observation) -> Tensor:
     with torch.no_grad():
-        return network(network.encode(sights))
+        return network(network.encode(observations))
 
 
-def reference(network: Original, sight: Observation) -> Tensor:
+def reference(network: Original, observation: Observation) -> Tensor:
     """What the original did: both directions in one LSTM, no other network beside, nothing filled up."""
     both = nn.LSTM(16, 50, bidirectional=True)
     with torch.no_grad():
@@ -39,10 +39,14 @@ def reference(network: Original, sight: Observation) -> Tensor:
             both.get_parameter(name).copy_(weight)
         for name, weight in network.backwards.named_parameters():
             both.get_parameter(f"{name}_reverse").copy_(weight)
-        codes = [torch.from_numpy(features.code(str(layer), 16)).float() for layer in sight.structure.layers]
+        codes = [
+            torch.from_numpy(features.code(str(layer), 16)).float() for layer in observation.structure.layers
+        ]
         encodings, _ = both(torch.stack(codes))
         _, (last, _) = network.whole(encodings)
-        times = [5 * math.sin(2 * math.pi * i * sight.left_s / sight.budget_s) for i in range(1, 9)]
+        times = [
+            5 * math.sin(2 * math.pi * i * observation.left_s / observation.budget_s) for i in range(1, 9)
+        ]
         one, two, three = (layer for layer in network.decide if isinstance(layer, nn.Linear))
         seen = torch.cat([last[0], torch.tensor(times)])
         return three(torch.relu(two(torch.relu(one(seen)))))
@@ -62,24 +66,24 @@ def crowd(see) -> list[Observation]:
 
 
 def test_it_is_a_bidirectional_lstm_an_lstm_and_three_layers(network, crowd):
-    for row, sight in zip(scores(network, *crowd), crowd, strict=True):
-        assert (row - reference(network, sight)).abs().max() < 1e-6
+    for row, observation in zip(scores(network, *crowd), crowd, strict=True):
+        assert (row - reference(network, observation)).abs().max() < 1e-6
 
 
 def test_a_sight_is_scored_the_same_alone_as_among_others(network, crowd):
-    for row, sight in zip(scores(network, *crowd), crowd, strict=True):
-        assert (row - scores(network, sight)[0]).abs().max() < 1e-6
+    for row, observation in zip(scores(network, *crowd), crowd, strict=True):
+        assert (row - scores(network, observation)[0]).abs().max() < 1e-6
 
 
 @given(st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6), min_size=1, max_size=4))
 def test_the_length_of_others_never_matters(words):
     network = fresh(actions=1)
-    sights = [
+    observations = [
         Observation(Structure(tuple(map(Layer, word)), ()), (), float(at), 8.0, (NOTHING,))
         for at, word in enumerate(words)
     ]
-    for row, sight in zip(scores(network, *sights), sights, strict=True):
-        assert (row - reference(network, sight)).abs().max() < 1e-6
+    for row, observation in zip(scores(network, *observations), observations, strict=True):
+        assert (row - reference(network, observation)).abs().max() < 1e-6
 
 
 def test_the_order_of_layers_matters(network):
@@ -110,10 +114,12 @@ def test_layers_have_codes_by_what_they_are_and_none_is_unknown(network, strange
     assert torch.isfinite(network(seen)).all()
 
 
-def four(sight: Observation) -> Observation:
+def four(observation: Observation) -> Observation:
     """The same with four actions."""
-    actions = (*sight.actions, Change("deepen", 2))
-    return Observation(sight.structure, sight.blocks, sight.left_s, sight.budget_s, actions)
+    actions = (*observation.actions, Change("deepen", 2))
+    return Observation(
+        observation.structure, observation.blocks, observation.left_s, observation.budget_s, actions
+    )
 
 
 def test_another_number_of_actions_is_an_error(network, see):
@@ -132,12 +138,12 @@ def test_codes_are_not_learned():
 
 
 def test_padding_gets_no_gradient(see):
-    """A sight's own loss has the same gradient whoever is beside it."""
-    sight, others = see("feedforward3"), [see("resnet18", actions=4), see("convnet2", [1])]
+    """A observation's own loss has the same gradient whoever is beside it."""
+    observation, others = see("feedforward3"), [see("resnet18", actions=4), see("convnet2", [1])]
     gradients = []
-    for sights in ([sight], [sight, *others]):
+    for observations in ([observation], [observation, *others]):
         network = fresh()
-        network(network.encode(sights)).log_softmax(-1)[0, 0].backward()
+        network(network.encode(observations)).log_softmax(-1)[0, 0].backward()
         gradients.append([weight.grad for weight in network.parameters()])
     for alone, among in zip(*gradients, strict=True):
         assert (alone - among).abs().max() < 1e-6

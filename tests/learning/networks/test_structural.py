@@ -24,11 +24,11 @@ def fresh(**options: int) -> Structural:
         return Structural(**options)
 
 
-def scores(network: Structural, *sights: Observation) -> list[Tensor]:
-    """A row per sight, without what is behind its last action."""
+def scores(network: Structural, *observations: Observation) -> list[Tensor]:
+    """A row per observation, without what is behind its last action."""
     with torch.no_grad():
-        found = network(network.encode(sights))
-    return [row[: len(sight.actions)] for row, sight in zip(found, sights, strict=True)]
+        found = network(network.encode(observations))
+    return [row[: len(observation.actions)] for row, observation in zip(found, observations, strict=True)]
 
 
 def assert_same(one: Tensor, other: Tensor) -> None:
@@ -52,9 +52,9 @@ def crowd(see, strange) -> list[Observation]:
 
 
 def test_a_sight_is_scored_the_same_alone_as_among_others(network, crowd):
-    for sight, among in zip(crowd, scores(network, *crowd), strict=True):
+    for observation, among in zip(crowd, scores(network, *crowd), strict=True):
         assert torch.isfinite(among).all()
-        assert_same(among, scores(network, sight)[0])
+        assert_same(among, scores(network, observation)[0])
 
 
 def test_the_order_of_sights_does_not_matter(network, crowd):
@@ -78,12 +78,12 @@ def test_where_there_is_no_action_the_score_is_minus_infinity(network, see):
 
 
 def test_padding_gets_no_gradient_and_spoils_none(see):
-    """A sight's own loss has the same gradient whoever is beside it."""
-    sight, others = see("feedforward1"), [see("resnet18"), see("convnet2", [1])]
+    """A observation's own loss has the same gradient whoever is beside it."""
+    observation, others = see("feedforward1"), [see("resnet18"), see("convnet2", [1])]
     gradients = []
-    for sights in ([sight], [sight, *others]):
+    for observations in ([observation], [observation, *others]):
         network = fresh()
-        network(network.encode(sights)).log_softmax(-1)[0, 0].backward()
+        network(network.encode(observations)).log_softmax(-1)[0, 0].backward()
         gradients.append([weight.grad for weight in network.parameters()])
     for alone, among in zip(*gradients, strict=True):
         assert torch.isfinite(among).all()
@@ -95,9 +95,9 @@ def test_when_actions_change_places_so_do_their_scores(order):
     network = fresh()
     actions = (Change("deepen", 0), Change("deepen", 1), Change("widen", 0, 64), NOTHING)
     structure = Structure((Layer("linear", (("in", 8), ("out", 16))), Layer("loom")), ((0, 1),))
-    sight = Observation(structure, ((0,), (1,)), 1.0, 2.0, actions)
-    other = replace(sight, actions=tuple(actions[at] for at in order))
-    before, after = scores(network, sight, other)
+    observation = Observation(structure, ((0,), (1,)), 1.0, 2.0, actions)
+    other = replace(observation, actions=tuple(actions[at] for at in order))
+    before, after = scores(network, observation, other)
     assert_same(before[list(order)], after)
     assert len(set(before.tolist())) == 4
 
@@ -109,11 +109,11 @@ def test_an_action_less_leaves_the_scores_of_the_others(network, see):
 
 
 def test_equal_networks_are_read_once_whatever_the_time(network, see):
-    sights = [see("convnet2", left=left) for left in (0.2, 0.4, 0.6)]
-    seen = network.encode([*sights, see("convnet2", [1])])
+    observations = [see("convnet2", left=left) for left in (0.2, 0.4, 0.6)]
+    seen = network.encode([*observations, see("convnet2", [1])])
     assert len(seen.layers) == 2
     assert seen.network.tolist() == [0, 0, 0, 1]
-    early, *_, grown = scores(network, *sights, see("convnet2", [1]))
+    early, *_, grown = scores(network, *observations, see("convnet2", [1]))
     assert not torch.equal(early, grown)
 
 

@@ -30,10 +30,11 @@ from rota.simulator.landscapes import Equal
 from rota.simulator.population import PopulationScenario, simulate_trials
 
 SMALL = {"slots": (3, 3), "trials": (4, 4), "intervals": (3, 3)}
+MIDDLE = {"slots": (3, 6), "trials": (6, 12), "intervals": (3, 6)}
 TWO_BY_TWO = PopulationScenario(({}, {}), PopulationCluster.of([1.0, 1.0]), Terms(50, 100))
 """A step takes 0.02 s, so an interval takes 1 s and each of the two trials 2 s. So does all, at least."""
 QUARTER, ONE, TWO, FOUR = (1 + INTERVALS.tolist().index(length) for length in (0.25, 1.0, 2.0, 4.0))
-"""Actions: lists of so many intervals."""
+"""Actions: assignments of so many intervals."""
 
 
 def play(env: gymnasium.Env, seed: int, choose: Callable[..., int]) -> tuple[list, dict]:
@@ -82,7 +83,7 @@ def test_an_episode_by_hand():
     }
 
 
-def test_who_hands_all_to_one_slot_waits_twice_as_long():
+def test_assigning_all_to_one_slot_waits_twice_as_long():
     env = PlacementEnv(TWO_BY_TWO)
     env.reset()
     _, reward, terminated, _, info = env.step(FOUR)
@@ -113,7 +114,7 @@ def test_time_before_the_first_decision_counts():
 def test_both_rewards_have_the_same_sum():
     sums = {}
     for reward in ("makespan", "steps"):
-        env = PlacementEnv(reward=reward)
+        env = PlacementEnv(reward=reward, **MIDDLE)
         episodes = [play(env, seed, drawing(seed)) for seed in range(3)]
         sums[reward] = [sum(step[1] for step in seen[1:]) for seen, _ in episodes]
         assert sums[reward] == pytest.approx([-info["ratio"] for _, info in episodes])
@@ -121,8 +122,8 @@ def test_both_rewards_have_the_same_sum():
     assert sums["steps"] == pytest.approx(sums["makespan"])
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_what_an_agent_does_takes_as_long_as_in_a_rehearsal(seed, tmp_path):
+@pytest.mark.parametrize("seed", range(2))
+def test_what_an_agent_does_takes_as_long_as_in_a_simulation(seed, tmp_path):
     weights = Scorer(hidden=8, seed=seed).weights
     write_agent(tmp_path, weights, {})
     case = CaseDistribution().draw(seeding.np_random(seed)[0])
@@ -137,7 +138,7 @@ def test_what_an_agent_does_takes_as_long_as_in_a_rehearsal(seed, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_episodes():
-    one, other = PlacementEnv(), PlacementEnv(CaseDistribution())
+    one, other = PlacementEnv(**MIDDLE), PlacementEnv(CaseDistribution(**MIDDLE))
     assert [play(one, seed, drawing(7))[0] for seed in range(3)] == [
         play(other, seed, drawing(7))[0] for seed in range(3)
     ]
@@ -150,7 +151,7 @@ def test_episodes_go_on_with_other_cases_where_no_seed_is_given():
     assert env.reset(seed=0)[0].tolist() == first
 
 
-def test_a_scene_is_the_same_each_time_luck_included():
+def test_a_scene_is_the_same_each_time_noise_included():
     env = PlacementEnv(CaseDistribution(**SMALL).draw(np.random.default_rng(5)).scene)
     assert play(env, 0, drawing(0))[0] == play(env, 1, drawing(0))[0]
 
@@ -173,7 +174,7 @@ def test_masked_actions_are_not_seen():
         observation, *_, info = env.step(random(observation, mask))
 
 
-def test_a_slot_can_be_left_idle_if_somebody_else_works():
+def test_a_slot_can_be_left_idle_if_another_one_works():
     env = PlacementEnv(TWO_BY_TWO)
     assert not env.reset()[1]["action_mask"][NOTHING]
     assert env.step(ONE)[4]["action_mask"][NOTHING]
@@ -191,7 +192,7 @@ def test_a_masked_action_is_refused_and_nothing_has_happened():
 
 
 def test_a_masked_action_stands_for_the_nearest():
-    """To leave all slots idle is to hand one a quarter of an interval: 12 of 50 steps of 0.02 s."""
+    """To leave all slots idle is to assign one a quarter of an interval: 12 of 50 steps of 0.02 s."""
     env = PlacementEnv(TWO_BY_TWO)
     env.reset()
     env.step(NOTHING)
@@ -229,7 +230,10 @@ def test_there_is_no_step_before_an_episode_begins_or_after_it_ends():
             "cases and slots are both given; leave one of them out",
         ),
         ({"cases": TWO_BY_TWO, "noise": 0.1}, "cases and noise are both given; leave one of them out"),
-        ({"cases": "cases.toml"}, "cases: 'cases.toml' is neither Cases nor a Scene"),
+        (
+            {"cases": "cases.toml"},
+            "cases: 'cases.toml' is neither a CaseDistribution nor a PopulationScenario",
+        ),
     ],
 )
 def test_bad_arguments_are_errors(options, message):
@@ -289,7 +293,7 @@ def test_environments_run_side_by_side():
 
 
 def test_stable_baselines_learns_to_be_done_sooner_on_slots_that_it_has_not_seen():
-    """At random, most time is lost by handing long lists to slow slots."""
+    """At random, most time is lost by assigning much to slow slots."""
     model = PPO(
         "MlpPolicy", PlacementEnv(**SMALL, reward="steps"), n_steps=256, batch_size=64, learning_rate=3e-3,
         ent_coef=0.01, gamma=1.0, seed=0, device="cpu",
@@ -302,4 +306,4 @@ def test_stable_baselines_learns_to_be_done_sooner_on_slots_that_it_has_not_seen
 def mean_ratio(choose: Callable[..., int]) -> float:
     """Over cases other than those that are drawn while learning."""
     env = PlacementEnv(**SMALL)
-    return float(np.mean([play(env, seed, choose)[1]["ratio"] for seed in range(1000, 1100)]))
+    return float(np.mean([play(env, seed, choose)[1]["ratio"] for seed in range(1000, 1040)]))

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.learning.placement import learner as module
+from rota.learning import learner as module
+from rota.learning.files import PlacementHistoryRow, read_history, write_history
+from rota.learning.learner import CHECKPOINT
+from rota.learning.placement import learner as placement
 from rota.learning.placement.cases import CaseDistribution
 from rota.learning.placement.config import PlacementAgentConfig
-from rota.learning.placement.learner import CHECKPOINT, PlacementLearner, read_history, write_history
+from rota.learning.placement.learner import PlacementLearner
 from rota.learning.placement.run import PlacementRun
 
 SMALL = PlacementAgentConfig(
@@ -20,6 +23,12 @@ SMALL = PlacementAgentConfig(
     cases=CaseDistribution(slots=(2, 3), trials=(3, 4), intervals=(2, 3)),
     tests=1,
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_held_out_cases(monkeypatch):
+    """Which is what takes most of the time."""
+    monkeypatch.setattr(placement, "TRIED", 6)
 
 
 def learned(folder, config=SMALL, workers=1):
@@ -69,7 +78,7 @@ def test_an_agent_that_is_stopped_and_goes_on_comes_to_the_same(tmp_path, monkey
 def test_another_learning_that_is_under_way_is_written_over_only_if_that_is_said(tmp_path):
     learned(tmp_path).save()
     other = PlacementRun(replace(SMALL, seed=1), tmp_path)
-    with pytest.raises(InputError, match=r"another learning is under way here; .* --out, or --again"):
+    with pytest.raises(InputError, match=r"another agent is being learned here; .* --out, or --again"):
         other.begin(again=False)
     assert (tmp_path / CHECKPOINT).exists()
     assert other.begin(again=True).rows == []
@@ -100,7 +109,7 @@ def test_the_rate_falls_to_nothing_in_the_end(tmp_path):
 def test_history_is_read_as_it_was_written(tmp_path):
     rows = learned(tmp_path).rows
     write_history(tmp_path, rows)
-    assert read_history(tmp_path) == rows
+    assert read_history(tmp_path, PlacementHistoryRow) == rows
 
 
 def test_a_bandit_is_learned(tmp_path):

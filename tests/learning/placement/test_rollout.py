@@ -12,7 +12,7 @@ from rota.learning.placement.rollout import (
     Scorer,
     learn_from,
     play,
-    rehearsed,
+    simulated_group,
     worth,
 )
 from rota.policies.allocation.learned import Learned, write_agent
@@ -80,7 +80,7 @@ def test_a_lesson_makes_what_went_well_more_likely():
     lesson = learn_from(asked)
     random = np.random.default_rng(asked.seed)
     case = asked.cases.draw(random)
-    best, episodes = rehearsed(case, NETWORK.weights, asked, random)
+    best, episodes = simulated_group(case, NETWORK.weights, asked, random)
     values = worth(best, episodes)
     features, allowed, chosen = (
         torch.from_numpy(np.concatenate([getattr(each, name) for each in episodes]))

@@ -143,12 +143,12 @@ def test_a_job_that_was_paused_says_what_it_waited_for(open_page, jobs_page):
     page.mouse("mouseMoved", *over(page, 0.12, 0.3))  # at about 1 s: a, before it makes way
     page.until("!document.getElementById('tip').hidden")
     told = page.script("document.getElementById('tip').textContent")
-    assert "paused with 80% left; made way for b" in told
+    assert "paused with 80% left; preempted by b" in told
     page.mouse("mouseMoved", *over(page, 0.55, 0.85))  # at about 7 s on slot 1: a again
     page.until("document.getElementById('tip').textContent.includes('resumed')")
     told = page.script("document.getElementById('tip').textContent")
     assert "resumed after waiting 4 s (paused with 80% left); before it: b, finished" in told
-    assert "moved to other slots" in told
+    assert "migrated to other slots" in told
 
 
 def test_arrow_keys_go_from_bar_to_bar(open_page, jobs_page):
@@ -296,11 +296,17 @@ def test_a_node_that_is_away_says_so(open_page, tmp_path, make_run):
 
     cluster = replace(Cluster.uniform(2, 1), changes=(NodeChange(5.0, 1, False),))
     rows = [
-        (0, EventKind.ARRIVED, 0, (), 0), (0, EventKind.STARTED, 0, (0,), 1), (2, EventKind.ARRIVED, 1, (), 0),
-        (4, EventKind.ARRIVED, 2, (), 0), (5, EventKind.NODE_LOST, 1, (), 0), (10, EventKind.FINISHED, 0, (), 0),
-        (10, EventKind.STARTED, 1, (0,), 1), (14, EventKind.FINISHED, 1, (), 0), (14, EventKind.STARTED, 2, (0,), 1),
+        (0, EventKind.ARRIVED, 0, (), 0),
+        (0, EventKind.STARTED, 0, (0,), 1),
+        (2, EventKind.ARRIVED, 1, (), 0),
+        (4, EventKind.ARRIVED, 2, (), 0),
+        (5, EventKind.NODE_LOST, 1, (), 0),
+        (10, EventKind.FINISHED, 0, (), 0),
+        (10, EventKind.STARTED, 1, (0,), 1),
+        (14, EventKind.FINISHED, 1, (), 0),
+        (14, EventKind.STARTED, 2, (0,), 1),
         (17, EventKind.FINISHED, 2, (), 0),
-    ]  # fmt: skip
+    ]
     make_run("mine", rows, cluster=cluster)
     out = tmp_path / "away.html"
     assert main(["report", str(tmp_path / "jobs"), "--out", str(out)]) == 0

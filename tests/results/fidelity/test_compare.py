@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rota.core.errors import InputError
 from rota.core.timeline import EventKind
-from rota.results.fidelity.aligned import told_of_jobs
+from rota.results.fidelity.aligned import jobs_timeline
 from rota.results.fidelity.compare import compare
 from rota.results.fidelity.text import Limits, record, table
 from rota.results.run import read_run
@@ -41,14 +41,14 @@ def test_intervals_of_two_trials(two_trials):
 
 
 def test_what_is_off_besides_the_pace_of_computing(two_trials):
-    at_pace = two_trials.makespan_at_pace  # of 23 s, as if 10.5 s of computing had been 9.75 s
+    at_pace = two_trials.makespan_at_real_step_time  # of 23 s, as if 10.5 s of computing had been 9.75 s
     assert at_pace == (22.0, pytest.approx(23 * 9.75 / 10.5))
 
 
 def test_the_pace_of_jobs_is_not_known(hand, tmp_path):
-    told = told_of_jobs(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
+    told = jobs_timeline(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
     found = compare(told, told)
-    assert found.makespan_at_pace is None
+    assert found.makespan_at_real_step_time is None
     assert "pace" not in table("srtf", found)
 
 
@@ -58,7 +58,7 @@ def test_both_trials_begin_at_once_and_end_in_the_same_order(two_trials):
 
 
 def test_timelines_part_with_the_first_interval_on_another_slot(two_trials):
-    assert two_trials.parted == (10.0, 11.0)  # slot 0 goes on with trial 0, simulated with trial 1
+    assert two_trials.diverged == (10.0, 11.0)  # slot 0 goes on with trial 0, simulated with trial 1
 
 
 def test_timelines_of_one_slot_part_where_the_order_is_another(hand, tmp_path):
@@ -70,9 +70,9 @@ def test_timelines_of_one_slot_part_where_the_order_is_another(hand, tmp_path):
         (106.0, EventKind.STARTED, 0, 1.0, (0,)),
         (116.0, EventKind.FINISHED, 0, 0.0, ()),
     )
-    real = told_of_jobs(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
-    found = compare(real, told_of_jobs(read_run(hand.write_jobs(tmp_path / "sim", *rows))))
-    assert found.parted == (0.0, 2.0)
+    real = jobs_timeline(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
+    found = compare(real, jobs_timeline(read_run(hand.write_jobs(tmp_path / "sim", *rows))))
+    assert found.diverged == (0.0, 2.0)
     assert found.starts == (False, -1.0)
 
 
@@ -82,13 +82,13 @@ def test_intervals_of_other_lengths_are_not_compared(hand):
     assert (found.intervals.aligned, found.intervals.only_real, found.intervals.only_simulated) == (3, 1, 2)
     assert found.makespan.error_percent == 0.0
     assert found.intervals.whole.mean.error_percent == 0.0
-    assert found.parted == (12.0, 12.0)
+    assert found.diverged == (12.0, 12.0)
 
 
 def test_what_the_simulation_does_not_have_parts_them_where_it_ends(hand):
     found = compare(hand.trials(*hand.REAL), hand.trials(*hand.REAL[:3]))
     assert found.intervals.only_real == 1
-    assert found.parted == (12.0, 20.0)
+    assert found.diverged == (12.0, 20.0)
 
 
 def test_a_timeline_is_not_off_itself(hand):
@@ -97,12 +97,12 @@ def test_a_timeline_is_not_off_itself(hand):
         assert versus.error_percent == 0.0
     assert found.jct.off_percent == found.intervals.whole.off_percent == 0.0
     assert found.intervals.computing.off_percent == 0.0
-    assert (found.intervals.same_slot, found.parted) == (1.0, None)
+    assert (found.intervals.same_slot, found.diverged) == (1.0, None)
 
 
 def test_jobs_that_take_a_quarter_longer(hand, tmp_path):
-    real = told_of_jobs(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
-    found = compare(real, told_of_jobs(read_run(hand.write_jobs(tmp_path / "sim", *hand.SLOWER))))
+    real = jobs_timeline(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
+    found = compare(real, jobs_timeline(read_run(hand.write_jobs(tmp_path / "sim", *hand.SLOWER))))
     assert found.makespan == (14.0, 17.5)  # since the first submit, at 100 s
     assert found.jct.mean == (9.0, 11.5)  # 14 and 4 s, simulated 17.5 and 5.5 s
     assert found.intervals.unit == "s per iteration"
@@ -112,7 +112,7 @@ def test_jobs_that_take_a_quarter_longer(hand, tmp_path):
     assert found.intervals.computing is None
     assert found.intervals.same_slot == 1.0
     assert (found.starts, found.ends) == ((True, 1.0), (True, 1.0))
-    assert found.parted is None
+    assert found.diverged is None
 
 
 def test_a_stretch_counts_by_its_iterations(hand, tmp_path):
@@ -124,7 +124,7 @@ def test_a_stretch_counts_by_its_iterations(hand, tmp_path):
         (118.0, EventKind.FINISHED, 0, 0.0, ()),
     ]
     real, simulated = (
-        told_of_jobs(read_run(hand.write_jobs(tmp_path / name, *rows)))
+        jobs_timeline(read_run(hand.write_jobs(tmp_path / name, *rows)))
         for name, rows in (("real", waited), ("simulated", hand.PREEMPTED))
     )
     found = compare(real, simulated).intervals
@@ -141,10 +141,10 @@ def test_a_job_that_starts_once_has_all_its_iterations_in_one_stretch(hand, tmp_
         (120.0, EventKind.STARTED, 1, 1.0, (0,)),
         (126.0, EventKind.FINISHED, 1, 0.0, ()),
     )
-    told = told_of_jobs(read_run(hand.write_jobs(tmp_path / "run", *rows)))
+    told = jobs_timeline(read_run(hand.write_jobs(tmp_path / "run", *rows)))
     assert [each.whole_s for each in told.lives["a"].intervals] == [2.0]
     assert [each.whole_s for each in told.lives["b"].intervals] == [1.5]
-    other = told_of_jobs(read_run(hand.write_jobs(tmp_path / "other", *hand.PREEMPTED)))
+    other = jobs_timeline(read_run(hand.write_jobs(tmp_path / "other", *hand.PREEMPTED)))
     found = compare(told, other)
     assert found.intervals.only_simulated == 1  # a's second stretch
     assert found.ends == (False, -1.0)
@@ -157,7 +157,7 @@ def test_a_stretch_in_which_nothing_was_done_is_left_out(hand, tmp_path):
         *hand.PREEMPTED[4:7],
         (116.0, EventKind.FINISHED, 0, 0.0, ()),
     )
-    told = told_of_jobs(read_run(hand.write_jobs(tmp_path / "run", *rows)))
+    told = jobs_timeline(read_run(hand.write_jobs(tmp_path / "run", *rows)))
     assert [each.whole_s for each in told.lives["a"].intervals] == [1.0]
 
 
@@ -198,7 +198,7 @@ def test_a_trial_that_only_one_side_has_is_named(hand):
 
 
 def test_trials_are_not_jobs(hand, tmp_path):
-    jobs = told_of_jobs(read_run(hand.write_jobs(tmp_path / "run", *hand.PREEMPTED)))
+    jobs = jobs_timeline(read_run(hand.write_jobs(tmp_path / "run", *hand.PREEMPTED)))
     with pytest.raises(InputError, match="trials cannot be compared with jobs"):
         compare(hand.trials(*hand.REAL), jobs)
 
@@ -213,11 +213,11 @@ def test_as_text(two_trials):
     assert lines[0] == "finish: 2 trials, 4 intervals aligned"
     assert lines[2].split() == ["real", "simulated", "error"]
     assert lines[3].split() == ["makespan", "[s]", "22.00", "23.00", "+4.5", "%"]
-    assert lines[4].split() == ["at", "real", "pace", "22.00", "21.36", "-2.9", "%"]
+    assert lines[4].split() == ["at", "real", "step", "time", "22.00", "21.36", "-2.9", "%"]
     assert lines[5].split() == ["mean", "JCT", "[s]", "21.00", "22.00", "+4.8", "%"]
     assert lines[8].split() == ["s", "per", "interval", "10.50", "11.00", "+4.8", "%"]
-    assert "on the same slot    50% of the intervals" in lines
-    assert "timelines part      at 10.00 s: a slot gets another one than simulated" in lines
+    assert "on the same slot      50% of the intervals" in lines
+    assert "timelines diverge     at 10.00 s: a slot gets another interval" in lines
     assert len({line.index("%") for line in lines[3:10]}) == 1
 
 

@@ -48,7 +48,7 @@ def test_slots_are_in_use_while_a_process_has_parts_to_come():
     assert RUN.gap_s == (1.0 + 0.5) / 2
     alone = replace(RUN, parts=[part._replace(process=number) for number, part in enumerate(RUN.parts)])
     assert (alone.used, alone.gap_s) == (5.0 / 4.0, None)
-    assert "between parts in a process, ms   –" in table(replace(SIDES, runs=(alone,)))
+    assert "between intervals of a process, ms   –" in table(replace(SIDES, runs=(alone,)))
 
 
 def test_reports_steps_accuracies_and_processes_are_those_of_the_parts():

@@ -13,7 +13,7 @@ def test_a_summary_says_averages_repetitions_slots_and_batch_sizes(by_hand):
         "- run time: 50.00 s",
         "- best accuracy: 75.0%",
         "- time to the target: 35.00 s",
-        "- lists handed out: 5.0",
+        "- assignments: 5.0",
         "| 1 | 50.00 | 2.000 | 75.0% | 1 | 0 | 5 |",
         "| 0 | a | gpu | 2 | 37.00 | 3.00 | 0.00 | 20.0% | 6 | 6 |",
         "| 1 | b | cpu | 1 | 19.00 | 1.00 | 10.00 | 0.0% | 4 | 2 |",

@@ -1,1 +1,1 @@
-"""The networks that decide: from what is seen to a score for each action."""
+"""Networks of agents: they read the network in training and score its possible changes."""

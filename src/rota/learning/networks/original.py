@@ -1,9 +1,9 @@
 """The network of the original adaptation agent.
 
-Each layer has a frozen random code of 16 numbers, here drawn from its description, so no vocabulary has to be
-kept and no layer is unknown. Two LSTMs of 50 read them in both directions; an LSTM of 16 reads what they
-made of the layers, and its last state stands for the network. With the time code it goes through two layers
-of 128, and an output per action. The number of actions is fixed.
+Each layer has a fixed random code of 16 numbers, here drawn from its description, so that no vocabulary is
+kept and no layer is unknown. Two LSTMs of width 50 read the codes in both directions. An LSTM of width 16
+reads their outputs; its last state describes the network. With the time code it passes two layers of width
+128 and an output per action. The number of actions is fixed.
 """
 
 from collections.abc import Sequence
@@ -23,28 +23,28 @@ CODE, ENCODING, NETWORK, HIDDEN = 16, 50, 16, 128
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """Networks as sequences of layers, each different one once, and what else is seen at some decisions."""
+    """Different networks as sequences of layer codes, with the time of each decision."""
 
     layers: Tensor
-    """Network, place → the code of the layer there; zeros behind the last."""
+    """Code of each layer, by network and position; zeros after the last."""
     last: Tensor
-    """Network → the place of its last layer."""
+    """Position of the last layer of each network."""
     backwards: Tensor
-    """Network, place → the place to read there when reading from the end; its own inverse."""
+    """Positions in reverse order, by network; its own inverse."""
     network: Tensor
-    """Decision → position of the network."""
+    """Network of each decision."""
     left: Floats
-    """Decision → time that is left, as a share of the budget."""
+    """Remaining time at each decision, as a share of the budget."""
     time: Tensor
-    """Decision → code of that."""
+    """Code of that time."""
 
     def at(self, left: Floats) -> "Sentences":
-        """The same at other times."""
+        """Return the same decisions at other times."""
         return replace(self, left=left, time=_time(left))
 
 
 class Original(nn.Module):
-    """Scores as the original gave them."""
+    """The original network: one score per action."""
 
     def __init__(self, actions: int = 4) -> None:
         super().__init__()
@@ -62,18 +62,25 @@ class Original(nn.Module):
 
     @staticmethod
     def options(actions: int) -> dict[str, int]:
-        """An output for each action."""
+        """Return the options for a number of actions."""
         return {"actions": actions}
 
-    def encode(self, sights: Sequence[Observation]) -> Sentences:
-        """What is seen, as tensors."""
-        wrong = next((len(sight.actions) for sight in sights if len(sight.actions) != self.actions), None)
+    def encode(self, observations: Sequence[Observation]) -> Sentences:
+        """Return observations as tensors."""
+        wrong = next(
+            (
+                len(observation.actions)
+                for observation in observations
+                if len(observation.actions) != self.actions
+            ),
+            None,
+        )
         if wrong is not None:
             raise InputError(
                 f"this agent decides between {self.actions} actions, not {wrong}; "
                 "use an agent with the structural network, which takes any number"
             )
-        unique = {sight.structure.fingerprint: sight.structure for sight in sights}
+        unique = {observation.structure.fingerprint: observation.structure for observation in observations}
         places = {fingerprint: at for at, fingerprint in enumerate(unique)}
         longest = max(len(structure.layers) for structure in unique.values())
         layers = np.zeros((len(unique), longest, CODE), np.float32)
@@ -82,18 +89,18 @@ class Original(nn.Module):
             count = len(structure.layers)
             layers[at, :count] = [features.code(str(layer), CODE) for layer in structure.layers]
             backwards[at, :count] = np.arange(count)[::-1]
-        left = np.array([sight.left for sight in sights])
+        left = np.array([observation.left for observation in observations])
         return Sentences(
             torch.from_numpy(layers),
             torch.tensor([len(structure.layers) - 1 for structure in unique.values()]),
             torch.from_numpy(backwards),
-            torch.tensor([places[sight.structure.fingerprint] for sight in sights]),
+            torch.tensor([places[observation.structure.fingerprint] for observation in observations]),
             left,
             _time(left),
         )
 
     def forward(self, seen: Sentences) -> Tensor:
-        """Decision, action → score."""
+        """Return a score for each decision and action."""
         onwards, _ = self.forwards(seen.layers)
         back, _ = self.backwards(_reordered(seen.layers, seen.backwards))
         states, _ = self.whole(torch.cat([onwards, _reordered(back, seen.backwards)], -1))

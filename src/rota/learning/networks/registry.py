@@ -1,8 +1,8 @@
 """The networks of agents by name. To add one: write its file in this folder, add its line here.
 
-A network has `encode(sights)`, which gives tensors, with `left` and `at(left)` to move them in time, and
-`forward` of those, which gives a score for each action of each sight. `options(actions)` says what it is
-built with: plain values that an agent's file can hold.
+A network has `encode`, which turns observations into tensors with `left` (the remaining time) and `at(left)`
+(the same at other times), and `forward`, which returns a score for each action of each observation.
+`options(actions)` returns what it is built with: plain values that an agent's file can hold.
 """
 
 from importlib import import_module
@@ -19,13 +19,13 @@ NETWORKS = {
 
 
 def options_for(name: str, actions: int) -> dict[str, Any]:
-    """What a network of that name is built with, to decide between so many actions."""
+    """Return the options of a network that decides between this number of actions."""
     found: dict[str, Any] = _class(name).options(actions)
     return found
 
 
 def build(name: str, options: dict[str, Any]) -> nn.Module:
-    """A network with fresh weights."""
+    """Return a network with new weights."""
     network: nn.Module = _class(name)(**options)
     return network
 

@@ -1,8 +1,8 @@
-"""Our network: it reads a network as a graph and gives each possible change a score of its own.
+"""The structural network: it reads a network as a graph of layers and scores each possible change.
 
-Layers exchange messages along the edges, in both directions, so skip connections are seen. An action is
-scored by what its block has become then, the network as a whole, the time and the cost of the change, with
-the same weights for every block: one agent serves networks with any number of blocks.
+Layers exchange messages along the edges in both directions, so skip connections are seen. The score of an
+action depends on its block, the network as a whole, the time and the cost of the change. All blocks share the
+same weights, so one agent works for any number of blocks.
 """
 
 from collections.abc import Sequence
@@ -19,37 +19,37 @@ from rota.learning import features
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """What is seen at some decisions, each different network once."""
+    """Observations as tensors, each different network once."""
 
     layers: Tensor
-    """Network, layer → features."""
+    """Features of each layer, by network."""
     there: Tensor
-    """Network, layer → 1, or 0 where there is none."""
+    """1, or 0 where there is no layer, by network and layer."""
     before: Tensor
-    """Network, layer, layer → share of what flows into the first that comes from the second."""
+    """Share of the input of the first layer that comes from the second, by network, layer, layer."""
     behind: Tensor
     blocks: Tensor
-    """Network, action, layer → share of the layer in the block of the action."""
+    """Share of the layer in the block of the action, by network, action and layer."""
     network: Tensor
-    """Decision → position of the network."""
+    """Network of each decision."""
     left: Floats
-    """Decision → time that is left, as a share of the budget."""
+    """Remaining time at each decision, as a share of the budget."""
     time: Tensor
-    """Decision → features of that."""
+    """Features of that time."""
     whole: Tensor
-    """Decision → features of the network as a whole."""
+    """Features of the network as a whole, by decision."""
     actions: Tensor
-    """Decision, action → features."""
+    """Features of each action, by decision."""
     allowed: Tensor
-    """Decision, action → whether there is such an action."""
+    """Whether the action exists, by decision and action."""
 
     def at(self, left: Floats) -> "Graphs":
-        """The same at other times."""
+        """Return the same decisions at other times."""
         return replace(self, left=left, time=_tensor(features.time(left)))
 
 
 class Structural(nn.Module):
-    """Scores from structure."""
+    """The structural network: one score per action, from the graph of layers."""
 
     def __init__(self, width: int = 32, rounds: int = 2, hidden: int = 64) -> None:
         super().__init__()
@@ -62,35 +62,38 @@ class Structural(nn.Module):
 
     @staticmethod
     def options(actions: int) -> dict[str, int]:
-        """The same for any number of actions."""
+        """Return the options, which do not depend on the number of actions."""
         return {}
 
-    def encode(self, sights: Sequence[Observation]) -> Graphs:
-        """What is seen, as tensors."""
-        keys = [(sight.structure.fingerprint, sight.blocks, sight.actions) for sight in sights]
-        unique = dict(zip(keys, sights, strict=True))
+    def encode(self, observations: Sequence[Observation]) -> Graphs:
+        """Return observations as tensors."""
+        keys = [
+            (observation.structure.fingerprint, observation.blocks, observation.actions)
+            for observation in observations
+        ]
+        unique = dict(zip(keys, observations, strict=True))
         places = {key: at for at, key in enumerate(unique)}
-        longest = max(len(sight.structure.layers) for sight in unique.values())
-        most = max(len(sight.actions) for sight in sights)
+        longest = max(len(observation.structure.layers) for observation in unique.values())
+        most = max(len(observation.actions) for observation in observations)
         layers = np.zeros((len(unique), longest, features.LAYER))
         there = np.zeros((len(unique), longest))
         edges = np.zeros((len(unique), longest, longest))
         blocks = np.zeros((len(unique), most, longest))
-        for at, sight in enumerate(unique.values()):
-            count = len(sight.structure.layers)
-            layers[at, :count] = features.layers(sight.structure)
+        for at, observation in enumerate(unique.values()):
+            count = len(observation.structure.layers)
+            layers[at, :count] = features.layers(observation.structure)
             there[at, :count] = 1.0
-            for tail, head in sight.structure.edges:
+            for tail, head in observation.structure.edges:
                 edges[at, head, tail] = 1.0
-            for row, change in enumerate(sight.actions):
-                if 0 <= change.block < len(sight.blocks):
-                    blocks[at, row, list(sight.blocks[change.block])] = 1.0
-        actions = np.zeros((len(sights), most, features.ACTION))
-        allowed = np.zeros((len(sights), most), bool)
-        for at, sight in enumerate(sights):
-            actions[at, : len(sight.actions)] = features.actions(sight)
-            allowed[at, : len(sight.actions)] = True
-        left = np.array([sight.left for sight in sights])
+            for row, change in enumerate(observation.actions):
+                if 0 <= change.block < len(observation.blocks):
+                    blocks[at, row, list(observation.blocks[change.block])] = 1.0
+        actions = np.zeros((len(observations), most, features.ACTION))
+        allowed = np.zeros((len(observations), most), bool)
+        for at, observation in enumerate(observations):
+            actions[at, : len(observation.actions)] = features.actions(observation)
+            allowed[at, : len(observation.actions)] = True
+        left = np.array([observation.left for observation in observations])
         return Graphs(
             _tensor(layers),
             _tensor(there),
@@ -100,13 +103,13 @@ class Structural(nn.Module):
             torch.tensor([places[key] for key in keys]),
             left,
             _tensor(features.time(left)),
-            _tensor(np.stack([features.network(sight) for sight in sights])),
+            _tensor(np.stack([features.network(observation) for observation in observations])),
             _tensor(actions),
             torch.from_numpy(allowed),
         )
 
     def forward(self, seen: Graphs) -> Tensor:
-        """Decision, action → score; minus infinity where there is no such action."""
+        """Return a score for each decision and action; minus infinity where there is no such action."""
         there = seen.there.unsqueeze(-1)
         state = torch.tanh(self.read(seen.layers)) * there
         for exchange in self.exchange:
@@ -124,6 +127,6 @@ def _tensor(values: Floats) -> Tensor:
 
 
 def _shares(weights: Floats) -> Floats:
-    """Each row divided by its sum."""
+    """Return each row divided by its sum."""
     shares: Floats = weights / np.maximum(1.0, weights.sum(-1, keepdims=True))
     return shares

@@ -1,1 +1,1 @@
-"""Learning to place trials on unequal slots."""
+"""Agents that place trials on unequal slots, learned in simulation."""

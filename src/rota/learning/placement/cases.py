@@ -1,4 +1,4 @@
-"""Random slots and populations to learn from and to test on, and the goal of each."""
+"""Random slots and populations to learn from and to test on, and their goals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,33 +21,33 @@ Goal = Literal["makespan", "target"]
 
 
 def time_to(goal: Goal) -> str:
-    """What is measured, and divided by the least that it can be."""
+    """Return the name of the measured time of a goal."""
     return "makespan" if goal == "makespan" else "time to target"
 
 
 STEP_S = 0.02
-"""On a slot of speed 1. Nothing depends on it: an agent sees shares of time."""
+"""Seconds per step on a slot of speed 1. Nothing depends on it: an agent sees shares of time."""
 GOOD = 1.0
-"""The metric of a trial that is as good as asked."""
+"""Metric of a trial that has reached its target."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseDistribution:
-    """How unequal slots are, how many trials there are, and what a dispatch costs."""
+    """A distribution of cases: speeds of slots, numbers of trials, and dispatch costs."""
 
     slots: tuple[int, int] = (4, 16)
     trials: tuple[int, int] = (10, 60)
     spread: float = 160.0
-    """The fastest slot is up to so many times as fast as the slowest."""
+    """Largest ratio of the fastest slot's speed to the slowest's."""
     dispatch: float = 0.5
-    """A dispatch costs up to so many intervals of a slot of speed 1; nothing in every third case."""
+    """Largest dispatch cost, in intervals of a slot of speed 1; it is 0 in every third case."""
     noise: float = 0.1
-    """At most."""
+    """Largest noise of step times."""
     intervals: tuple[int, int] = (5, 20)
-    """Of a trial."""
+    """Fewest and most intervals of a trial."""
     goal: Goal = "makespan"
-    """Be done with all trials soon, or have one soon that is as good as asked: `target`. Then a trial is so
-    after 0.3 to 3 times its steps, spread evenly over orders of magnitude: many never are."""
+    """Finish all trials soon, or have one trial at its target soon (`target`). Then a trial reaches its
+    target after 0.3 to 3 times its steps, evenly in the logarithm: many never do."""
 
     def __post_init__(self) -> None:
         for name in ("slots", "trials", "intervals"):
@@ -67,7 +67,7 @@ class CaseDistribution:
             raise ConfigError(unknown("goal", str(self.goal), get_args(Goal)))
 
     def draw(self, random: np.random.Generator) -> "PlacementCase":
-        """One of them."""
+        """Draw a case."""
         interval = 50
         terms = Terms(interval, interval * int(random.integers(*self.intervals, endpoint=True)))
         speeds = self._speeds(random)
@@ -75,9 +75,9 @@ class CaseDistribution:
         costs = AssignmentCosts(
             dispatch_s=0.0 if free else float(random.uniform(0.0, self.dispatch)) * interval * STEP_S
         )
-        weather = TimingNoise(float(random.uniform(0.0, self.noise)), seed=int(random.integers(2**31)))
+        noise = TimingNoise(float(random.uniform(0.0, self.noise)), seed=int(random.integers(2**31)))
         trials = int(random.integers(*self.trials, endpoint=True))
-        scene = PopulationScenario(({},) * trials, PopulationCluster.of(speeds), terms, costs, weather)
+        scene = PopulationScenario(({},) * trials, PopulationCluster.of(speeds), terms, costs, noise)
         return (
             PlacementCase(scene, self._good_at(trials, terms.steps, random))
             if self.goal == "target"
@@ -85,13 +85,13 @@ class CaseDistribution:
         )
 
     def _good_at(self, trials: int, steps: int, random: np.random.Generator) -> tuple[float, ...]:
-        """Steps after which trials are good enough; one is in any case."""
+        """Return the steps after which each trial reaches its target; at least one trial does."""
         found = np.ceil(steps * 10.0 ** random.uniform(-0.5, 0.5, trials))
         found[np.argmin(found)] = min(found.min(), steps)
         return tuple(found.tolist())
 
     def _speeds(self, random: np.random.Generator) -> list[float]:
-        """Spread evenly over orders of magnitude, or in two classes; around 1, or from 1 up."""
+        """Draw speeds evenly in the logarithm, or from two classes; around 1, or from 1 up."""
         count = int(random.integers(*self.slots, endpoint=True))
         spread = self.spread ** random.uniform()
         speeds = spread ** random.uniform(0.0, 1.0, count)
@@ -102,7 +102,7 @@ class CaseDistribution:
 
 
 def _is_range(found: object) -> bool:
-    """Whether these are the least and the most of something that is counted."""
+    """Whether a value is a smallest and a largest count."""
     return (
         isinstance(found, Sequence)
         and len(found) == 2
@@ -113,11 +113,11 @@ def _is_range(found: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlacementCase:
-    """A scene, the steps after which each trial is as good as asked, and the least time that it can take."""
+    """A scenario, its goal, and the lower bound of its time."""
 
     scene: PopulationScenario
     good_at: tuple[float, ...] = ()
-    """If there are none, all trials are trained to their end."""
+    """Steps after which each trial reaches its target; empty if all trials are trained to their end."""
     bound_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,17 +132,17 @@ class PlacementCase:
         object.__setattr__(self, "bound_s", bound_s)
 
     def landscape(self) -> "HiddenTargets":
-        """What its trials become."""
+        """Return the metrics of its trials."""
         return HiddenTargets(self.good_at or (inf,) * len(self.scene.hypers))
 
     def ratio(self, timeline: Sequence[Event], makespan_s: float) -> float:
-        """How long it took until what counts, as a multiple of the least possible."""
+        """Return the time to the goal ÷ lower bound."""
         if not self.good_at:
             return makespan_s / self.bound_s
         return self._first_s(timeline) / self.bound_s
 
     def _first_s(self, timeline: Sequence[Event]) -> float:
-        """When a trial was as good as asked; those that have only had their steps do not count."""
+        """Return when a trial first reached its target; a trial that only ran out of steps does not count."""
         steps = [0] * len(self.good_at)
         for event in timeline:
             if isinstance(event, Reported):
@@ -153,7 +153,7 @@ class PlacementCase:
 
 
 class HiddenTargets(Equal):
-    """Trials that cost the same, and are as good as asked after steps that nobody knows before."""
+    """Trials of equal cost that reach their targets after hidden numbers of steps."""
 
     def __init__(self, good_at: tuple[float, ...]) -> None:
         super().__init__(STEP_S)

@@ -1,4 +1,4 @@
-"""Try a placement agent beside the rules, on slots and populations that nobody has learned from."""
+"""Compare a placement agent with the rules, on slots and populations that it has not learned from."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,19 +23,19 @@ from rota.simulator.noise import TimingNoise
 from rota.simulator.population import simulate_trials
 
 CASES = CaseDistribution()
-"""4 to 16 slots whose speeds spread up to 160 times, 10 to 60 trials: whatever was learned from."""
+"""Test cases, whatever was learned from: 4 to 16 slots, speeds up to 160 times apart, 10 to 60 trials."""
 TERMS = Terms(interval=50, steps=1000)
 DISPATCHES = (0.0, 0.1, 0.25, 0.5)
-"""Costs, in intervals of a slot of speed 1."""
+"""Dispatch costs, in intervals of a slot of speed 1."""
 NOISE = 0.05
-LUCKS = 3
-"""So often each is tried, with other noise."""
+REPETITIONS = 3
+"""Number of repetitions of a case, each with other noise."""
 UNSEEN = (0, 0, 0, 1)
-"""Follows the number of a case in its seed. Seeds of learning are shorter: they are filled up with 0."""
+"""End of the seed of a test case. Seeds of learning are shorter, which means padded with 0."""
 
 
 class ComparedCase(NamedTuple):
-    """One case at one dispatch cost, and where the agents are."""
+    """One case at one dispatch cost, and the folder of the agents."""
 
     number: int
     dispatch: float
@@ -50,7 +50,7 @@ def compare(
     goal: Goal = "makespan",
     on_tried: Callable[[int], object] = lambda count: None,
 ) -> PlacementComparison:
-    """The agent of these weights and all rules, on so many cases at each dispatch cost."""
+    """Compare an agent with all rules, on `tests` cases at each dispatch cost."""
     found: list[ComparedRow] = []
     with _kept(weights) as agents, process_map(workers) as try_all:
         asked = [
@@ -63,9 +63,11 @@ def compare(
 
 
 def try_out(asked: ComparedCase) -> ComparedRow:
-    """All allocations in turn, each with the same luck."""
-    cases = [case_of(asked.number, asked.dispatch, luck, asked.goal) for luck in range(LUCKS)]
-    shuffles = [read_weights(asked.agents / f"shuffled{luck}") for luck in range(LUCKS)]
+    """Simulate all allocations on one case, with the same noise."""
+    cases = [
+        case_of(asked.number, asked.dispatch, repetition, asked.goal) for repetition in range(REPETITIONS)
+    ]
+    shuffles = [read_weights(asked.agents / f"shuffled{repetition}") for repetition in range(REPETITIONS)]
     ratios = {name: _mean_ratio(cases, _allocation(name, asked.agents)) for name in ALLOCATIONS}
     speeds = [slot.speed for slot in cases[0].scene.fleet.slots]
     return ComparedRow(
@@ -75,22 +77,22 @@ def try_out(asked: ComparedCase) -> ComparedRow:
         spread=float(f"{max(speeds) / min(speeds):.4g}"),
         dispatch=asked.dispatch,
         ratios=ratios,
-        # which takes many times as many decisions: the compiled loop, which is the same
+        # many times as many decisions: simulated by the compiled loop
         shuffled=float(np.mean([play(*each).ratio for each in zip(cases, shuffles, strict=True)])),
     )
 
 
-def case_of(number: int, dispatch: float, luck: int, goal: Goal = "makespan") -> PlacementCase:
-    """The slots and the population of a number, which are the same at each dispatch cost."""
+def case_of(number: int, dispatch: float, repetition: int, goal: Goal = "makespan") -> PlacementCase:
+    """Return the case of a number; slots and population are the same at each dispatch cost."""
     cases = replace(CASES, goal=goal, intervals=(TERMS.steps // TERMS.interval,) * 2)
     drawn = cases.draw(np.random.default_rng((number, *UNSEEN)))
     costs = AssignmentCosts(dispatch_s=dispatch * TERMS.interval * STEP_S)
-    weather = TimingNoise(NOISE, seed=LUCKS * number + luck)
-    return replace(drawn, scene=replace(drawn.scene, costs=costs, weather=weather))
+    noise = TimingNoise(NOISE, seed=REPETITIONS * number + repetition)
+    return replace(drawn, scene=replace(drawn.scene, costs=costs, weather=noise))
 
 
 def shuffled(weights: Weights, seed: int) -> Weights:
-    """The same numbers in each array, each in another place."""
+    """Return weights that are permuted within each array."""
     random = np.random.default_rng(seed)
     return Weights(*(random.permutation(values.ravel()).reshape(values.shape) for values in weights))
 
@@ -111,9 +113,9 @@ def _ratio(case: PlacementCase, allocation: AllocationPolicy) -> float:
 
 @contextmanager
 def _kept(weights: Weights) -> Iterator[Path]:
-    """A folder of agents for whoever tries them: the one of these weights, and with its weights shuffled."""
+    """Write the agent, and copies with shuffled weights, to a temporary folder."""
     with TemporaryDirectory(prefix="rota-agents-") as folder:
         write_agent(Path(folder) / AGENT, weights, {})
-        for luck in range(LUCKS):
-            write_agent(Path(folder) / f"shuffled{luck}", shuffled(weights, luck), {})
+        for repetition in range(REPETITIONS):
+            write_agent(Path(folder) / f"shuffled{repetition}", shuffled(weights, repetition), {})
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""What a file in `config/learn` may say about learning to place trials."""
+"""Configuration of learning to place trials: the keys of a file in `config/learn`."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,26 +9,26 @@ from rota.learning.placement.cases import CaseDistribution
 
 @dataclass(frozen=True, slots=True)
 class PlacementAgentConfig:
-    """An agent that places trials."""
+    """An agent that places trials, to be learned."""
 
     seed: int = 0
     updates: int = 400
     cases_per_update: int = 16
-    """Each is drawn anew."""
+    """Cases of an update, drawn for each update."""
     episodes_per_case: int = 8
-    """How good one is, is judged by the others of its case."""
+    """Episodes of a case; each is compared with the others."""
     drawn: float = 4.0
-    """So many decisions of an episode are drawn, on average, and learned from; the others are what seems
-    best. The fewer, the clearer it is what came of them."""
+    """Mean number of decisions of an episode that are drawn at random and learned from; the others are the
+    best by score. The fewer, the clearer their effect."""
     lr: float = 0.004
-    """At first; it falls to nothing."""
+    """Learning rate at the start; it falls to 0."""
     entropy: float = 0.12
-    """What it is worth not to be sure, at first; it falls to nothing."""
+    """Weight of the entropy at the start; it falls to 0."""
     hidden: int = 24
     """Width of the network."""
     cases: CaseDistribution = field(default_factory=CaseDistribution)
     tests: int = 60
-    """Cases that the agent is tried on afterwards, other than those that it has learned from."""
+    """Number of cases that the agent is tested on afterwards; it has not learned from them."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**32:
@@ -46,6 +46,6 @@ class PlacementAgentConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlacementFile:
-    """A file that asks for an agent that places trials."""
+    """A configuration file of an agent that places trials."""
 
     placement: PlacementAgentConfig

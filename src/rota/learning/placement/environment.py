@@ -1,10 +1,10 @@
-"""The placement of trials as a Gymnasium environment, for agents that are not rota's.
+"""The placement of trials as a Gymnasium environment.
 
     gymnasium.make("rota.learning.placement.environment:rota/Place-v0", slots=(4, 8), trials=(10, 20))
 
-An episode is a rehearsal: trials of equal work on slots of unequal speed, until all are done; or, with
-`goal="target"`, until one is as good as asked. Each step is a decision about one idle slot: which list of
-trials it is handed, if any. What counts is how long it takes.
+An episode is a simulation: trials of equal work on slots of unequal speed, until all are done; or, with
+`goal="target"`, until one has reached its target. Each step is a decision about one idle slot: which
+assignment it gets, if any. The objective is the time that it takes.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from rota.simulator.population import PopulationScenario
 
 ID = "rota/Place-v0"
 LIMIT = 100.0
-"""Larger numbers are cut off; those of slots whose times are wildly off would be."""
+"""Largest magnitude of an observed number; only those of slots with extreme step times are clipped."""
 
 PlacementObservation = NDArray[np.float32]
 Reward = Literal["makespan", "steps"]
@@ -34,15 +34,17 @@ Masked = Literal["refuse", "nearest"]
 
 
 class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
-    """Places trials on slots. Action 0 leaves a slot idle; each of the others hands it a list, from the head
-    of the queue or from where it suits the slot, of a length that `policies/allocation/finish.py` explains.
+    """An environment that places trials on slots.
+
+    Action 0 leaves a slot idle. Each of the others gives it an assignment, from the head of the queue or from
+    where it suits the slot, of a length that `policies/allocation/finish.py` explains.
 
     An observation is one row of numbers, `FEATURES` for each of the `CANDIDATES` for an action:
     `observation.reshape(CANDIDATES, FEATURES)` has those of action i in row i, in the order of
     `policies/allocation/learned.py`. They are 0 where an action is masked, and all after the last decision.
 
     `info` always has an `action_mask`; while decisions are due also the `slot` that they are about and the
-    time `now_s`; in the end the `makespan_s`, the least time possible `bound_s`, and the `ratio` of the two.
+    time `now_s` in seconds; at the end the `makespan_s`, its lower bound `bound_s`, and their `ratio`.
 
     >>> import rota
     >>> env = rota.PlacementEnv(slots=(2, 2), trials=(3, 3))
@@ -64,14 +66,14 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         masked: Masked = "nearest",
         **ranges: Any,
     ) -> None:
-        """Of cases, each drawn anew; or of one scene, which is the same each time, luck included.
+        """Make an environment of cases that are drawn for each episode, or of one scenario with fixed noise.
 
-        In place of cases, their ranges can be given: `slots`, `trials`, `spread` … as `Cases` has them.
+        Instead of cases, their ranges can be given: `slots`, `trials`, `spread` … as in `CaseDistribution`.
 
-        `reward` "makespan" is minus the ratio of makespan and bound, given in the end; "steps" is the share
-        of it that has passed since the last decision, given at once: the sum is the same. `masked` says what
-        becomes of an action that is masked. "nearest" is for agents that know no masks: it stands for the one
-        with the nearest number of steps that is not masked. "refuse" makes it an error.
+        `reward` "makespan" is −makespan ÷ lower bound, given at the end; "steps" is the share of it since the
+        last decision, given at once: the sum is the same. `masked` says what a masked action does: "nearest",
+        for agents that know no masks, takes the valid action with the nearest number of steps; "refuse"
+        raises `gymnasium.error.InvalidAction`. Raises `rota.RotaError` if an argument is wrong.
         """
         _check("reward", reward, get_args(Reward))
         _check("masked", masked, get_args(Masked))
@@ -85,7 +87,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[PlacementObservation, dict[str, Any]]:
-        """Begin to rehearse another case. There are no options."""
+        """Begin to simulate another case. There are no options."""
         super().reset(seed=seed)
         if options:
             raise InputError(f"unknown option {next(iter(options))!r}; reset takes a seed, and no options")
@@ -105,7 +107,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         return self._observation(), reward, self._due is None, False, self._info()
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions there are now, by the name that sb3-contrib asks for."""
+        """Return the mask of valid actions, under the name that sb3-contrib expects."""
         return np.zeros(CANDIDATES, np.bool_) if self._due is None else self._due.allowed.copy()
 
     @property
@@ -113,7 +115,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         return None if self._questions is None else self._questions.due
 
     def _meant(self, action: np.int64 | int, question: Question) -> int:
-        """The position of a candidate."""
+        """Return the candidate that an action stands for."""
         if action in self.action_space:
             if question.allowed[action]:
                 return int(action)
@@ -126,7 +128,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         )
 
     def _reward(self, now_s: float, bound_s: float) -> float:
-        """For the time since the last one."""
+        """Return the reward for the time since the last one."""
         if self._in_the_end and self._due is not None:
             return 0.0
         since_s, self._rewarded_s = self._rewarded_s, now_s
@@ -150,7 +152,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
 def _cases(
     given: CaseDistribution | PopulationScenario | None, ranges: dict[str, Any]
 ) -> CaseDistribution | PlacementCase:
-    """What episodes are drawn from, or the only one."""
+    """Return what episodes are drawn from, or the only case."""
     for name in ranges:
         _check(
             "argument",
@@ -160,7 +162,10 @@ def _cases(
     if given is None:
         return CaseDistribution(**ranges)
     if not isinstance(given, CaseDistribution | PopulationScenario):
-        raise InputError(f"cases: {given!r} is neither Cases nor a Scene; give one, or ranges by their names")
+        raise InputError(
+            f"cases: {given!r} is neither a CaseDistribution nor a PopulationScenario; "
+            "give one, or ranges by their names"
+        )
     if ranges:
         raise InputError(f"cases and {', '.join(ranges)} are both given; leave one of them out")
     return PlacementCase(given) if isinstance(given, PopulationScenario) else given

@@ -1,4 +1,4 @@
-"""How good placement agents are beside the rules: values, their file, and their table."""
+"""Comparisons of placement agents with rules: values, their file, and their table."""
 
 import json
 from collections.abc import Sequence
@@ -11,32 +11,32 @@ import numpy as np
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write
+from rota.learning.files import EVALUATION, has_format, read_json
 from rota.learning.placement.cases import Goal, time_to
 
-FILE = "evaluation.json"
 FORMAT, VERSION = "rota placement evaluation", 1
 AGENT = "learned"
 BEHIND = 0.02
-"""Who takes so much longer than the best other rule is behind."""
+"""Share of time beyond the best rule from which the agent counts as behind."""
 AGAIN = "evaluate again: rota evaluate --agent DIR"
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
-    """One population on some slots at one dispatch cost. Times by lower bound, means over luck."""
+    """One population on some slots at one dispatch cost: times ÷ lower bound, means over repetitions."""
 
     number: int
     slots: int
     trials: int
     spread: float
-    """How many times as fast as the slowest slot the fastest is."""
+    """Ratio of the fastest slot's speed to the slowest's."""
     dispatch: float
-    """In intervals of a slot of speed 1."""
+    """Dispatch cost in intervals of a slot of speed 1."""
     ratios: dict[str, float]
-    """By allocation."""
+    """Time ÷ lower bound of each allocation."""
     shuffled: float
-    """Of the agent with its weights shuffled."""
+    """Time ÷ lower bound of the agent with shuffled weights."""
 
     def __post_init__(self) -> None:
         if AGENT not in self.ratios or len(self.ratios) < 2:
@@ -46,22 +46,22 @@ class ComparedRow:
 
     @property
     def best_other(self) -> float:
-        """Of the best rule."""
+        """The time ÷ lower bound of the best rule."""
         return min(ratio for name, ratio in self.ratios.items() if name != AGENT)
 
     @property
     def behind(self) -> float:
-        """How much longer the agent takes than the best rule, as a share; less than 0 if it is ahead."""
+        """The extra time of the agent compared with the best rule, as a share; below 0 if it is ahead."""
         return self.ratios[AGENT] / self.best_other - 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementComparison:
-    """All that was tried."""
+    """The comparison of an agent with all rules, on all cases."""
 
     tried: tuple[ComparedRow, ...]
     goal: Goal = "makespan"
-    """What was waited for."""
+    """Goal of the cases."""
 
     def __post_init__(self) -> None:
         if not self.tried:
@@ -72,43 +72,43 @@ class PlacementComparison:
 
     @property
     def names(self) -> list[str]:
-        """Of the allocations."""
+        """The names of the allocations."""
         return list(self.tried[0].ratios)
 
     @property
     def dispatches(self) -> list[float]:
-        """The dispatch costs that were tried."""
+        """The dispatch costs of the cases."""
         return sorted({each.dispatch for each in self.tried})
 
     def at(self, dispatch: float) -> "PlacementComparison":
-        """What was tried at one dispatch cost."""
+        """Return the comparison at one dispatch cost."""
         return replace(self, tried=tuple(each for each in self.tried if each.dispatch == dispatch))
 
     def ratios(self, name: str) -> Floats:
-        """Of one allocation, case by case."""
+        """Return the times ÷ lower bound of one allocation, case by case."""
         return np.array([each.ratios[name] for each in self.tried])
 
     @property
     def shuffled(self) -> Floats:
-        """Of the agent with its weights shuffled, case by case."""
+        """The times ÷ lower bound of the agent with shuffled weights, case by case."""
         return np.array([each.shuffled for each in self.tried])
 
     @property
     def behind(self) -> Floats:
-        """How much longer the agent takes than the best rule of each case."""
+        """The extra time of the agent compared with the best rule, case by case."""
         return np.array([each.behind for each in self.tried])
 
     def longer(self, name: str) -> float:
-        """How much longer a rule takes than the agent, as a share; mean over cases."""
+        """Return the extra time of a rule compared with the agent, as a share; mean over cases."""
         return float(np.mean(self.ratios(name) / self.ratios(AGENT)) - 1.0)
 
     @property
     def shuffling_costs(self) -> float:
-        """How much longer the agent takes with its weights shuffled, as a share; mean over cases."""
+        """The extra time of the agent with shuffled weights, as a share; mean over cases."""
         return float(np.mean(self.shuffled / self.ratios(AGENT)) - 1.0)
 
     def summary(self) -> dict[str, Any]:
-        """Plain values, without the single cases."""
+        """Return plain values, without the single cases."""
         others = [name for name in self.names if name != AGENT]
         return {
             "cases": len(self.tried),
@@ -132,19 +132,16 @@ class PlacementComparison:
 
 
 def write_comparison(folder: Path, found: PlacementComparison, command: str) -> None:
-    """Write what was tried, or replace what is there."""
+    """Write a comparison to a folder, or replace the one that is there."""
     said = {"format": FORMAT, "version": VERSION, "command": command, **found.to_json()}
-    with atomic_write(folder / FILE) as stream:
+    with atomic_write(folder / EVALUATION) as stream:
         stream.write((json.dumps(said, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_comparison(folder: Path) -> tuple[PlacementComparison, str]:
-    """What was written, and the command that did."""
-    path = folder / FILE
-    try:
-        found = parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
+    """Read a comparison, and the command that wrote it."""
+    path = folder / EVALUATION
+    found = read_json(path, AGAIN)
     made = facts(_ComparisonFacts, found, path, AGAIN, others=True)
     if (made.format, made.version) != (FORMAT, VERSION):
         raise InputError(f"{path}: of another format or version; {AGAIN}")
@@ -153,7 +150,7 @@ def read_comparison(folder: Path) -> tuple[PlacementComparison, str]:
 
 @dataclass(frozen=True, slots=True)
 class _ComparisonFacts:
-    """What the file says besides the comparison."""
+    """The head of the file."""
 
     format: str
     version: int
@@ -161,19 +158,15 @@ class _ComparisonFacts:
 
 
 def is_comparison(file: Path) -> bool:
-    """Whether a file says how good a placement agent is, not an agent of another kind."""
-    try:
-        found = parsed(file.read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
+    """Whether a file has the comparison of a placement agent."""
+    return has_format(file, FORMAT)
 
 
 SHUFFLED = f"{AGENT}, shuffled"
 
 
 def table(found: PlacementComparison) -> str:
-    """A line per allocation, and what the agent is worth beside the others."""
+    """Return a table with a line per allocation, and a line that compares the agent with the best rules."""
     costs = [f"{cost:g}" for cost in found.dispatches]
     head = [f"{time_to(found.goal)} ÷ lower bound", *costs, "all", "worst", "takes longer"]
     lines = [head]
@@ -187,10 +180,10 @@ def table(found: PlacementComparison) -> str:
 
 
 def against_best(found: PlacementComparison) -> str:
-    """`learned beside the best other rule of each of 240 cases: …`."""
+    """Return one line: `learned compared with the best rule of each of 240 cases: …`."""
     far = int((found.behind > BEHIND).sum())
     return (
-        f"{AGENT} beside the best other rule of each of {len(found.tried)} cases: takes "
+        f"{AGENT} compared with the best rule of each of {len(found.tried)} cases: takes "
         f"{found.behind.mean():+.1%} on average, {found.behind.max():+.1%} at worst; "
         f"more than {BEHIND:.0%} longer in {far}"
     )

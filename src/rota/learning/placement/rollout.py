@@ -1,4 +1,4 @@
-"""Simulations in which an agent draws its actions, and what it learns from them."""
+"""Episodes in simulation in which an agent draws decisions, and the gradients that it learns from."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,12 +15,12 @@ from rota.policies.allocation.learned import ADVISED, FEATURES, LATE, Weights
 from rota.simulator.noise import normals
 
 EAGER, TRUST = 20.0, 1.5
-"""At first, a list after which all would be done 1 % later is less likely by e to a hundredth of the one, and
-the one that a rule advises is more likely by e to the other."""
+"""Initial weights of two features. If all would be done 1 % later with an assignment, its log probability is
+lower by a hundredth of the first; that of the one that a rule advises is higher by the second."""
 
 
 class Scorer(nn.Module):
-    """Three layers and a straight way past them, applied to each candidate by itself."""
+    """Three layers and a linear shortcut, applied to each candidate."""
 
     def __init__(self, hidden: int, seed: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Scorer(nn.Module):
             self.past.weight[0, ADVISED] = TRUST
 
     def forward(self, features: Tensor, allowed: Tensor) -> Tensor:
-        """Decision, candidate → logarithm of its probability."""
+        """Return the log probability of each candidate at each decision."""
         scores = torch.full(allowed.shape, -torch.inf)
         seen = features[allowed]
         hidden = torch.relu(self.b(torch.relu(self.a(seen))))
@@ -45,31 +45,31 @@ class Scorer(nn.Module):
 
     @property
     def weights(self) -> Weights:
-        """As they are now."""
+        """A copy of the present weights."""
         a, b, c = self.a, self.b, self.c
         values = (a.weight.T, a.bias, b.weight.T, b.bias, c.weight, c.bias, self.past.weight)
         return Weights(*(np.ascontiguousarray(each.detach().numpy()).copy() for each in values))
 
 
 PARTS = 160
-"""Of a trial for which there is noise; those after them have the same again."""
+"""Number of intervals of a trial with noise of their own; later ones repeat it."""
 MOST = 5.0
-"""An episode that took so many per cent longer or less long is told from no other beyond."""
+"""Largest gain or loss of an episode that counts, in percent."""
 
 
 class PlacementEpisode(NamedTuple):
-    """What was seen and done where it was drawn, and how long all took, as a multiple of the bound."""
+    """The drawn decisions of an episode, and its time ÷ lower bound."""
 
     features: Singles
     allowed: NDArray[np.bool_]
     chosen: NDArray[np.int64]
     decisions: int
-    """All of them, also those that were not drawn."""
+    """Number of all decisions, drawn or not."""
     ratio: float
 
 
 def play(case: PlacementCase, weights: Weights, seed: int = 0, share: float = 0.0) -> PlacementEpisode:
-    """One rehearsal in which a share of the decisions is drawn; the others are what seems best."""
+    """Simulate one episode in which a share of the decisions is drawn; the others are the best by score."""
     scene, trials = case.scene, len(case.scene.hypers)
     features, allowed, chosen, decisions, makespan_s, first_s = episode(
         np.array([slot.speed for slot in scene.fleet.slots]), (scene.terms.steps, scene.terms.interval),
@@ -82,43 +82,43 @@ def play(case: PlacementCase, weights: Weights, seed: int = 0, share: float = 0.
 
 @dataclass(frozen=True, slots=True)
 class EvaluationCase:
-    """A case, to see how good the network is as it is."""
+    """A case, to evaluate the present parameters on."""
 
     cases: CaseDistribution
     hidden: int
     parameters: tuple[Singles, ...]
-    """Of the network."""
+    """Parameters of the network."""
     seed: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeGroup(EvaluationCase):
-    """A case that is rehearsed several times, with the same luck, to learn from."""
+    """A case to learn from: several episodes with the same noise."""
 
     episodes: int
     drawn: float
-    """Decisions of an episode, on average."""
+    """Mean number of drawn decisions of an episode."""
     entropy: float
 
 
 class Lesson(NamedTuple):
-    """What a group says: sums over the decisions that were drawn."""
+    """The gradient of a group of episodes: sums over the drawn decisions."""
 
     gradient: tuple[Singles, ...]
     entropy: float
     drawn: int
     decisions: int
     ratio: float
-    """Of the episode in which nothing was drawn."""
+    """Time ÷ lower bound of the episode without drawn decisions."""
 
 
 def learn_from(group: EpisodeGroup) -> Lesson:
-    """Rehearse, and see which way the weights should go."""
+    """Simulate a group of episodes, and return their gradient."""
     torch.set_num_threads(1)
     network = _network(group.hidden, group.parameters)
     random = np.random.default_rng(group.seed)
     case = group.cases.draw(random)
-    best, episodes = rehearsed(case, network.weights, group, random)
+    best, episodes = simulated_group(case, network.weights, group, random)
     entropy = _backward(network, episodes, worth(best, episodes), group.entropy)
     gradient = tuple(each.grad.numpy() for each in network.parameters() if each.grad is not None)
     drawn = sum(len(episode.chosen) for episode in episodes)
@@ -126,24 +126,24 @@ def learn_from(group: EpisodeGroup) -> Lesson:
     return Lesson(gradient, entropy, drawn, decisions, best.ratio)
 
 
-def rehearsed(
+def simulated_group(
     case: PlacementCase, weights: Weights, group: EpisodeGroup, random: np.random.Generator
 ) -> tuple[PlacementEpisode, list[PlacementEpisode]]:
-    """An episode of what seems best, and others in which a few decisions are drawn."""
+    """Return an episode without drawn decisions, and others in which a few are drawn."""
     best = play(case, weights)
     seeds = random.integers(2**32, size=group.episodes).tolist()
     return best, [play(case, weights, seed, group.drawn / best.decisions) for seed in seeds]
 
 
 def tried(trial: EvaluationCase) -> float:
-    """How long it takes when what seems best is done, as a multiple of the bound."""
+    """Return the time ÷ lower bound of a case if no decision is drawn."""
     network = _network(trial.hidden, trial.parameters)
     return play(trial.cases.draw(np.random.default_rng(trial.seed)), network.weights).ratio
 
 
 def worth(best: PlacementEpisode, episodes: list[PlacementEpisode]) -> Singles:
-    """Of each decision that was drawn: by how many per cent sooner all was done in its episode than in the
-    others, of what the episode of what seems best took."""
+    """Return the advantage of each drawn decision: how much sooner its episode ended than the others, in
+    percent of the time of the episode without drawn decisions."""
     gained = np.clip([100.0 * (1.0 - each.ratio / best.ratio) for each in episodes], -MOST, MOST)
     others = (gained.sum() - gained) / (len(episodes) - 1)
     counts = [len(episode.chosen) for episode in episodes]
@@ -159,7 +159,7 @@ def _network(hidden: int, parameters: tuple[Singles, ...]) -> Scorer:
 
 
 def _backward(network: Scorer, episodes: list[PlacementEpisode], values: Singles, weight: float) -> float:
-    """Gradients of the sum over decisions; returns the sum of their entropies."""
+    """Add up the gradients over decisions; returns the sum of their entropies."""
     features = torch.from_numpy(np.concatenate([episode.features for episode in episodes]))
     allowed = torch.from_numpy(np.concatenate([episode.allowed for episode in episodes]))
     chosen = torch.from_numpy(np.concatenate([episode.chosen for episode in episodes]))

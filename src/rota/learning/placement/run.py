@@ -10,44 +10,21 @@ from typing import Any
 
 from rota.config.bind import bind
 from rota.core.errors import InputError
-from rota.core.files import parsed
-from rota.learning.learner import one_thread
+from rota.learning.files import EVENTS, PlacementHistoryRow, is_agent, write_events, write_history
+from rota.learning.learner import CHECKPOINT, one_thread
 from rota.learning.placement.config import PlacementAgentConfig
-from rota.learning.placement.learner import (
-    CHECKPOINT,
-    EVENTS,
-    PlacementHistoryRow,
-    PlacementLearner,
-    write_events,
-    write_history,
-)
+from rota.learning.placement.learner import PlacementLearner
 from rota.learning.placement.outcome import PlacementComparison, write_comparison
 from rota.policies.allocation.finish import CANDIDATES
 from rota.policies.allocation.learned import (
     FACTS,
     FEATURES,
-    FORMAT,
     VERSION,
     Weights,
     read_about,
     write_agent,
 )
 from rota.recordings.folder import provenance
-
-
-def is_placement_agent(folder: Path) -> bool:
-    """Whether there is one, whole or damaged, as far as its file says."""
-    try:
-        found = parsed((folder / FACTS).read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
-
-
-def placement_agents(folder: Path) -> list[Path]:
-    """The folders of those in a folder, and in folders in it."""
-    found = (path.parent for path in sorted(folder.rglob(FACTS)))
-    return [each for each in found if is_placement_agent(each)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,57 +36,52 @@ class PlacementRun:
 
     @property
     def digest(self) -> str:
-        """Of all that decides what the agent becomes; on how many cases it is tried does not."""
+        """A digest of all that determines the agent; the number of test cases does not."""
         config = asdict(replace(self.config, tests=1))
         text = json.dumps([config, VERSION, FEATURES, CANDIDATES])
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def learned(self) -> bool:
-        """Whether this very agent is there."""
-        return is_there(self.folder) and read_about(self.folder).get("digest") == self.digest
+        """Whether this agent has been learned."""
+        return is_agent(self.folder) and read_about(self.folder).get("digest") == self.digest
 
     @property
     def tried(self) -> bool:
-        """Whether this very agent is there, tried on as many cases."""
+        """Whether this agent has been learned, and tested on as many cases."""
         return self.learned and config_of(self.folder).tests == self.config.tests
 
     def refuse_another(self) -> None:
-        """What was learned in another way is not written over."""
-        if is_there(self.folder) and not self.learned:
+        """Raise an error if the folder has an agent that was learned in another way."""
+        if is_agent(self.folder) and not self.learned:
             raise InputError(
                 f"{self.folder}: another agent is there (learned in another way); "
                 "give another folder with --out, or --again to learn anew"
             )
 
     def begin(self, *, again: bool) -> PlacementLearner:
-        """What learns it, from where it was stopped; `again` writes over another that was."""
-        learner = PlacementLearner(self.config, self.folder, self.digest)
-        learner.resume(over=again)
+        """Return a learner that resumes; `again` may overwrite the checkpoint of another agent."""
+        learner = PlacementLearner(self.config, self.folder, self.digest, over=again)
+        learner.resume()
         return learner
 
 
-def is_there(folder: Path) -> bool:
-    """Whether an agent is there, this or another."""
-    return (folder / FACTS).is_file()
-
-
 def config_of(folder: Path) -> PlacementAgentConfig:
-    """What an agent was learned with; the defaults where it does not say."""
+    """Return the configuration of an agent; defaults where its file does not say."""
     return bind(PlacementAgentConfig, read_about(folder).get("config", {}), folder / FACTS)
 
 
 def learn(
     learner: PlacementLearner, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None
 ) -> None:
-    """All updates that are left, and keep what came of them."""
+    """Make all remaining updates, and save a checkpoint."""
     with one_thread():
         learner.learn(workers, on_update)
         learner.save()
 
 
 def about(run: PlacementRun, learner: PlacementLearner, command: str) -> dict[str, Any]:
-    """What an agent's file says of how it was learned."""
+    """Return how an agent was learned, for its file."""
     made = provenance(device="cpu", seed=run.config.seed, command=command, libraries=("torch", "numpy"))
     return {
         "digest": run.digest,
@@ -121,7 +93,7 @@ def about(run: PlacementRun, learner: PlacementLearner, command: str) -> dict[st
 
 
 def finish(run: PlacementRun, learner: PlacementLearner, found: PlacementComparison, command: str) -> None:
-    """Write the agent, `agent.json` last; what was kept to go on from is deleted."""
+    """Write the agent, `agent.json` last, and delete its checkpoint."""
     shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
     write_history(run.folder, learner.rows)
     write_events(run.folder, learner.rows)
@@ -132,6 +104,6 @@ def finish(run: PlacementRun, learner: PlacementLearner, found: PlacementCompari
 def write_tried(
     run: PlacementRun, weights: Weights, facts: dict[str, Any], found: PlacementComparison, command: str
 ) -> None:
-    """Write an agent with how good it is."""
+    """Write an agent and its comparison with the rules."""
     write_comparison(run.folder, found, command)
     write_agent(run.folder, weights, {**facts, "config": asdict(run.config), "evaluation": found.summary()})

@@ -19,7 +19,7 @@ function sectionOf(section) {
   return made;
 }
 
-// Who won, by how much: a card per section.
+// What was best, by how much: a card per section.
 function cardOf({ id, title, glance }) {
   const most = Math.max(...glance.bars.map(([, , value]) => value), 0);
   const bars = glance.bars.map(([name, colour, value, text]) => {

@@ -1,4 +1,4 @@
-// What is known of a bar: who it is, from when to when, what came before and after, and why.
+// What is known of a bar: what it is, from when to when, what came before and after, and why.
 
 // Lines of text about a job on its slots.
 function tellJob(block, items, scene, bar) {
@@ -17,7 +17,7 @@ function tellJob(block, items, scene, bar) {
     lines: [
       ["where", placeOf(block, scene, bar)],
       ["when", `${stretch(seconds(from), seconds(to))}: for ${duration(seconds(to - from))}`],
-      ["pace", paced ? `${significant(paced.value)} s per iteration` : ""],
+      ["step time", paced ? `${significant(paced.value)} s per iteration` : ""],
       ["shares with", companions(block, scene, bar)],
       ["before", before(block, scene, bar, life, placed, seconds)],
       ["after", after(block, scene, bar, life, ended, kinds)],
@@ -41,7 +41,7 @@ function before(block, scene, bar, life, placed, seconds) {
   const since = seconds(here.at - last.at);
   const waited = since > 0 ? `after waiting ${duration(since)}` : "at once";
   const from = here.at === scene.from[bar] ? predecessors(block, scene, bar) : "";
-  if (here.kind === kinds.moved) return `moved here from other slots${from}`;
+  if (here.kind === kinds.moved) return `migrated here from other slots${from}`;
   if (last.kind === kinds.paused) return `resumed ${waited} (paused with ${significant(last.value, 2)}% left)${from}`;
   return `started ${waited}${from}`;
 }
@@ -51,18 +51,18 @@ function after(block, scene, bar, life, ended, kinds) {
   if (!then) return "";
   if (then.kind === kinds.finished) return "finished";
   if (then.kind === kinds.failed) return `failed with ${significant(then.value, 2)}% left: its attempts were used up`;
-  if (then.kind === kinds.moved) return "moved to other slots";
+  if (then.kind === kinds.moved) return "migrated to other slots";
   const next = then.at === scene.to[bar] ? neighbours(scene, bar, (other) => scene.from[other] === scene.to[bar]) : [];
-  const whom = next.length ? `; made way for ${named(block, next)}` : "";
+  const whom = next.length ? `; preempted by ${named(block, next)}` : "";
   return `paused with ${significant(then.value, 2)}% left${whom}`;
 }
 
-// Who was on these slots until this bar began, and why not any longer.
+// What was on these slots until this bar began, and why not any longer.
 function predecessors(block, scene, bar) {
   const left = neighbours(scene, bar, (other) => scene.to[other] === scene.from[bar]);
   if (!left.length) return "";
   const kind = lifeOf(scene, left[0]).findLast(({ at }) => at === scene.from[bar])?.kind;
-  const why = { [block.kinds.paused]: "paused for it", [block.kinds.finished]: "finished", [block.kinds.moved]: "moved away" }[kind];
+  const why = { [block.kinds.paused]: "preempted by it", [block.kinds.finished]: "finished", [block.kinds.moved]: "migrated" }[kind];
   return why ? `; before it: ${named(block, left)}, ${why}` : "";
 }
 
@@ -93,13 +93,13 @@ function placeOf(block, scene, bar) {
   return slot < 0 ? name : `${name}, slot ${slot}${last > slot ? `–${last}` : ""}`;
 }
 
-// Lines of text about a part of a trial.
+// Lines of text about an interval of a trial.
 function tellTrial(block, items, scene, bar) {
   const seconds = (from, to) => (to - from) * scene.tick;
   const [from, to] = [scene.from[bar], scene.to[bar]];
   const moving = seconds(from, scene.instants[scene.trains[bar]]);
   const metric = scene.metric[bar];
-  const then = ["", `went on as trial ${scene.donor[bar]}, which was better`, "was stopped: others were better", "was done"][scene.then[bar]];
+  const then = ["", `continued as a clone of trial ${scene.donor[bar]}, which was better`, "was stopped: others were better", "was done"][scene.then[bar]];
   const list = scene.listed[bar];
   return {
     title: `trial ${scene.item[bar]}`,
@@ -107,8 +107,8 @@ function tellTrial(block, items, scene, bar) {
     lines: [
       ["where", placeOf(block, scene, bar)],
       ["when", `${stretch(seconds(0, from), seconds(0, to))}: for ${duration(seconds(from, to))}`],
-      ["trained", `${counted(scene.steps[bar], "step")}${moving > 0 ? `, after ${duration(moving)} of handing over` : ""}`],
-      ["handed", list > 1 ? `with a list of ${list} trials` : ""],
+      ["trained", `${counted(scene.steps[bar], "step")}${moving > 0 ? `, after ${duration(moving)} of dispatch and transfer` : ""}`],
+      ["assignment", list > 1 ? `of ${list} trials` : ""],
       ["after", then],
     ],
     rule: scene.about && `${scene.name}: ${scene.about}`,

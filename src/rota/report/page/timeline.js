@@ -1,4 +1,4 @@
-// Who was on which slot when: a canvas to zoom into, to pan and to point at.
+// What was on which slot when: a canvas to zoom into, to pan and to point at.
 
 const TALLEST_ROW = 26;
 const LABELS = 500;
@@ -45,7 +45,7 @@ class Timeline {
     const painted = this.block.measured ? ["less accurate ", ...shades, "more"] : ["a colour per trial"];
     const legend = this.block.of === "jobs" ? names.map((name, number) => element("span", {}, chip(palette[number]), name))
       : [element("span", {}, ...painted),
-        element("span", {}, chip(MOVING), "handing over"), element("span", {}, chip(AWAY), "striped: away, or lost")];
+        element("span", {}, chip(MOVING), "dispatch and transfer"), element("span", {}, chip(AWAY), "striped: away, or lost")];
     const help = "Wheel or pinch to zoom, drag to pan, double click to see all. Keys: arrows, + and −, 0; with Shift, arrows go from bar to bar.";
     return element("div", { className: "timeline" }, tools, element("div", { className: "legend" }, ...legend),
       element("div", { className: "canvas" }, this.canvas), element("p", { className: "help" }, help));

@@ -1,4 +1,4 @@
-// Packed columns, as rota.report.compact writes them: base64 of deflated bytes.
+// Packed columns, as rota.report.timelines writes them: base64 of deflated bytes.
 
 const TYPES = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
 

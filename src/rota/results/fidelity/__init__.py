@@ -1,1 +1,1 @@
-"""How faithful a simulation is: two timelines of the same work, aligned and compared."""
+"""Fidelity of the simulation: two timelines of the same work, aligned and compared."""

@@ -1,4 +1,4 @@
-"""What a timeline says about the time that work took, in the same words for trials and for jobs."""
+"""Timelines of trials and of jobs in one form, to be aligned and compared."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,64 +14,64 @@ TRIALS, JOBS = "trials", "jobs"
 PER_INTERVAL, PER_ITERATION = "s per interval", "s per iteration"
 STRETCHES = (EventKind.STARTED, EventKind.PAUSED, EventKind.FINISHED, EventKind.FAILED)
 LEAST_ITERATIONS = 1e-6
-"""What is less is rounding, and nothing can be divided by it."""
+"""Fewest iterations that count; fewer are a rounding error."""
 
 
 class TimedInterval(NamedTuple):
-    """A part of a trial that reported, or a job from a start to the next pause or its end."""
+    """An interval of a trial that reported, or a job from a start to the next pause or its end."""
 
     began_s: float
     slots: tuple[int, ...]
-    """None where that is not known."""
+    """Slots; empty if they are not known."""
     amount: float
-    """Only intervals of the same amount are compared: steps of a trial; 1 iteration on average of a job."""
+    """Amount of work; only equal amounts are compared: steps of a trial; for jobs, 1 average iteration."""
     whole_s: float
-    """That this amount took."""
+    """Seconds that this amount took."""
     computing_s: float | None
-    """Without what had to be moved first, where that is known."""
+    """Seconds without dispatch and transfer, where known."""
     weight: float = 1.0
-    """In means: how many iterations it had. One of a single iteration may have waited longer than it ran."""
+    """Weight in means: its number of iterations. One of a single iteration may mostly have waited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What a trial or a job lived through."""
+    """The times and intervals of a trial or a job."""
 
     first_start_s: float
     end_s: float
     jct_s: float
-    """From when it was there until its end."""
+    """Seconds from submission to end."""
     intervals: tuple[TimedInterval, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedTimeline:
-    """A timeline, for those who compare; times count from when the first trial or job was there."""
+    """A timeline to be compared; times count from the first submission."""
 
     what: str
     """`trials` or `jobs`."""
     unit: str
-    """Of the time of an interval."""
+    """Unit of the time of an interval."""
     lives: Mapping[str, Life]
-    """Number of the trial or id of the job → its life."""
+    """The life of each trial or job, by number or id."""
 
     @property
     def makespan_s(self) -> float:
         return max(life.end_s for life in self.lives.values())
 
 
-def told_of_population(run: PopulationRecord, seed: int) -> AlignedTimeline:
-    """A population with one seed."""
+def population_timeline(run: PopulationRecord, seed: int) -> AlignedTimeline:
+    """Return the timeline of a population with one seed."""
     return AlignedTimeline(TRIALS, PER_INTERVAL, lives_of_trials(run.events(seed)))
 
 
-def told_of_jobs(run: RunRecord) -> AlignedTimeline:
-    """The jobs of a trace under one scheduler."""
+def jobs_timeline(run: RunRecord) -> AlignedTimeline:
+    """Return the timeline of the jobs of a trace under one scheduler."""
     return AlignedTimeline(JOBS, PER_ITERATION, lives_of_jobs(run))
 
 
 def lives_of_trials(events: Iterable[Event]) -> dict[str, Life]:
-    """All trials that ever reported: a trial is there from 0 on, and done with its last report."""
+    """Return the lives of all trials that reported: from 0 to their last report."""
     reports: dict[int, list[Reported]] = {}
     for event in events:
         if isinstance(event, Reported):
@@ -80,7 +80,7 @@ def lives_of_trials(events: Iterable[Event]) -> dict[str, Life]:
 
 
 def lives_of_jobs(run: RunRecord) -> dict[str, Life]:
-    """All jobs, on a clock that starts with the first submit."""
+    """Return the lives of all jobs, on a clock that starts with the first submit."""
     jobs, times, origin_s = run.jobs, run.times, float(run.jobs.submit_s.min())
     stretches = _stretches(run.timeline(), jobs)
     columns = (times.first_start_s - origin_s, times.end_s - origin_s, times.jct_s, times.running_s)
@@ -102,7 +102,7 @@ def _interval(report: Reported) -> TimedInterval:
 
 
 def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[TimedInterval, ...]]:
-    """Job → its stretches in which iterations were done; a move in between does not end one."""
+    """Return the intervals of each job in which iterations were done; a migration does not end one."""
     left, origin_s = jobs.iterations.tolist(), float(jobs.submit_s.min())
     open_: dict[int, tuple[float, tuple[int, ...]]] = {}
     found: dict[int, list[TimedInterval]] = {}
@@ -114,15 +114,15 @@ def _stretches(timeline: Timeline, jobs: JobColumns) -> dict[int, tuple[TimedInt
             remaining = 0.0 if kind == EventKind.FINISHED else value
             done, left[job] = left[job] - remaining, remaining
             if done > LEAST_ITERATIONS:
-                pace_s = (at_s - began_s) / done
+                step_s = (at_s - began_s) / done
                 found.setdefault(job, []).append(
-                    TimedInterval(began_s - origin_s, on, 1.0, pace_s, None, done)
+                    TimedInterval(began_s - origin_s, on, 1.0, step_s, None, done)
                 )
     return {job: tuple(intervals) for job, intervals in found.items()}
 
 
 def _changes(timeline: Timeline) -> Iterable[tuple[float, int, int, float, tuple[int, ...]]]:
-    """Starts, pauses and ends: when, what, which job, the number that goes with it, and the slots."""
+    """Yield starts, pauses and ends: time, kind, job, value and slots."""
     slots = timeline.slots.tolist()
     names = ("at_s", "kind", "job", "value", "begin", "gpus")
     rows = zip(*(timeline.events[name].tolist() for name in names), strict=True)
@@ -132,6 +132,6 @@ def _changes(timeline: Timeline) -> Iterable[tuple[float, int, int, float, tuple
 
 
 def _whole(began_s: float, running_s: float, iterations: float) -> tuple[TimedInterval, ...]:
-    """Where no stretch says what was done in it: all of the job's running."""
+    """Return all of a job's running time as one interval, where no interval is known."""
     count = max(iterations, LEAST_ITERATIONS)
     return (TimedInterval(began_s, (), 1.0, running_s / count, None, count),)

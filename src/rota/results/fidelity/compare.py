@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.core.errors import InputError
-from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, told_of_jobs, told_of_population
+from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, jobs_timeline, population_timeline
 from rota.results.folder import RunFolder, run_folders
 from rota.results.metrics import at_rank
 from rota.results.population.folder import PopulationFolder
@@ -22,35 +22,35 @@ from rota.results.run import RunRecord, read_run
 
 
 class Versus(NamedTuple):
-    """The same quantity, for real and simulated."""
+    """The same quantity in the real run and in the simulation."""
 
     real: float
     simulated: float
 
     @property
     def error_percent(self) -> float | None:
-        """Above 0 if the simulation says too much; None where nothing can be divided by."""
+        """The prediction error: above 0 if the simulation says too much; None if the real value is 0."""
         return 100.0 * (self.simulated / self.real - 1.0) if self.real > 0.0 else None
 
 
 class Agreement(NamedTuple):
-    """Whether two orders are the same."""
+    """The agreement of two orders."""
 
     same: bool
-    """No two have changed places; who is level with somebody may be before or behind."""
+    """Whether no two have changed places; ties may be in either order."""
     tau: float | None
-    """Kendall's, with ties (τ-b): 1 for the same order, −1 for the opposite; None if all are level."""
+    """Kendall's τ-b: 1 for the same order, −1 for the opposite; None if all are tied."""
 
 
 def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Pearson's; None where one of both does not vary."""
+    """Return Pearson's correlation; None if one side does not vary."""
     if len(xs) < 2 or min(xs) == max(xs) or min(ys) == max(ys):
         return None
     return float(np.corrcoef(xs, ys)[0, 1])
 
 
 def agreement(xs: Sequence[float], ys: Sequence[float]) -> Agreement:
-    """Of the orders of two columns."""
+    """Return the agreement of the orders of two columns."""
     discordant = _inversions(y for _, y in sorted(zip(xs, ys, strict=True)))
     level_x, level_y, level_both = _level(xs), _level(ys), _level(list(zip(xs, ys, strict=True)))
     pairs = len(xs) * (len(xs) - 1) // 2
@@ -60,7 +60,7 @@ def agreement(xs: Sequence[float], ys: Sequence[float]) -> Agreement:
 
 
 def _inversions(values: Iterable[float]) -> int:
-    """Pairs in which the later one is smaller."""
+    """Return the number of pairs in which the later one is smaller."""
     before: list[float] = []
     found = 0
     for value in values:
@@ -70,7 +70,7 @@ def _inversions(values: Iterable[float]) -> int:
 
 
 def _level(values: Sequence[Hashable]) -> int:
-    """Pairs that are equal."""
+    """Return the number of pairs that are equal."""
     return sum(count * (count - 1) // 2 for count in Counter(values).values())
 
 
@@ -82,9 +82,9 @@ class RunPair:
     """A real run and a simulated one of the same work."""
 
     name: str
-    """Of the scheduler or the allocation; more where that is not enough."""
+    """Scheduler or allocation; more where that is ambiguous."""
     seed: int | None
-    """With which both were made; a trace has none."""
+    """Seed of both runs; None for a trace."""
     real: AnyRun
     simulated: AnyRun
 
@@ -93,12 +93,12 @@ class RunPair:
         return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
     def told(self) -> tuple[AlignedTimeline, AlignedTimeline]:
-        """The timelines of both."""
-        return _told(self.real, self.seed), _told(self.simulated, self.seed)
+        """Return the timelines of both."""
+        return _timeline(self.real, self.seed), _timeline(self.simulated, self.seed)
 
 
 def paired(real: Path, simulated: Path) -> tuple[list[RunPair], list[str]]:
-    """What can be aligned of the runs below two folders, and notes about what cannot."""
+    """Return pairs of the runs below two folders, and notes about runs without a partner."""
     here, there = runs_in(real), runs_in(simulated)
     _check_kinds(real, here, simulated, there)
     keys = _keys(real, here, simulated, there)
@@ -119,7 +119,7 @@ def paired(real: Path, simulated: Path) -> tuple[list[RunPair], list[str]]:
 
 
 def runs_in(path: Path) -> list[AnyRun]:
-    """All runs of a folder, of whichever kind; each must be complete."""
+    """Return all runs of a folder, of either kind; each must be complete."""
     folders = list(run_folders(path))
     if not folders:
         raise InputError(f"{path}: no run is there; give what rota run or rota simulate wrote with --out")
@@ -154,7 +154,7 @@ def _check_kinds(real: Path, here: list[AnyRun], simulated: Path, there: list[An
 def _keys(
     real: Path, here: list[AnyRun], simulated: Path, there: list[AnyRun]
 ) -> tuple[Mapping[str, AnyRun], Mapping[str, AnyRun]]:
-    """What the runs of both folders are called: by scheduler or allocation, or else by folder."""
+    """Return the runs of both folders by scheduler or allocation, or else by folder."""
     if len(here) == len(there) == 1:
         name = policy_of(here[0])
         if name != policy_of(there[0]):
@@ -197,11 +197,11 @@ def _listed(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
-def _told(run: AnyRun, seed: int | None) -> AlignedTimeline:
+def _timeline(run: AnyRun, seed: int | None) -> AlignedTimeline:
     if isinstance(run, PopulationRecord):
         assert seed is not None
-        return told_of_population(run, seed)
-    return told_of_jobs(run)
+        return population_timeline(run, seed)
+    return jobs_timeline(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,41 +211,41 @@ class Completion:
     mean: Versus
     p50: Versus
     p99: Versus
-    """At position ⌊0.99 n⌋ of the sorted ones, counted from 0; nothing is interpolated."""
+    """The one at position ⌊0.99 n⌋ of the sorted ones, from 0; nothing is interpolated."""
     off_percent: float | None
-    """How far single ones are off, on average, as a share of the mean real one."""
+    """Mean absolute error of single ones, in percent of the mean real one."""
     correlation: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class DurationError:
-    """The time of intervals that both timelines have."""
+    """The error of the durations of intervals that both timelines have."""
 
     mean: Versus
-    """By the weights of the real ones."""
+    """Mean durations, by the weights of the real intervals."""
     off_percent: float | None
-    """How far single ones are off: the median share, whichever the sign."""
+    """Median absolute error of single ones, in percent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Intervals, aligned by the trial or job that they are of and their number in its life."""
+    """Intervals, aligned by trial or job and by their number in its life."""
 
     unit: str
     aligned: int
     only_real: int
-    """That have none to compare with: other steps, or more of them than the other timeline has."""
+    """Real intervals without a counterpart: of other steps, or more than the simulation has."""
     only_simulated: int
     whole: DurationError | None
     computing: DurationError | None
-    """Without what had to be moved first; None where that is not known."""
+    """Error without dispatch and transfer; None where that is not known."""
     same_slot: float | None
-    """The share that ran on the same slots in both."""
+    """Share of intervals that ran on the same slots in both."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineComparison:
-    """One timeline against another."""
+    """The comparison of a simulated timeline with a real one."""
 
     what: str
     """`trials` or `jobs`."""
@@ -254,15 +254,17 @@ class TimelineComparison:
     jct: Completion
     intervals: Intervals
     starts: Agreement
-    """Of the orders of first starts."""
+    """Agreement of the orders of first starts."""
     ends: Agreement
-    parted: Versus | None
-    """When a slot first got another interval than in the other timeline; None if that was never so."""
+    diverged: Versus | None
+    """When a slot first got another interval than in the other timeline; None if never."""
 
     @property
-    def makespan_at_pace(self) -> Versus | None:
-        """As if computing had been foretold to cost what it cost in the run: then a machine may be faster or
-        slower than when it was recorded. None where that is not known."""
+    def makespan_at_real_step_time(self) -> Versus | None:
+        """The makespan if the simulation had known the real step times; None where they are not known.
+
+        This separates the simulator's error from drift of the machine since it was recorded.
+        """
         computing = self.intervals.computing
         if computing is None or not computing.mean.simulated > 0.0:
             return None
@@ -271,7 +273,7 @@ class TimelineComparison:
 
 
 def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineComparison:
-    """Both must tell of the same trials or jobs."""
+    """Compare two timelines of the same trials or jobs."""
     _check(real, simulated)
     names = list(real.lives)
     here, there = ([told.lives[name] for name in names] for told in (real, simulated))
@@ -283,7 +285,7 @@ def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineCompar
         intervals=_intervals(real, simulated),
         starts=agreement([life.first_start_s for life in here], [life.first_start_s for life in there]),
         ends=agreement([life.end_s for life in here], [life.end_s for life in there]),
-        parted=parted(real, simulated),
+        diverged=first_divergence(real, simulated),
     )
 
 
@@ -306,7 +308,7 @@ def _check(real: AlignedTimeline, simulated: AlignedTimeline) -> None:
 
 
 def completion(real_s: Sequence[float], simulated_s: Sequence[float]) -> Completion:
-    """Of completion times, in the same order."""
+    """Compare completion times, given in the same order."""
     here, there = np.array(real_s), np.array(simulated_s)
     mean = Versus(float(here.mean()), float(there.mean()))
     off_s = float(np.abs(there - here).mean())
@@ -335,14 +337,14 @@ def _intervals(real: AlignedTimeline, simulated: AlignedTimeline) -> Intervals:
         aligned=len(pairs),
         only_real=_count(real) - len(pairs),
         only_simulated=_count(simulated) - len(pairs),
-        whole=_spell([(here.weight, here.whole_s, there.whole_s) for here, there in pairs]),
-        computing=_spell(computing),
+        whole=_duration_error([(here.weight, here.whole_s, there.whole_s) for here, there in pairs]),
+        computing=_duration_error(computing),
         same_slot=fmean(here.slots == there.slots for here, there in placed) if placed else None,
     )
 
 
 def aligned(real: AlignedTimeline, simulated: AlignedTimeline) -> list[IntervalPair]:
-    """Intervals with the same number in the life of the same trial or job, if they are of the same amount."""
+    """Return pairs of intervals of the same trial or job with the same number and amount."""
     return [
         (here, there)
         for name, life in real.lives.items()
@@ -351,8 +353,8 @@ def aligned(real: AlignedTimeline, simulated: AlignedTimeline) -> list[IntervalP
     ]
 
 
-def parted(real: AlignedTimeline, simulated: AlignedTimeline) -> Versus | None:
-    """When a slot first got another interval than in the other timeline, or one where it has none."""
+def first_divergence(real: AlignedTimeline, simulated: AlignedTimeline) -> Versus | None:
+    """Return when a slot first got another interval than in the other timeline; None if never."""
     here, there = _by_slot(real), _by_slot(simulated)
     last_s = (real.makespan_s, simulated.makespan_s)
     moments = (_first_other(here.get(slot, []), there.get(slot, []), last_s) for slot in {*here, *there})
@@ -360,11 +362,11 @@ def parted(real: AlignedTimeline, simulated: AlignedTimeline) -> Versus | None:
 
 
 Begun = tuple[float, str, float]
-"""When an interval began, of whom it is, and its amount."""
+"""Start of an interval, its trial or job, and its amount."""
 
 
 def _by_slot(told: AlignedTimeline) -> dict[int, list[Begun]]:
-    """Slot → its intervals, in order."""
+    """Return the intervals of each slot, in order."""
     found: dict[int, list[Begun]] = {}
     for name, life in told.lives.items():
         for interval in life.intervals:
@@ -384,7 +386,7 @@ def _count(told: AlignedTimeline) -> int:
     return sum(len(life.intervals) for life in told.lives.values())
 
 
-def _spell(times_s: Sequence[tuple[float, float, float]]) -> DurationError | None:
+def _duration_error(times_s: Sequence[tuple[float, float, float]]) -> DurationError | None:
     if not times_s:
         return None
     weights, here_s, there_s = zip(*times_s, strict=True)

@@ -1,10 +1,11 @@
-"""A comparison as text for people, and as plain values for programs."""
+"""A comparison of timelines as text, and as plain values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rota.results.fidelity.compare import Agreement, DurationError, TimelineComparison, Versus
+from rota.results.metrics import aligned
 
 Row = tuple[str, str, str, str]
 NOTHING = "-"
@@ -12,13 +13,13 @@ NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many per cent a simulation may be off."""
+    """The largest prediction errors allowed, in percent."""
 
     makespan: float
     mean_jct: float
 
     def exceeded(self, found: TimelineComparison) -> list[str]:
-        """What is off by more, in words."""
+        """Return the errors that are larger, in words."""
         checks = (
             ("makespan", found.makespan, self.makespan),
             ("mean JCT", found.jct.mean, self.mean_jct),
@@ -31,25 +32,24 @@ class Limits:
 
 
 def table(title: str, found: TimelineComparison) -> str:
-    """One comparison: a line per quantity, real and simulated side by side."""
+    """Return a table of one comparison: a line per quantity, real and simulated."""
     head = f"{title}: {found.count:,} {found.what}, {found.intervals.aligned:,} intervals aligned"
     rows: list[Row] = [("", "real", "simulated", "error"), *_times(found)]
     said = list(_notes(found))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[0] = max(widths[0], *(len(name) for name, _ in said))
-    lines = ["   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
-    notes = [f"{name.ljust(widths[0])}   {text}" for name, text in said]
+    width = max(len(name) for name, *_ in (*rows, *said))
+    lines = aligned(rows, width)
+    notes = [f"{name.ljust(width)}   {text}" for name, text in said]
     return "\n".join([head, "", *lines, "", *notes])
 
 
 def record(found: TimelineComparison) -> dict[str, Any]:
-    """Plain values."""
-    jct, intervals = found.jct, found.intervals
+    """Return plain values."""
+    jct, intervals, at = found.jct, found.intervals, found.diverged
     return {
         "what": found.what,
         "count": found.count,
         "makespan": _versus(found.makespan),
-        "makespan_at_pace": found.makespan_at_pace and _versus(found.makespan_at_pace),
+        "makespan_at_pace": found.makespan_at_real_step_time and _versus(found.makespan_at_real_step_time),
         "jct": {
             "mean": _versus(jct.mean),
             "p50": _versus(jct.p50),
@@ -62,12 +62,12 @@ def record(found: TimelineComparison) -> dict[str, Any]:
             "aligned": intervals.aligned,
             "only_real": intervals.only_real,
             "only_simulated": intervals.only_simulated,
-            "whole": _spell(intervals.whole),
-            "computing": _spell(intervals.computing),
+            "whole": _duration_error(intervals.whole),
+            "computing": _duration_error(intervals.computing),
         },
         "decisions": {
             "same_slot": intervals.same_slot,
-            "parted": found.parted and {"real_s": found.parted.real, "simulated_s": found.parted.simulated},
+            "parted": at and {"real_s": at.real, "simulated_s": at.simulated},
             "starts": found.starts._asdict(),
             "ends": found.ends._asdict(),
         },
@@ -82,26 +82,26 @@ def _versus(versus: Versus) -> dict[str, float | None]:
     }
 
 
-def _spell(spell: DurationError | None) -> dict[str, float | None] | None:
-    if spell is None:
+def _duration_error(error: DurationError | None) -> dict[str, float | None] | None:
+    if error is None:
         return None
-    return {**_versus(spell.mean), "median_absolute_error_percent": spell.off_percent}
+    return {**_versus(error.mean), "median_absolute_error_percent": error.off_percent}
 
 
 def _times(found: TimelineComparison) -> Iterator[Row]:
     jct, intervals = found.jct, found.intervals
-    at_pace = found.makespan_at_pace
+    at_pace = found.makespan_at_real_step_time
     for name, versus in (
         ("makespan [s]", found.makespan),
-        *([("  at real pace", at_pace)] if at_pace else []),
+        *([("  at real step time", at_pace)] if at_pace else []),
         ("mean JCT [s]", jct.mean),
         ("p50 JCT [s]", jct.p50),
         ("p99 JCT [s]", jct.p99),
     ):
         yield _row(name, versus)
-    for name, spell in ((intervals.unit, intervals.whole), ("  of it computing", intervals.computing)):
-        if spell is not None:
-            yield _row(name, spell.mean)
+    for name, error in ((intervals.unit, intervals.whole), ("  of it computing", intervals.computing)):
+        if error is not None:
+            yield _row(name, error.mean)
 
 
 def _row(name: str, versus: Versus) -> Row:
@@ -111,20 +111,20 @@ def _row(name: str, versus: Versus) -> Row:
 def _notes(found: TimelineComparison) -> Iterator[tuple[str, str]]:
     jct, intervals = found.jct, found.intervals
     yield "single JCTs", f"off by {_share(jct.off_percent)} of the mean; correlation {_tau(jct.correlation)}"
-    spells: Sequence[tuple[str, DurationError | None]] = (
+    errors: Sequence[tuple[str, DurationError | None]] = (
         ("single intervals", intervals.whole),
         ("  computing", intervals.computing),
     )
-    for name, spell in spells:
-        if spell is not None:
-            yield name, f"off by {_share(spell.off_percent)} (median)"
+    for name, error in errors:
+        if error is not None:
+            yield name, f"off by {_share(error.off_percent)} (median)"
     alone = intervals.only_real, intervals.only_simulated
     if any(alone):
         yield "not aligned", f"{alone[0]:,} real and {alone[1]:,} simulated intervals"
     if intervals.same_slot is not None:
         yield "on the same slot", f"{intervals.same_slot:.0%} of the intervals"
-    if found.parted is not None:
-        yield "timelines part", f"at {_number(found.parted.real)} s: a slot gets another one than simulated"
+    if found.diverged is not None:
+        yield "timelines diverge", f"at {_number(found.diverged.real)} s: a slot gets another interval"
     yield "order of starts", _agreed(found.starts)
     yield "order of ends", _agreed(found.ends)
 
@@ -134,7 +134,7 @@ def _agreed(agreement: Agreement) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits at least, and not more than hundredths."""
+    """Return a number with three digits or hundredths."""
     return f"{value:,.2f}" if value >= 1.0 else f"{value:.3g}"
 
 

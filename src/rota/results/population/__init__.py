@@ -1,1 +1,1 @@
-"""What came of a population: its files, and its figures of merit."""
+"""Results of populations: their files and metrics."""

@@ -11,22 +11,16 @@ from rota.core.errors import InputError
 from rota.core.files import parsed
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Cloned, Event, Hyper, Reported, Retired, Stopped, TrialFinished
+from rota.results.folder import AGAIN, ResultFolder, read_json
 from rota.results.population.metrics import MeasuredBound, SlotUse, Usage
 
 FORMAT = 1
 KIND = "population"
-AGAIN = "delete the folder and make the run again"
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationFolder:
-    """One run on disk."""
-
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.toml"
+class PopulationFolder(ResultFolder):
+    """The folder of a run of a population."""
 
     @property
     def summary(self) -> Path:
@@ -37,19 +31,18 @@ class PopulationFolder:
         return self.path / "summary.md"
 
     @property
-    def begun(self) -> bool:
-        """Whether anything of a run is there."""
-        return any(file.exists() for file in (self.config, self.text, self.summary))
+    def files(self) -> tuple[Path, ...]:
+        return self.summary, self.text, self.config
 
     def of_seed(self, seed: int) -> Path:
-        """Where the logs of its trials are."""
+        """Return the folder of a seed: its timeline, and the logs of its trials."""
         return self.path / f"seed{seed}"
 
     def timeline(self, seed: int) -> Path:
         return self.of_seed(seed) / "timeline.jsonl"
 
     def complete(self, inputs: str | None = None) -> bool:
-        """Whether the run is there, made from these inputs if given (their digest)."""
+        """Whether there is a complete run, made from inputs with this digest if one is given."""
         try:
             found = parsed(self.summary.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -61,21 +54,17 @@ class PopulationFolder:
         return inputs in (None, found.get("inputs"))
 
     def clear(self) -> None:
-        """Take back the word that the run is complete, and what it left: it is about to be written anew."""
+        """Delete the summary and the files of all seeds: the run is about to be written again."""
+        self.reopen()
         try:
-            self.summary.unlink(missing_ok=True)
             for seed in self.path.glob("seed*"):
                 shutil.rmtree(seed)
         except OSError as error:
-            reason = error.strerror
-            raise InputError(f"{self.path}: cannot be written ({reason}); choose another folder") from None
+            raise self._error("written", error) from None
 
     def read(self) -> dict[str, Any]:
-        """What `summary.json` says."""
-        try:
-            found: dict[str, Any] = parsed(self.summary.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.summary}: cannot be read ({error}); {AGAIN}") from None
+        """Return the content of `summary.json`."""
+        found: dict[str, Any] = read_json(self.summary)
         if not isinstance(found, dict):
             raise InputError(f"{self.summary}: not the summary of a population; {AGAIN}")
         return found
@@ -87,35 +76,35 @@ BATCH_SIZE = "batch_size"
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """What came of a population with one seed."""
+    """The results of a population with one seed."""
 
     seed: int
     makespan_s: float
     lower_bound_s: float
-    """The least that the work which was done can take on these slots."""
+    """Lower bound in seconds of the time that the work done can take on these slots."""
     decisions: int
     """How often a trial was placed on a slot."""
     wall_s: float
-    """How long the rehearsal itself took."""
+    """Seconds that the simulation itself took."""
     finished: int
-    """Trials that had their steps, or were as good as asked."""
+    """Trials that completed their steps or reached the target."""
     stopped: int
-    """Trials that were let go."""
+    """Trials that were stopped early."""
     clones: int
-    """How often a trial went on as another."""
+    """How often a trial continued as a clone of another."""
     retired: int
-    """Slots that were given up."""
+    """Slots that were retired."""
     best_accuracy: float | None
-    """The best that any trial ever reported; None if nothing was measured."""
+    """Best metric that any trial ever reported; None if nothing was measured."""
     final_accuracy: float | None
-    """The best of what trials reported last."""
+    """Best of the last reports of all trials."""
     to_target_s: float | None
-    """When the first trial was as good as asked; None if none was."""
+    """Seconds until the first trial reached the target; None if none did."""
     slots: tuple[SlotUse, ...]
     batch_sizes: dict[str, dict[str, int]]
-    """Node → batch size → steps; empty if trials have none."""
+    """Steps by node and batch size; empty if trials have none."""
     began: tuple[dict[str, int | float | str], ...] = ()
-    """What each trial began with; older runs do not say."""
+    """Initial hyper-parameters of each trial; empty in older runs."""
 
     def __post_init__(self) -> None:
         if not self.lower_bound_s > 0.0:
@@ -137,9 +126,10 @@ def measure(
     wall_s: float,
     lower_bound_s: float | None = None,
 ) -> Repetition:
-    """The numbers of a timeline, which is read once; `hypers` are what trials began with.
+    """Return the results of a timeline, which is read once; `hypers` are the trials' initial
+    hyper-parameters.
 
-    Without a lower bound it is that of what was computed.
+    Without a lower bound, that of the work computed is used.
     """
     counts, slots, batches = Counts(target), Usage(fleet), BatchSizes(hypers, fleet)
     bound = MeasuredBound(len(fleet.slots))
@@ -169,7 +159,7 @@ def measure(
 
 @dataclass(slots=True)
 class Counts:
-    """What trials came to, told event by event."""
+    """Counts over the events of trials."""
 
     target: float
     makespan_s: float = 0.0
@@ -179,7 +169,7 @@ class Counts:
     retired: int = 0
     best: float | None = None
     last: dict[int, float] = field(default_factory=dict)
-    """Trial → what it reported last, of what was measured."""
+    """Last measured metric of each trial."""
     to_target_s: float | None = None
 
     def see(self, event: Event) -> None:
@@ -206,7 +196,7 @@ class Counts:
 
 
 class BatchSizes:
-    """Node → batch size → steps, as trials had them when they were trained; told event by event."""
+    """Steps by node and batch size, counted event by event."""
 
     def __init__(self, hypers: Sequence[Hyper], fleet: PopulationCluster) -> None:
         self._now, self._fleet = list(hypers), fleet
@@ -221,7 +211,7 @@ class BatchSizes:
             node[size] = node.get(size, 0) + event.steps
 
     def by_node(self) -> dict[str, dict[str, int]]:
-        """In the order of the nodes, smaller batches first."""
+        """Return the counts in the order of the nodes, smaller batches first."""
         in_order = {node: dict(sorted(sizes.items(), key=_size)) for node, sizes in self._steps.items()}
         return dict(sorted(in_order.items(), key=lambda item: self._fleet.nodes.index(item[0])))
 

@@ -1,4 +1,4 @@
-"""Metrics of a population: how slots spent their time, and which side of a comparison is ahead."""
+"""Metrics of a population: how slots spent their time, and comparisons with other tools."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
     Assigned,
@@ -21,13 +21,14 @@ from rota.core.population.events import (
     Retired,
     TrialFailed,
 )
+from rota.results.folder import read_json
 
 LEAST_S = 1e-9
-"""If nothing was ever reported: others divide by it."""
+"""Lower bound if nothing was ever reported: others divide by it."""
 
 
 class MeasuredBound:
-    """If slots had never waited, and trials could be moved at any moment: none is on two slots at once."""
+    """The lower bound of the work done: no slot ever waits, and no trial is on two slots at once."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -45,19 +46,19 @@ class MeasuredBound:
 
 @dataclass(slots=True)
 class SlotUse:
-    """The seconds of one slot."""
+    """How one slot spent its time."""
 
     there_s: float = 0.0
-    """In which its node was there and the slot not given up."""
+    """Seconds in which its node was up and the slot not retired."""
     computing_s: float = 0.0
     communicating_s: float = 0.0
-    """Moving checkpoints, and handing lists over."""
+    """Seconds of dispatch and of transferring checkpoints."""
     lost_s: float = 0.0
-    """On what was to be done again, because the node or the trial failed."""
+    """Seconds of work that had to be repeated, because the node or the trial failed."""
     lists: int = 0
-    """That it was handed."""
+    """Number of assignments."""
     parts: int = 0
-    """Of trials that it trained."""
+    """Number of intervals trained."""
 
     @property
     def idle_s(self) -> float:
@@ -65,21 +66,21 @@ class SlotUse:
 
     @property
     def idle_share(self) -> float:
-        """Of the time in which it was there."""
+        """The idle share of the time in which the slot was there."""
         return self.idle_s / self.there_s if self.there_s > 0.0 else 0.0
 
 
 @dataclass(slots=True)
 class _Watch:
-    """What is known of a slot while events pass by."""
+    """The state of a slot between two events."""
 
     use: SlotUse = field(default_factory=SlotUse)
     since_s: float | None = None
-    """When it was there again; None while it is not."""
+    """When the slot last became available; None while it is not."""
     busy_since_s: float | None = None
-    """When it was handed what it is at; None while it is idle."""
+    """When its present work began; None while it is idle."""
     retires: bool = False
-    """Once it is idle."""
+    """Whether it retires once it is idle."""
 
     def leave(self, at_s: float) -> None:
         if self.since_s is not None:
@@ -102,7 +103,7 @@ class _Watch:
             self.busy_since_s = at_s
 
     def hand(self, at_s: float) -> None:
-        """Whoever is handed a list is there, even if it had been given up."""
+        """Begin an assignment; a retired slot that gets one is available again."""
         self.retires = False
         self.join(at_s)
         self.use.lists += 1
@@ -126,7 +127,7 @@ class _Watch:
 
 
 class Usage:
-    """What each slot did, told event by event from the beginning of a run."""
+    """The use of each slot, counted event by event from the beginning of a run."""
 
     def __init__(self, fleet: PopulationCluster) -> None:
         self._fleet = fleet
@@ -141,7 +142,7 @@ class Usage:
             _follow(self._watches[event.slot], event)
 
     def until(self, end_s: float) -> list[SlotUse]:
-        """Of each slot, to the end of the run."""
+        """Return the use of each slot until the end of the run."""
         for watch in self._watches:
             watch.leave(end_s)
         return [watch.use for watch in self._watches]
@@ -167,7 +168,7 @@ AGAIN = "compare again: bash scripts/compare-tune.sh"
 
 
 class ReportedInterval(NamedTuple):
-    """What was trained between two reports, and how good it was then."""
+    """An interval of a trial, and the metric at its end."""
 
     began_s: float
     ended_s: float
@@ -175,25 +176,25 @@ class ReportedInterval(NamedTuple):
     steps: int
     metric: float
     process: int
-    """In which it was trained."""
+    """Number of the process that trained it."""
     fresh: int | None = None
-    """The trial, where it was its first part; nothing where a checkpoint went on."""
+    """The trial, if it is its first interval; None if a checkpoint was continued."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideRun:
-    """One run of one side."""
+    """One run of one side of a comparison."""
 
     side: str
     seed: int
     slots: int
     parts: Sequence[ReportedInterval]
     finals: Sequence[float]
-    """How good each trial was when it last reported."""
+    """Last reported metric of each trial."""
     process_s: float
-    """From the start of its process to the end: start-up and clearing up, too."""
+    """Seconds from the start of its process to the end, start-up and clean-up included."""
     cpu_s: float
-    """Of its process and all that it started."""
+    """CPU seconds of its process and all that it started."""
 
     def __post_init__(self) -> None:
         if not self.parts or not self.finals or not self.training_s > 0.0:
@@ -215,33 +216,33 @@ class SideRun:
 
     @property
     def training_s(self) -> float:
-        """From the first start to the last report."""
+        """The seconds from the first start to the last report."""
         return max(part.ended_s for part in self.parts) - self.first_s
 
     @property
     def work_s(self) -> float:
-        """Training and evaluating, added up over the slots."""
+        """The seconds of training and evaluation, added up over the slots."""
         return sum(part.ended_s - part.began_s for part in self.parts)
 
     @property
     def overhead_s(self) -> float:
-        """Per report: what slots did besides work."""
+        """The seconds per report in which slots did not train or evaluate."""
         return (self.slots * self.training_s - self.work_s) / self.reports
 
     @property
     def used(self) -> float:
-        """Slots in use on average: each process from its first part to its last."""
+        """The mean number of slots in use: each process from its first interval to its last."""
         return sum(last_s - first_s for first_s, last_s in self._spans()) / self.training_s
 
     @property
     def gap_s(self) -> float | None:
-        """Between two parts of the same process, on average; None if each trained only one."""
+        """The mean seconds between two intervals of a process; None if each trained only one."""
         spans = self._spans()
         pairs = self.reports - len(spans)
         return (sum(last_s - first_s for first_s, last_s in spans) - self.work_s) / pairs if pairs else None
 
     def _spans(self) -> list[tuple[float, float]]:
-        """From when to when each process trained."""
+        """Return from when to when each process trained."""
         found: dict[int, tuple[float, float]] = {}
         for part in self.parts:
             first_s, last_s = found.get(part.process, (part.began_s, part.ended_s))
@@ -258,12 +259,12 @@ class SideRun:
 
     @property
     def processes(self) -> int:
-        """In which anything was trained."""
+        """The number of processes that trained."""
         return len({part.process for part in self.parts})
 
     @property
     def beginnings(self) -> dict[int, float]:
-        """Trial → how good it was after its first part: the same on all sides, if they train the same."""
+        """The metric of each trial after its first interval: equal on all sides if they train the same."""
         return {part.fresh: part.metric for part in self.parts if part.fresh is not None}
 
 
@@ -274,7 +275,7 @@ class Sides:
     about: str
     """What was trained, and on what."""
     command: str
-    """That compared them."""
+    """Command that compared them."""
     runs: Sequence[SideRun]
 
     def __post_init__(self) -> None:
@@ -290,13 +291,13 @@ class Sides:
 
     @property
     def begin_alike(self) -> bool:
-        """Whether each trial was as good after its first part on every side, seed by seed."""
+        """Whether each trial had the same metric after its first interval on every side, seed by seed."""
         found: dict[int, dict[int, float]] = {}
         return all(run.beginnings == found.setdefault(run.seed, run.beginnings) for run in self.runs)
 
 
 class Spread(NamedTuple):
-    """One number of several runs."""
+    """The median and the range of several values."""
 
     median: float
     least: float
@@ -329,7 +330,7 @@ MEASURES = (
     Measure("training and evaluating, s", lambda run: run.work_s, "{:.2f}".format),
     Measure("overhead per report, ms", lambda run: 1000 * run.overhead_s, "{:,.1f}".format),
     Measure("… slots in use, on average", lambda run: run.used, "{:.2f}".format),
-    Measure("… between parts in a process, ms", lambda run: _milli(run.gap_s), "{:,.1f}".format),
+    Measure("… between intervals of a process, ms", lambda run: _milli(run.gap_s), "{:,.1f}".format),
     Measure("reports", lambda run: run.reports, "{:.0f}".format),
     Measure("steps trained", lambda run: run.steps, "{:,.0f}".format),
     Measure("best accuracy", lambda run: run.best, "{:.1%}".format),
@@ -340,7 +341,7 @@ MEASURES = (
 
 
 def table(sides: Sides) -> str:
-    """A column per side, a line per measure: medians, and in brackets from the least to the most."""
+    """Return a table with a column per side: medians, with ranges in brackets."""
     rows = [["", *sides.names]]
     for measure in MEASURES:
         rows.append([measure.name, *(_said(measure, sides.of(side)) for side in sides.names)])
@@ -357,7 +358,7 @@ def _said(measure: Measure, runs: Sequence[SideRun]) -> str:
 
 
 def write_sides(folder: Path, sides: Sides) -> None:
-    """`compare.json`."""
+    """Write a comparison to `compare.json`."""
     runs = [asdict(run) for run in sides.runs]
     found = {"format": FORMAT, "about": sides.about, "command": sides.command, "runs": runs}
     with atomic_write(folder / FILE) as stream:
@@ -366,10 +367,7 @@ def write_sides(folder: Path, sides: Sides) -> None:
 
 def read_sides(folder: Path) -> Sides:
     file = folder / FILE
-    try:
-        found = parsed(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file}: cannot be read ({error}); {AGAIN}") from None
+    found = read_json(file, AGAIN)
     if isinstance(found, dict) and found.get("format") != FORMAT:
         raise InputError(f"{file}: format {found.get('format')!r}, this version reads {FORMAT}; {AGAIN}")
     return facts(Sides, found, file, AGAIN, others=True)

@@ -1,4 +1,4 @@
-"""A population under one allocation as a whole: written seed by seed, read by whoever compares or plots."""
+"""Runs of populations under one allocation: written seed by seed, and read."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,24 +10,25 @@ from rota import __version__
 from rota.config.bind import facts
 from rota.core.files import atomic_write, folder_lock
 from rota.core.population.events import Event
+from rota.results.folder import AGAIN
 from rota.results.parameters import Parameters
-from rota.results.population.folder import AGAIN, FORMAT, KIND, PopulationFolder
+from rota.results.population.folder import FORMAT, KIND, PopulationFolder
 from rota.results.population.summary import PopulationSummary, markdown
 from rota.results.population.timeline_file import Logs, read_events, write_event, write_logs
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationRecord:
-    """A complete run; its timelines are read when asked for."""
+    """A complete run; its timelines are read on demand."""
 
     folder: PopulationFolder
     summary: PopulationSummary
     command: str
-    """What made it."""
+    """Command that made it."""
     kept: Mapping[int, Sequence[Event]] | None = None
-    """Seed → timeline, of a run that is in memory."""
+    """Timeline by seed, of a run that is in memory."""
     parameters: Parameters = field(default_factory=dict)
-    """What the grid says of it that it is a point of."""
+    """Its point of a grid."""
 
     def events(self, seed: int = 0) -> list[Event]:
         if self.kept is not None:
@@ -37,7 +38,7 @@ class PopulationRecord:
 
 @dataclass(frozen=True, slots=True)
 class _SummaryFacts:
-    """What `summary.json` says besides the summary."""
+    """The head of `summary.json`."""
 
     command: str
     parameters: dict[str, object] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class Writing:
         self._folder = folder
 
     def passing(self, seed: int, events: Iterable[Event]) -> Iterator[Event]:
-        """Events on their way to whoever else needs them: once all have passed, they are written."""
+        """Yield events, and write them once all have passed."""
         logs = Logs()
         with atomic_write(self._folder.timeline(seed)) as stream:
             for event in events:
@@ -68,7 +69,7 @@ class Writing:
         command: str,
         parameters: Parameters | None = None,
     ) -> None:
-        """Write what it all comes to; with `summary.json` the run is complete."""
+        """Write the summary; with `summary.json` the run is complete."""
         folder = self._folder
         about = {"format": FORMAT, "kind": KIND, "rota": __version__, "inputs": inputs, "command": command}
         point = {"parameters": parameters} if parameters else {}
@@ -81,7 +82,7 @@ class Writing:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Writing]:
-    """A run that takes the place of what is in a folder; others who write there wait."""
+    """Write a run that replaces the one in a folder; other writers wait."""
     folder = PopulationFolder(path)
     with folder_lock(path):
         folder.clear()
@@ -98,7 +99,7 @@ def write_population(
     command: str,
     parameters: Parameters | None = None,
 ) -> None:
-    """Write everything about a run, given as seed → what happened."""
+    """Write a run, given as timelines by seed."""
     with writing(path) as run:
         for seed, events in timelines.items():
             for _ in run.passing(seed, events):
@@ -107,7 +108,7 @@ def write_population(
 
 
 def read_population(path: Path) -> PopulationRecord:
-    """Read a complete run back."""
+    """Read a complete run."""
     folder = PopulationFolder(path)
     found = folder.read()
     summary = facts(PopulationSummary, found, folder.summary, AGAIN, others=True)

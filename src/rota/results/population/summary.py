@@ -5,13 +5,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from rota.core.errors import InputError
+from rota.results.metrics import aligned
 from rota.results.population.folder import Repetition
 from rota.results.population.metrics import SlotUse
 
 
 @dataclass(frozen=True, slots=True)
 class SlotInfo:
-    """Which slot it is."""
+    """A slot: its node, device and speed."""
 
     node: str
     device: str
@@ -20,20 +21,20 @@ class SlotInfo:
 
 @dataclass(frozen=True, slots=True)
 class PopulationSummary:
-    """An allocation, and what came of it with each seed."""
+    """The results of an allocation over all seeds."""
 
     allocation: str
     evolution: str
     population: str
-    """`20 trials × 1,000 steps`."""
+    """Size of the population: `20 trials × 1,000 steps`."""
     cluster: str
-    """Its name, or the speeds of its slots."""
+    """Name of the cluster, or the speeds of its slots."""
     target: float | None
-    """At which accuracy a trial is done; None if only its steps count."""
+    """Metric at which a trial is done; None if only its steps count."""
     slots: tuple[SlotInfo, ...]
     repetitions: tuple[Repetition, ...]
     mode: str = "max"
-    """With "min", metrics and the target are what trials reported times -1: here more is better, always."""
+    """"max" or "min". With "min", metrics and the target are negated: here more is always better."""
 
     def __post_init__(self) -> None:
         if not self.repetitions:
@@ -55,24 +56,24 @@ class PopulationSummary:
 
     @property
     def ratio(self) -> float:
-        """Of the mean makespan to the mean bound."""
+        """The mean makespan ÷ the mean lower bound."""
         return self.makespan_s / self.lower_bound_s
 
     @property
     def decisions_per_s(self) -> float:
-        """Of the simulator: how often a trial was placed ÷ seconds of all rehearsals."""
+        """Placements per second of simulation."""
         wall_s = sum(each.wall_s for each in self.repetitions)
         return sum(each.decisions for each in self.repetitions) / wall_s if wall_s else 0.0
 
     @property
     def idle(self) -> float:
-        """The share of the time in which slots had nothing to do."""
+        """The idle share of the time of all slots."""
         uses = self.slot_use()
         return sum(use.idle_s for use in uses) / (sum(use.there_s for use in uses) or 1.0)
 
     @property
     def clones(self) -> float:
-        """How often a trial went on as another."""
+        """The mean number of clones."""
         return mean(each.clones for each in self.repetitions)
 
     @property
@@ -85,12 +86,12 @@ class PopulationSummary:
 
     @property
     def to_target_s(self) -> float | None:
-        """Over the repetitions in which the target was reached."""
+        """The mean seconds to the target, over the repetitions that reached it."""
         return mean_of_known(each.to_target_s for each in self.repetitions)
 
     @property
     def sign(self) -> float:
-        """What a metric is multiplied by for people."""
+        """The factor on a metric for display."""
         return -1.0 if self.mode == "min" else 1.0
 
     @property
@@ -101,21 +102,21 @@ class PopulationSummary:
 
     @property
     def metric_name(self) -> str:
-        """What a metric is called."""
+        """The name of the metric."""
         return "accuracy" if self.in_percent else "metric"
 
     def shown(self, metric: float | None) -> str:
-        """A metric for people, with the sign that it was reported with."""
+        """Return a metric as text, with the sign that it was reported with."""
         if metric is None:
             return "-"
         return f"{metric:.1%}" if self.in_percent else f"{self.sign * metric:.4g}"
 
     def slot_use(self) -> list[SlotUse]:
-        """Of each slot: means over the repetitions, counts added up."""
+        """Return the use of each slot: seconds are means over the repetitions, counts are sums."""
         return [_together(uses) for uses in zip(*(each.slots for each in self.repetitions), strict=True)]
 
     def batch_sizes(self) -> dict[str, dict[str, int]]:
-        """Node → batch size → steps, in all repetitions."""
+        """Return the steps by node and batch size, in all repetitions."""
         total: dict[str, dict[str, int]] = {}
         for each in self.repetitions:
             for node, sizes in each.batch_sizes.items():
@@ -128,7 +129,7 @@ class PopulationSummary:
         }
 
     def record(self) -> dict[str, Any]:
-        """Plain values, averages first."""
+        """Return plain values, averages first."""
         return {
             "allocation": self.allocation,
             "evolution": self.evolution,
@@ -144,10 +145,10 @@ class PopulationSummary:
 
 
 def on_common_ground(summaries: Sequence[PopulationSummary]) -> list[PopulationSummary]:
-    """The same, those of one population on one cluster with the smallest bound of any of them, seed by seed.
+    """Return summaries with a common lower bound per population, cluster and seed: the smallest of them.
 
-    Under evolution, or with a target, each allocation has other work to do. Relative to that, one that does
-    more would look better.
+    Under evolution, or with a target, the work depends on the allocation. Relative to its own work, one that
+    does more would look better.
     """
     least: dict[tuple[object, ...], float] = {}
     for summary in summaries:
@@ -167,7 +168,7 @@ def on_common_ground(summaries: Sequence[PopulationSummary]) -> list[PopulationS
 
 
 def at_points(points: Sequence[str], summaries: Sequence[PopulationSummary]) -> list[PopulationSummary]:
-    """Return the same, those of each point of a grid on common ground."""
+    """Return summaries with a common lower bound at each point of a grid."""
     members: dict[str, list[int]] = {}
     for number, point in enumerate(points):
         members.setdefault(point, []).append(number)
@@ -215,7 +216,7 @@ Row = Sequence[str]
 
 
 def markdown(summary: PopulationSummary) -> str:
-    """One allocation, for people: averages, each repetition, each slot, batch sizes."""
+    """Return the results of one allocation as Markdown: averages, repetitions, slots, batch sizes."""
     sections = [
         f"# {summary.allocation}",
         f"{summary.population}, evolution: {summary.evolution}, on {summary.cluster}",
@@ -234,7 +235,7 @@ def markdown(summary: PopulationSummary) -> str:
             ),
             _seeds(summary),
         ),
-        "## Slots (means over the repetitions; lists and parts added up)",
+        "## Slots (means over the repetitions; assignments and intervals added up)",
         ruled(
             (
                 "slot",
@@ -245,8 +246,8 @@ def markdown(summary: PopulationSummary) -> str:
                 "communicating [s]",
                 "lost [s]",
                 "idle",
-                "lists",
-                "parts",
+                "assignments",
+                "intervals",
             ),
             _slots(summary),
         ),
@@ -258,7 +259,7 @@ def markdown(summary: PopulationSummary) -> str:
 
 
 def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
-    """Allocations side by side: one line each. Each comes with its point of a grid."""
+    """Return a table of allocations, one line each; each comes with its point of a grid."""
     measured = any(summary.best_accuracy is not None for _, summary in runs)
     header = ["allocation", "makespan [s]", "lower bound [s]", "ratio", "idle", "clones", "decisions/s"]
     names = dict.fromkeys(f"best {summary.metric_name}" for _, summary in runs)
@@ -267,10 +268,7 @@ def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
     for point, summary in zip(points, at_points(points, summaries), strict=True):
         name = f"{point} {summary.allocation}".strip()
         rows.append(_compared(name, summary) + [summary.shown(summary.best_accuracy)] * measured)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def listed(items: Iterable[tuple[str, str]]) -> str:
@@ -278,7 +276,7 @@ def listed(items: Iterable[tuple[str, str]]) -> str:
 
 
 def ruled(header: Row, rows: Iterable[Row]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
@@ -295,11 +293,11 @@ def _averages(summary: PopulationSummary) -> Iterable[tuple[str, str]]:
         yield "time to the target", f"{summary.to_target_s:,.2f} s"
     yield "clones", f"{summary.clones:,.1f}"
     yield (
-        "lists handed out",
+        "assignments",
         f"{mean(sum(slot.lists for slot in each.slots) for each in summary.repetitions):,.1f}",
     )
     yield "placements", f"{mean(each.decisions for each in summary.repetitions):,.1f}"
-    yield "placements per second of making it", f"{summary.decisions_per_s:,.0f}"
+    yield "placements per second of run time", f"{summary.decisions_per_s:,.0f}"
 
 
 def _seeds(summary: PopulationSummary) -> Iterable[Row]:

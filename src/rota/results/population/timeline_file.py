@@ -1,4 +1,4 @@
-"""The timeline of a population as a file, and its log of accuracies."""
+"""The timeline of a population as a file, and the logs of its trials."""
 
 import json
 import math
@@ -10,19 +10,19 @@ from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.files import LARGEST, parsed
 from rota.core.population.events import Event, Hyper, Reported, name_in_files
-from rota.results.population.folder import AGAIN
+from rota.results.folder import AGAIN
 
 KINDS: dict[str, Any] = {name_in_files(kind): kind for kind in get_args(Event)}
 ENCODE = json.JSONEncoder(allow_nan=False).encode
 
 
 def write_event(stream: IO[bytes], event: Event) -> None:
-    """Numbers are written so that they are read back exactly; what was not measured is null."""
+    """Write an event; numbers are read back exactly, and what was not measured is null."""
     stream.write(f"{ENCODE(_record(event))}\n".encode())
 
 
 def read_events(path: Path, slots: int | None = None) -> list[Event]:
-    """What was written; an error if it names others than so many slots."""
+    """Read a timeline. Raises InputError if it names other slots than there are."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -65,7 +65,7 @@ def _event(record: dict[str, Any]) -> Event:
 
 
 def checked(event: Event) -> Event:
-    """The event; a ValueError if one of its values is not what it can be."""
+    """Return the event. Raises ValueError if one of its values is impossible."""
     checks = SOUND[type(event)]
     for name, value in zip(event._fields, event, strict=True):
         if not checks[name](value):
@@ -105,19 +105,19 @@ SOUND: dict[Any, dict[str, Callable[[Any], bool]]] = {
     kind: {name: CHECKS[of] for name, of in get_type_hints(kind).items()} | {"metric": _is_measured}
     for kind in KINDS.values()
 }
-"""Whether a value can be that of a field; there are too many events to bind each as a table of settings."""
+"""Check of each field of each event; there are too many events to bind each as a table of settings."""
 
 
 class Logged(NamedTuple):
-    """A line of such a file."""
+    """A line of a trial's log."""
 
     iteration: int
-    """Steps that the trial had had."""
+    """Steps of the trial so far."""
     accuracy: float
 
 
 class Logs:
-    """How good trials were when, told event by event; a clone goes on counting its own steps."""
+    """Logs of metrics by trial, collected event by event; a clone keeps counting its own steps."""
 
     def __init__(self) -> None:
         self._steps: dict[int, int] = {}
@@ -130,12 +130,12 @@ class Logs:
                 self._logs.setdefault(event.trial, []).append(Logged(steps, event.metric))
 
     def by_trial(self) -> dict[int, list[Logged]]:
-        """Of those that were measured, by their number."""
+        """Return the logs of the trials that were measured, by number."""
         return dict(sorted(self._logs.items()))
 
 
 def write_logs(folder: Path, logs: Mapping[int, Iterable[Logged]]) -> None:
-    """Write a file per trial, of which there may be thousands; none is read before the run is complete."""
+    """Write a file per trial; there may be thousands, and none is read before the run is complete."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for trial, lines in logs.items():
@@ -146,7 +146,7 @@ def write_logs(folder: Path, logs: Mapping[int, Iterable[Logged]]) -> None:
 
 
 def read_log(folder: Path, trial: int) -> list[Logged]:
-    """The log of a trial."""
+    """Read the log of a trial."""
     path = log_file(folder, trial)
     try:
         found = [parsed(line) for line in path.read_text("utf-8").splitlines()]
