@@ -24,6 +24,7 @@ WIDE = ("README.md", API)
 STYLE = """
 .md-grid { max-width: 76rem; }
 .md-typeset pre > code { font-size: .66rem; }
+.md-typeset .language-sh code { white-space: pre-wrap; }
 .md-typeset table:not([class]) { font-size: .68rem; }
 """
 LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)]*)?\))")
