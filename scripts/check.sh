@@ -4,7 +4,7 @@ set -euo pipefail
 shopt -s nullglob
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-python="$(bash scripts/setup.sh dev train tensorflow sweeps lightning ray)"
+python="$(bash scripts/setup.sh dev train tensorflow sweeps lightning ray docs)"
 
 "$python" -P -m ruff check
 "$python" -P -m ruff format --check

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-python="$(bash "$root/scripts/setup.sh" dev train tensorflow sweeps lightning ray)"
+python="$(bash "$root/scripts/setup.sh" dev train tensorflow sweeps lightning ray docs)"
 pytest=("$python" -P -m pytest --config-file "$root/pyproject.toml" --rootdir "$root")
 
 if [[ $# != 0 ]]; then

@@ -2,9 +2,10 @@
 
 A page is followed in order, in a copy of the checkout of its own. Lines of a block of `sh` are typed one
 after the other; a block of `python` is a script; a block that a comment `file: NAME` stands above is written
-to that file. What comments of the form `test: …` mean is told by `Told`.
+to that file. `Hints` explains comments of the form `test: …`.
 """
 
+import importlib.util
 import os
 import re
 import shutil
@@ -12,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rota
 from rota.cli import COMMANDS, main
 
 REPOSITORY = Path(__file__).parents[1]
@@ -26,12 +28,12 @@ PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 NAMES = [str(page.relative_to(REPOSITORY)) for page in PAGES]
 LANGUAGES = {"sh", "python", "toml", "csv", "text"}
 NOT_RUN = 5
-"""Blocks that cannot be run here. Let it fall; before it rises, somebody should have thought about it."""
+"""The number of blocks that cannot be run here. Lower it when you can; think before you raise it."""
 AT_MOST_S = 400
 FIXTURES = {"ray": "ray", "slurm": "slurm_of_all_tests"}
-"""What makes the engines that blocks need."""
+"""The fixtures of the engines that blocks need."""
 ADDRESS = "HOST:PORT"
-"""Of a cluster of Ray, in pages."""
+"""The address of a Ray cluster, in pages."""
 BLOCK = re.compile(
     r"(?P<comments>(?:^<!--(?:(?!-->).)*-->\n+)*)^```(?P<language>\w*)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -39,7 +41,7 @@ BLOCK = re.compile(
 
 
 @dataclass(frozen=True)
-class Told:
+class Hints:
     """What comments above a block tell a test, separated by semicolons."""
 
     not_run: str = ""
@@ -52,10 +54,10 @@ class Told:
     """`line N: …` is put behind that line only."""
 
     @classmethod
-    def of(cls, comments: str) -> "Told":
-        told = re.findall(r"<!-- test: (.*?) -->", comments, re.DOTALL)
+    def of(cls, comments: str) -> "Hints":
+        texts = re.findall(r"<!-- test: (.*?) -->", comments, re.DOTALL)
         not_run, needs, everywhere, lines = "", set(), [], {}
-        for part in (" ".join(part.split()) for text in told for part in text.split(";")):
+        for part in (" ".join(part.split()) for text in texts for part in text.split(";")):
             if part.startswith("not run: "):
                 not_run = part.removeprefix("not run: ")
             elif part.startswith("needs "):
@@ -78,18 +80,18 @@ class Block:
     comments: str
 
     @property
-    def told(self) -> Told:
-        return Told.of(self.comments)
+    def hints(self) -> Hints:
+        return Hints.of(self.comments)
 
     @property
     def file(self) -> str:
-        """What it is written to, if anything."""
+        """The file that it is written to, if any."""
         found = re.search(r"<!-- file: (\S+) -->", self.comments)
         return found[1] if found else ""
 
     @property
     def name(self) -> str:
-        """Of its page."""
+        """The path of its page."""
         return str(self.page.relative_to(REPOSITORY))
 
     @property
@@ -97,12 +99,12 @@ class Block:
         return f"{self.name}:{self.line}"
 
     def commands(self) -> list[str]:
-        """As they are typed, without what is said about them, and with what a test adds."""
+        """Return the lines as they are typed: without comments, with what a test adds."""
         text = re.sub(r"\\\n\s*", "", self.body)
         bare = [re.sub(r"\s+# .*$", "", line) for line in text.splitlines() if line and line[0] != "#"]
-        told = self.told
+        hints = self.hints
         return [
-            " ".join(part for part in (line, told.everywhere, told.lines.get(number, "")) if part)
+            " ".join(part for part in (line, hints.everywhere, hints.lines.get(number, "")) if part)
             for number, line in enumerate(bare, 1)
         ]
 
@@ -126,7 +128,7 @@ ALL = [block for page in PAGES for block in blocks(page)]
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who does what a page says, in a copy of the checkout."""
+    """A reader who does what a page says, in a copy of the checkout."""
 
     folder: Path
     environment: dict[str, str]
@@ -137,7 +139,7 @@ class Reader:
             if block.file:
                 (self.folder / block.file).parent.mkdir(parents=True, exist_ok=True)
                 (self.folder / block.file).write_text(block.body)
-            if not block.told.not_run:
+            if not block.hints.not_run:
                 for command in self.asked(block):
                     self.type(command, block.where)
 
@@ -174,7 +176,7 @@ class Reader:
 
 
 def copy_checkout(folder: Path) -> Path:
-    """What git knows of, and what it would be told of, as it is now. Nothing is installed from it."""
+    """Copy the files that git tracks or would add, as they are now. Nothing is installed from them."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     for name in subprocess.check_output(command, cwd=REPOSITORY, text=True).split("\0"):
         if name and (REPOSITORY / name).is_file():
@@ -187,20 +189,36 @@ def copy_checkout(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def followed(request, tmp_path_factory):
-    """Page → what comes of following it, of those asked for; one more at once than there are cores."""
+    """Page → the future of following it, of the pages that are asked for.
+
+    Pages that need Ray or Slurm come first, one at a time: actors that wait for a core give up. The others
+    share the cores.
+    """
     asked = [
         item.callspec.params["name"] for item in request.session.items if "followed" in item.fixturenames
     ]
-    needed = set().union(*(block.told.needs for block in ALL if block.name in asked))
-    engines = {name: request.getfixturevalue(FIXTURES[name]) for name in sorted(needed)}
-    with ThreadPoolExecutor(1 + (os.cpu_count() or 1)) as pool:  # they also wait: for engines, and for disks
-        yield {name: pool.submit(follow, name, tmp_path_factory.mktemp("page"), engines) for name in asked}
+    engines = {
+        name: request.getfixturevalue(FIXTURES[name]) for name in sorted(set().union(*map(needs, asked)))
+    }
+    folders = {name: tmp_path_factory.mktemp("page") for name in asked}
+    with ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(os.cpu_count()) as together:
+        first = {name: alone.submit(follow, name, folders[name], engines) for name in asked if needs(name)}
+
+        def follow_later(name: str) -> None:
+            wait(first.values())
+            follow(name, folders[name], {})
+
+        yield first | {name: together.submit(follow_later, name) for name in asked if not needs(name)}
+
+
+def needs(name: str) -> set[str]:
+    """Return the engines that blocks of a page need."""
+    return set().union(*(block.hints.needs for block in ALL if block.name == name))
 
 
 def follow(name: str, folder: Path, engines: dict[str, Any]) -> None:
-    """Do what a page says. Somewhere in /tmp is room for what has sockets in it: their paths are short."""
-    needs = set().union(*(block.told.needs for block in ALL if block.name == name))
-    environment = dict(engines["slurm"].environment if "slurm" in needs else os.environ)
+    """Do what a page says. TMPDIR is in /tmp, because paths of sockets must be short."""
+    environment = dict(engines["slurm"].environment if "slurm" in needs(name) else os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     with tempfile.TemporaryDirectory(prefix="rota-page-", dir="/tmp") as short:
         environment["TMPDIR"] = short
@@ -224,9 +242,9 @@ def test_blocks_say_what_they_are():
 
 
 def test_few_blocks_are_not_run_and_each_says_why():
-    left = [block for block in ALL if block.told.not_run]
+    left = [block for block in ALL if block.hints.not_run]
     assert len(left) <= NOT_RUN, [block.where for block in left]
-    assert all(len(block.told.not_run) > 10 for block in left)
+    assert all(len(block.hints.not_run) > 10 for block in left)
 
 
 def test_every_file_of_a_page_is_used_by_a_command_below_it():
@@ -249,7 +267,7 @@ def test_tables_and_numbers_are_those_that_were_measured():
 
 
 def prose(page: Path) -> str:
-    """Sentences: without blocks, code, comments, and numbers that come from a file."""
+    """Return the sentences: without blocks, code, comments, and numbers that come from a file."""
     text = BLOCK.sub("", page.read_text())
     text = re.sub(r"<!--=[\w-]+-->.*?<!--/-->", "", text, flags=re.DOTALL)
     return re.sub(r"<!--.*?-->|`[^`]*`|\]\([^)]*\)", "", text, flags=re.DOTALL)
@@ -302,13 +320,20 @@ def _without_last_column(table: str) -> list[list[str]]:
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)]*))?\)")
 
 
-@pytest.mark.parametrize("name", [*NAMES, "DESIGN.md", "results/README.md", "config/workload/README.md"])
+OTHERS = [
+    *("DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("results/README.md", "plots/README.md", "config/workload/README.md"),
+]
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
 def test_links_lead_somewhere(name):
+    """To a file: a folder is no page of the site."""
     page = REPOSITORY / name
     for target, anchor in LINK.findall(page.read_text()):
         if not target.startswith("http"):
             found = page.parent / target if target else page
-            assert found.exists(), f"{name}: {target}"
+            assert found.is_file(), f"{name}: {target}"
             assert not anchor or anchor in _anchors(found), f"{name}: {target}#{anchor}"
 
 
@@ -331,3 +356,30 @@ def test_files_and_commands_that_are_named_are_there(name):
 def test_every_page_is_in_the_index():
     index = (REPOSITORY / "docs" / "README.md").read_text()
     assert all(f"]({page.name})" in index for page in PAGES[1:] if page.name != "README.md")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The site of all pages."""
+    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None:
+        pytest.skip("needs mkdocs: bash scripts/setup.sh docs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-P", "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=AT_MOST_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_site_has_every_page_and_describes_all_that_is_exported(site):
+    pages = {name.replace("README.md", "index.md").replace(".md", ".html") for name in [*NAMES, *OTHERS]}
+    assert {name for name in pages if not (site / name).is_file()} == set()
+    reference = (site / "docs" / "api.html").read_text()
+    names = [name for name in rota.__all__ if not name.startswith("_")]
+    assert [name for name in names if f'id="rota.{name}"' not in reference] == []
+    assert ">>>" not in re.sub(r"<code>.*?</code>", "", reference, flags=re.DOTALL).replace("&gt;", ">")
+
+
+def test_nothing_on_the_site_comes_from_the_network(site):
+    loaded = re.compile(r"<(?:script|img|iframe)[^>]*src=\"?http[^>]*|<link[^>]*stylesheet[^>]*http[^>]*")
+    assert [found for page in site.rglob("*.html") for found in loaded.findall(page.read_text())] == []
+    assert [file for file in site.rglob("*.css") if re.search(r"url\(.?http", file.read_text())] == []

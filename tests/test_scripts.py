@@ -170,6 +170,7 @@ def test_an_active_environment_without_pip_is_left_alone(machine):
     assert run.stderr == f"setup: the active environment {active} has no pip: deactivate it\n"
 
 
+MKDOCS = "python -P -m mkdocs {} --strict --config-file ROOT/mkdocs.yml"
 PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
 
 
@@ -192,14 +193,24 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
         ("bench.sh", ["--ray"], ["python ROOT/scripts/bench_ray.py"]),
         ("bench.sh", ["--sweeps"], ["python ROOT/scripts/bench_sweeps.py"]),
         ("compare-tune.sh", ["--repeat", "2"], ["python ROOT/scripts/compare_tune.py --repeat 2"]),
+        ("docs.sh", ["--site-dir", "there"], [f"{MKDOCS.format('build')} --site-dir there"]),
+        ("docs.sh", ["serve"], [MKDOCS.format("serve")]),
         ("record.sh", ["--help"], ["python -P -m rota record --help"]),
         ("test.sh", ["-k", "grid"], [f"{PYTEST} ROOT/tests -k grid"]),
         ("test.sh", ["../elsewhere::a"], [f"{PYTEST} ../elsewhere::a"]),
     ],
 )
 def test_a_script_works_from_any_folder_and_passes_its_arguments_on(machine, script, arguments, asked):
-    all_extras = ["dev", "train", "tensorflow", "sweeps", "lightning", "ray"]
-    for extras in [[], ["train"], ["sweeps"], ["ray", "tune"], ["train", "ray", "tune"], all_extras]:
+    all_extras = ["dev", "train", "tensorflow", "sweeps", "lightning", "ray", "docs"]
+    for extras in [
+        [],
+        ["train"],
+        ["sweeps"],
+        ["docs"],
+        ["ray", "tune"],
+        ["train", "ray", "tune"],
+        all_extras,
+    ]:
         machine.run("setup.sh", *extras)
     machine.asked()
     run = machine.run(script, *arguments)
