@@ -128,9 +128,9 @@ FLAGS = {
 }
 """Text in pages and scripts → what it is now."""
 RIDDLES = re.compile(
-    r"(And|As|At|Behind|Between|But|By|For(?! each)|From(?! now on| a configuration)|If|In|Is it|It|Its|Nobody|Not|"
-    r"Of|On|Or|Over|So|Somebody|That|Those|To|Until|Whatever|Whether (any|every|no|some)body|Who|Whoever|Whom|"
-    r"Whose|With(?! `))\b"
+    r"(And|As|At|Behind|Between|But|By|For(?! each)|From(?! now on| a configuration)|If|In|Is it|It|Its|"
+    r"Nobody|Not|Of|On|Or|Over|So|Somebody|That|Those|To|Until|Whatever|Whether (any|every|no|some)body|Who|"
+    r"Whoever|Whom|Whose|With(?! `))\b"
 )
 """Beginnings of a docstring that only make sense together with the name above it, or not even then."""
 FIELD_RIDDLES = re.compile(r"(And|It|Its|Of|So|That|Those|Who|Whoever|Whom|Whose)\b")
