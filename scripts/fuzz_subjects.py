@@ -143,8 +143,8 @@ lr = { low = 0.0001, high = 1.0 }
 dispatch_s = 0.01
 latency_s = 0.001
 bandwidth_mb_s = 100.0
-[weather]
-noise = 0.05
+[noise]
+sigma = 0.05
 [clusters.two]
 slots = [{ node = "a", speed = 2.0, device = "gpu" }, { node = "b", speed = 1.0, count = 2, switch = 1 }]
 changes = [{ at_s = 0.1, node = "b", what = "leave" }, { at_s = 0.2, node = "b", what = "join" }]
@@ -173,8 +173,8 @@ slots = [{ count = 2 }]
 RUN_JOBS_TOML = """\
 scheduler = "srtf"
 backend = "local"
-slice_s = 0.02
-site = "rota.execution.jobs.idle:idle_jobs"
+assignment_s = 0.02
+job = "rota.execution.jobs.idle:idle_jobs"
 [workload]
 trace = "trace.csv"
 [local]
@@ -312,9 +312,9 @@ def _runs() -> Iterator[Subject]:
     yield Subject("run-of-population", files, (*look, *plots, again))
     status = (f"status {IN}/a", f"status {IN}/a --json", f"run --resume {IN}/a")
     real = ("a/config.toml", "a/result.json", "a/runs/0/journal.sqlite", "a/runs/0/journal.sqlite")
-    replay = f"run --replay {IN}/a"
+    again_alone = f"run --retrain-best {IN}/a"
     files = (*real, "a/summary.json", "a/seed0/timeline.jsonl")
-    yield Subject("real-population", files, (*status, replay, *look, plots[0], plots[3]))
+    yield Subject("real-population", files, (*status, again_alone, *look, plots[0], plots[3]))
     plots = tuple(PLOT.replace("FIGURE", name) for name in JOB_FIGURES)
     made = f"recordings from-run {IN}/a --out made"
     yield Subject(

@@ -155,8 +155,8 @@ def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(
 
 
 def test_room_that_somebody_would_have_to_tell_of_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="told: nobody tells this run of room"):
-        TrainingRun(config(epochs=1, told=True), tmp_path, "")
+    with pytest.raises(ConfigError, match="external_allocation: nothing changes it"):
+        TrainingRun(config(epochs=1, external_allocation=True), tmp_path, "")
 
 
 def test_room_lets_the_network_grow_and_less_room_makes_it_shrink(tmp_path):

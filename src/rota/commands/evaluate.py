@@ -2,13 +2,12 @@
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import say
+from rota.commands.common import command_line, say
 from rota.commands.learn import add_learning, configured, learn_all
 from rota.core.errors import ConfigError, InputError
 
@@ -59,11 +58,11 @@ def _keep_placement(found: "PlacementComparison", args: argparse.Namespace) -> N
     from rota.learning.placement.outcome import write_comparison
 
     if args.out is not None:
-        write_comparison(args.out, found, command_of(args))
+        write_comparison(args.out, found, command_line(args, *SAID))
     if args.figures is not None:
         from rota.figures.files import draw_comparison
 
-        for file in draw_comparison(found, args.figures, command_of(args)):
+        for file in draw_comparison(found, args.figures, command_line(args, *SAID)):
             say(f"note: drawn into {file}", file=sys.stderr)
 
 
@@ -98,14 +97,8 @@ def run(args: argparse.Namespace) -> int:
     return _left_out(args) if args.leave_out else _agent(args)
 
 
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for figures."""
-    words = ["rota", "evaluate", *([str(args.config)] if args.config else [])]
-    words += ["--agent", str(args.agent)] if args.agent else ["--leave-out", args.leave_out]
-    words += ["--recordings", *map(str, args.recordings)] if args.recordings else []
-    words += [word for seed in args.seed or () for word in ("--seed", str(seed))]
-    words += [word for text in args.set for word in ("--set", text)]
-    return shlex.join(words)
+SAID = ("config", "--agent", "--leave-out", "--recordings+", "--seed", "--set")
+"""Arguments that figures and results quote."""
 
 
 def _agent(args: argparse.Namespace) -> int:
@@ -238,9 +231,9 @@ def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:
     from rota.learning.outcome import write_evaluations
 
     if args.out is not None:
-        write_evaluations(args.out, found, command_of(args))
+        write_evaluations(args.out, found, command_line(args, *SAID))
     if args.figures is not None:
         from rota.figures.files import draw_evaluations
 
-        for file in draw_evaluations(found, args.figures, command_of(args)):
+        for file in draw_evaluations(found, args.figures, command_line(args, *SAID)):
             say(f"note: drawn into {file}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import command_line, given_file, say
 from rota.commands.learn_placement import asks_to_place, run_placement
 from rota.core.errors import ConfigError
 
@@ -104,16 +103,10 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
 
 
 def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the provenance."""
-    words = ["rota", args.command, *([str(args.config)] if args.config else [])]
-    words += ["--recordings", *map(str, args.recordings)] if args.recordings else []
-    words += ["--joint"] if getattr(args, "joint", False) else []
-    for name in ("live", "leave_out"):
-        given = getattr(args, name, None)
-        words += [f"--{name.replace('_', '-')}", str(given)] if given else []
-    words += [word for seed in args.seed or () for word in ("--seed", str(seed))]
-    words += [word for text in args.set for word in ("--set", text)]
-    return shlex.join(words)
+    """Return the command line that says the same, for the provenance."""
+    return command_line(
+        args, "config", "--recordings+", "--joint", "--live", "--leave-out", "--seed", "--set"
+    )
 
 
 def _runs(args: argparse.Namespace, out: Path) -> list["AgentRun"]:
@@ -223,8 +216,8 @@ def _note(folder: Path) -> None:
 
 @contextmanager
 def _bar(total: int, args: argparse.Namespace) -> Iterator[Callable[[int], None]]:
-    from tqdm import tqdm
+    from rota.library.processes import progress_bar
 
-    disable = True if args.quiet else None
-    with tqdm(total=total, unit=" episodes", disable=disable, dynamic_ncols=True, unit_scale=True) as bar:
+    shown, look = False if args.quiet else None, {"dynamic_ncols": True, "unit_scale": True}
+    with progress_bar(total, " episodes", shown, leave=True, **look) as bar:
         yield lambda episodes: bar.update(episodes) and None

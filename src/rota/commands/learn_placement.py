@@ -62,10 +62,10 @@ def workers_of(args: argparse.Namespace) -> int:
 @contextmanager
 def bar(total: int, done: int, unit: str, args: argparse.Namespace) -> Iterator[Any]:
     """Progress, on a terminal."""
-    from tqdm import tqdm
+    from rota.library.processes import progress_bar
 
-    disable = True if args.quiet else None
-    with tqdm(total=total, initial=done, unit=unit, disable=disable, dynamic_ncols=True) as found:
+    shown, look = False if args.quiet else None, {"initial": done, "dynamic_ncols": True}
+    with progress_bar(total, unit, shown, leave=True, **look) as found:
         yield found
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rota.core.files import printable, printable_lines
 from rota.core.population.events import Event, Joined, NodeFailed, Reported, TrialFailed
+from rota.core.text import aligned
 from rota.execution.folder import last_line
 from rota.execution.jobs.board import JobLine, JobsStatus
 from rota.execution.picture import PopulationStatus, ShownTrial
@@ -113,10 +114,8 @@ def table_text(picture: PopulationStatus) -> str:
 
 def columns_text(rows: Sequence[tuple[str, ...]]) -> str:
     """Rows of equal length, one below the other."""
-    rows = [tuple(map(printable, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
+    shown = [tuple(map(printable, row)) for row in rows]
+    return "\n".join(aligned(shown, left=len(shown[0]), gap=2))
 
 
 def _row(picture: PopulationStatus, number: int) -> tuple[str, ...]:

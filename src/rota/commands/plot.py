@@ -3,7 +3,6 @@
 import argparse
 import math
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import say
+from rota.commands.common import command_line, say
 from rota.core.errors import ConfigError, InputError
 from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, grid_figure, population_figure
 
@@ -222,14 +221,10 @@ def _draw_all(args: argparse.Namespace, pen: "Pen") -> Iterator[Path]:
 
 
 def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the footers."""
-    words = ["rota", "plot", *map(str, args.runs)]
-    words += ["--out", str(args.out)] if args.out != OUT else []
-    words += [word for name in args.figure or () for word in ("--figure", name)]
-    words += ["--normalise-to", args.normalise_to] if args.normalise_to else []
-    words += ["--window", *(f"{hours:g}" for hours in args.window)] if args.window else []
-    words += [f"--{flag}" for flag in ("chrome", "svg", "quick") if getattr(args, flag)]
-    return shlex.join(words)
+    """Return the command line that says the same, for the footers."""
+    out = ["--out"] if args.out != OUT else []
+    more = ("--figure", "--normalise-to", "--window+", "--chrome", "--svg", "--quick")
+    return command_line(args, "runs", *out, *more)
 
 
 def _window_s(hours: list[float] | None) -> tuple[float, float] | None:

@@ -1,14 +1,13 @@
 """`rota report`: one page, to be opened in a browser, that shows results of whatever kind."""
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rota.commands.common import say
+from rota.commands.common import command_line, say
 
 OUT = Path("report.html")
 MB = 1e6
@@ -38,19 +37,12 @@ def run(args: argparse.Namespace) -> int:
         say(f"note: {path}: not a complete run, left out", file=sys.stderr)
     with _progress() as tick:
         made = list(sections(found, tick))
-    text = page(args.title or _title(made), command_of(args), made)
+    command = command_line(args, "results", *(["--out"] if args.out != OUT else []), "--title")
+    text = page(args.title or _title(made), command, made)
     with atomic_write(args.out) as stream:
         stream.write(text.encode())
     say(f"{args.out} ({len(text.encode()) / MB:.1f} MB)")
     return 0
-
-
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the foot of the page."""
-    words = ["rota", "report", *map(str, args.results)]
-    words += ["--out", str(args.out)] if args.out != OUT else []
-    words += ["--title", args.title] if args.title else []
-    return shlex.join(words)
 
 
 def _title(made: list[Any]) -> str:
@@ -65,9 +57,9 @@ def _title(made: list[Any]) -> str:
 @contextmanager
 def _progress() -> Iterator[Callable[[str], object]]:
     """On a terminal, what is being worked on."""
-    from tqdm import tqdm
+    from rota.library.processes import progress_bar
 
-    with tqdm(unit=" runs", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+    with progress_bar(None, " runs") as bar:
 
         def tick(name: str) -> None:
             bar.set_description(name)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import given_file, renamed_flag, say
 from rota.core.errors import ConfigError
 from rota.core.files import printable
 
@@ -35,11 +35,12 @@ def add_parser(subparsers: Any) -> None:
     add("--address", metavar="HOST:PORT", help="of a Ray cluster that runs, or auto; as ray.address")
     add("--resume", type=Path, metavar="DIR", help="go on with the run in a folder")
     add(
-        "--replay",
+        "--retrain-best",
         type=Path,
         metavar="DIR",
         help="train the best trial of a run again, alone, along its schedule",
     )
+    add("--replay", type=Path, help=argparse.SUPPRESS)
     add(
         "--salvage",
         action="store_true",
@@ -72,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
         from rota.commands.best_trial import check_export
 
         check_export(args.export)
-    if args.replay:
-        from rota.commands.best_trial import replay
+    renamed_flag(args, "--replay", "--retrain-best")
+    if args.retrain_best:
+        from rota.commands.best_trial import retrain_best
 
-        _check_population(args.replay)
-        return replay(args, _address(args))
+        _check_population(args.retrain_best)
+        return retrain_best(args, _address(args))
     if (jobs := _jobs_run(args)) is not None:
         return _run_jobs(args, jobs)
     real = _real_run(args)
@@ -130,7 +132,9 @@ def _check_population(folder: Path) -> None:
 
     file = RealFolder(folder).config
     if file.exists() and is_about_jobs(read(file)):
-        raise ConfigError(f"--replay: {folder} is a run of jobs, and has no best trial; give a population's")
+        raise ConfigError(
+            f"--retrain-best: {folder} is a run of jobs, and has no best trial; give a population's"
+        )
 
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:

@@ -15,6 +15,7 @@ import tomli_w
 from rota.commands.common import typed
 from rota.config.bind import bind, facts, own_growth
 from rota.config.load import dump, override, placed, read
+from rota.config.renamed import with_new_keys
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
 from rota.core.files import atomic_write
@@ -87,7 +88,7 @@ class JobsConfig:
     """The model of a job is its kind: `[kinds.NAME]` says what is trained."""
     scheduler: str = "srtf"
     """fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l …"""
-    slice_s: float = 0.25
+    assignment_s: float = 0.25
     """About how long jobs go on before others can have their slots; they are checkpointed as often."""
     iteration_s: float = 0.01
     """Seconds that an iteration is expected to take until it is measured, where the workload does not say."""
@@ -95,7 +96,7 @@ class JobsConfig:
     """A job that failed so often is given up."""
     seed: int = 0
     """Of first weights and the order of the data."""
-    site: str = NETWORKS[0]
+    job: str = NETWORKS[0]
     """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed, if it is
     annotated to return what can open jobs."""
     code: dict[str, str] = field(default_factory=dict)
@@ -103,7 +104,7 @@ class JobsConfig:
     backend: Literal["local", "ray", "slurm"] = "local"
     """Which machines."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
-    resident: OpportunisticConfig | None = None
+    opportunistic: OpportunisticConfig | None = None
     """A training that makes use of what is idle."""
     local: LocalConfig = field(default_factory=LocalConfig)
     ray: RayConfig = field(default_factory=RayConfig)
@@ -111,8 +112,8 @@ class JobsConfig:
 
     def __post_init__(self) -> None:
         canonical(self.scheduler)
-        check_name(self.site)
-        for name in ("slice_s", "iteration_s"):
+        check_name(self.job)
+        for name in ("assignment_s", "iteration_s"):
             if not getattr(self, name) > 0.0:
                 raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0")
         if self.attempts < 1:
@@ -155,7 +156,7 @@ class JobsRunSpec:
             cluster=self.cluster,
             places=_places(self.fleet, self.home, config.placement.types),
             nodes=[slot.node for slot in self.fleet.slots],
-            slice_s=config.slice_s,
+            slice_s=config.assignment_s,
             attempts=config.attempts,
             seed=config.seed,
             resident=self._resident(),
@@ -173,10 +174,10 @@ class JobsRunSpec:
     @property
     def home(self) -> int:
         """Slots that are a resident's own: the first ones."""
-        return self.config.resident.slots if self.config.resident else 0
+        return self.config.opportunistic.slots if self.config.opportunistic else 0
 
     def _resident(self) -> OpportunisticJob | None:
-        found = self.config.resident
+        found = self.config.opportunistic
         if found is None:
             return None
         adaptive, where = self.kinds[found.kind].get("adaptive", {}), f"kinds.{found.kind}.adaptive"
@@ -197,7 +198,7 @@ def is_about_jobs(table: Mapping[str, Any]) -> bool:
 def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsRunSpec:
     """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
     folder = where.parent.absolute()
-    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "site", AGENT))
+    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "job", AGENT))
     rest = {name: value for name, value in table.items() if name not in RAW}
     config = bind(JobsConfig, rest, where)
     check_address(config.backend, assignments)
@@ -208,17 +209,17 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
         raise ConfigError(f"{where}: kinds is not a table of tables; write [kinds.NAME]")
     (policy,) = schedulers((config.scheduler,), config.placement.defaults_for, options, str(where)).values()
     if not config.code:
-        config = replace(config, code=code_of([policy, *in_a_file(config.site), *_growth(kinds)]))
+        config = replace(config, code=code_of([policy, *in_a_file(config.job), *_growth(kinds)]))
     jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
-    resident = [config.resident.kind] if config.resident else []
+    resident = [config.opportunistic.kind] if config.opportunistic else []
     missing = [model for model in (*jobs.models, *resident) if model not in kinds]
     if missing:
         raise ConfigError(f"{where}: there are jobs of {missing[0]!r}; add [kinds.{missing[0]}]")
     whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
-    home = config.resident.slots if config.resident else 0
+    home = config.opportunistic.slots if config.opportunistic else 0
     order = JobsRunSpec(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
     _check_resident(order)
-    together = config.resident is not None or max(whole.gpus) > 1
+    together = config.opportunistic is not None or max(whole.gpus) > 1
     if config.backend == "ray" and not config.ray.shared and together:
         raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
     return order
@@ -237,7 +238,7 @@ def _growth(kinds: Mapping[str, Any]) -> list[Any]:
 def _check_resident(order: JobsRunSpec) -> None:
     """Its batch can be shared by as many slots as it may be given."""
     resident = order.venture().resident  # which also says whether all jobs fit
-    if resident is None or order.config.site not in NETWORKS:
+    if resident is None or order.config.job not in NETWORKS:
         return
     try:
         from rota.training.job import bound
@@ -262,7 +263,7 @@ def _cluster(fleet: PopulationCluster, home: int, where: Path) -> Cluster:
     counts = [sum(slot.node == node for slot in fleet.slots[home:]) for node in range(len(fleet.nodes))]
     if 0 in counts:
         name = fleet.nodes[counts.index(0)]
-        raise ConfigError(f"{where}: resident: {name} has no slot left for jobs; give it more slots")
+        raise ConfigError(f"{where}: opportunistic: {name} has no slot left for jobs; give it more slots")
     return Cluster(tuple(Node(count, fleet.switches[node], "cpu") for node, count in enumerate(counts)))
 
 
@@ -282,7 +283,7 @@ class JobsRun:
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
         order, books = self.order, self.folder.books(ONLY)
         warm_up(order.policy)  # compiling is not the run's business
-        assignment = WorkerSetup(order.config.site, order.kinds, order.config.seed, books)
+        assignment = WorkerSetup(order.config.job, order.kinds, order.config.seed, books)
         outcome = control_jobs(
             order.venture(),
             order.scheduler,
@@ -342,6 +343,6 @@ def begin_jobs(args: argparse.Namespace, settings: Sequence[str]) -> JobsRun:
 def resume_jobs(path: Path, settings: Sequence[str], *, anew: bool = False) -> JobsRun:
     """The run in a folder, as it was asked for, but for settings of where it runs."""
     folder = RealFolder(path)
-    table = {"placement": {"types": "blind"}, **folder.table()}  # which runs of before did not say
+    table = {"placement": {"types": "blind"}, **with_new_keys(folder.table(), warn=False)}  # as older runs
     order = ordered_jobs(override(table, settings), folder.config, settings)
     return JobsRun(folder, replace(order, digest=folder.digest()), anew)

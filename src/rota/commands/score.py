@@ -213,10 +213,9 @@ def _rounded(value: float) -> float:
 
 @contextmanager
 def _bar(bundles: "list[Bundle]") -> Iterator["Callable[[], None]"]:
-    from tqdm import tqdm
-
+    from rota.library.processes import progress_bar
     from rota.training.score import RUNS
 
     total = (1 + RUNS) * len(bundles)
-    with tqdm(total=total, unit="run", disable=None, leave=False, dynamic_ncols=True) as bar:
+    with progress_bar(total, "run", dynamic_ncols=True) as bar:
         yield lambda: bar.update() and None

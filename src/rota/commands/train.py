@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import command_line, given_file, say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _train(
 
     from rota.training.run import TrainingRun
 
-    training = TrainingRun(config, folder, command_of(args), **deciding)
+    training = TrainingRun(config, folder, command_line(args, "config", "--set", "--agent"), **deciding)
     if args.again and folder.exists():
         _clear(folder)
     if name:
@@ -138,14 +137,6 @@ def _decision(decision: "Decision") -> str:
     return f"{decision.chosen} (p {decision.probabilities[decision.chosen]:.2f})  {others}{why}"
 
 
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the provenance."""
-    words = ["rota", "train", str(args.config)]
-    words += [word for text in args.set for word in ("--set", text)]
-    words += [] if args.agent is None else ["--agent", args.agent]
-    return shlex.join(words)
-
-
 def _points(args: argparse.Namespace) -> list[tuple[str, "TrainConfig"]]:
     """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
     from rota.config.bind import bind
@@ -167,9 +158,9 @@ def _clear(folder: Path) -> None:
 
 @contextmanager
 def _bar(config: "TrainConfig") -> Iterator["Callable[[], None]"]:
-    from tqdm import tqdm
+    from rota.library.processes import progress_bar
 
-    with tqdm(total=config.budget_steps, unit="step", disable=None, leave=False, dynamic_ncols=True) as bar:
+    with progress_bar(config.budget_steps, "step", dynamic_ncols=True) as bar:
         yield lambda: bar.update() and None
 
 

@@ -223,7 +223,7 @@ def compare(
     classes = {type(task.named.policy) for task in plan}
     calls = [(task.jobs, task.at.cluster, task.named.policy, model, types) for task in plan]
     runs: list[Run | None] = [None] * len(plan)
-    with progress_bar(len(plan), progress, "run") as bar:
+    with progress_bar(len(plan), "run", progress) as bar:
         for number, done in call_all(_simulated, calls, workers, classes):
             task = plan[number]
             made = as_run(task.named, task.jobs, task.at.cluster, model, types, done)

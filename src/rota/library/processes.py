@@ -19,12 +19,17 @@ from rota.core.processes import LOST, WorkerLost
 from rota.core.registry import PREFIX, files_of, load_file
 
 
-def progress_bar(total: int, shown: bool | None, unit: str) -> Any:
-    """Return a bar of `tqdm`; without `shown`, it is seen on a terminal and in a notebook only."""
+def progress_bar(
+    total: float | None, unit: str, shown: bool | None = None, *, leave: bool = False, **look: Any
+) -> Any:
+    """Return a bar of `tqdm` on stderr; without `shown`, it is seen on a terminal and in a notebook only.
+
+    With `leave` it stays when it is done. `look` are further arguments of `tqdm`.
+    """
     from tqdm import tqdm
 
     seen = (sys.stderr.isatty() or "ipykernel" in sys.modules) if shown is None else shown
-    return tqdm(total=total, unit=unit, leave=False, disable=not seen, file=sys.stderr)
+    return tqdm(total=total, unit=unit, leave=leave, disable=not seen, file=sys.stderr, **look)
 
 
 Made = TypeVar("Made")

@@ -16,6 +16,7 @@ import tomli_w
 
 from rota.config.bind import bind
 from rota.config.load import dump, override, placed
+from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.files import atomic_write
 from rota.core.population.cluster import AssignmentCosts
@@ -342,7 +343,7 @@ def begin(order: RunSpec, path: Path, command: str, files: Mapping[str, bytes] |
 def resume(path: Path, command: str, settings: Sequence[str] = (), *, anew: bool = False) -> RealRun:
     """The run in a folder, as it was asked for, but for settings of where it runs."""
     folder = RealFolder(path)
-    order = ordered(override(folder.table(), settings), folder.config, settings)
+    order = ordered(override(with_new_keys(folder.table(), warn=False), settings), folder.config, settings)
     return RealRun(folder, replace(order, digest=folder.digest()), command, anew)
 
 

@@ -266,7 +266,7 @@ def _differences(now: RunSpec, then: RunSpec) -> list[str]:
 def _carried_out(run: RealRun, progress: bool | None) -> TuneResult:
     population = run.order.config.population
     reports = population.trials * -(-population.steps // population.interval)
-    with stopping() as stop, progress_bar(reports, progress, "report") as bar:
+    with stopping() as stop, progress_bar(reports, "report", progress) as bar:
         outcomes = run.carry_out(lambda: stop.asked, lambda seed: _shown(bar))
     return _result(run, outcomes[-1])
 

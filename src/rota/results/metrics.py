@@ -12,6 +12,7 @@ from rota.core.cluster import Cluster
 from rota.core.columns import SIZE, UP
 from rota.core.errors import InputError
 from rota.core.files import printable
+from rota.core.text import aligned
 from rota.core.timeline import EventKind, Timeline
 from rota.results import timeline_pass
 from rota.results.jobs import Jobs, JobTimes
@@ -218,10 +219,7 @@ def table(lines: Sequence[MetricsRow]) -> str:
     failed = any(line.metrics.failed for line in lines)
     header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
     rows = [header, *(_cells(line, seconds, failed=failed) for line in lines)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def _cells(line: MetricsRow, unit_s: float, *, failed: bool) -> tuple[str, ...]:

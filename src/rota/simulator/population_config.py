@@ -177,8 +177,8 @@ class PopulationConfig(TrialsConfig):
             return Equal(self.step_s, self.checkpoint_mb)
         return RecordedLandscape(_recording(self.curves), self._liberties())
 
-    def besides(self) -> ReportOverhead:
-        """What a report costs besides its steps, as far as that was recorded."""
+    def overhead(self) -> ReportOverhead:
+        """Return the recorded seconds of a report that are not training; 0 if none were recorded."""
         return ReportOverhead.recorded(_recording(self.curves).details if self.curves else {})
 
     def measured_from(self) -> int:
@@ -235,8 +235,8 @@ NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
 class NoiseConfig:
     """What makes an interval take longer or shorter than it should."""
 
-    noise: float = 0.0
-    """Each part takes exp(N(-noise²/2, noise)) times as long: 1 on average."""
+    sigma: float = 0.0
+    """Each interval takes exp(N(-sigma²/2, sigma)) times as long: 1 on average."""
     drift: float = 0.0
     """How far the logarithm of a slot's speed wanders in an interval; in k of them, √k times as far."""
 
@@ -244,7 +244,7 @@ class NoiseConfig:
         self.seeded(0)
 
     def seeded(self, seed: int) -> TimingNoise:
-        return TimingNoise(self.noise, self.drift, seed)
+        return TimingNoise(self.sigma, self.drift, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +268,10 @@ class PopulationsConfig:
     clusters: dict[str, SlotsConfig] = field(default_factory=dict)
     """Name → slots and nodes in detail."""
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
-    besides: ReportOverhead | None = None
-    """What a report costs besides its steps, which policies find out as they go; if not given, as measured
-    with the curves (`beside` of a recording)."""
-    weather: NoiseConfig = field(default_factory=NoiseConfig)
+    overhead: ReportOverhead | None = None
+    """Seconds of a report that are not training, which policies find out as they go; if not given, as
+    measured with the curves (`copies` of a recording)."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
 
     def __post_init__(self) -> None:
         if not self.allocations:
@@ -315,9 +315,9 @@ class PopulationsConfig:
             fleet=self._foretold(hypers, batch_sizes),
             terms=self.population.terms(),
             costs=self.costs,
-            weather=self.weather.seeded(seed),
+            weather=self.noise.seeded(seed),
             report_each=self.population.report == "each",
-            besides=self.population.besides() if self.besides is None else self.besides,
+            besides=self.population.overhead() if self.overhead is None else self.overhead,
         )
 
     def _foretold(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:

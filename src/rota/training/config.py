@@ -45,8 +45,8 @@ class TrainConfig:
 
     It ends the epoch; after `down` the network shrinks to what it was before.
     """
-    told: bool = False
-    """Whoever runs it says when the allocation changes: a cluster that frees slots, and takes them."""
+    external_allocation: bool = False
+    """The allocation is changed from outside: by a cluster that lends slots, and takes them back."""
     changes: tuple[str, ...] = ()
     """What is done before each epoch in which there is room, one after the other: `deepen 1`, `nothing` …"""
     agent: str | None = None
@@ -76,9 +76,13 @@ class TrainConfig:
         times = [each.at_s for each in self.allocation]
         if times != sorted(times):
             raise ConfigError("allocation: give the changes in the order of time")
-        if self.told and self.allocation:
-            raise ConfigError("allocation: is told, so it cannot be listed; leave it out")
-        if self.changes and not self.told and not any(each.to == "up" for each in self.allocation):
+        if self.external_allocation and self.allocation:
+            raise ConfigError("allocation: is external, so it cannot be listed; leave it out")
+        if (
+            self.changes
+            and not self.external_allocation
+            and not any(each.to == "up" for each in self.allocation)
+        ):
             raise ConfigError("changes: are only made once the allocation goes up; give an allocation too")
 
     def check_decidable(self) -> None:
@@ -89,7 +93,7 @@ class TrainConfig:
             )
         if self.budget_s is None:
             raise ConfigError("budget_s: an agent decides by the time that is left; give a budget of time")
-        if self.told:
+        if self.external_allocation:
             return
         if not any(each.to == "up" and each.at_s < self.budget_s for each in self.allocation):
             raise ConfigError(

@@ -55,6 +55,8 @@ def _csv(lines: Iterable[Sequence[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
+OLD_LINE = ("\ntold = false\n", "\nexternal_allocation = false\n")
+"""A line of `train.toml` as older versions wrote it, and as it is now."""
 LAST = ("time", "steps", "failed")
 """No epoch comes after one that ended so."""
 
@@ -71,8 +73,10 @@ class TrainingRun:
         decided_by: str = "",
     ) -> None:
         """`adaptation`, if given, is asked how the network changes; `decided_by` tells it from others."""
-        if config.told:
-            raise ConfigError("told: nobody tells this run of room; leave it out, and list the allocation")
+        if config.external_allocation:
+            raise ConfigError(
+                "external_allocation: nothing changes it from outside; leave it out, list the allocation"
+            )
         self.config = config
         self.folder = folder
         self.command = command
@@ -165,7 +169,7 @@ class TrainingRun:
         if not (self.checkpoint.exists() or self.result.exists()):
             return
         try:
-            there = self._file.read_text("utf-8")
+            there = self._file.read_text("utf-8").replace(*OLD_LINE)
         except (OSError, UnicodeDecodeError):
             there = ""
         if there != self._asked():

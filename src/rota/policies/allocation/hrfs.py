@@ -33,7 +33,7 @@ class Hrfs:
     """Believe what is said or predicted of slots that were never measured; else each is tried first."""
     near: bool = True
     """Of trials that are equally far, take one whose checkpoint is near."""
-    foresee: bool = False
+    predict_stops: bool = False
     """Expect trials to stop early, as their curves say, in what is left to do."""
     fastest_first: bool = True
     """Of idle slots; else whoever has been idle for longest."""
@@ -97,7 +97,7 @@ class Hrfs:
         """Whether a slow slot is of no use any more. What was never measured is of unknown use."""
         if self.again and view.now_s - view.ends_s[slot] >= self.again * view.terms.interval * step_s:
             return False
-        if self.foresee:
+        if self.predict_stops:
             left = foresight.intervals_left(view)
         return bool(view.best >= view.terms.target or ability > left)
 

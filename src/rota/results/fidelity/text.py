@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rota.core.text import aligned
 from rota.results.fidelity.compare import Agreement, DurationError, TimelineComparison, Versus
 
 Row = tuple[str, str, str, str]
@@ -35,11 +36,9 @@ def table(title: str, found: TimelineComparison) -> str:
     head = f"{title}: {found.count:,} {found.what}, {found.intervals.aligned:,} intervals aligned"
     rows: list[Row] = [("", "real", "simulated", "error"), *_times(found)]
     said = list(_notes(found))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[0] = max(widths[0], *(len(name) for name, _ in said))
-    lines = ["   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
-    notes = [f"{name.ljust(widths[0])}   {text}" for name, text in said]
-    return "\n".join([head, "", *lines, "", *notes])
+    width = max(len(name) for name, *_ in (*rows, *said))
+    notes = [f"{name.ljust(width)}   {text}" for name, text in said]
+    return "\n".join([head, "", *aligned(rows, least=width), "", *notes])
 
 
 def record(found: TimelineComparison) -> dict[str, Any]:

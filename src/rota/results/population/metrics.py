@@ -21,6 +21,7 @@ from rota.core.population.events import (
     Retired,
     TrialFailed,
 )
+from rota.core.text import aligned
 
 LEAST_S = 1e-9
 """If nothing was ever reported: others divide by it."""
@@ -344,8 +345,7 @@ def table(sides: Sides) -> str:
     rows = [["", *sides.names]]
     for measure in MEASURES:
         rows.append([measure.name, *(_said(measure, sides.of(side)) for side in sides.names)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("   ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(aligned(rows, left=len(rows[0])))
 
 
 def _said(measure: Measure, runs: Sequence[SideRun]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from rota.core.errors import InputError
+from rota.core.text import aligned
 from rota.results.population.folder import Repetition
 from rota.results.population.metrics import SlotUse
 
@@ -267,10 +268,7 @@ def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
     for point, summary in zip(points, at_points(points, summaries), strict=True):
         name = f"{point} {summary.allocation}".strip()
         rows.append(_compared(name, summary) + [summary.shown(summary.best_accuracy)] * measured)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "   ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def listed(items: Iterable[tuple[str, str]]) -> str:

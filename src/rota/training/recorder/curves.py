@@ -44,9 +44,9 @@ class CurvesConfig:
     steps: int = 50
     """In each interval."""
     seed: int = 0
-    beside: int = 0
-    """Seconds are measured while so many copies train side by side, each on a core of its own: as many as
-    there will be slots; then also what a report costs besides its steps. If 0: alone, in turns."""
+    copies: int = 0
+    """Number of concurrent copies, each on a core of its own, with which seconds are measured: as many as
+    there will be slots; then also the overhead of a report. If 0: alone, in turns."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -54,8 +54,8 @@ class CurvesConfig:
         for name in ("intervals", "steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.beside < 0:
-            raise ConfigError(f"beside is {self.beside}; it must be 0 or more")
+        if self.copies < 0:
+            raise ConfigError(f"copies is {self.copies}; it must be 0 or more")
         for name, values in self.grid.items():
             if name not in HYPER:
                 raise ConfigError(f"grid: {unknown('hyper-parameter', name, HYPER)}")
@@ -217,8 +217,8 @@ class TimedNetwork:
         return IntervalTimes(load_s, train_s / self._steps, evaluate_s, save_s)
 
 
-BESIDES = ("load_s", "evaluate_s", "save_s")
-"""What a report costs besides its steps: taking a checkpoint up, evaluating, keeping a checkpoint."""
+OVERHEAD = ("load_s", "evaluate_s", "save_s")
+"""Seconds of a report that are not steps: loading a checkpoint, evaluating, saving a checkpoint."""
 SITTINGS = 5
 """In which parts are measured side by side, the first before any setting, the last after all of them: a
 machine that others share is faster in one minute than in the next."""
@@ -266,7 +266,7 @@ class CurvesRecorder:
         sizes = {name: hyper.batch_size for name, hyper in self.config.settings().items()}
         each_s = {name: steps * self._part_seconds()[size].step_s for name, size in sizes.items()}
         progress.expect(sum(each_s[name] for name in open_))
-        for group in _groups(open_, SITTINGS - 1 if self.config.beside else 1):
+        for group in _groups(open_, SITTINGS - 1 if self.config.copies else 1):
             progress.say(self.config.name)
             work = partial(train, self.config, self.partial)
             for name in run_dag(work, group, lambda _: (), min(self.workers, len(group))):
@@ -276,16 +276,16 @@ class CurvesRecorder:
     def _measure(self, progress: RecordingProgress) -> None:
         """Alone it is done once: turns are short, so that what else the machine does is the same for all."""
         sittings = self.partial.get("sittings") or []
-        if not sittings or self.config.beside:
+        if not sittings or self.config.copies:
             progress.say(f"{self.config.name}: seconds per step")
             self.partial.put("sittings", [*sittings, self._sitting()])
 
     def _sitting(self) -> list[tuple[int, list[IntervalTimes]]]:
         """Batch size, and what was measured at it."""
         config = self.config
-        if config.beside:
+        if config.copies:
             sizes = tuple(sorted({hyper.batch_size for hyper in config.settings().values()}))
-            parts = CopyTimings(config.setup, sizes, config.steps, config.seed, config.beside).measure()
+            parts = CopyTimings(config.setup, sizes, config.steps, config.seed, config.copies).measure()
             return list(parts.items())
         paces = measure(list(self._trainers()), device(config.setup.device))
         return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in paces.items()]
@@ -335,10 +335,10 @@ class CurvesRecorder:
     def _details(self, asked: dict[str, Any], parts: dict[int, IntervalTimes]) -> dict[str, Any]:
         prints = {trainer.hyper.batch_size: trainer.structure.fingerprint for trainer in self._trainers()}
         paces = [[prints[size], size, part.step_s] for size, part in parts.items()]
-        besides = mean(list(parts.values()))
-        measured = {name: getattr(besides, name) for name in BESIDES}
+        overhead = mean(list(parts.values()))
+        measured = {name: getattr(overhead, name) for name in OVERHEAD}
         found = {"asked": asked, "seconds_per_step": paces}
-        return {**found, "besides": measured} if self.config.beside else found
+        return {**found, "overhead": measured} if self.config.copies else found
 
 
 def _groups(names: list[str], count: int) -> list[list[str]]:

@@ -51,7 +51,9 @@ class RecordingProgress:
         self._bar.update(seconds)
 
 
-LATER = {"beside": 0, "storage_mb_s": None}
+RENAMED = {"beside": "copies"}
+"""Settings that older recordings name otherwise."""
+LATER = {"copies": 0, "storage_mb_s": None}
 """Settings that could not be asked for from the beginning, and what they are if nobody asks: they are not
 named then, as in recordings from before."""
 
@@ -86,7 +88,7 @@ class Partial:
         if not file.exists():
             with atomic_write(file) as stream:
                 stream.write(text.encode())
-        elif file.read_text("utf-8") != text:
+        elif as_asked(self.get("asked")) != as_asked(asked):
             raise InputError(
                 f"{self.folder}: something unfinished with other settings is there; finish that, record into "
                 f"another folder (--out), or delete {self.folder}"
@@ -113,12 +115,13 @@ class Partial:
 
 
 def as_asked(settings: Any) -> Any:
-    """As they come back from a recording."""
+    """Return settings as they come back from a recording, under their names of today."""
     return json.loads(json.dumps(settings), object_hook=_without_later)
 
 
 def _without_later(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in LATER or value != LATER[name]}
+    named = {RENAMED.get(name, name): value for name, value in settings.items()}
+    return {name: value for name, value in named.items() if name not in LATER or value != LATER[name]}
 
 
 def recorded(folder: Path, asked: dict[str, Any]) -> bool:
@@ -128,7 +131,7 @@ def recorded(folder: Path, asked: dict[str, Any]) -> bool:
     about = read_about(folder)
     for name in about.files:
         about.table(name)
-    if about.what["details"].get("asked") != asked:
+    if as_asked(about.what["details"].get("asked")) != asked:
         raise refuse_other(folder)
     return True
 
