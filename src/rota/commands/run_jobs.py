@@ -2,29 +2,24 @@
 
 import argparse
 import hashlib
-import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import tomli_w
 
 from rota.commands.common import typed
 from rota.config.bind import bind, facts, own_growth
-from rota.config.load import dump, override, placed, read
-from rota.config.renamed import with_new_keys
+from rota.config.load import override, placed, read
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
-from rota.core.files import atomic_write
 from rota.core.loop import Policy
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
 from rota.core.population.cluster import PopulationCluster
 from rota.core.registry import is_outside
-from rota.execution.engine import Engine, WorkerSetup
+from rota.execution.engine import WorkerSetup
 from rota.execution.folder import RealFolder
 from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
 from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
@@ -33,7 +28,15 @@ from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
 from rota.execution.trainable import check_name
 from rota.library.inputs import NAMES, check_code, code_of, schedulers
-from rota.library.real_run import check_address, in_a_file
+from rota.library.real_run import (
+    RealConfig,
+    check_address,
+    config_text,
+    in_a_file,
+    in_folder,
+    in_new_folder,
+    write_result,
+)
 from rota.policies.cluster.registry import canonical
 from rota.results.metrics import Metrics, MetricsRow, measure
 from rota.results.run import write_run
@@ -81,7 +84,7 @@ class _Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class JobsConfig:
+class JobsConfig(RealConfig):
     """One question, asked of real machines: these jobs, on these slots, under this scheduler."""
 
     workload: WorkloadConfig
@@ -116,15 +119,7 @@ class JobsConfig:
         for name in ("assignment_s", "iteration_s"):
             if not getattr(self, name) > 0.0:
                 raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0")
-        if self.attempts < 1:
-            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
-
-    @property
-    def engine(self) -> Engine:
-        engine: Engine = getattr(self, self.backend)
-        return engine
+        self.check()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +180,8 @@ class JobsRunSpec:
         return OpportunisticJob(found.kind, tuple(range(found.slots)), budget_s, found.most)
 
     def text(self) -> str:
-        """The configuration in full, from which it can be resumed."""
-        extra = {"options": dict(self.options), "kinds": dict(self.kinds)}
-        return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
+        """Return the configuration in full, from which it can be resumed."""
+        return config_text(self.config, options=dict(self.options), kinds=dict(self.kinds))
 
 
 def is_about_jobs(table: Mapping[str, Any]) -> bool:
@@ -325,24 +319,18 @@ class JobsRun:
             wall_s=outcome.wall_s,
             command=typed(),
         )
-        with atomic_write(self.folder.result) as stream:
-            stream.write(json.dumps(self.record(outcome), indent=2, allow_nan=False).encode() + b"\n")
+        write_result(self.folder, self.record(outcome))
 
 
 def begin_jobs(args: argparse.Namespace, settings: Sequence[str]) -> JobsRun:
-    """A new run in a folder where there is none, for the eyes of its owner only."""
+    """Begin a run of jobs in a new folder."""
     if args.repeat is not None:
         raise ConfigError("--repeat: is for populations; a trace of jobs is run once")
     order = ordered_jobs(override(read(args.config), settings), args.config, settings)
-    order.config.engine.check()
-    folder = RealFolder(args.out)
-    folder.begin(order.text())
-    return JobsRun(folder, replace(order, digest=folder.digest()))
+    return JobsRun(*in_new_folder(order, args.out))
 
 
 def resume_jobs(path: Path, settings: Sequence[str], *, anew: bool = False) -> JobsRun:
-    """The run in a folder, as it was asked for, but for settings of where it runs."""
-    folder = RealFolder(path)
-    table = {"placement": {"types": "blind"}, **with_new_keys(folder.table(), warn=False)}  # as older runs
-    order = ordered_jobs(override(table, settings), folder.config, settings)
-    return JobsRun(folder, replace(order, digest=folder.digest()), anew)
+    """Go on with the run of jobs in a folder."""
+    before = {"placement": {"types": "blind"}}  # which older runs do not say
+    return JobsRun(*in_folder(path, settings, lambda table, *more: ordered_jobs(before | table, *more)), anew)

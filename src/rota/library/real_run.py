@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import pickle
+import tomllib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -48,8 +49,30 @@ RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of whatever is trained."""
 
 
+class RealConfig:
+    """What configurations of real runs have in common, of populations and of jobs."""
+
+    __slots__ = ()
+    backend: str
+    attempts: int
+    seed: int
+
+    def check(self) -> None:
+        """Raise ConfigError if attempts or the seed are out of range."""
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
+        if self.attempts < 1:
+            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+
+    @property
+    def engine(self) -> Engine:
+        """The slots to run on, and how workers are started there."""
+        engine: Engine = getattr(self, self.backend)
+        return engine
+
+
 @dataclass(frozen=True, slots=True)
-class RunConfig:
+class RunConfig(RealConfig):
     """One question, asked of real machines: these trials, on these slots, under this allocation."""
 
     population: TrialsConfig = field(default_factory=TrialsConfig)
@@ -91,21 +114,13 @@ class RunConfig:
         check_name(self.trial)
         if not 1 <= self.repeat <= MOST:
             raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
         if not self.step_s > 0.0:
             raise ConfigError(f"step_s is {self.step_s:g}; it must be above 0")
-        if self.attempts < 1:
-            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+        self.check()
 
     @property
     def allocations(self) -> tuple[str, ...]:
         return (self.allocation,)
-
-    @property
-    def engine(self) -> Engine:
-        engine: Engine = getattr(self, self.backend)
-        return engine
 
     @property
     def seeds(self) -> range:
@@ -170,11 +185,14 @@ class RunSpec:
         return WorkerSetup(config.trial, settings, seed, books, config.mode)
 
     def text(self) -> str:
-        """The configuration in full, from which it can be resumed."""
-        import tomllib
+        """Return the configuration in full, from which it can be resumed."""
+        return config_text(self.config, options=self.contender.options, training=dict(self.training))
 
-        extra = {"options": self.contender.options, "training": dict(self.training)}
-        return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
+
+def config_text(config: RealConfig, **raw: Mapping[str, Any]) -> str:
+    """Return a configuration and the tables that are not bound, as TOML."""
+    given = {name: table for name, table in raw.items() if table}
+    return tomli_w.dumps({**tomllib.loads(dump(config)), **given})
 
 
 def ordered(
@@ -301,8 +319,7 @@ class RealRun:
             summary = self._summary([self._measured(outcome, run) for outcome in outcomes])
             inputs = hashlib.sha256(text.encode()).hexdigest()
             run.sum_up(summary, config=text, inputs=inputs, command=self.command)
-        with atomic_write(self.folder.result) as stream:
-            stream.write(json.dumps(record(outcomes), indent=2).encode() + b"\n")
+        write_result(self.folder, record(outcomes))
 
     def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
         config, fleet = self.order.config, self.order.config.engine.fleet()
@@ -332,19 +349,35 @@ class RealRun:
         )
 
 
-def begin(order: RunSpec, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> RealRun:
-    """A new run in a folder where there is none, for the eyes of its owner only; with files that it needs."""
+def in_new_folder(order: Any, path: Path, files: Mapping[str, bytes] | None = None) -> tuple[RealFolder, Any]:
+    """Make the folder of a run, with files that it needs; returns it, and the spec with its digest."""
     order.config.engine.check()
     folder = RealFolder(path)
     folder.begin(order.text(), files or {})
-    return RealRun(folder, replace(order, digest=folder.digest()), command)
+    return folder, replace(order, digest=folder.digest())
+
+
+def in_folder(path: Path, settings: Sequence[str], read: Callable[..., Any]) -> tuple[RealFolder, Any]:
+    """Return the folder of a run, and its spec: what `read` makes of its configuration and of settings."""
+    folder = RealFolder(path)
+    table = override(with_new_keys(folder.table(), warn=False), settings)
+    return folder, replace(read(table, folder.config, settings), digest=folder.digest())
+
+
+def write_result(folder: RealFolder, found: Mapping[str, Any]) -> None:
+    """Write the result of a run, last of all."""
+    with atomic_write(folder.result) as stream:
+        stream.write(json.dumps(found, indent=2).encode() + b"\n")
+
+
+def begin(order: RunSpec, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> RealRun:
+    """Begin a run of a population in a new folder."""
+    return RealRun(*in_new_folder(order, path, files), command)
 
 
 def resume(path: Path, command: str, settings: Sequence[str] = (), *, anew: bool = False) -> RealRun:
-    """The run in a folder, as it was asked for, but for settings of where it runs."""
-    folder = RealFolder(path)
-    order = ordered(override(with_new_keys(folder.table(), warn=False), settings), folder.config, settings)
-    return RealRun(folder, replace(order, digest=folder.digest()), command, anew)
+    """Go on with the run of a population in a folder."""
+    return RealRun(*in_folder(path, settings, ordered), command, anew)
 
 
 def record(outcomes: list[PopulationOutcome]) -> dict[str, Any]:
