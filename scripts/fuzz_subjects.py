@@ -416,7 +416,7 @@ def _simulated(ground: Path, rota: Rota) -> None:
 
 
 def _real(ground: Path, rota: Rota) -> None:
-    """Runs of trials and jobs that only wait, and rehearsals of them."""
+    """Runs of trials and jobs that only wait, and simulations of them."""
     for kind in ("population", "jobs"):
         folder = ground / f"real-{kind}"
         rota("run", folder / "it.toml", "--out", folder / "a", "--every", 1e9)
@@ -448,16 +448,16 @@ def damage(random: Random, folder: Path, patterns: Sequence[str]) -> Path | None
 
 
 def _seal(file: Path, content: bytes) -> None:
-    """Make the facts beside a file say that it is the right one, if they can be read."""
+    """Make the facts next to a file say that it is the right one, if they can be read."""
     sha256 = hashlib.sha256(content).hexdigest()
-    for beside in (file.with_name("recording.json"), file.with_name("agent.json")):
-        if beside.exists() and beside != file:
-            facts = json.loads(beside.read_text())
+    for facts_file in (file.with_name("recording.json"), file.with_name("agent.json")):
+        if facts_file.exists() and facts_file != file:
+            facts = json.loads(facts_file.read_text())
             if "files" in facts:
                 facts["files"][file.name] |= {"sha256": sha256, "rows": max(0, content.count(b"\n") - 1)}
             elif file.suffix == ".npz":
                 facts["sha256"] = sha256
-            beside.write_text(json.dumps(facts))
+            facts_file.write_text(json.dumps(facts))
 
 
 def _change_journal(random: Random, file: Path) -> None:

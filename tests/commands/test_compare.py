@@ -207,7 +207,7 @@ def test_the_shipped_population_is_simulated_as_it_is_recorded_and_run(tmp_path)
     table = override(simulate, [f"population.curves={tmp_path / 'curves'}"])
     assert table.pop("options") == run["options"]
     simulated, real = bind(PopulationsConfig, table), ordered(run, CONFIGS / "population-run.toml")
-    order, scene = real.undertaking(0), simulated.scene(0)
+    order, scene = real.population_spec(0), simulated.scene(0)
     assert (order.hypers, order.terms, order.costs) == (scene.hypers, scene.terms, scene.costs)
     assert len(order.fleet.slots) == len(scene.fleet.slots) == asked.copies
     assert ((real.config.allocation,), real.config.evolution) == (simulated.allocations, simulated.evolution)

@@ -192,10 +192,11 @@ def test_a_recording_with_old_settings_is_recognised(run, here):
     assert code == 0
     assert warning("curves.beside", "curves.copies") in err
     file = here / out.strip() / "recording.json"
-    about = json.loads(file.read_text())
+    whole = json.loads(file.read_text())
+    about = whole["what"]
     about["details"]["asked"]["beside"] = about["details"]["asked"].pop("copies")
     about["details"]["besides"] = about["details"].pop("overhead")
-    file.write_text(json.dumps(about))
+    file.write_text(json.dumps(whole))
     assert run("record", "new.toml", "--out", "out", "--quiet") == (0, out, "")
     config = bind(PopulationsConfig, {"population": {"curves": out.strip(), "steps": 1, "interval": 1}})
     assert config.population.overhead().evaluate_s == about["details"]["besides"]["evaluate_s"]

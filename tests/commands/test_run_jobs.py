@@ -170,8 +170,8 @@ def test_an_agent_is_looked_for_from_the_folder_of_the_file(config, tmp_path):
     config.write_text(CONFIG.replace("count = 2", "count = 3") + kinds)
     order = ordered_jobs(read(config), config)
     assert order.kinds["grows"]["adaptive"]["agent"] == str(tmp_path / "agent")
-    assert order.venture().resident.until_s == 60.0
-    assert order.venture().places == [1, 2]
+    assert order.jobs_spec().resident.until_s == 60.0
+    assert order.jobs_spec().places == [1, 2]
 
 
 def test_an_agent_in_a_flag_is_looked_for_where_the_user_is(config, tmp_path, monkeypatch):
@@ -262,7 +262,7 @@ UNEQUAL = (
 )
 def test_slots_are_preferred_by_the_speed_that_is_expected_of_them(config, types, preferred, places):
     settings = [UNEQUAL, f"placement.types={types}"]
-    venture = ordered_jobs(override(read(config), settings), config, settings).venture()
+    venture = ordered_jobs(override(read(config), settings), config, settings).jobs_spec()
     state = JobsState(venture.table, venture.cluster, RESTART, preferences=venture.preferences)
     assert state.nodes[FACTS + LISTED].tolist() == preferred
     assert list(venture.places) == places

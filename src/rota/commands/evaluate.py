@@ -1,4 +1,4 @@
-"""`rota evaluate --agent` of an agent that places trials: try it beside the rules."""
+"""`rota evaluate --agent` of an agent that places trials: compare it with the rules."""
 
 import argparse
 import json

@@ -30,7 +30,7 @@ def asks_to_place(config: Path | None) -> bool:
 
 
 def run_placement(args: argparse.Namespace) -> int:
-    """Learn, and try the agent where nobody has learned; prints how good it is."""
+    """Learn, and compare the agent with the rules on cases it has not seen; prints the comparison."""
     from rota.core.files import folder_lock
     from rota.learning.placement.run import PlacementRun
 
@@ -118,7 +118,7 @@ def _try_again(run: "PlacementRun", workers: int, args: argparse.Namespace) -> N
 def tried(
     weights: "Weights", config: "PlacementAgentConfig", workers: int, args: argparse.Namespace
 ) -> "PlacementComparison":
-    """An agent beside the rules, with a bar."""
+    """Compare an agent with the rules, with a progress bar."""
     from rota.learning.placement.compare import DISPATCHES, compare
 
     with bar(config.tests * len(DISPATCHES), 0, " cases", args) as shown:
@@ -133,8 +133,8 @@ def _print(folder: Path, args: argparse.Namespace) -> None:
     spent = {name: about[name] for name in ("updates", "decisions", "seconds")}
     rate = round(about["decisions"] / about["seconds"], 1) if about["seconds"] else 0.0
     if args.json:
-        told = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
-        say(json.dumps(told))
+        found = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
+        say(json.dumps(found))
         return
     said = f"{spent['updates']:,} updates, {spent['decisions']:,} decisions in {spent['seconds']:.1f} s"
     say(f"{folder}: {said}\n{table(read_comparison(folder)[0])}")

@@ -28,7 +28,7 @@ ERRORS, LINES = 3, 8
 
 @contextmanager
 def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
-    """Seed → who is told what happens."""
+    """Seed → what is called when something happens."""
     if not stream.isatty():
         yield lambda seed: Lines(stream, every_s)
         return
@@ -180,7 +180,7 @@ ORDER = ("running", "waiting", "failed", "finished", "coming")
 
 @contextmanager
 def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
-    """Who is told that something has happened."""
+    """Called when something has happened."""
     if not stream.isatty():
         yield JobLines(stream, every_s)
         return
@@ -246,9 +246,9 @@ def _beside(board: JobsStatus) -> str:
 
 
 def jobs_text(board: JobsStatus) -> str:
-    """The jobs, a line each, and the resident."""
+    """Return the jobs, a line each, and the opportunistic job."""
     return columns_text(
-        [JOBS_HEADER, *(_job_row(board, number) for number in range(len(board.jobs))), *_resident(board)]
+        [JOBS_HEADER, *(_job_row(board, number) for number in range(len(board.jobs))), *_opportunistic(board)]
     )
 
 
@@ -267,8 +267,8 @@ def _job_row(board: JobsStatus, number: int) -> tuple[str, ...]:
     )
 
 
-def _resident(board: JobsStatus) -> list[tuple[str, ...]]:
-    """The line of whoever trains beside the jobs, if there is one."""
+def _opportunistic(board: JobsStatus) -> list[tuple[str, ...]]:
+    """Return the line of the opportunistic job, if there is one."""
     line, kind = board.resident, board.frame.resident
     return (
         [("resident", kind, "beside", "", str(line.done), _metric(line), f"{board.at_s:.1f}")] if kind else []
@@ -288,6 +288,6 @@ def _rich_jobs_table(board: JobsStatus) -> Any:
     ranked = sorted(range(len(board.jobs)), key=lambda number: ORDER.index(board.jobs[number].status))
     for number in sorted(ranked[:MOST]):
         table.add_row(*map(Text, map(printable, _job_row(board, number))))  # not markup, whatever is in it
-    for row in _resident(board):
+    for row in _opportunistic(board):
         table.add_row(*map(Text, row))
     return table

@@ -111,7 +111,7 @@ def add_parser(subparsers: Any) -> None:
     window = "what Gantt charts and traces show, in hours since the first job"
     add("--window", nargs=2, type=float, metavar=("START", "END"), help=window)
     add("--chrome", action="store_true", help="also write traces to open at https://ui.perfetto.dev")
-    add("--svg", action="store_true", help="also as SVG, beside each PNG")
+    add("--svg", action="store_true", help="also as SVG, next to each PNG")
     add("--quick", action="store_true", help="coarser, and only one Gantt chart per trace")
     add("--count", action="store_true", help="say how many files are where, instead of the name of each")
     shipped = "in a checkout of rota: also those in plots/ that are in git, which are left as they are else"

@@ -1,4 +1,4 @@
-"""What jobs took in a run for real, as profiles: from then on they can be rehearsed under any scheduler."""
+"""Profiles from a real run of jobs, with which the jobs can be simulated under any scheduler."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from rota.recordings.profile import Profile
 from rota.workload.profiles import STARTUP
 
 Cell = tuple[str, int, str]
-"""Kind, gang size, and whoever shared its slots."""
+"""Kind, gang size, and the job that shared its slots."""
 
 
 def profiles_of_run(folder: Path, device: str) -> list[Profile]:

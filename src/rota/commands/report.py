@@ -19,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
         "report",
         help="one page in HTML that shows results: tables, timelines, curves",
         description="Write one HTML page that shows what was simulated, run, learned and evaluated, in any "
-        "mix. It needs no network and no server: open it in a browser, send it to somebody.",
+        "mix. It needs no network and no server: open it in a browser, or send it.",
     )
     add = parser.add_argument
     add("results", nargs="+", type=Path, metavar="RESULTS", help="folders of results, or folders of those")

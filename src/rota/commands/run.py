@@ -1,4 +1,4 @@
-"""`rota run`: train a population, or the jobs of a trace, for real, under policies that can be rehearsed."""
+"""`rota run`: train a population, or the jobs of a trace, under policies that can be simulated."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
     """Add `run`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "run",
-        help="train a population, or the jobs of a trace, for real",
+        help="train a population, or the jobs of a trace",
         description="Train the population that a configuration describes, or, if it has a [workload], the "
         "jobs of a trace. Ctrl-C stops it once what is being trained is done, a second Ctrl-C at once; "
         "--resume goes on, whatever had ended it.",
@@ -102,13 +102,15 @@ def _export(real: "RealRun", file: Path) -> None:
 
 
 def _jobs_run(args: argparse.Namespace) -> "JobsRun | None":
-    """If it is about jobs."""
+    """Return the run if it is of jobs, else None."""
     from rota.commands.run_jobs import is_about_jobs
     from rota.config.load import override, read
     from rota.execution.folder import RealFolder
 
     file = RealFolder(args.resume).config if args.resume else args.config
-    if file is None or not file.exists() or not is_about_jobs(override(read(file), args.set)):
+    if file is None or not file.exists():
+        return None
+    if not is_about_jobs(read(file) if args.resume else override(read(file), args.set)):
         return None
     if args.export:
         raise ConfigError("--export: is for populations; a run of jobs has no best trial")
@@ -169,7 +171,7 @@ def _note_not_begun(folder: Path) -> None:
 
 
 def _salvage(args: argparse.Namespace) -> None:
-    """Cut off what is damaged, if that is wanted."""
+    """Cut off what is damaged, if that is asked for."""
     from rota.execution.folder import RealFolder
     from rota.execution.journal import salvage
 
@@ -204,7 +206,7 @@ def _real_run(args: argparse.Namespace) -> "RealRun":
 
 
 def _address(args: argparse.Namespace) -> list[str]:
-    """Where the cluster is: it may be elsewhere when a run goes on."""
+    """Return the setting of the cluster's address: it may be another when a run goes on."""
     return [f"ray.address={json.dumps(args.address)}"] if args.address is not None else []
 
 
@@ -221,7 +223,7 @@ def _code(real: "RealRun", outcomes: "list[PopulationOutcome]") -> int:
 
 
 def _said(real: "RealRun", outcomes: "list[PopulationOutcome]") -> str:
-    """For people."""
+    """Return the summary for people."""
     from rota.commands.live import summed_up
 
     lines = [summed_up(outcome.picture) for outcome in outcomes]

@@ -45,18 +45,18 @@ from rota.simulator.jobs_config import PlacementConfig, WorkloadConfig
 from rota.workload.jobs import Workload
 
 NETWORKS = ("rota.training.job:networks", "rota.learning.site:networks")
-"""Sites that are rota's own: what they make of `[kinds]` is known."""
+"""Values of `job` that are rota's own: what they make of `[kinds]` is known."""
 AGENT = "kinds.*.adaptive.agent"
-"""Who decides how a network changes: a folder, or a class."""
+"""Key of the agent that decides how a network changes: a folder, or a class."""
 PATHS = ("workload.trace", "workload.profiles", "ray.scores", AGENT)
 """Keys of a configuration that are paths."""
 RAW = ("options", "kinds")
-"""Tables that are not bound here: those of schedulers, and those of whatever is trained."""
+"""Tables that are not bound here: those of schedulers, and those of what is trained."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpportunisticConfig:
-    """A training that goes on beside the jobs, for as long as its budget says."""
+    """A training that uses idle slots, for as long as its budget says."""
 
     kind: str
     """What is trained: `[kinds.NAME]`, with an `adaptive` table."""
@@ -74,7 +74,7 @@ class OpportunisticConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """What a controller knows of how a resident changes, whoever trains it."""
+    """The budget of an opportunistic job: all that a controller knows of how it changes."""
 
     budget_s: float = BUDGET_S
 
@@ -85,30 +85,30 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class JobsConfig(RealConfig):
-    """One question, asked of real machines: these jobs, on these slots, under this scheduler."""
+    """A real run of jobs: these, on these slots, under this scheduler."""
 
     workload: WorkloadConfig
     """The model of a job is its kind: `[kinds.NAME]` says what is trained."""
     scheduler: str = "srtf"
     """fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l …"""
     assignment_s: float = 0.25
-    """About how long jobs go on before others can have their slots; they are checkpointed as often."""
+    """Seconds that a job is assigned at a time, about; then it is checkpointed, and can be preempted."""
     iteration_s: float = 0.01
     """Seconds that an iteration is expected to take until it is measured, where the workload does not say."""
     attempts: int = 3
-    """A job that failed so often is given up."""
+    """Number of failures after which a job is given up."""
     seed: int = 0
     """Of first weights and the order of the data."""
     job: str = NETWORKS[0]
-    """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed, if it is
+    """Function that makes what is trained, as module:function; it is given `[kinds]` and the seed, and is
     annotated to return what can open jobs."""
     code: dict[str, str] = field(default_factory=dict)
     """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"
-    """Which machines."""
+    """Engine that starts workers."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
     opportunistic: OpportunisticConfig | None = None
-    """A training that makes use of what is idle."""
+    """A training that uses idle slots."""
     local: LocalConfig = field(default_factory=LocalConfig)
     ray: RayConfig = field(default_factory=RayConfig)
     slurm: SlurmConfig = field(default_factory=SlurmConfig)
@@ -140,7 +140,7 @@ class JobsRunSpec:
     def scheduler(self) -> str:
         return canonical(self.config.scheduler)
 
-    def venture(self) -> JobsSpec:
+    def jobs_spec(self) -> JobsSpec:
         jobs, config = self.jobs, self.config
         return JobsSpec(
             ids=jobs.ids,
@@ -154,7 +154,7 @@ class JobsRunSpec:
             slice_s=config.assignment_s,
             attempts=config.attempts,
             seed=config.seed,
-            resident=self._resident(),
+            resident=self._opportunistic(),
             config=self.digest,
             preferences=self._preferences() if config.placement.types == "fastest" else None,
         )
@@ -168,10 +168,10 @@ class JobsRunSpec:
 
     @property
     def home(self) -> int:
-        """Slots that are a resident's own: the first ones."""
+        """Number of slots that are the opportunistic job's own: the first ones."""
         return self.config.opportunistic.slots if self.config.opportunistic else 0
 
-    def _resident(self) -> OpportunisticJob | None:
+    def _opportunistic(self) -> OpportunisticJob | None:
         found = self.config.opportunistic
         if found is None:
             return None
@@ -185,12 +185,12 @@ class JobsRunSpec:
 
 
 def is_about_jobs(table: Mapping[str, Any]) -> bool:
-    """Whether a configuration is of jobs, not of a population."""
+    """Return whether a configuration is of jobs, not of a population."""
     return "workload" in table
 
 
 def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsRunSpec:
-    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
+    """Return what a table says; raises ConfigError if it is wrong. Assignments were put over a file."""
     folder = where.parent.absolute()
     table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "job", AGENT))
     rest = {name: value for name, value in table.items() if name not in RAW}
@@ -205,14 +205,14 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
     if not config.code:
         config = replace(config, code=code_of([policy, *in_a_file(config.job), *_growth(kinds)]))
     jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
-    resident = [config.opportunistic.kind] if config.opportunistic else []
-    missing = [model for model in (*jobs.models, *resident) if model not in kinds]
+    opportunistic = [config.opportunistic.kind] if config.opportunistic else []
+    missing = [model for model in (*jobs.models, *opportunistic) if model not in kinds]
     if missing:
         raise ConfigError(f"{where}: there are jobs of {missing[0]!r}; add [kinds.{missing[0]}]")
     whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
     home = config.opportunistic.slots if config.opportunistic else 0
     order = JobsRunSpec(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
-    _check_resident(order)
+    _check_opportunistic(order)
     together = config.opportunistic is not None or max(whole.gpus) > 1
     if config.backend == "ray" and not config.ray.shared and together:
         raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
@@ -220,7 +220,7 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
 
 
 def _growth(kinds: Mapping[str, Any]) -> list[Any]:
-    """The growth policies from outside that kinds name."""
+    """Return the growth policies from outside that kinds name."""
     adaptive = {name: kind["adaptive"] for name, kind in kinds.items() if "adaptive" in kind}
     return [
         own_growth(table["agent"], table.get("options"), f"kinds.{name}.adaptive.").policy
@@ -229,31 +229,31 @@ def _growth(kinds: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _check_resident(order: JobsRunSpec) -> None:
-    """Its batch can be shared by as many slots as it may be given."""
-    resident = order.venture().resident  # which also says whether all jobs fit
-    if resident is None or order.config.job not in NETWORKS:
+def _check_opportunistic(order: JobsRunSpec) -> None:
+    """Raise an error if its batch cannot be shared by as many slots as it may be given."""
+    job = order.jobs_spec().resident  # which also checks that all jobs fit
+    if job is None or order.config.job not in NETWORKS:
         return
     try:
         from rota.training.job import bound
     except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
         return
-    kind = bound({resident.kind: order.kinds[resident.kind]})[resident.kind]
-    for size in resident.sizes(len(order.fleet.slots)):
-        kind.member(resident.kind, size)
+    kind = bound({job.kind: order.kinds[job.kind]})[job.kind]
+    for size in job.sizes(len(order.fleet.slots)):
+        kind.member(job.kind, size)
 
 
 def _places(fleet: PopulationCluster, home: int, types: Types) -> list[int]:
-    """Slots of the cluster, node by node → slots of the fleet; the first are a resident's, and not of it.
+    """Return slots of the workers, node by node, without the first, which are the opportunistic job's.
 
-    Slots of a node are given out in this order, so the fastest come first if they are preferred.
+    Slots of a node are assigned in this order, so the fastest come first if they are preferred.
     """
     slots, sign = fleet.slots, 1.0 if types == "fastest" else 0.0
     return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
 
 
 def _cluster(fleet: PopulationCluster, home: int, where: Path) -> Cluster:
-    """Nodes with as many slots as they have; all of one kind, for what a job takes is measured as it runs."""
+    """Return nodes with as many slots as they have; all of one kind: step times are measured in the run."""
     counts = [sum(slot.node == node for slot in fleet.slots[home:]) for node in range(len(fleet.nodes))]
     if 0 in counts:
         name = fleet.nodes[counts.index(0)]
@@ -279,7 +279,7 @@ class JobsRun:
         warm_up(order.policy)  # compiling is not the run's business
         assignment = WorkerSetup(order.config.job, order.kinds, order.config.seed, books)
         outcome = control_jobs(
-            order.venture(),
+            order.jobs_spec(),
             order.scheduler,
             order.policy,
             lambda: order.config.engine.workers(order.fleet, assignment),
@@ -293,20 +293,20 @@ class JobsRun:
         return outcome
 
     def metrics(self, outcome: JobsOutcome) -> Metrics:
-        """As of a rehearsal."""
+        """Return the metrics, computed as those of a simulation."""
         return measure(outcome.timeline, self.order.jobs, self.order.cluster).metrics
 
     def line(self, outcome: JobsOutcome) -> MetricsRow:
-        """What the table says of it."""
+        """Return its row of the table."""
         return MetricsRow(self.order.scheduler, self.metrics(outcome), outcome.wall_s)
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
-        """Plain values."""
+        """Return the result as plain values."""
         found = {"complete": outcome.complete, **outcome.board.record()}
         return found | {"metrics": asdict(self.metrics(outcome))} if outcome.complete else found
 
     def _write(self, outcome: JobsOutcome) -> None:
-        """What a rehearsal writes, so that whatever is made of a rehearsal can be made of this."""
+        """Write what a simulation writes, so that the same figures and reports can be made of it."""
         text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
         write_run(
             self.folder.path,

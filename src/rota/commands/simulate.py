@@ -1,4 +1,4 @@
-"""`rota simulate`: replay a workload under schedulers and compare them."""
+"""`rota simulate`: simulate a workload under schedulers and compare them."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ QUICK_JOBS = 60
 
 FLAGS: tuple[tuple[str, str, str, str], ...] = (
     # flag, key of the configuration, metavar, help
-    ("--trace", "workload.trace", "FILE", "the trace to replay"),
+    ("--trace", "workload.trace", "FILE", "the trace to simulate"),
     (
         "--format",
         "workload.format",
@@ -44,9 +44,9 @@ def add_parser(subparsers: Any) -> None:
     """Add `simulate`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "simulate",
-        help="replay a workload under schedulers, or a population under allocations, and compare them",
-        description="Replays a workload under schedulers. Without CONFIG and --trace: the shipped workload. "
-        "With --population, or a CONFIG that has one: trains a population on unequal slots, on paper.",
+        help="simulate a workload under schedulers, or a population under allocations, and compare them",
+        description="Simulate a workload under schedulers. Without CONFIG and --trace: the shipped workload. "
+        "With --population, or a CONFIG that has one: simulate a population on unequal slots.",
     )
     parser.add_argument(
         "config", nargs="?", type=given_file, metavar="CONFIG", help="a TOML file, as in config/simulate"

@@ -89,7 +89,7 @@ def _train(
 
 
 def _deciding(agent: str | None, config: "TrainConfig") -> dict[str, Any]:
-    """Who decides in a run: the agent in a folder or a class from outside, if one is given."""
+    """Return what decides on changes: the agent in a folder or a class from outside, if one is given."""
     from rota.core.registry import is_outside
 
     if agent is not None and is_outside(agent):
@@ -108,14 +108,14 @@ def _deciding(agent: str | None, config: "TrainConfig") -> dict[str, Any]:
 
 def _tell(training: "TrainingRun") -> None:
     """Train; says each epoch when it is over, after what was changed before it."""
-    told = 0
+    said = 0
     with _bar(training.config) as on_step:
         for epoch in training.epochs(on_step):
-            for line in _changes(training, epoch.steps)[told:]:
+            for line in _changes(training, epoch.steps)[said:]:
                 _say(line)
-                told += 1
+                said += 1
             _say(_line(epoch))
-    for line in _changes(training, math.inf)[told:]:
+    for line in _changes(training, math.inf)[said:]:
         _say(line)
 
 

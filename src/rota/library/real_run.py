@@ -46,7 +46,7 @@ PATHS = ("ray.scores", "options.learned.agent")
 POLICIES = "policies.pkl"
 """A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
 RAW = ("options", "training")
-"""Tables that are not bound here: those of the policies, and that of whatever is trained."""
+"""Tables that are not bound here: those of the policies, and that of what is trained."""
 
 
 class RealConfig:
@@ -73,7 +73,7 @@ class RealConfig:
 
 @dataclass(frozen=True, slots=True)
 class RunConfig(RealConfig):
-    """One question, asked of real machines: these trials, on these slots, under this allocation."""
+    """A real run of a population: these trials, on these slots, under this allocation."""
 
     population: TrialsConfig = field(default_factory=TrialsConfig)
     allocation: str = "fifo"
@@ -82,9 +82,9 @@ class RunConfig(RealConfig):
     evolution: str = "none"
     """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
     retirement: RetireSlowest | None = None
-    """Whether slots are given up towards the end; presets say so themselves."""
+    """Whether slots are retired towards the end; presets say so themselves."""
     attempts: int = 3
-    """A trial whose parts failed so often in all is let go."""
+    """Number of failed intervals after which a trial is let go."""
     seed: int = 0
     """Of evolution, first hyper-parameters, first weights and the order of the data."""
     repeat: int = 1
@@ -100,14 +100,14 @@ class RunConfig(RealConfig):
     code: dict[str, str] = field(default_factory=dict)
     """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"
-    """Which machines."""
+    """Engine that starts workers."""
     local: LocalConfig = field(default_factory=LocalConfig)
     ray: RayConfig = field(default_factory=RayConfig)
     slurm: SlurmConfig = field(default_factory=SlurmConfig)
     step_s: float = 0.01
     """Seconds that a step is expected to take on a slot of speed 1, before any was measured."""
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
-    """What policies take for granted."""
+    """Costs that policies assume."""
 
     def __post_init__(self) -> None:
         check_names((self.allocation,), self.evolution)
@@ -155,7 +155,7 @@ class RunSpec:
     digest: str = ""
     """Of the configuration that a run in a folder began with."""
 
-    def undertaking(self, seed: int) -> PopulationSpec:
+    def population_spec(self, seed: int) -> PopulationSpec:
         config = self.config
         terms = config.population.terms(config.attempts)
         if config.mode == "min" and isfinite(terms.target):
@@ -201,7 +201,7 @@ def ordered(
     assignments: Sequence[str] = (),
     objects: Mapping[str, Any] | None = None,
 ) -> RunSpec:
-    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file.
+    """Return what a table says; raises ConfigError if it is wrong. Assignments were put over a file.
 
     `objects` are policies that names stand for; those of a run that was begun with some are read.
     """
@@ -249,7 +249,7 @@ def pickled_policies(folder: Path, names: Iterable[str]) -> dict[str, Any]:
 
 
 def check_address(backend: str, assignments: Sequence[str]) -> None:
-    """That of a cluster is of no use to other machines."""
+    """Raise ConfigError if the address of a Ray cluster is given for another backend."""
     if backend != "ray" and any(text.startswith("ray.address=") for text in assignments):
         raise ConfigError(f'--address: is of a Ray cluster, but backend is "{backend}"; --set backend=ray')
 
@@ -265,14 +265,14 @@ class RealRun:
     folder: RealFolder
     order: RunSpec
     command: str
-    """What it is made by."""
+    """Command line that made it."""
     anew: bool = False
     """Whether checkpoints are trained again if none is left."""
 
     def carry_out(
         self, asked_to_stop: Callable[[], bool], watch: Callable[[int], Watch]
     ) -> list[PopulationOutcome]:
-        """One repetition after the other; the last one is not complete if it was stopped."""
+        """Run one repetition after the other; the last one is not complete if it was stopped."""
         outcomes: list[PopulationOutcome] = []
         self._warm_up()
         try:
@@ -287,8 +287,8 @@ class RealRun:
         return outcomes
 
     def _warm_up(self) -> None:
-        """Have all that allocation needs compiled before slots wait for it, by a short rehearsal."""
-        order = self.order.undertaking(self.order.config.seed)
+        """Have all that allocation needs compiled before slots wait for it, by a short simulation."""
+        order = self.order.population_spec(self.order.config.seed)
         terms = replace(order.terms, steps=2 * order.terms.interval)
         scene = PopulationScenario(tuple(order.hypers[:WARM_TRIALS]), order.fleet, terms, order.costs)
         with suppress(RotaError):  # what is wrong will be said when it matters
@@ -299,13 +299,13 @@ class RealRun:
             )
 
     def _repetition(self, seed: int, asked_to_stop: Callable[[], bool], watch: Watch) -> PopulationOutcome:
-        undertaking, books = self.order.undertaking(seed), self.folder.books(seed)
+        spec, books = self.order.population_spec(seed), self.folder.books(seed)
         assignment = self.order.assignment(seed, books, self.folder.path)
         engine = self.order.config.engine
         return control(
-            undertaking,
+            spec,
             self.order.contender.policy,
-            lambda: engine.workers(undertaking.fleet, assignment),
+            lambda: engine.workers(spec.fleet, assignment),
             books,
             asked_to_stop=asked_to_stop,
             watch=watch,
@@ -313,7 +313,7 @@ class RealRun:
         )
 
     def _write(self, outcomes: list[PopulationOutcome]) -> None:
-        """What a rehearsal writes, so that whatever is made of a rehearsal can be made of this."""
+        """Write what a simulation writes, so that the same figures and reports can be made of it."""
         text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
         with writing(self.folder.path) as run:
             summary = self._summary([self._measured(outcome, run) for outcome in outcomes])
@@ -323,7 +323,7 @@ class RealRun:
 
     def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
         config, fleet = self.order.config, self.order.config.engine.fleet()
-        target = self.order.undertaking(config.seed).terms.target
+        target = self.order.population_spec(config.seed).terms.target
         return PopulationSummary(
             allocation=self.order.contender.name,
             evolution=self.order.contender.evolution,
@@ -336,11 +336,11 @@ class RealRun:
         )
 
     def _measured(self, outcome: PopulationOutcome, run: Writing) -> Repetition:
-        """The numbers of a timeline, which is written while it is read: it may be long."""
+        """Measure a timeline, which is written while it is read: it may be long."""
         state, seed = outcome.state, outcome.picture.frame.seed
         return measure(
             run.passing(seed, outcome.timeline),
-            self.order.undertaking(seed).hypers,
+            self.order.population_spec(seed).hypers,
             state.fleet,
             seed=seed,
             target=state.terms.target,
@@ -381,7 +381,7 @@ def resume(path: Path, command: str, settings: Sequence[str] = (), *, anew: bool
 
 
 def record(outcomes: list[PopulationOutcome]) -> dict[str, Any]:
-    """Plain values: of the only run, or of the last one and, in brief, all of them."""
+    """Return plain values: of the only run, or of the last one and, in brief, all of them."""
     last = outcomes[-1]
     found = {"complete": last.complete, **last.picture.record()}
     if len(outcomes) > 1:

@@ -23,7 +23,7 @@ from rota.results.jobs import JobColumns
 from rota.results.metrics import measure
 from rota.results.run import RunRecord as Record
 from rota.simulator.jobs import Simulation, odd_speeds, warm_up
-from rota.simulator.jobs import simulate as replay
+from rota.simulator.jobs import simulate as simulate_jobs
 from rota.workload.jobs import Workload
 
 CostName = Literal["restart", "interval"]
@@ -67,7 +67,7 @@ def simulate(
     check_types(types)
     named, chosen = named_policy(scheduler, options), cost_model(cost, checkpoint_every_s)
     warm_up_once(named.policy, chosen)
-    done = replay(jobs, cluster, named.policy, chosen, progress, types)
+    done = simulate_jobs(jobs, cluster, named.policy, chosen, progress, types)
     return as_run(named, jobs, cluster, chosen, types, done)
 
 
@@ -149,7 +149,7 @@ def digest(jobs: Workload, cluster: Cluster, policy: Policy, cost: CostModel, ty
 def _own_sources() -> bytes:
     found = hashlib.sha256()
     package = Path(__file__).parents[1]
-    for part in ("core", "policies", "replay", "results"):
+    for part in ("core", "policies", "simulator", "results"):
         for source in sorted((package / part).rglob("*.py")):
             found.update(source.read_bytes())
     return found.digest()
