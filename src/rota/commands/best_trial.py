@@ -21,7 +21,7 @@ from rota.library.real_run import resume
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written."""
+    """A file to which the best trial was written."""
 
     file: Path
     trial: int

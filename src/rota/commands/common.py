@@ -19,7 +19,7 @@ from rota.core.files import located, printable_lines
 def say(
     *words: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False
 ) -> None:
-    """Print, with all that is no text as escapes."""
+    """Print, with control characters as escapes."""
     print(printable_lines(sep.join(map(str, words))), end=end, file=file or sys.stdout, flush=flush)
 
 
@@ -28,7 +28,7 @@ WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())
 
 
 def typed() -> str:
-    """The command, but for what it says about results that were there before."""
+    """Return the command as typed, without `--replace`."""
     return shlex.join(["rota", *(word for word in WORDS.get() if word != "--replace")])
 
 
@@ -120,7 +120,7 @@ def _about(path: Path, command: str) -> str:
 
 
 def _of_trace(command: str, path: Path) -> str:
-    """What to do with a file that is not a configuration."""
+    """Return what to do with a file that is not a configuration."""
     from rota.core.errors import InputError
     from rota.workload.formats import guess
 

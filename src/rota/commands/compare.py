@@ -107,7 +107,7 @@ def _record(args: argparse.Namespace, found: "Found", exceeded: list[str]) -> di
 
 
 def _write(texts: dict[Path, str]) -> None:
-    """Files; says on stderr which."""
+    """Write files; says on stderr which."""
     from rota.core.files import atomic_write
 
     for file, text in texts.items():
@@ -117,7 +117,7 @@ def _write(texts: dict[Path, str]) -> None:
 
 
 def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
-    """A sheet per pair; the name of the pair is in that of its file if there are several."""
+    """Draw a sheet per pair; with several, the name of the pair is in that of its file."""
     if not files:
         return
     from rota.core.files import atomic_write

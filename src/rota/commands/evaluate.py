@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def places_trials(folder: Path | None) -> bool:
-    """Whether that is the folder of such an agent."""
+    """Return whether a folder is that of an agent that places trials."""
     from rota.learning.placement.run import is_placement_agent
 
     return folder is not None and is_placement_agent(folder)
 
 
 def evaluate_placement(args: argparse.Namespace) -> int:
-    """Try it; prints a table, or one JSON object."""
+    """Compare an agent that places trials with the rules; prints a table, or one JSON object."""
     from rota.commands.learn_placement import tried, workers_of
     from rota.learning.placement.outcome import table
     from rota.learning.placement.run import config_of
@@ -44,7 +44,7 @@ def evaluate_placement(args: argparse.Namespace) -> int:
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
-    """What is for learning, or for agents that change networks."""
+    """Raise ConfigError for flags of learning, or of agents that change networks."""
     if args.recordings:
         raise ConfigError(f"--recordings: {args.agent} places trials, which needs none; leave it out")
     given = {"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--again": args.again}
@@ -132,7 +132,7 @@ def _agent(args: argparse.Namespace) -> int:
 
 
 def _options(assignments: Sequence[str]) -> Any:
-    """What `--set options.NAME.KEY=VALUE` says; an error if other keys are set."""
+    """Return what `--set options.NAME.KEY=VALUE` says; raises ConfigError if other keys are set."""
     from rota.config.load import override
 
     table = override({}, assignments)
@@ -143,7 +143,7 @@ def _options(assignments: Sequence[str]) -> Any:
 
 
 def _refuse_settings(args: argparse.Namespace, own: bool) -> None:
-    """What says how to learn has no effect on an agent that has learned; a class has options."""
+    """Raise ConfigError for settings of learning, which do not change an agent that has learned."""
     given = {
         "CONFIG": args.config,
         "--set": [] if own else args.set,
@@ -191,7 +191,7 @@ def _left_out(args: argparse.Namespace) -> int:
 
 
 def _evaluated(fold: "Fold") -> "list[Evaluation]":
-    """The agents of a fold, where they have not learned."""
+    """Return how good the agents of a fold are where they have not learned."""
     from rota.learning.agent import read_agent
     from rota.learning.outcome import Evaluation
     from rota.learning.problem import problem_of
@@ -205,7 +205,7 @@ def _evaluated(fold: "Fold") -> "list[Evaluation]":
 
 
 def _fitting(agent: "Agent", problems: "Sequence[Problem]", folder: Path) -> "list[Problem]":
-    """Those that an agent can decide in; an error if there are none."""
+    """Return the problems that an agent can decide in; raises an error if there are none."""
     found = [problem for problem in problems if agent.decides_between(len(problem.tree.actions))]
     known = agent.options.get("actions")
     if not found:

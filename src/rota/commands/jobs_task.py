@@ -25,7 +25,7 @@ from rota.workload.jobs import Workload
 
 
 class SimulatedRun(NamedTuple):
-    """What came of a simulation, and how long it took."""
+    """The result of a simulation, and the seconds that it took."""
 
     metrics: Metrics
     wall_s: float

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OUT = Path("results/learn")
 MOST_TABLES = 3
-"""Of more agents than that, what they reach is told in a line each."""
+"""Number of agents above which each has a line instead of a table."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -137,7 +137,7 @@ def _set_keys(args: argparse.Namespace) -> set[str]:
 
 
 def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
-    """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
+    """Return name and configuration of each point of the grid; without a grid, of one without a name."""
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override, read
@@ -154,7 +154,7 @@ def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
 
 
 def _flags(args: argparse.Namespace) -> list[str]:
-    """Flags as settings, which win over a file and its grid."""
+    """Return flags as settings, which win over a file and its grid."""
     found = []
     if args.recordings:
         found.append(f"recordings={json.dumps([str(path) for path in args.recordings], ensure_ascii=False)}")
@@ -166,7 +166,7 @@ def _flags(args: argparse.Namespace) -> list[str]:
 
 
 def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Paths in a file start at the file's folder."""
+    """Return a table whose paths start at the folder of its file."""
     if isinstance(table.get("recordings"), list):
         table["recordings"] = [str(folder / str(path)) for path in table["recordings"]]
     if isinstance(table.get("start"), str):

@@ -23,7 +23,7 @@ TABLE = "placement"
 
 
 def asks_to_place(config: Path | None) -> bool:
-    """Whether a file is about placing trials."""
+    """Return whether a file is about placing trials."""
     from rota.config.load import read
 
     return config is not None and TABLE in read(config)
@@ -51,7 +51,7 @@ def run_placement(args: argparse.Namespace) -> int:
 
 
 def workers_of(args: argparse.Namespace) -> int:
-    """How many processes."""
+    """Return the number of processes."""
     from rota.training.setup import cores
 
     if args.workers is not None and args.workers < 1:
@@ -61,7 +61,7 @@ def workers_of(args: argparse.Namespace) -> int:
 
 @contextmanager
 def bar(total: int, done: int, unit: str, args: argparse.Namespace) -> Iterator[Any]:
-    """Progress, on a terminal."""
+    """Give a progress bar, which is seen on a terminal."""
     from rota.library.processes import progress_bar
 
     shown, look = False if args.quiet else None, {"initial": done, "dynamic_ncols": True}
@@ -70,7 +70,7 @@ def bar(total: int, done: int, unit: str, args: argparse.Namespace) -> Iterator[
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
-    """What is about recordings of networks that change."""
+    """Raise ConfigError for flags about recordings of networks that change."""
     given = {"--recordings": args.recordings, "--joint": args.joint, "--live": args.live}
     for name, value in given.items():
         if value:

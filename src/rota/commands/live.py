@@ -28,7 +28,7 @@ ERRORS, LINES = 3, 8
 
 @contextmanager
 def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
-    """Seed → what is called when something happens."""
+    """Give, by seed, what is called when something happens."""
     if not stream.isatty():
         yield lambda seed: Lines(stream, every_s)
         return
@@ -50,7 +50,7 @@ def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
 
 
 class Pace:
-    """At most once in so many seconds."""
+    """A limit: due at most once in so many seconds."""
 
     def __init__(self, every_s: float, tick: Callable[[], float] = time.monotonic) -> None:
         self._every_s, self._tick = every_s, tick
@@ -65,7 +65,7 @@ class Pace:
 
 
 class Lines:
-    """A line per event, at most one in so many seconds; what went wrong is always said."""
+    """Lines about events, at most one in so many seconds; failures are always said."""
 
     def __init__(self, stream: TextIO, every_s: float) -> None:
         self._stream, self._pace = stream, Pace(every_s)
@@ -80,7 +80,7 @@ class Lines:
 
 
 def summed_up(picture: PopulationStatus) -> str:
-    """A run in a line: `80 reports in 4.1 s, 9 clones, …; best 0.9812 (trial 3)`."""
+    """Return a run in a line: `80 reports in 4.1 s, 9 clones, …; best 0.9812 (trial 3)`."""
     done = sum(trial.over for trial in picture.trials)
     best = picture.best
     text = (
@@ -95,7 +95,7 @@ def summed_up(picture: PopulationStatus) -> str:
 
 
 def failures_text(picture: PopulationStatus, logs: Path) -> str:
-    """The last lines of the last traceback of each error, and where all of it is."""
+    """Return the last lines of the last traceback of each error, and where all of it is."""
     errors = {last_line(failed.why): failed for failed in picture.failures}  # the last of each
     return "\n".join(_failure(failed, logs) for failed in sorted(errors.values())[-ERRORS:])
 
@@ -108,12 +108,12 @@ def _failure(failed: TrialFailed, logs: Path) -> str:
 
 
 def table_text(picture: PopulationStatus) -> str:
-    """The trials, a line each."""
+    """Return the trials, a line each."""
     return columns_text([HEADER, *(_row(picture, number) for number in range(len(picture.trials)))])
 
 
 def columns_text(rows: Sequence[tuple[str, ...]]) -> str:
-    """Rows of equal length, one below the other."""
+    """Return rows of equal length as columns."""
     shown = [tuple(map(printable, row)) for row in rows]
     return "\n".join(aligned(shown, left=len(shown[0]), gap=2))
 
@@ -180,7 +180,7 @@ ORDER = ("running", "waiting", "failed", "finished", "coming")
 
 @contextmanager
 def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
-    """Called when something has happened."""
+    """Give what is called when something has happened."""
     if not stream.isatty():
         yield JobLines(stream, every_s)
         return
@@ -198,7 +198,7 @@ def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
 
 
 class JobLines:
-    """A line when a job ends or fails, and how it goes once in so many seconds."""
+    """Lines when a job ends or fails, and about the run once in so many seconds."""
 
     def __init__(self, stream: TextIO, every_s: float) -> None:
         self._stream, self._pace = stream, Pace(every_s)
@@ -228,7 +228,7 @@ class JobLines:
 
 
 def jobs_summed_up(board: JobsStatus) -> str:
-    """A run in a line."""
+    """Return a run in a line."""
     count = {status: sum(line.status == status for line in board.jobs) for status in ORDER}
     return (
         f"{board.frame.scheduler}: {count['running']} running, {count['waiting']} waiting, "
@@ -238,7 +238,7 @@ def jobs_summed_up(board: JobsStatus) -> str:
 
 
 def _beside(board: JobsStatus) -> str:
-    """How the opportunistic job stands, if there is one."""
+    """Return the progress of the opportunistic job, if there is one."""
     line, kind = board.resident, board.frame.resident
     failures = f", {line.failures} failures" if line.failures else ""
     text = f"; opportunistic job {kind}: {line.done:,} iterations, metric {_metric(line)}{failures}"

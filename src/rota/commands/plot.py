@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace, of_traces: list["RunFolder"]) -> None:
-    """What would have no effect."""
+    """Raise ConfigError for flags that would have no effect."""
     for flag, given in (("--normalise-to", args.normalise_to), ("--chrome", args.chrome)):
         if given and not of_traces:
             raise ConfigError(f"{flag}: is for runs of traces, and there are only populations; leave it out")
@@ -193,7 +193,7 @@ def _pen(args: argparse.Namespace) -> "Pen":
 
 
 def _in_git(out: Path) -> frozenset[Path]:
-    """The figures of a checkout of rota that are in git; none elsewhere."""
+    """Return the figures of a checkout of rota that are in git; none elsewhere."""
     folder = out.resolve()
     if not (folder.parent / SCRIPT).is_file() or not folder.is_dir():
         return frozenset()
@@ -212,7 +212,7 @@ def _any_runs() -> bool:
 
 
 def _draw_all(args: argparse.Namespace, pen: "Pen") -> Iterator[Path]:
-    """What was recorded, learned and evaluated, if anything was."""
+    """Draw what was recorded, learned and evaluated, if anything was."""
     if not any((RUNS / name).is_dir() for name in BESIDES):
         return
     from rota.figures.files import draw_all
@@ -237,7 +237,7 @@ def _window_s(hours: list[float] | None) -> tuple[float, float] | None:
 
 
 def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFolder"]]:
-    """All complete runs below the paths, of traces and of populations.
+    """Return all complete runs below the paths, of traces and of populations.
 
     Others are left out with a note, or refused if asked for by name.
     """

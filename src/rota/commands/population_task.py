@@ -28,7 +28,7 @@ SOURCES = ("core", "policies", "simulator", "results", "agents")
 
 
 class SeedResult(NamedTuple):
-    """What came of a population with one seed: everything that happened, and that in numbers."""
+    """The result of a population with one seed: its timeline, and its metrics."""
 
     done: SimulatedPopulation
     repetition: Repetition
@@ -87,7 +87,7 @@ class PopulationTask(GridTask):
         warm_up(self.config, self.contender)
 
     def _resolved(self, folder: Path) -> str:
-        """The configuration of this run, complete: it can be given to `rota simulate` as it is."""
+        """Return the configuration of this run, complete: it can be given to `rota simulate` as it is."""
         config = self.config
         used = {config.cluster: config.clusters[config.cluster]} if config.cluster else {}
         paths = {"curves": config.population.curves, "profiles": config.population.profiles}

@@ -191,7 +191,7 @@ def _provenance(device: str, command: str, *sources: Path) -> "Provenance":
 
 
 def _check_free(*folders: Path) -> None:
-    """Nothing that was recorded is written over."""
+    """Raise an error if something was recorded there: nothing is written over."""
     from rota.recordings.library import recording_folders
 
     for folder in folders:

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _title(made: list[Any]) -> str:
-    """What is in it, in plain words; the title of the only section."""
+    """Return what is in it, in plain words; the title of the only section."""
     if len(made) == 1:
         return str(made[0].title)
     kinds = list(dict.fromkeys(section.kind for section in made))
@@ -56,7 +56,7 @@ def _title(made: list[Any]) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], object]]:
-    """On a terminal, what is being worked on."""
+    """Show on a terminal what is being worked on."""
     from rota.library.processes import progress_bar
 
     with progress_bar(None, " runs") as bar:

@@ -60,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; prints what came of it."""
+    """Train; prints the result."""
     from rota.commands.live import live
     from rota.core.processes import stopping
     from rota.library.real_run import record

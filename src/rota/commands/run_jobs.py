@@ -124,7 +124,7 @@ class JobsConfig(RealConfig):
 
 @dataclass(frozen=True, slots=True)
 class JobsRunSpec:
-    """A run as it was asked for: checked, and complete."""
+    """A run of jobs as it was asked for: checked, and complete."""
 
     config: JobsConfig
     policy: Policy
@@ -160,7 +160,7 @@ class JobsRunSpec:
         )
 
     def _preferences(self) -> Preferences:
-        """A node is as fast as its slowest slot, by what the configuration or a score says of it."""
+        """Return which nodes jobs prefer: one is as fast as its slowest slot, by configuration or score."""
         slots, models = self.fleet.slots[self.home :], self.jobs.models
         nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.fleet.nodes))]
         speeds = [[min(slot.speed_of(model) for slot in node) for node in nodes] for model in models]
@@ -267,7 +267,7 @@ ONLY = 0
 
 @dataclass(frozen=True, slots=True)
 class JobsRun:
-    """A run in its folder."""
+    """A run of jobs in its folder."""
 
     folder: RealFolder
     order: JobsRunSpec

@@ -125,7 +125,7 @@ def _cases(args: argparse.Namespace, table: dict[str, Any]) -> list[GridCase]:
 
 
 def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> "list[SimulationTask]":
-    """Every simulation, in the order of the table; what does not fit is said before anything runs."""
+    """Return every simulation, in the order of the table; raises what does not fit before anything runs."""
     from rota.commands.jobs_task import SimulationTask
     from rota.simulator.jobs import odd_speeds
 
@@ -158,7 +158,7 @@ def _jobs(config: "SimulateConfig", quick: bool) -> "Workload":
 
 
 def _base(table: dict[str, Any], file: Path | None, args: argparse.Namespace) -> dict[str, Any]:
-    """What the file says; a trace given as a flag takes the place of the file's workload and its format."""
+    """Return what the file says; a trace given as a flag replaces the workload and its format."""
     from rota.config.load import read
 
     base: dict[str, Any] = read(file) if file and not args.config else dict(table)
@@ -178,7 +178,7 @@ def _shipped() -> Path:
 
 
 def _assignments(args: argparse.Namespace) -> Iterator[str]:
-    """The flags as assignments to keys; text is quoted so that it stays text."""
+    """Return the flags as assignments to keys; text is quoted so that it stays text."""
     given = vars(args)
     for _, key, metavar, _ in FLAGS:
         if given[key] is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rota.simulator.population_config import PopulationsConfig
 
 QUICK_STEPS, QUICK_SEEDS = 4, 1
-"""Of `--quick`: intervals that a trial gets, and repetitions."""
+"""Intervals that a trial gets, and repetitions, with `--quick`."""
 
 FLAGS: tuple[tuple[str, str, str, str], ...] = (
     # flag, key of the configuration, metavar, help
@@ -27,7 +27,7 @@ FLAGS: tuple[tuple[str, str, str, str], ...] = (
     ("--interval", "population.interval", "N", "steps after which a trial reports"),
     ("--target", "population.target", "N", "accuracy at which a trial is done, too"),
     ("--step-cost-s", "population.step_s", "N", "seconds that a step takes on a slot of speed 1"),
-    ("--dispatch-cost-s", "costs.dispatch_s", "N", "seconds that it takes to hand a slot its next list"),
+    ("--dispatch-cost-s", "costs.dispatch_s", "N", "seconds that a slot's next assignment takes"),
     (
         "--noise",
         "noise.sigma",
@@ -54,7 +54,7 @@ MEASURED = ("best_accuracy", "final_accuracy", "to_target_s")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Those of a population. Nothing heavy is imported for them."""
+    """Add the flags of a population. Nothing heavy is imported for them."""
     group = parser.add_argument_group("populations")
     for flag, key, metavar, meaning in FLAGS:
         group.add_argument(flag, dest=key, metavar=metavar, help=meaning)
@@ -80,7 +80,7 @@ def asked(args: argparse.Namespace, table: Mapping[str, object], others: Mapping
 
 
 def print_keys() -> None:
-    """For `--help-config`."""
+    """Print the keys of a population, for `--help-config`."""
     from rota.config.describe import help_text
     from rota.library.populations import option_classes
     from rota.simulator.population_config import PopulationsConfig
@@ -117,7 +117,7 @@ def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> "list[PopulationT
 
 
 def _without_machines(table: dict[str, object], args: argparse.Namespace) -> dict[str, object]:
-    """Slots given as a flag take the place of the clusters of the file."""
+    """Return a table in which slots given as a flag replace the clusters of the file."""
     from rota.config.grid import fix
 
     if args.slots is None:
@@ -126,7 +126,7 @@ def _without_machines(table: dict[str, object], args: argparse.Namespace) -> dic
 
 
 def _assignments(args: argparse.Namespace) -> Iterator[str]:
-    """The flags as assignments to keys."""
+    """Return the flags as assignments to keys."""
     for flag, key, metavar, _ in FLAGS:
         text = vars(args)[key]
         if text is not None and metavar == "N":
@@ -139,7 +139,7 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
 
 
 def _names(args: argparse.Namespace) -> list[str] | None:
-    """Of the allocations that are asked for; None if nothing is said about them."""
+    """Return the names of the allocations that are asked for; None if none are named."""
     if args.mode and not args.preset:
         raise ConfigError(f"--mode {args.mode}: says how a preset allocates; give --preset spa or gpa, too")
     names = [word.strip() for word in (args.allocations or "").split(",") if word.strip()]
@@ -153,7 +153,7 @@ def _names(args: argparse.Namespace) -> list[str] | None:
 
 
 def _speeds(text: str) -> str:
-    """`1.3,1` → `[1.3, 1.0]`; of a file of scores, those of its slots."""
+    """Return speeds as TOML, `[1.3, 1.0]` for `1.3,1`; of a file of scores, those of its slots."""
     if text.endswith(".json"):
         from rota.core.population.scores import fleet_of, read_scores
 
@@ -174,7 +174,7 @@ def _shortened(config: "PopulationsConfig") -> "PopulationsConfig":
 
 
 def _rows(tasks: "Sequence[PopulationTask]", done: "Sequence[PopulationSummary]") -> list[dict[str, Any]]:
-    """The columns of the table and more; bounds are those of the table, too."""
+    """Return the columns of the table and more, with the bounds of the table."""
     from rota.results.population.summary import at_points
 
     rows = []

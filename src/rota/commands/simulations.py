@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from rota.results.parameters import Parameters
 
 MOST = 10_000
-"""Simulations that are run unless more are allowed."""
+"""Number of simulations that are run unless more are allowed."""
 ANNOUNCED = 100
-"""From here on it is said beforehand how many there are."""
+"""Number of simulations from which on it is said beforehand how many there are."""
 LISTED = 20
-"""Folders that are reused are named one by one up to so many."""
+"""Number of reused folders up to which each is named."""
 REUSED = "reused, its inputs are the same"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Those of grids. Nothing heavy is imported for them."""
+    """Add the flags of grids. Nothing heavy is imported for them."""
     group = parser.add_argument_group("grids")
     group.add_argument(
         "--workers", type=_count, default=1, metavar="N",

@@ -120,7 +120,7 @@ def _tell(training: "TrainingRun") -> None:
 
 
 def _changes(training: "TrainingRun", until: float) -> list[str]:
-    """A line for each decision, and each change that was not decided on, before so many steps."""
+    """Return a line for each decision, and each other change, before so many steps."""
     lines = [(each.steps, _decision(each)) for each in training.decisions]
     decided = {(each.steps, each.chosen) for each in training.decisions}
     others = [made for made in training.changes if (made.steps, str(made.change)) not in decided]
@@ -130,7 +130,7 @@ def _changes(training: "TrainingRun", until: float) -> list[str]:
 
 
 def _decision(decision: "Decision") -> str:
-    """`deepen 1 (p 0.83)  deepen 0 0.05, nothing 0.12`."""
+    """Return a decision as `deepen 1 (p 0.83)  deepen 0 0.05, nothing 0.12`."""
     rest = {name: p for name, p in decision.probabilities.items() if name != decision.chosen}
     others = ", ".join(f"{name} {p:.2f}" for name, p in rest.items())
     why = f"  (cannot be done: {', '.join(decision.refused)})" if decision.refused else ""
@@ -138,7 +138,7 @@ def _decision(decision: "Decision") -> str:
 
 
 def _points(args: argparse.Namespace) -> list[tuple[str, "TrainConfig"]]:
-    """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
+    """Return name and configuration of each point of the grid; without a grid, of one without a name."""
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override, placed, read

@@ -220,7 +220,7 @@ def settings(policy: Any) -> str:
 
 
 def _options(options: Any, where: str, known: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The tables of options by the proper names of the schedulers."""
+    """Return the tables of options by the proper names of the schedulers."""
     if not isinstance(options, dict):
         raise ConfigError(f"{where}: options is not a table")
     known, given = set(known), dict[str, dict[str, Any]]()

@@ -81,13 +81,13 @@ def call_all(
 
 
 def can_be_imported(module: str) -> bool:
-    """Whether another process with the same paths can import it, or is told how."""
+    """Return whether another process can import it with the same paths and files."""
     top = module.partition(".")[0]
     return top.startswith(PREFIX) or top in sys.stdlib_module_names or PathFinder.find_spec(top) is not None
 
 
 class _Worker:
-    """A process that does what it is sent, one call at a time."""
+    """A process that makes the calls it is sent, one at a time."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         package = str(Path(__file__).parents[2])
@@ -136,7 +136,7 @@ def send(stream: IO[bytes], content: bytes) -> None:
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
-    """What was sent; nothing if the stream has ended."""
+    """Return what was sent; None if the stream has ended."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
@@ -159,11 +159,11 @@ def answer(content: bytes) -> bytes:
         function, arguments = pickle.loads(content)
         return bytes(cloudpickle.dumps((None, function(*arguments))))
     except Exception as error:
-        return _told(error)
+        return _pickled_error(error)
 
 
-def _told(error: Exception) -> bytes:
-    """The error; as text, if it cannot travel."""
+def _pickled_error(error: Exception) -> bytes:
+    """Return the error, pickled; as text if it cannot be."""
     try:
         content = bytes(cloudpickle.dumps((error, None)))
         pickle.loads(content)

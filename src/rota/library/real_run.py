@@ -50,7 +50,7 @@ RAW = ("options", "training")
 
 
 class RealConfig:
-    """What configurations of real runs have in common, of populations and of jobs."""
+    """The common part of configurations of real runs, of populations and of jobs."""
 
     __slots__ = ()
     backend: str
@@ -129,7 +129,7 @@ class RunConfig(RealConfig):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCosts:
-    """What trials are expected to cost: as much as others with the same network and batch size."""
+    """Expected costs of trials: as much as others with the same network and batch size."""
 
     model: str
     seconds: float
@@ -147,7 +147,7 @@ class ExpectedCosts:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """A run as it was asked for: checked, and complete."""
+    """A run of a population as it was asked for: checked, and complete."""
 
     config: RunConfig
     contender: Variant
@@ -173,7 +173,7 @@ class RunSpec:
         )
 
     def assignment(self, seed: int, books: RunPaths, folder: Path) -> WorkerSetup:
-        """What workers are for; `folder` is that of the run."""
+        """Return what workers are set up with; `folder` is that of the run."""
         config, settings = self.config, dict(self.training)
         if config.metric:
             settings["metric"] = config.metric
@@ -229,7 +229,7 @@ def in_a_file(name: str) -> list[Any]:
 
 
 def pickled_policies(folder: Path, names: Iterable[str]) -> dict[str, Any]:
-    """Name → the object it stands for in the folder of a run, of those that were objects of a script."""
+    """Return the objects in the folder of a run that names stand for: those that were objects of a script."""
     found: dict[str, Any] = {}
     for name in names:
         file, _, key = name.partition(":")
@@ -255,12 +255,12 @@ def check_address(backend: str, assignments: Sequence[str]) -> None:
 
 
 WARM_TRIALS = 4
-"""That allocation is tried on before slots wait for it."""
+"""Number of trials that allocation is compiled with before slots wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealRun:
-    """A run in its folder."""
+    """A run of a population in its folder."""
 
     folder: RealFolder
     order: RunSpec

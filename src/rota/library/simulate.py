@@ -72,7 +72,7 @@ def simulate(
 
 
 def check_inputs(jobs: Any, cluster: Any) -> None:
-    """Whether these are what they should be; warns of speeds that are of no job."""
+    """Raise InputError if types are wrong; warns of speeds that are of no job."""
     if not isinstance(jobs, Workload):
         raise InputError(f"jobs are a {type(jobs).__name__}; give a rota.Workload, as of rota.read_trace(…)")
     if not isinstance(cluster, Cluster):
@@ -93,7 +93,7 @@ def cost_model(cost: CostName | CostModel, checkpoint_every_s: float = 0.0) -> C
 
 
 def check_types(types: str) -> None:
-    """Whether there is such a preference of devices."""
+    """Raise ConfigError if there is no such preference of devices."""
     if types not in get_args(Types):
         raise ConfigError(unknown("types", types, get_args(Types)))
 
@@ -156,7 +156,7 @@ def _own_sources() -> bytes:
 
 
 def _config(named: NamedPolicy, jobs: Workload, cost: CostModel, types: Types) -> str:
-    """What can be said in a configuration of a run that was made from Python."""
+    """Return the part of a run made from Python that a configuration can say."""
     name = next((name for name, known in COSTS.items() if known.each_instant == cost.each_instant), "restart")
     lines = [f"# made from Python, of the workload {jobs.name!r}", f'schedulers = ["{named.name}"]']
     lines += [f'cost = "{name}"', f"checkpoint_every_s = {cost.checkpoint_every_s!r}"]
