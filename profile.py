@@ -1,4 +1,4 @@
-"""GPU nodes for rota: deep-learning training whose schedule can be rehearsed.
+"""GPU nodes for rota: deep-learning training whose schedule can be simulated.
 
 The repository is on every node, in /local/repository. Nothing is installed by itself.
 

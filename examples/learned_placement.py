@@ -1,4 +1,4 @@
-"""Who should train where? An agent that learned it in rehearsals, beside the rules, on slots it has not seen.
+"""Which trial trains where? An agent that learned it in simulations, and rules, on slots it has not seen.
 
     python examples/learned_placement.py             # the agent that comes with rota
     python examples/learned_placement.py place       # yours: rota learn config/learn/place.toml --out place

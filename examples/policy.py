@@ -1,4 +1,4 @@
-"""A cluster scheduler of one's own, tried on the shipped trace beside two that come with rota.
+"""A cluster scheduler of one's own, compared with two that come with rota on the shipped trace.
 
     python examples/policy.py
 

@@ -162,7 +162,7 @@ def _trace(folder: Path, name: str) -> Workload:
 
 
 def calibrate(code: str) -> float:
-    """CPU seconds of the loop that the reference was timed beside, run as it was: outside any function."""
+    """CPU seconds of the loop that the reference was timed with, run as it was: outside any function."""
     loop = compile(code.replace("\\n", "\n"), "calibration", "exec")
     began = time.process_time()
     exec(loop, {})

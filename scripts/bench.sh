@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures how fast the simulator is on this machine; with --training what the trainer costs, with --learning how
 # fast an agent learns, with --populations how fast trials are placed, with --sweeps what a sweep costs, with
-# --execution what a run for real costs besides training, with --ray the same on Ray, and what Ray Tune costs; with
-# --steadiness how much the speed of this machine changes, which no rehearsal can foretell.
+# --execution the overhead of a real run, with --ray the same on Ray, and that of Ray Tune; with
+# --steadiness how much the speed of this machine changes, which no simulation can predict.
 set -euo pipefail
 
 scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

@@ -1,4 +1,4 @@
-"""Measures what `rota run` costs besides training, on workers of this machine or on Slurm.
+"""Measures the overhead of `rota run`, on workers of this machine or on Slurm.
 
     bash scripts/bench.sh --execution [--quick] [--backend slurm]
 
@@ -138,16 +138,16 @@ def run(
 ) -> PopulationOutcome:
     """A population of trials that only wait."""
     hypers = [{"lr": (1.0 + trial) / trials} for trial in range(trials)]
-    undertaking = PopulationSpec(
+    spec = PopulationSpec(
         hypers, engine.fleet(), Terms(1, reports), AssignmentCosts(), Equal(interval_s or 1e-4)
     )
     with tempfile.TemporaryDirectory() as folder:
         books = RunPaths(Path(folder) / "run")
         assignment = WorkerSetup("rota.execution.idle:idle", {"step_s": interval_s}, 0, books)
         return control(
-            undertaking,
+            spec,
             policy,
-            lambda: engine.workers(undertaking.fleet, assignment),
+            lambda: engine.workers(spec.fleet, assignment),
             books,
             watch=memory,
         )

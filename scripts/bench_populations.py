@@ -1,4 +1,4 @@
-"""How many placements each allocation decides in a second, and what compiled rehearsals gain, on one core."""
+"""Placements that each allocation decides in a second, and what compiled simulations gain, on one core."""
 
 import sys
 import time
@@ -24,22 +24,22 @@ BEST = -1
 
 
 def placements_per_s(name: str) -> float:
-    """Of one rehearsal of the nine slots of the originals, simulating included."""
+    """Of one simulation of the nine slots of the originals, set-up included."""
     done = simulate_trials(SCENE, Equal(STEP_S), PopulationPolicy(allocation_class(name)()))
     return done.decisions / done.wall_s
 
 
 def gain() -> float:
-    """How many times as fast compiled rehearsals are, of ten random cases."""
+    """How many times as fast compiled simulations are, of ten random cases."""
     weights, seconds = read_weights(SHIPPED), []
     cases = [CaseDistribution().draw(np.random.default_rng(seed)) for seed in range(10)]
-    for rehearsed in (
+    for simulated in (
         lambda case: simulate_trials(case.scene, case.landscape(), PopulationPolicy(Learned())),
         lambda case: play(case, weights, BEST),
     ):
         began_s = time.perf_counter()
         for case in cases:
-            rehearsed(case)
+            simulated(case)
         seconds.append(time.perf_counter() - began_s)
     return seconds[0] / seconds[1]
 
@@ -53,7 +53,7 @@ def main() -> int:
     for name in ALLOCATIONS:
         print(f"{name:10} {median(turn[name] for turn in turns):10,.0f} placements a second")
     print(
-        f"rehearsals to learn from, compiled whole: {median(gain() for _ in range(TURNS)):.1f} times as fast"
+        f"simulations to learn from, compiled whole: {median(gain() for _ in range(TURNS)):.1f} times as fast"
     )
     return 0
 

@@ -1,4 +1,4 @@
-"""Measures what a population on Ray costs besides training: ours, and Ray Tune's, on the same machine.
+"""Measures the overhead of a population on Ray: ours, and Ray Tune's, on the same machine.
 
     bash scripts/bench.sh --ray [--without-functions]
 
@@ -68,21 +68,21 @@ def ours() -> tuple[float, int]:
     from rota.simulator.landscapes import Equal
 
     engine = RayConfig(slots=(RaySlotConfig(count=SLOTS),))
-    undertaking = PopulationSpec(HYPERS, engine.fleet(), Terms(1, REPORTS), AssignmentCosts(), Equal(WORK_S))
+    spec = PopulationSpec(HYPERS, engine.fleet(), Terms(1, REPORTS), AssignmentCosts(), Equal(WORK_S))
     with tempfile.TemporaryDirectory() as folder:
         books = RunPaths(Path(folder) / "run")
         assignment = WorkerSetup(IDLE, {"step_s": WORK_S}, 0, books)
         outcome = control(
-            undertaking,
+            spec,
             PopulationPolicy(FifoAllocation(), Pbt()),
-            lambda: engine.workers(undertaking.fleet, assignment),
+            lambda: engine.workers(spec.fleet, assignment),
             books,
         )
     return outcome.picture.overhead_s_per_report or 0.0, outcome.picture.reports
 
 
 def tuned(way: str) -> tuple[float, int]:
-    """Seconds besides work per report, and reports, under Ray Tune's own population-based training."""
+    """Return seconds of overhead per report, and reports, under Ray Tune's own population-based training."""
     from rota.policies.evolution.pbt import Pbt
     from rota.results.population.metrics import SideRun
 

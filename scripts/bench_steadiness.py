@@ -1,9 +1,9 @@
-"""Measures how steady this machine is: how far any rehearsal of work that only computes can be off on it.
+"""Measures how steady this machine is: how far any simulation of work that only computes can be off on it.
 
     bash scripts/bench.sh --steadiness [--minutes N]
 
 A small network is trained on every core at once, and nothing else. Then each stretch as long as a run is
-foretold: by what was measured just before it, as a recording would, and by the mean of all that was measured,
+predicted: by what was measured just before it, as a recording would, and by the mean of all measured,
 which no recording can know. What is left is the machine's own.
 """
 
@@ -60,13 +60,13 @@ def mean_s(timed: Timed, begin_s: float, length_s: float) -> float:
     return float(timed[first:last, 1].mean())
 
 
-def errors(timed: Timed, foretold_s: Callable[[float], float]) -> np.ndarray:
+def errors(timed: Timed, predicted_s: Callable[[float], float]) -> np.ndarray:
     """Of runs that begin whenever there was time to record before, in per cent of what they took."""
     begins_s = np.arange(RECORDED_S, timed[-1, 0] - RUN_S, EVERY_S)
-    return np.array([100.0 * (foretold_s(at_s) / mean_s(timed, at_s, RUN_S) - 1.0) for at_s in begins_s])
+    return np.array([100.0 * (predicted_s(at_s) / mean_s(timed, at_s, RUN_S) - 1.0) for at_s in begins_s])
 
 
-def told(name: str, off: np.ndarray) -> str:
+def line(name: str, off: np.ndarray) -> str:
     beyond = np.mean(np.abs(off) > LIMIT)
     return f"{name:20}{off.std():10.1f} %{np.abs(off).max():10.1f} %{beyond:12.0%}"
 
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=15.0, metavar="N", help="at least 4 (default: 15)")
     seconds = 60.0 * parser.parse_args().minutes
     if not seconds >= RECORDED_S + RUN_S + 60.0:
-        parser.error("--minutes: give 4 or more: it takes three to foretell the first run")
+        parser.error("--minutes: give 4 or more: it takes three to predict the first run")
     pins = hasattr(os, "sched_getaffinity")
     cores = sorted(os.sched_getaffinity(0)) if pins else list(range(os.cpu_count() or 1))
     print(f"{seconds / 60.0:g} minutes; leave the machine alone meanwhile", file=sys.stderr)
@@ -86,11 +86,11 @@ def main() -> None:
     for length_s in (EVERY_S, RUN_S):
         found = [mean_s(timed, at_s, length_s) for at_s in np.arange(0.0, timed[-1, 0] - length_s, EVERY_S)]
         print(f"{f'over {length_s:g} s':20}{1e3 * min(found):12.2f}{1e3 * max(found):12.2f}")
-    print(f"\n{f'{RUN_S:g} s, foretold by':20}{'off (sd)':>12}{'at worst':>12}{f'beyond {LIMIT:g} %':>12}")
+    print(f"\n{f'{RUN_S:g} s, predicted by':20}{'off (sd)':>12}{'at worst':>12}{f'beyond {LIMIT:g} %':>12}")
     whole_s = float(timed[:, 1].mean())
     before = errors(timed, lambda at_s: mean_s(timed, at_s - RECORDED_S, RECORDED_S))
-    print(told(f"the {RECORDED_S:g} s before", before))
-    print(told("the mean of all", errors(timed, lambda _: whole_s)))
+    print(line(f"the {RECORDED_S:g} s before", before))
+    print(line("the mean of all", errors(timed, lambda _: whole_s)))
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ def progress(run: SideRun) -> str:
 
 
 def show(sides: Sides, out: Path, figures: Path) -> None:
-    """The table, printed and beside the numbers, and the figure."""
+    """Print the table, and write it next to the numbers, and the figure."""
     alike = "the same on all sides" if sides.begin_alike else "NOT the same on all sides"
     text = f"{sides.about}\n\n{table(sides)}\n\n{NOTE}\nWhat trials report first is {alike}.\n"
     with atomic_write(out / "compare.txt") as stream:

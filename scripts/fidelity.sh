@@ -1,50 +1,32 @@
 #!/usr/bin/env bash
 # How faithful is a simulation? For each workload: records on this machine what it costs, simulates it from the
-# recordings, runs it for real, and compares the two timelines.
+# recordings, runs it, and compares the two timelines.
 #
 #     bash scripts/fidelity.sh [WORKLOAD…] [--quick] [--reuse] [--out DIR]
 #
 # Workloads: population (20 trials that evolve, on two cores, with data from slow storage: four minutes); srtf and
 # tiresias (30 jobs of three kinds under schedulers that were not used while other jobs were recorded, under fifo: three
-# minutes each). These three if none is named; there is also computing (a population that waits for nothing: it is foretold
+# minutes each). These three if none is named; there is also computing (a population that waits for nothing: it is predicted
 # as well as the machine keeps its speed). Recordings, runs and numbers go to results/fidelity, figures to plots/fidelity;
 # what was there is made anew, except for recordings with --reuse, and a folder with anything else in it is refused.
 # Exits with 1 if a makespan is off by more than 5 % or a mean JCT by more than 8 %. --quick is for trying it out: too
 # short to say anything, so nothing is asked of it. Leave the machine alone meanwhile.
 set -euo pipefail
 
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+# shellcheck source=scripts/arguments.sh
+source "$(dirname "${BASH_SOURCE[0]}")/arguments.sh"
 python="$(bash "$root/scripts/setup.sh" train)"
-here="$root/"
-[[ $PWD != "$root" ]] || here="" # so that figures do not quote where the checkout is
 
 usual=(population srtf tiresias)
 all=("${usual[@]}" computing)
-workloads=() quick="" reuse="" out="" next=""
-for argument in "$@"; do
-    case "$next:$argument" in
-        out:*) out="$argument" && next="" ;;
-        :--quick) quick=yes ;;
-        :--reuse) reuse=yes ;;
-        :--out) next=out ;;
-        :--out=*) out="${argument#--out=}" ;;
-        :-h | :--help)
-            sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
-            exit
-            ;;
-        *)
-            if [[ " ${all[*]} " != *" $argument "* ]]; then
-                echo "fidelity.sh: $argument: not a workload; there are: ${all[*]}" >&2
-                exit 2
-            fi
-            workloads+=("$argument")
-            ;;
-    esac
+quick="" reuse=""
+read_arguments "" "--quick --reuse" "" "" "$@"
+[[ $switches != *" --quick "* ]] || quick=yes
+[[ $switches != *" --reuse "* ]] || reuse=yes
+workloads=(${names[@]+"${names[@]}"})
+for name in ${names[@]+"${names[@]}"} ${arguments[@]+"${arguments[@]}"}; do
+    [[ " ${all[*]} " == *" $name "* ]] || mistake "$name: not a workload; there are: ${all[*]}"
 done
-if [[ -n $next ]]; then
-    echo "fidelity.sh: --out: what? Give it a folder" >&2
-    exit 2
-fi
 [[ ${#workloads[@]} != 0 ]] || workloads=("${usual[@]}")
 name="${quick:+quick-}fidelity"
 out="${out:-${here}results/$name}"
@@ -53,11 +35,10 @@ failed=""
 
 rota() { "$python" -P -m rota "$@"; }
 
-# Makes the folder ours, unless it is somebody else's.
+# Marks the folder as this script's, unless there is something else in it.
 mark="$out/.fidelity"
 if [[ -d $out && ! -e $mark && -n $(ls -A "$out") ]]; then
-    echo "fidelity.sh: --out $out: has something else in it; give a new folder" >&2
-    exit 2
+    mistake "--out $out: has something else in it; give a new folder"
 fi
 mkdir -p "$out"
 touch "$mark"
@@ -108,14 +89,13 @@ evolve() {
 # Jobs of three kinds under a scheduler: jobs SCHEDULER. What they take is recorded from a run of others, once.
 jobs() {
     local recording="$out/jobs/recording" few=() round=()
-    [[ -z $quick ]] || few=(--set workload.jobs=2 --set slice_s=0.1) round=(--set workload.jobs=9)
+    [[ -z $quick ]] || few=(--set workload.jobs=2 --set assignment_s=0.1) round=(--set workload.jobs=9)
     if [[ -z $recorded ]]; then
         local asked="$out/jobs/asked" now
         now="$(cat "$configs/jobs-run.toml" "$configs/jobs-record.csv" | cksum) $quick"
         [[ -n $reuse ]] || clear_away "$out/jobs"
         if [[ -e $recording && $(cat "$asked" 2>/dev/null) != "$now" ]]; then
-            echo "fidelity.sh: $recording: was recorded with other settings; leave --reuse out" >&2
-            exit 2
+            mistake "$recording: was recorded with other settings; leave --reuse out"
         fi
         if [[ ! -e $recording ]]; then
             mkdir -p "$out/jobs"
@@ -132,7 +112,7 @@ jobs() {
     rota run "$configs/jobs-run.toml" --out "$out/$1/real" --set "scheduler=$1" \
         --set "workload.profiles=$recording" ${few[@]+"${few[@]}"}
     compare "$1"
-    echo "the same, had it been foretold by the pace of the run itself:"
+    echo "the same, predicted from the step times of the run itself:"
     clear_away "$out/$1/pace"
     rota recordings from-run "$out/$1/real" --out "$out/$1/pace"
     rota simulate "$configs/jobs-simulate.toml" --out "$out/$1/at-real-pace" --schedulers "$1" \

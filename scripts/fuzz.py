@@ -225,12 +225,12 @@ def nothing_trains() -> Iterator[None]:
     from rota.training.recorder import record
 
     def population(self: Any, *_: Any) -> None:
-        self.order.undertaking(self.order.config.seed)
+        self.order.population_spec(self.order.config.seed)
         self._warm_up()
         raise Begun(BEGINS)
 
     def jobs(self: Any, *_: Any) -> None:
-        self.order.venture()
+        self.order.jobs_spec()
         raise Begun(BEGINS)
 
     def refuse(*_: Any, **__: Any) -> None:

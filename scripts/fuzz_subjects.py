@@ -143,8 +143,8 @@ lr = { low = 0.0001, high = 1.0 }
 dispatch_s = 0.01
 latency_s = 0.001
 bandwidth_mb_s = 100.0
-[weather]
-noise = 0.05
+[noise]
+sigma = 0.05
 [clusters.two]
 slots = [{ node = "a", speed = 2.0, device = "gpu" }, { node = "b", speed = 1.0, count = 2, switch = 1 }]
 changes = [{ at_s = 0.1, node = "b", what = "leave" }, { at_s = 0.2, node = "b", what = "join" }]
@@ -173,8 +173,8 @@ slots = [{ count = 2 }]
 RUN_JOBS_TOML = """\
 scheduler = "srtf"
 backend = "local"
-slice_s = 0.02
-site = "rota.execution.jobs.idle:idle_jobs"
+assignment_s = 0.02
+job = "rota.execution.jobs.idle:idle_jobs"
 [workload]
 trace = "trace.csv"
 [local]
@@ -312,9 +312,9 @@ def _runs() -> Iterator[Subject]:
     yield Subject("run-of-population", files, (*look, *plots, again))
     status = (f"status {IN}/a", f"status {IN}/a --json", f"run --resume {IN}/a")
     real = ("a/config.toml", "a/result.json", "a/runs/0/journal.sqlite", "a/runs/0/journal.sqlite")
-    replay = f"run --replay {IN}/a"
+    again_alone = f"run --retrain-best {IN}/a"
     files = (*real, "a/summary.json", "a/seed0/timeline.jsonl")
-    yield Subject("real-population", files, (*status, replay, *look, plots[0], plots[3]))
+    yield Subject("real-population", files, (*status, again_alone, *look, plots[0], plots[3]))
     plots = tuple(PLOT.replace("FIGURE", name) for name in JOB_FIGURES)
     made = f"recordings from-run {IN}/a --out made"
     yield Subject(
@@ -416,7 +416,7 @@ def _simulated(ground: Path, rota: Rota) -> None:
 
 
 def _real(ground: Path, rota: Rota) -> None:
-    """Runs of trials and jobs that only wait, and rehearsals of them."""
+    """Runs of trials and jobs that only wait, and simulations of them."""
     for kind in ("population", "jobs"):
         folder = ground / f"real-{kind}"
         rota("run", folder / "it.toml", "--out", folder / "a", "--every", 1e9)
@@ -448,16 +448,16 @@ def damage(random: Random, folder: Path, patterns: Sequence[str]) -> Path | None
 
 
 def _seal(file: Path, content: bytes) -> None:
-    """Make the facts beside a file say that it is the right one, if they can be read."""
+    """Make the facts next to a file say that it is the right one, if they can be read."""
     sha256 = hashlib.sha256(content).hexdigest()
-    for beside in (file.with_name("recording.json"), file.with_name("agent.json")):
-        if beside.exists() and beside != file:
-            facts = json.loads(beside.read_text())
+    for facts_file in (file.with_name("recording.json"), file.with_name("agent.json")):
+        if facts_file.exists() and facts_file != file:
+            facts = json.loads(facts_file.read_text())
             if "files" in facts:
                 facts["files"][file.name] |= {"sha256": sha256, "rows": max(0, content.count(b"\n") - 1)}
             elif file.suffix == ".npz":
                 facts["sha256"] = sha256
-            beside.write_text(json.dumps(facts))
+            facts_file.write_text(json.dumps(facts))
 
 
 def _change_journal(random: Random, file: Path) -> None:

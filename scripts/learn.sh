@@ -10,34 +10,14 @@
 # unless its CONFIG is given. Stop it at any moment: the same command goes on from there.
 set -euo pipefail
 
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+# shellcheck source=scripts/arguments.sh
+source "$(dirname "${BASH_SOURCE[0]}")/arguments.sh"
 python="$(bash "$root/scripts/setup.sh" train)"
-here="$root/"
-[[ $PWD != "$root" ]] || here="" # so that agents do not quote where the checkout is
 
-out="" configs=() arguments=() count="" next=""
-for argument in "$@"; do
-    [[ $next != paths || $argument != -* ]] || next="" # there are no more of them
-    case "$next:$argument" in
-        out:*) out="$argument" && next="" && continue ;;
-        argument:*) next="" && arguments+=("$argument") && continue ;;
-        :--quick | :--full) count="$argument" && continue ;;
-        :--out) next=out && continue ;;
-        :--out=*) out="${argument#--out=}" && continue ;;
-        :--workers | :--set | :--seed) next=argument ;;
-        :--recordings) next=paths ;;
-        paths:*) arguments+=("$argument") && continue ;;
-        :-h | :--help)
-            sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
-            exec "$python" -P -m rota learn --help
-            ;;
-    esac
-    if [[ $argument == -* || -n $next ]]; then arguments+=("$argument"); else configs+=("$argument"); fi
-done
-if [[ -n $next && $next != paths ]]; then
-    echo "learn.sh: ${*: -1}: what? Give it a value" >&2
-    exit 2
-fi
+read_arguments learn "--quick --full" "--workers --set --seed" "--recordings" "$@"
+configs=(${names[@]+"${names[@]}"})
+count="${switches% }"
+count="${count##* }" # the last one, if there are several
 if [[ ${#configs[@]} == 0 ]]; then
     for name in joint scratch transfer curricula models; do
         configs+=("${here}config/learn/$name.toml")

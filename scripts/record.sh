@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains for the record, and shows what there is then.
+# Records: trains what is measured, and shows what there is then.
 #
 #     bash scripts/record.sh [CONFIG…] [--quick] [--out FOLDER] [--workers N] [--set key=value] …
 #
@@ -8,34 +8,15 @@
 # Stop it at any moment: the same command goes on from there.
 set -euo pipefail
 
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+# shellcheck source=scripts/arguments.sh
+source "$(dirname "${BASH_SOURCE[0]}")/arguments.sh"
 python="$(bash "$root/scripts/setup.sh" train)"
-here="$root/"
-[[ $PWD != "$root" ]] || here="" # so that recordings do not quote where the checkout is
 
-out="${here}results/recordings" configs=() arguments=() quick="" next=""
-for argument in "$@"; do
-    case "$next:$argument" in
-        out:*) out="$argument" && next="" && continue ;;
-        argument:*) next="" && arguments+=("$argument") && continue ;;
-        :--quick) quick=yes && continue ;;
-        :--out) next=out && continue ;;
-        :--out=*) out="${argument#--out=}" && continue ;;
-        :--workers | :--set) next=argument ;;
-        :-h | :--help)
-            sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
-            exec "$python" -P -m rota record --help
-            ;;
-    esac
-    if [[ $argument == -* ]]; then arguments+=("$argument"); else configs+=("$argument"); fi
-done
-if [[ -n $next ]]; then
-    echo "record.sh: ${*: -1}: what? Give it a value" >&2
-    exit 2
-fi
+read_arguments record "--quick" "--workers --set" "" "$@"
+out="${out:-${here}results/recordings}" configs=(${names[@]+"${names[@]}"}) quick=""
+[[ $switches != *" --quick "* ]] || quick=yes
 if [[ -n $quick && ${#configs[@]} != 0 ]]; then
-    echo "record.sh: --quick: has a configuration of its own; leave it or ${configs[0]} out" >&2
-    exit 2
+    mistake "--quick: has a configuration of its own; leave it or ${configs[0]} out"
 fi
 if [[ -n $quick ]]; then
     configs=("${here}config/record/quick.toml")
@@ -47,6 +28,6 @@ elif [[ ${#configs[@]} == 0 ]]; then
 fi
 
 "$python" -P -m rota record "${configs[@]}" --out "$out" ${arguments[@]+"${arguments[@]}"}
-figure="$out/overview.png" # beside the recordings, but for those that are shipped
+figure="$out/overview.png" # with the recordings, but for those that are shipped
 [[ $out != "${here}results/recordings" ]] || figure="${here}plots/recordings/overview.png"
 exec "$python" -P -m rota recordings describe "$out" --figure "$figure"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Replays the shipped workload under every scheduler, trains populations on paper under every allocation, and
-# draws the figures.
+# Simulates the shipped workload under every scheduler and populations under every allocation, and draws the figures.
 #
 #     bash scripts/simulate.sh [CONFIG] [--quick] [--set key=value] [--out DIR] …
 #
@@ -9,10 +8,9 @@
 # there already, made from the same inputs, are reused, and others there are replaced.
 set -euo pipefail
 
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+# shellcheck source=scripts/arguments.sh
+source "$(dirname "${BASH_SOURCE[0]}")/arguments.sh"
 python="$(bash "$root/scripts/setup.sh")"
-here="$root/"
-[[ $PWD != "$root" ]] || here="" # so that figures do not quote where the checkout is
 
 runs="${here}results/simulate" quick="" draw=yes out="" populations=yes
 for argument in "$@"; do

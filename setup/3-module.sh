@@ -5,7 +5,7 @@
 #
 # Why: the driver works only with a module of exactly its version, for exactly this kernel. Ubuntu has such modules ready
 # made and signed for many kernels; where there is none, dkms builds it here, which needs the headers of the kernel, and
-# cannot be loaded if Secure Boot is on. nouveau, which Linux uses for NVIDIA's GPUs if nobody says otherwise, must not be
+# cannot be loaded if Secure Boot is on. nouveau, which Linux uses for NVIDIA's GPUs by default, must not be
 # loaded: it is put on the blacklist (/etc/modprobe.d/rota-nouveau.conf), and if it is loaded now, you have to reboot.
 #
 # --dry-run prints what it would run, and changes nothing. A second run finds that there is nothing to do.

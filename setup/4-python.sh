@@ -8,7 +8,7 @@
 # archive that is not Ubuntu's own: the step says so before it adds it. The Python of the system stays as it is.
 # Then scripts/setup.sh makes .venv in this checkout and installs rota[train,ray,sweeps] into it: several GB, minutes.
 # PyTorch comes with CUDA 13, which has no code for GPUs before Turing, such as the V100S of an r7525: where there is
-# one, PyTorch's own archive of builds with CUDA 12.6 is used besides the usual one.
+# one, PyTorch's own archive of builds with CUDA 12.6 is used in addition to the usual one.
 # Run it as yourself: it asks for sudo where it needs it, and .venv should be yours.
 #
 # --dry-run prints what it would run, and changes nothing. A second run finds that there is nothing to do.

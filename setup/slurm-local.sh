@@ -74,7 +74,7 @@ install_missing() {
 
 make_folder() {
     mkdir -p "$folder"
-    [[ -O $folder && ! -L $folder ]] || fail "$folder belongs to somebody else; give another --folder"
+    [[ -O $folder && ! -L $folder ]] || fail "$folder belongs to another user; give another --folder"
     chmod 700 "$folder"
     mkdir -p "$folder"/{pids,logs,state,spool}
     if [[ ! -s $folder/munge.key ]]; then
@@ -94,7 +94,7 @@ node_address() {
 
 is_taken() { (: < "/dev/tcp/127.0.0.1/$1") 2> /dev/null; }
 
-# The first block of ports in which nobody listens: control, node daemons, then srun's.
+# The first block of ports in which nothing listens: control, node daemons, then srun's.
 find_ports() {
     local base offset
     for base in 17000 18000 19000 20000 21000 22000; do
@@ -166,7 +166,7 @@ END
 
 # ---- processes: what was started is known by its id and the moment at which it began
 
-# Nothing for one that has ended, also if nobody has asked for its exit code yet.
+# Nothing for one that has ended, also if its exit code has not been asked for yet.
 began() { sed -n 's/.*) \([^Z]\)/\1/p' "/proc/$1/stat" 2> /dev/null | cut -d ' ' -f 20; }
 
 # Starts a command in a session of its own, so that Ctrl-C where this script was called is not for it.

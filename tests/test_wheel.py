@@ -1,8 +1,8 @@
 """rota without a checkout: a wheel is built, installed into an empty environment, and used in empty folders.
 
 The base installation is a real one, from the package index; where none can be reached, tests are skipped.
-The extra `train` takes packages that are installed already: the environment gets the folder of the packages
-that these tests run with, behind its own, and pip finds torch there instead of loading it again.
+The extra `train` takes packages that are installed already: for its test, the environment gets the folder of
+the packages that these tests run with, behind its own, and pip finds torch there instead of loading it again.
 """
 
 import os
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -103,18 +104,20 @@ def base(wheel, tmp_path_factory) -> Installed:
     return Installed(environment, tmp_path_factory.mktemp("empty"))
 
 
-@pytest.fixture(scope="session")
-def train(wheel, tmp_path_factory) -> Installed:
-    """`pip install 'WHEEL[train]'`, where torch is installed already (see above)."""
-    environment = tmp_path_factory.mktemp("environment") / "train"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=AT_MOST_S)
-    python = environment / "bin" / "python"
-    asked = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    packages = Path(subprocess.check_output(asked, text=True).strip())
-    pip(python, "install", "--no-deps", wheel)  # before there is another rota to be found
-    (packages / "borrowed.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    pip(python, "install", f"{wheel}[train]")
-    return Installed(environment, tmp_path_factory.mktemp("empty"))
+@pytest.fixture
+def train(wheel, base, tmp_path) -> Iterator[Installed]:
+    """`pip install 'WHEEL[train]'` into the same environment, where torch is installed already (see above).
+
+    It is the same one so that nothing is compiled twice; afterwards it has no torch again.
+    """
+    asked = [base.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    borrowed = Path(subprocess.check_output(asked, text=True).strip()) / "borrowed.pth"
+    borrowed.write_text(f"{sysconfig.get_path('purelib')}\n")
+    try:
+        pip(base.python, "install", f"{wheel}[train]")
+        yield replace(base, folder=tmp_path)
+    finally:
+        borrowed.unlink()
 
 
 @pytest.fixture

@@ -13,14 +13,16 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
 from rota import __doc__ as summary
 from rota import __version__
 from rota.commands.common import WORDS, advice, say
+from rota.config.renamed import RenamedWarning
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.files import in_checkout, printable_lines
 
@@ -144,7 +146,8 @@ def _run(argv: Sequence[str] | None) -> int:
             return 2
         _log_to_stderr(args.verbose)
         WORDS.set(sys.argv[1:] if argv is None else argv)
-        code: int = import_module(COMMANDS[args.command]).run(args)
+        with _warning_of_old_names():
+            code: int = import_module(COMMANDS[args.command]).run(args)
         return code
     except RotaError as error:
         more = advice(args) if isinstance(error, ConfigError) else ""
@@ -158,6 +161,23 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         print("rota: interrupted", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def _warning_of_old_names() -> Iterator[None]:
+    """Say on stderr, once, that a key or a flag has another name now."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, RenamedWarning):
+            say("rota: warning:", message, file=sys.stderr)
+        else:
+            shown(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", RenamedWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _how_to_install(extra: str) -> str:

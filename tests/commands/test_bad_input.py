@@ -21,7 +21,7 @@ HOSTILE = (None, True, "x", "", -1, 10**400, 1e308, [], {}, [[]], {"a": 1}, [Non
 
 RUN = """
 scheduler = "srtf"
-site = "rota.execution.jobs.idle:idle_jobs"
+job = "rota.execution.jobs.idle:idle_jobs"
 [workload]
 trace = "trace.csv"
 [local]
@@ -29,7 +29,7 @@ slots = [{ count = 2, cores = 0 }]
 [kinds.fast]
 compute_s = 0.001
 """
-RESIDENT = '[resident]\nkind = "fast"\n[kinds.fast.adaptive]\n'
+RESIDENT = '[opportunistic]\nkind = "fast"\n[kinds.fast.adaptive]\n'
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def test_what_is_no_run_incomplete_or_of_another_kind_is_refused(folders, said, 
 
 
 ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
-BESIDES = {"load_s": 0.1, "evaluate_s": 0.2, "save_s": 0.3}
+OVERHEAD = {"load_s": 0.1, "evaluate_s": 0.2, "save_s": 0.3}
 
 
 def write_recording(folder, asked):
@@ -194,7 +194,7 @@ def write_recording(folder, asked):
         given = {key: getattr(hyper, key) for key in asked.grid}
         rows = [CurvePoint(0, asked.steps, 1.0, {"accuracy": 0.5})]
         settings[name] = CurveSetting.of(name, given, "cpu", 0, rows)
-    about = {"details": {"besides": BESIDES}, "provenance": ORIGIN, "intervals": asked.intervals}
+    about = {"details": {"overhead": OVERHEAD}, "provenance": ORIGIN, "intervals": asked.intervals}
     write_curves(folder, Curves("convnet2", "digits", tuple(asked.grid), settings=settings, **about))
 
 
@@ -207,10 +207,10 @@ def test_the_shipped_population_is_simulated_as_it_is_recorded_and_run(tmp_path)
     table = override(simulate, [f"population.curves={tmp_path / 'curves'}"])
     assert table.pop("options") == run["options"]
     simulated, real = bind(PopulationsConfig, table), ordered(run, CONFIGS / "population-run.toml")
-    order, scene = real.undertaking(0), simulated.scene(0)
+    order, scene = real.population_spec(0), simulated.scene(0)
     assert (order.hypers, order.terms, order.costs) == (scene.hypers, scene.terms, scene.costs)
-    assert len(order.fleet.slots) == len(scene.fleet.slots) == asked.beside
+    assert len(order.fleet.slots) == len(scene.fleet.slots) == asked.copies
     assert ((real.config.allocation,), real.config.evolution) == (simulated.allocations, simulated.evolution)
     assert real.training == record["curves"][0]["setup"]
     assert (asked.steps, asked.steps * asked.intervals) == (scene.terms.interval, scene.terms.steps)
-    assert scene.besides == ReportOverhead(**BESIDES)
+    assert scene.besides == ReportOverhead(**OVERHEAD)

@@ -44,9 +44,9 @@ def record(here, capsys):
 KILLED = """
 import os, signal, sys
 from rota.cli import main
-from rota.training.recorder.partial import Progress
+from rota.training.recorder.partial import RecordingProgress
 
-left, advance = [int(sys.argv.pop(1))], Progress.advance
+left, advance = [int(sys.argv.pop(1))], RecordingProgress.advance
 
 def count(self, seconds):
     advance(self, seconds)
@@ -54,7 +54,7 @@ def count(self, seconds):
     if not left[0]:  # with its workers, which are at others
         os.killpg(0, signal.SIGKILL)
 
-Progress.advance = count
+RecordingProgress.advance = count
 sys.exit(main(sys.argv[1:]))
 """
 

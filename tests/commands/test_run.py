@@ -292,7 +292,7 @@ def test_a_loss_is_made_small_and_has_its_own_sign_everywhere(config, own, tmp_p
     assert f"- best metric: {least:.4g}" in (out / "summary.md").read_text()
     printed(capsys, "report", out, "--out", tmp_path / "page.html")
     assert f"its best trial reaches {least:.4g}" in (tmp_path / "page.html").read_text()
-    code, again = printed(capsys, "run", "--replay", out, "--json")
+    code, again = printed(capsys, "run", "--retrain-best", out, "--json")
     assert json.loads(again.out)["metric"] == pytest.approx(least)
 
 
@@ -377,7 +377,7 @@ def test_code_that_does_not_say_that_it_can_be_trained_is_not_called(config, str
     assert not called.exists()
 
 
-@pytest.mark.parametrize("how", ["--resume", "--replay"])
+@pytest.mark.parametrize("how", ["--resume", "--retrain-best"])
 def test_code_that_a_strangers_folder_names_is_not_called_either(
     config, strange, held, tmp_path, capsys, how
 ):
@@ -597,15 +597,15 @@ def test_the_best_trial_trained_again_alone_comes_to_the_same(config, tmp_path, 
         capsys, "run", config, "--out", out, "--json", *(word for text in more for word in ("--set", text))
     )
     best = json.loads(ran.out)["best"]
-    code, told = printed(capsys, "run", "--replay", out, "--json")
+    code, told = printed(capsys, "run", "--retrain-best", out, "--json")
     again = json.loads(told.out)
     assert code == 0
     assert (again["trial"], again["metric"]) == (best["id"], best["best_metric"])
     assert all(stage["metric"] == stage["metric_then"] for stage in again["stages"])
     assert again["steps"] == sum(stage["steps"] for stage in again["stages"])
-    code, told = printed(capsys, "run", "--replay", out)  # what is there is not trained again
+    code, told = printed(capsys, "run", "--retrain-best", out)  # what is there is not trained again
     assert told.out.startswith(f"trial {best['id']} again, alone")
-    code, told = printed(capsys, "run", config, "--replay", out)
+    code, told = printed(capsys, "run", config, "--retrain-best", out)
     assert (code, "give only the folder" in told.err) == (2, True)
 
 
@@ -613,7 +613,7 @@ def test_there_is_nothing_to_train_again_where_nothing_was_trained(config, tmp_p
     out = tmp_path / "out"
     (out / "runs").mkdir(parents=True)
     (out / "config.toml").write_text(config.read_text())
-    code, told = printed(capsys, "run", "--replay", out)
+    code, told = printed(capsys, "run", "--retrain-best", out)
     assert code == 2
     assert "nothing has been trained there yet" in told.err
 

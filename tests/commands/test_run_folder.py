@@ -41,8 +41,8 @@ slots = [{ cores = 0 }]
 """
 JOBS = """
 scheduler = "srtf"
-site = "rota.execution.jobs.idle:idle_jobs"
-slice_s = 0.05
+job = "rota.execution.jobs.idle:idle_jobs"
+assignment_s = 0.05
 
 [workload]
 trace = "jobs.csv"

@@ -20,8 +20,8 @@ from rota.results.run import read_run
 
 CONFIG = """
 scheduler = "srtf"
-site = "rota.execution.jobs.idle:idle_jobs"
-slice_s = 0.05
+job = "rota.execution.jobs.idle:idle_jobs"
+assignment_s = 0.05
 
 [workload]
 trace = "jobs.csv"
@@ -122,7 +122,7 @@ def test_a_run_that_is_over_is_not_run_again(done, capsys):
     ("words", "said"),
     [
         (["--set", "scheduler=strf"], "strf"),
-        (["--set", "slice_s=0"], "slice_s is 0; it must be above 0"),
+        (["--set", "assignment_s=0"], "assignment_s is 0; it must be above 0"),
         (["--set", "workload.trace=nowhere.csv"], "nowhere.csv"),
         (["--repeat", "3"], "--repeat: is for populations"),
         (["--address", "127.0.0.1:1"], 'backend is "local"'),
@@ -130,10 +130,10 @@ def test_a_run_that_is_over_is_not_run_again(done, capsys):
         (["--set", "kinds=3"], "'kinds' is a table; set one of its keys, as in kinds.KEY"),
         (["--set", "placement.types=slow"], "placement.types: unknown value 'slow'"),
         (["--set", "local.slots=[{count=1}]"], "needs 2 GPUs"),
-        (["--set", "resident={kind='fast', slots=3}"], "it must be a power of two"),
-        (["--set", "resident={kind='fast', slots=2}"], "has no slot left for jobs"),
+        (["--set", "opportunistic={kind='fast', slots=3}"], "it must be a power of two"),
+        (["--set", "opportunistic={kind='fast', slots=2}"], "has no slot left for jobs"),
         (["--set", "backend=ray", "--set", "ray.shared=false"], "gangs meet in the folder of the run"),
-        (["--set", "site='os.system'"], "not the name of a function"),
+        (["--set", "job='os.system'"], "not the name of a function"),
         (["--set", "options.srtf.nothing=1"], "options.srtf"),
     ],
 )
@@ -145,7 +145,7 @@ def test_wrong_input_is_named(config, tmp_path, capsys, words, said):
 
 def test_a_run_of_jobs_has_no_best_trial(done, capsys):
     folder, _ = done
-    assert main(["run", "--replay", str(folder)]) == 2
+    assert main(["run", "--retrain-best", str(folder)]) == 2
     assert "is a run of jobs, and has no best trial" in capsys.readouterr().err
 
 
@@ -157,8 +157,8 @@ def test_a_run_of_jobs_has_no_best_trial(done, capsys):
     ],
 )
 def test_a_resident_whose_batch_cannot_be_shared_is_refused(config, tmp_path, capsys, setup, said):
-    config.write_text(CONFIG.replace("count = 2", "count = 7") + "\n[resident]\nkind = 'fast'\n")
-    flags = [f"kinds.fast={{ setup = {setup} }}", "site=rota.training.job:networks"]
+    config.write_text(CONFIG.replace("count = 2", "count = 7") + "\n[opportunistic]\nkind = 'fast'\n")
+    flags = [f"kinds.fast={{ setup = {setup} }}", "job=rota.training.job:networks"]
     words = [word for flag in flags for word in ("--set", flag)]
     assert main(["run", str(config), "--out", str(tmp_path / "run"), *words]) == 2
     assert said in capsys.readouterr().err
@@ -166,18 +166,18 @@ def test_a_resident_whose_batch_cannot_be_shared_is_refused(config, tmp_path, ca
 
 
 def test_an_agent_is_looked_for_from_the_folder_of_the_file(config, tmp_path):
-    kinds = "\n[kinds.grows.adaptive]\nagent = 'agent'\n[resident]\nkind = 'grows'\n"
+    kinds = "\n[kinds.grows.adaptive]\nagent = 'agent'\n[opportunistic]\nkind = 'grows'\n"
     config.write_text(CONFIG.replace("count = 2", "count = 3") + kinds)
     order = ordered_jobs(read(config), config)
     assert order.kinds["grows"]["adaptive"]["agent"] == str(tmp_path / "agent")
-    assert order.venture().resident.until_s == 60.0
-    assert order.venture().places == [1, 2]
+    assert order.jobs_spec().resident.until_s == 60.0
+    assert order.jobs_spec().places == [1, 2]
 
 
 def test_an_agent_in_a_flag_is_looked_for_where_the_user_is(config, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    kinds = "\n[kinds.grows.adaptive]\nagent = 'agent'\n[resident]\nkind = 'grows'\n"
+    kinds = "\n[kinds.grows.adaptive]\nagent = 'agent'\n[opportunistic]\nkind = 'grows'\n"
     config.write_text(CONFIG.replace("count = 2", "count = 3") + kinds)
     flags = ["kinds.grows.adaptive.agent=mine"]
     order = ordered_jobs(override(read(config), flags), config, flags)
@@ -212,7 +212,7 @@ class Grows(rota.Growth):
 NAMED = """
 [kinds.grows.adaptive]
 agent = 'grows.py:Grows'
-[resident]
+[opportunistic]
 kind = 'grows'
 """
 
@@ -262,7 +262,7 @@ UNEQUAL = (
 )
 def test_slots_are_preferred_by_the_speed_that_is_expected_of_them(config, types, preferred, places):
     settings = [UNEQUAL, f"placement.types={types}"]
-    venture = ordered_jobs(override(read(config), settings), config, settings).venture()
+    venture = ordered_jobs(override(read(config), settings), config, settings).jobs_spec()
     state = JobsState(venture.table, venture.cluster, RESTART, preferences=venture.preferences)
     assert state.nodes[FACTS + LISTED].tolist() == preferred
     assert list(venture.places) == places
@@ -309,7 +309,7 @@ def test_a_job_that_is_given_up_counts_as_failed_everywhere(config, tmp_path, ca
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
     folder = tmp_path / "run"
-    words = ["--set", "site=odd_site:make", "--set", "attempts=2", "--set", "kinds.slow.fails_at=3"]
+    words = ["--set", "job=odd_site:make", "--set", "attempts=2", "--set", "kinds.slow.fails_at=3"]
     assert main(["run", str(config), "--out", str(folder), *words]) == 0
     out = capsys.readouterr().out
     assert "2 of 4 finished, 2 failed" in out

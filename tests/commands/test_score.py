@@ -131,8 +131,10 @@ def test_every_node_of_a_ray_cluster_is_measured_by_itself(score, here, ray):
     assert code == 0
     scores = read_scores(here / "score.json")
     assert {place: (found.core, found.work) for place, found in scores.items()} == {
-        ScoredDevice("fast", "CPU"): (2, WORK), ScoredDevice("head", "CPU"): (1, WORK), ScoredDevice("slow", "CPU"): (1, WORK),
-    }  # fmt: skip
+        ScoredDevice("fast", "CPU"): (2, WORK),
+        ScoredDevice("head", "CPU"): (1, WORK),
+        ScoredDevice("slow", "CPU"): (1, WORK),
+    }
     assert all(found.score > 0 for found in scores.values())
     assert [entry["ip"] for entry in json.loads(out)["measured"]] == ["fast", "head", "slow"]
     assert len(fleet_of(scores).fleet.slots) == 3

@@ -30,8 +30,8 @@ slots = [2.0, 1.0]
 [population]
 trials = 3
 steps = 100
-[weather]
-noise = 0.1
+[noise]
+sigma = 0.1
 [grid]
 "costs.dispatch_s" = [0.5, 1.0]
 """

@@ -185,7 +185,7 @@ def test_help_config_lists_the_keys_of_populations_and_their_options(rota):
     code, out, _ = rota("--help-config")
     assert code == 0
     for line in (
-        "workload.trace", "population.trials", "weather.noise", "clusters.NAME.slots[].speed",
+        "workload.trace", "population.trials", "noise.sigma", "clusters.NAME.slots[].speed",
         "population.start.NAME.low", "[options.era]", "[options.gpa-eta]", "[options.pbt]", "retirement.most",
     ):  # fmt: skip
         assert re.search(rf"^{re.escape(line)}", out, re.MULTILINE), line
@@ -264,7 +264,7 @@ def test_a_run_that_was_cut_short_is_made_anew(rota):
 
 def test_the_points_of_a_grid_have_folders_of_their_own(rota, here):
     (here / "p.toml").write_text(
-        '[population]\nsteps = 50\n[grid]\n"population.trials" = [1, 2]\n"weather.noise" = [0.0]\n'
+        '[population]\nsteps = 50\n[grid]\n"population.trials" = [1, 2]\n"noise.sigma" = [0.0]\n'
     )
     rota("p.toml", "--seeds", 1, "--allocations", "fifo", "--out", "runs")
     assert sorted(path.name for path in (here / "runs").iterdir()) == [
@@ -301,8 +301,8 @@ def test_an_out_that_is_a_file_is_refused(rota, here):
         (["--population", 3, "--slots", ""], "--slots : not a list of speeds"),
         (["--population", 3, "--step-cost-s", 0], "step_s is 0; it must be above 0"),
         (["--population", 3, "--dispatch-cost-s", -1], "dispatch_s is -1; it must be 0 to 1e+09"),
-        (["--population", 3, "--noise", "nan"], "weather.noise: nan is not a number"),
-        (["--population", 3, "--noise", -1], "weather: noise is -1.0"),
+        (["--population", 3, "--noise", "nan"], "noise.sigma: nan is not a number"),
+        (["--population", 3, "--noise", -1], "noise: sigma is -1.0"),
         (["--population", 3, "--seeds", 0], "seeds is 0"),
         (
             ["--population", 3, "--allocations", "finnish"],

@@ -15,7 +15,7 @@ from rota.core.errors import ConfigError, InputError
 
 def parse(*arguments):
     parser = argparse.ArgumentParser()
-    plot.add_parser(parser.add_subparsers())
+    plot.add_parser(parser.add_subparsers(dest="command"))
     return parser.parse_args(["plot", *map(str, arguments)])
 
 

@@ -156,7 +156,7 @@ def test_who_trains_by_a_profile_does_not_wait_for_storage_that_its_clock_knows(
 
 def test_an_external_allocation_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="external_allocation: no cluster sets"):
-        TrainingRun(config(epochs=1, told=True), tmp_path, "")
+        TrainingRun(config(epochs=1, external_allocation=True), tmp_path, "")
 
 
 def test_room_lets_the_network_grow_and_less_room_makes_it_shrink(tmp_path):

@@ -21,7 +21,7 @@ from rota.library.real_run import resume
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written."""
+    """A file to which the best trial was written."""
 
     file: Path
     trial: int
@@ -53,13 +53,13 @@ def export(folder: RealFolder, file: Path) -> Exported | None:
     return Exported(file, trial, seed)
 
 
-def replay(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
+def retrain_best(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
     """Train it; prints how good it is after each part, and how good it was then."""
     if args.config or args.out or args.set or args.repeat or args.resume or args.export:
-        raise ConfigError("--replay: goes along with what was recorded; give only the folder")
-    real = resume(args.replay, typed(), settings)
+        raise ConfigError("--retrain-best: goes along with what was recorded; give only the folder")
+    real = resume(args.retrain_best, typed(), settings)
     if not real.folder.begun():
-        raise InputError(f"{args.replay}: nothing has been trained there yet; --resume goes on with it")
+        raise InputError(f"{args.retrain_best}: nothing has been trained there yet; --resume goes on with it")
     lineages = [best_lineage(real.folder.books(seed).journal) for seed in real.folder.begun()]
     seed, lineage = max(
         zip(real.folder.begun(), lineages, strict=True), key=lambda pair: pair[1].stages[-1].metric

@@ -11,13 +11,15 @@ from pathlib import Path
 from threading import Timer
 from typing import TextIO
 
+from rota.config.renamed import warn_renamed
+from rota.core.errors import ConfigError
 from rota.core.files import located, printable_lines
 
 
 def say(
     *words: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False
 ) -> None:
-    """Print, with all that is no text as escapes."""
+    """Print, with control characters as escapes."""
     print(printable_lines(sep.join(map(str, words))), end=end, file=file or sys.stdout, flush=flush)
 
 
@@ -26,8 +28,30 @@ WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())
 
 
 def typed() -> str:
-    """The command, but for what it says about results that were there before."""
+    """Return the command as typed, without `--replace`."""
     return shlex.join(["rota", *(word for word in WORDS.get() if word != "--replace")])
+
+
+def command_line(args: argparse.Namespace, *parts: str) -> str:
+    """Return the command line that says the same, for the provenance of what is made.
+
+    `parts` are the arguments that matter, in order: `config`, `--set` for each of its values, or
+    `--recordings+` once for all of them.
+    """
+    words = ["rota", args.command]
+    for part in parts:
+        given = getattr(args, part.strip("-+").replace("-", "_"), None)
+        values = given if isinstance(given, list | tuple) else [given] if given else []
+        texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+        if not part.startswith("-"):
+            words += texts
+        elif given is True:
+            words.append(part)
+        elif part.endswith("+"):
+            words += [part[:-1], *texts] if texts else []
+        else:
+            words += [word for text in texts for word in (part, text)]
+    return shlex.join(words)
 
 
 def given_file(text: str) -> Path:
@@ -37,6 +61,17 @@ def given_file(text: str) -> Path:
     if found != path:
         say(f"note: {path}: not here, the shipped one is used ({found})", file=sys.stderr)
     return found
+
+
+def renamed_flag(args: argparse.Namespace, old: str, new: str) -> None:
+    """Have what was given with an old flag under the new one; raises ConfigError if both are given."""
+    there, here = (flag.lstrip("-").replace("-", "_") for flag in (old, new))
+    if (given := getattr(args, there)) is None:
+        return
+    if getattr(args, here) is not None:
+        raise ConfigError(f"{old}: is the old name of {new}; give only that")
+    warn_renamed(old, new)
+    setattr(args, here, given)
 
 
 KEYS = {
@@ -50,6 +85,7 @@ KEYS = {
         "slurm",
         "trial",
         "training",
+        "job",
         "site",
         "kinds",
     },
@@ -84,7 +120,7 @@ def _about(path: Path, command: str) -> str:
 
 
 def _of_trace(command: str, path: Path) -> str:
-    """What to do with a file that is not a configuration."""
+    """Return what to do with a file that is not a configuration."""
     from rota.core.errors import InputError
     from rota.workload.formats import guess
 
@@ -104,15 +140,12 @@ MESSAGE = "compiling the simulator: once per version, about half a minute"
 @contextmanager
 def compiling(total: int, unit: str) -> Iterator[Callable[[], object]]:
     """Explain a wait, if it is one: by a line, and on a terminal by a bar, which a call moves on."""
-    from tqdm import tqdm
+    from rota.library.processes import progress_bar
 
-    terminal = sys.stderr.isatty()
     timer = Timer(SLOW_S, say, [MESSAGE], {"file": sys.stderr})
     timer.start()
     try:
-        with tqdm(
-            total=total, desc="compiling", unit=unit, delay=SLOW_S, leave=False, disable=not terminal
-        ) as bar:
+        with progress_bar(total, unit, desc="compiling", delay=SLOW_S) as bar:
             yield bar.update
     finally:
         timer.cancel()

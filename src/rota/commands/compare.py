@@ -3,13 +3,12 @@
 import argparse
 import json
 import math
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import say
+from rota.commands.common import command_line, say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def _record(args: argparse.Namespace, found: "Found", exceeded: list[str]) -> di
 
 
 def _write(texts: dict[Path, str]) -> None:
-    """Files; says on stderr which."""
+    """Write files; says on stderr which."""
     from rota.core.files import atomic_write
 
     for file, text in texts.items():
@@ -118,15 +117,16 @@ def _write(texts: dict[Path, str]) -> None:
 
 
 def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
-    """A sheet per pair; the name of the pair is in that of its file if there are several."""
+    """Draw a sheet per pair; with several, the name of the pair is in that of its file."""
     if not files:
         return
     from rota.core.files import atomic_write
     from rota.figures.fidelity import fidelity_figure
     from rota.figures.page import save_as
 
+    command = command_line(args, "real", "simulated", "--figure", "--out")
     for pair, comparison in found:
-        figure = fidelity_figure(pair, comparison, command_of(args))
+        figure = fidelity_figure(pair, comparison, command)
         for file in files:
             named = file.with_stem(f"{file.stem}-{_slug(pair)}") if len(found) > 1 else file
             with atomic_write(named) as stream:
@@ -137,11 +137,3 @@ def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
 def _slug(pair: "RunPair") -> str:
     words = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in pair.name)
     return words if pair.seed is None else f"{words}-seed{pair.seed}"
-
-
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the footer."""
-    words = ["rota", "compare", str(args.real), str(args.simulated)]
-    words += [word for file in args.figure for word in ("--figure", str(file))]
-    words += ["--out", str(args.out)] if args.out else []
-    return shlex.join(words)

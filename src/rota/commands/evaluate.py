@@ -1,14 +1,13 @@
-"""`rota evaluate --agent` of an agent that places trials: try it beside the rules."""
+"""`rota evaluate --agent` of an agent that places trials: compare it with the rules."""
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import say
+from rota.commands.common import command_line, say
 from rota.commands.learn import add_learning, configured, learn_all
 from rota.core.errors import ConfigError, InputError
 
@@ -28,7 +27,7 @@ def places_trials(folder: Path | None) -> bool:
 
 
 def evaluate_placement(args: argparse.Namespace) -> int:
-    """Try it; prints a table, or one JSON object."""
+    """Compare an agent that places trials with the rules; prints a table, or one JSON object."""
     from rota.commands.learn_placement import tried, workers_of
     from rota.learning.placement.outcome import table
     from rota.learning.placement.run import config_of
@@ -45,7 +44,7 @@ def evaluate_placement(args: argparse.Namespace) -> int:
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
-    """What is for learning, or for agents that change networks."""
+    """Raise ConfigError for flags of learning, or of agents that change networks."""
     if args.recordings:
         raise ConfigError(f"--recordings: {args.agent} places trials, which needs none; leave it out")
     given = {"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--again": args.again}
@@ -59,11 +58,11 @@ def _keep_placement(found: "PlacementComparison", args: argparse.Namespace) -> N
     from rota.learning.placement.outcome import write_comparison
 
     if args.out is not None:
-        write_comparison(args.out, found, command_of(args))
+        write_comparison(args.out, found, command_line(args, *SAID))
     if args.figures is not None:
         from rota.figures.files import draw_comparison
 
-        for file in draw_comparison(found, args.figures, command_of(args)):
+        for file in draw_comparison(found, args.figures, command_line(args, *SAID)):
             say(f"note: drawn into {file}", file=sys.stderr)
 
 
@@ -98,14 +97,8 @@ def run(args: argparse.Namespace) -> int:
     return _left_out(args) if args.leave_out else _agent(args)
 
 
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for figures."""
-    words = ["rota", "evaluate", *([str(args.config)] if args.config else [])]
-    words += ["--agent", str(args.agent)] if args.agent else ["--leave-out", args.leave_out]
-    words += ["--recordings", *map(str, args.recordings)] if args.recordings else []
-    words += [word for seed in args.seed or () for word in ("--seed", str(seed))]
-    words += [word for text in args.set for word in ("--set", text)]
-    return shlex.join(words)
+SAID = ("config", "--agent", "--leave-out", "--recordings+", "--seed", "--set")
+"""Arguments that figures and results quote."""
 
 
 def _agent(args: argparse.Namespace) -> int:
@@ -139,7 +132,7 @@ def _agent(args: argparse.Namespace) -> int:
 
 
 def _options(assignments: Sequence[str]) -> Any:
-    """What `--set options.NAME.KEY=VALUE` says; an error if other keys are set."""
+    """Return what `--set options.NAME.KEY=VALUE` says; raises ConfigError if other keys are set."""
     from rota.config.load import override
 
     table = override({}, assignments)
@@ -150,7 +143,7 @@ def _options(assignments: Sequence[str]) -> Any:
 
 
 def _refuse_settings(args: argparse.Namespace, own: bool) -> None:
-    """What says how to learn has no effect on an agent that has learned; a class has options."""
+    """Raise ConfigError for settings of learning, which do not change an agent that has learned."""
     given = {
         "CONFIG": args.config,
         "--set": [] if own else args.set,
@@ -199,7 +192,7 @@ def _left_out(args: argparse.Namespace) -> int:
 
 
 def _evaluated(fold: "Fold") -> "list[Evaluation]":
-    """The agents of a fold, where they have not learned."""
+    """Return how good the agents of a fold are where they have not learned."""
     from rota.learning.agent import read_agent
     from rota.learning.outcome import Evaluation
     from rota.learning.problem import problem_of
@@ -213,7 +206,7 @@ def _evaluated(fold: "Fold") -> "list[Evaluation]":
 
 
 def _fitting(agent: "Agent", problems: "Sequence[Problem]", folder: Path) -> "list[Problem]":
-    """Those that an agent can decide in; an error if there are none."""
+    """Return the problems that an agent can decide in; raises an error if there are none."""
     found = [problem for problem in problems if agent.decides_between(len(problem.tree.actions))]
     known = agent.options.get("actions")
     if not found:
@@ -239,9 +232,9 @@ def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:
     from rota.learning.outcome import write_evaluations
 
     if args.out is not None:
-        write_evaluations(args.out, found, command_of(args))
+        write_evaluations(args.out, found, command_line(args, *SAID))
     if args.figures is not None:
         from rota.figures.files import draw_evaluations
 
-        for file in draw_evaluations(found, args.figures, command_of(args)):
+        for file in draw_evaluations(found, args.figures, command_line(args, *SAID)):
             say(f"note: drawn into {file}", file=sys.stderr)

@@ -1,23 +1,23 @@
 """One scheduler on the jobs of one point of a grid: simulated, here or in another process, and written."""
 
 import os
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from rota.commands.common import say
+from rota.commands.simulations import GridTask, note_made_anew
 from rota.config.load import dump
 from rota.core.cluster import Cluster
 from rota.core.policy import Policy
 from rota.core.registry import is_outside, placed_name
 from rota.library.inputs import NamedPolicy
+from rota.library.processes import progress_bar
 from rota.library.simulate import as_run, digest, warm_up_once
 from rota.policies.cluster.registry import canonical
 from rota.results.folder import RunFolder
 from rota.results.metrics import Metrics
-from rota.results.parameters import Parameters
 from rota.results.run import RunHead, read_head
 from rota.simulator.jobs import simulate
 from rota.simulator.jobs_config import SimulateConfig
@@ -25,41 +25,68 @@ from rota.workload.jobs import Workload
 
 
 class SimulatedRun(NamedTuple):
-    """What came of a simulation, and how long it took."""
+    """The result of a simulation, and the seconds that it took."""
 
     metrics: Metrics
     wall_s: float
 
 
 @dataclass(frozen=True)
-class SimulationTask:
-    """One simulation, ready to run."""
+class SimulationTask(GridTask):
+    """One scheduler on the jobs of one point, ready to run."""
 
-    point: str
-    """The name of its point of the grid; empty if there is none."""
-    parameters: Parameters
     scheduler: str
     policy: Policy
     config: SimulateConfig
     jobs: Workload
     cluster: Cluster
-    folder: Path | None
-    """Where the run goes, if it is kept."""
-    command: str
-    """What asked for it."""
+    alone: bool
+    """Whether it is simulated in this process, and may show a progress bar."""
+    shows_progress = True
 
     @cached_property
     def inputs(self) -> str:
-        """The digest of what the run follows from."""
         config = self.config
         return digest(self.jobs, self.cluster, self.policy, config.cost_model, config.placement.types)
 
+    @property
+    def policies(self) -> tuple[Policy]:
+        return (self.policy,)
+
     def found(self) -> SimulatedRun | None:
-        """Return the run in the folder, if it was made from the same inputs."""
         if self.folder is None or not RunFolder(self.folder).complete(self.inputs):
             return None
         found = read_head(self.folder)
         return SimulatedRun(found.metrics, found.wall_s)
+
+    def warm_up(self) -> None:
+        warm_up_once(self.policy, self.config.cost_model)
+
+    def simulated(self, seed: int) -> SimulatedRun:
+        """Simulate, and write the run to its folder: its timeline need not travel."""
+        folder, cost, types = self.folder, self.config.cost_model, self.config.placement.types
+        if folder and RunFolder(folder).begun:
+            note_made_anew(folder)
+        self.warm_up()  # in another process: loaded, for it has been compiled before
+        name = f"{self.point} {self.scheduler}".strip()
+        with progress_bar(len(self.jobs), "job", None if self.alone else False, desc=name) as bar:
+
+            def move_to(done: int) -> None:
+                bar.update(done - bar.n)
+
+            done = simulate(self.jobs, self.cluster, self.policy, cost, move_to, types)
+        run = as_run(NamedPolicy(self.scheduler, self.policy), self.jobs, self.cluster, cost, types, done)
+        if folder:
+            run.described(
+                config=self.resolved(folder),
+                inputs=self.inputs,
+                command=self.command,
+                parameters=self.parameters,
+            ).write(folder)
+        return SimulatedRun(run.metrics, run.wall_s)
+
+    def finish(self, made: Sequence[SimulatedRun]) -> SimulatedRun:
+        return made[0]
 
     def head(self, made: SimulatedRun) -> RunHead:
         """Return the run as figures of a grid see it."""
@@ -82,38 +109,3 @@ class SimulationTask:
         text = dump(replace(config, workload=workload, cluster=cluster, schedulers=(named,)))
         options = dump(self.policy) if is_dataclass(self.policy) else ""
         return f"{text}\n[options.{self.scheduler}]\n{options}" if options else text
-
-
-def simulate_task(task: SimulationTask, bar: bool) -> SimulatedRun:
-    """Simulate, and write the run to its folder; with a bar if that is asked for."""
-    folder, cost, types = task.folder, task.config.cost_model, task.config.placement.types
-    if folder and RunFolder(folder).begun:
-        say(f"{folder}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
-    warm_up_once(task.policy, cost)  # in a process of its own: loaded, for it has been compiled before
-    with _progress(f"{task.point} {task.scheduler}".strip(), len(task.jobs), bar) as shown:
-        done = simulate(task.jobs, task.cluster, task.policy, cost, shown.move_to, types)
-    run = as_run(NamedPolicy(task.scheduler, task.policy), task.jobs, task.cluster, cost, types, done)
-    if folder:
-        run.described(
-            config=task.resolved(folder), inputs=task.inputs, command=task.command, parameters=task.parameters
-        ).write(folder)
-    return SimulatedRun(run.metrics, run.wall_s)
-
-
-class _progress:  # noqa: N801 (a context manager that reads like a function)
-    """A bar on a terminal; nothing elsewhere."""
-
-    def __init__(self, name: str, jobs: int, bar: bool) -> None:
-        from tqdm import tqdm
-
-        quiet = not (bar and sys.stderr.isatty())
-        self._bar = tqdm(total=jobs, desc=name, unit="job", leave=False, disable=quiet, file=sys.stderr)
-
-    def move_to(self, done: int) -> None:
-        self._bar.update(done - self._bar.n)
-
-    def __enter__(self) -> "_progress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()

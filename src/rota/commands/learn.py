@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import command_line, given_file, say
 from rota.commands.learn_placement import asks_to_place, run_placement
 from rota.core.errors import ConfigError
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 OUT = Path("results/learn")
 MOST_TABLES = 3
-"""Of more agents than that, what they reach is told in a line each."""
+"""Number of agents above which each has a line instead of a table."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -104,16 +103,10 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
 
 
 def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the provenance."""
-    words = ["rota", args.command, *([str(args.config)] if args.config else [])]
-    words += ["--recordings", *map(str, args.recordings)] if args.recordings else []
-    words += ["--joint"] if getattr(args, "joint", False) else []
-    for name in ("live", "leave_out"):
-        given = getattr(args, name, None)
-        words += [f"--{name.replace('_', '-')}", str(given)] if given else []
-    words += [word for seed in args.seed or () for word in ("--seed", str(seed))]
-    words += [word for text in args.set for word in ("--set", text)]
-    return shlex.join(words)
+    """Return the command line that says the same, for the provenance."""
+    return command_line(
+        args, "config", "--recordings+", "--joint", "--live", "--leave-out", "--seed", "--set"
+    )
 
 
 def _runs(args: argparse.Namespace, out: Path) -> list["AgentRun"]:
@@ -144,7 +137,7 @@ def _set_keys(args: argparse.Namespace) -> set[str]:
 
 
 def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
-    """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
+    """Return name and configuration of each point of the grid; without a grid, of one without a name."""
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override, read
@@ -161,7 +154,7 @@ def configured(args: argparse.Namespace) -> list[tuple[str, "LearnConfig"]]:
 
 
 def _flags(args: argparse.Namespace) -> list[str]:
-    """Flags as settings, which win over a file and its grid."""
+    """Return flags as settings, which win over a file and its grid."""
     found = []
     if args.recordings:
         found.append(f"recordings={json.dumps([str(path) for path in args.recordings], ensure_ascii=False)}")
@@ -173,7 +166,7 @@ def _flags(args: argparse.Namespace) -> list[str]:
 
 
 def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Paths in a file start at the file's folder."""
+    """Return a table whose paths start at the folder of its file."""
     if isinstance(table.get("recordings"), list):
         table["recordings"] = [str(folder / str(path)) for path in table["recordings"]]
     if isinstance(table.get("start"), str):
@@ -223,8 +216,8 @@ def _note(folder: Path) -> None:
 
 @contextmanager
 def _bar(total: int, args: argparse.Namespace) -> Iterator[Callable[[int], None]]:
-    from tqdm import tqdm
+    from rota.library.processes import progress_bar
 
-    disable = True if args.quiet else None
-    with tqdm(total=total, unit=" episodes", disable=disable, dynamic_ncols=True, unit_scale=True) as bar:
+    shown, look = False if args.quiet else None, {"dynamic_ncols": True, "unit_scale": True}
+    with progress_bar(total, " episodes", shown, leave=True, **look) as bar:
         yield lambda episodes: bar.update(episodes) and None

@@ -51,11 +51,11 @@ def run_live(args: argparse.Namespace) -> int:
 def _recorder(args: argparse.Namespace, out: Path) -> "TreesRecorder":
     from rota.commands.learn import command_of
     from rota.config.bind import bind
-    from rota.config.load import read
+    from rota.config.load import override, read
     from rota.training.recorder.record import RecordConfig
     from rota.training.recorder.trees import TreesRecorder
 
-    asked = bind(RecordConfig, read(args.live), args.live)
+    asked = bind(RecordConfig, override(read(args.live), ()), args.live)
     if len(asked.trees) != 1:
         raise ConfigError(f"{args.live}: has {len(asked.trees)} [[trees]]; --live learns from exactly one")
     return TreesRecorder(out / "recordings", asked.trees[0], 1, command_of(args))

@@ -23,14 +23,14 @@ TABLE = "placement"
 
 
 def asks_to_place(config: Path | None) -> bool:
-    """Whether a file is about placing trials."""
+    """Return whether a file is about placing trials."""
     from rota.config.load import read
 
     return config is not None and TABLE in read(config)
 
 
 def run_placement(args: argparse.Namespace) -> int:
-    """Learn, and try the agent where nobody has learned; prints how good it is."""
+    """Learn, and compare the agent with the rules on cases it has not seen; prints the comparison."""
     from rota.core.files import folder_lock
     from rota.learning.placement.run import PlacementRun
 
@@ -51,7 +51,7 @@ def run_placement(args: argparse.Namespace) -> int:
 
 
 def workers_of(args: argparse.Namespace) -> int:
-    """How many processes."""
+    """Return the number of processes."""
     from rota.training.setup import cores
 
     if args.workers is not None and args.workers < 1:
@@ -61,16 +61,16 @@ def workers_of(args: argparse.Namespace) -> int:
 
 @contextmanager
 def bar(total: int, done: int, unit: str, args: argparse.Namespace) -> Iterator[Any]:
-    """Progress, on a terminal."""
-    from tqdm import tqdm
+    """Give a progress bar, which is seen on a terminal."""
+    from rota.library.processes import progress_bar
 
-    disable = True if args.quiet else None
-    with tqdm(total=total, initial=done, unit=unit, disable=disable, dynamic_ncols=True) as found:
+    shown, look = False if args.quiet else None, {"initial": done, "dynamic_ncols": True}
+    with progress_bar(total, unit, shown, leave=True, **look) as found:
         yield found
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
-    """What is about recordings of networks that change."""
+    """Raise ConfigError for flags about recordings of networks that change."""
     given = {"--recordings": args.recordings, "--joint": args.joint, "--live": args.live}
     for name, value in given.items():
         if value:
@@ -118,7 +118,7 @@ def _try_again(run: "PlacementRun", workers: int, args: argparse.Namespace) -> N
 def tried(
     weights: "Weights", config: "PlacementAgentConfig", workers: int, args: argparse.Namespace
 ) -> "PlacementComparison":
-    """An agent beside the rules, with a bar."""
+    """Compare an agent with the rules, with a progress bar."""
     from rota.learning.placement.compare import DISPATCHES, compare
 
     with bar(config.tests * len(DISPATCHES), 0, " cases", args) as shown:
@@ -133,8 +133,8 @@ def _print(folder: Path, args: argparse.Namespace) -> None:
     spent = {name: about[name] for name in ("updates", "decisions", "seconds")}
     rate = round(about["decisions"] / about["seconds"], 1) if about["seconds"] else 0.0
     if args.json:
-        told = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
-        say(json.dumps(told))
+        found = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
+        say(json.dumps(found))
         return
     said = f"{spent['updates']:,} updates, {spent['decisions']:,} decisions in {spent['seconds']:.1f} s"
     say(f"{folder}: {said}\n{table(read_comparison(folder)[0])}")

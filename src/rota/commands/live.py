@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rota.core.files import printable, printable_lines
 from rota.core.population.events import Event, Joined, NodeFailed, Reported, TrialFailed
+from rota.core.text import aligned
 from rota.execution.folder import last_line
 from rota.execution.jobs.status import JobLine, JobsStatus
 from rota.execution.status import PopulationStatus, ShownTrial
@@ -27,7 +28,7 @@ ERRORS, LINES = 3, 8
 
 @contextmanager
 def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
-    """Seed → who is told what happens."""
+    """Give, by seed, what is called when something happens."""
     if not stream.isatty():
         yield lambda seed: Lines(stream, every_s)
         return
@@ -49,7 +50,7 @@ def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
 
 
 class Pace:
-    """At most once in so many seconds."""
+    """A limit: due at most once in so many seconds."""
 
     def __init__(self, every_s: float, tick: Callable[[], float] = time.monotonic) -> None:
         self._every_s, self._tick = every_s, tick
@@ -64,7 +65,7 @@ class Pace:
 
 
 class Lines:
-    """A line per event, at most one in so many seconds; what went wrong is always said."""
+    """Lines about events, at most one in so many seconds; failures are always said."""
 
     def __init__(self, stream: TextIO, every_s: float) -> None:
         self._stream, self._pace = stream, Pace(every_s)
@@ -79,7 +80,7 @@ class Lines:
 
 
 def summed_up(picture: PopulationStatus) -> str:
-    """A run in a line: `80 reports in 4.1 s, 9 clones, …; best 0.9812 (trial 3)`."""
+    """Return a run in a line: `80 reports in 4.1 s, 9 clones, …; best 0.9812 (trial 3)`."""
     done = sum(trial.over for trial in picture.trials)
     best = picture.best
     text = (
@@ -94,7 +95,7 @@ def summed_up(picture: PopulationStatus) -> str:
 
 
 def failures_text(picture: PopulationStatus, logs: Path) -> str:
-    """The last lines of the last traceback of each error, and where all of it is."""
+    """Return the last lines of the last traceback of each error, and where all of it is."""
     errors = {last_line(failed.why): failed for failed in picture.failures}  # the last of each
     return "\n".join(_failure(failed, logs) for failed in sorted(errors.values())[-ERRORS:])
 
@@ -107,16 +108,14 @@ def _failure(failed: TrialFailed, logs: Path) -> str:
 
 
 def table_text(picture: PopulationStatus) -> str:
-    """The trials, a line each."""
+    """Return the trials, a line each."""
     return columns_text([HEADER, *(_row(picture, number) for number in range(len(picture.trials)))])
 
 
 def columns_text(rows: Sequence[tuple[str, ...]]) -> str:
-    """Rows of equal length, one below the other."""
-    rows = [tuple(map(printable, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
+    """Return rows of equal length as columns."""
+    shown = [tuple(map(printable, row)) for row in rows]
+    return "\n".join(aligned(shown, left=len(shown[0]), gap=2))
 
 
 def _row(picture: PopulationStatus, number: int) -> tuple[str, ...]:
@@ -181,7 +180,7 @@ ORDER = ("running", "waiting", "failed", "finished", "coming")
 
 @contextmanager
 def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
-    """Who is told that something has happened."""
+    """Give what is called when something has happened."""
     if not stream.isatty():
         yield JobLines(stream, every_s)
         return
@@ -199,7 +198,7 @@ def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
 
 
 class JobLines:
-    """A line when a job ends or fails, and how it goes once in so many seconds."""
+    """Lines when a job ends or fails, and about the run once in so many seconds."""
 
     def __init__(self, stream: TextIO, every_s: float) -> None:
         self._stream, self._pace = stream, Pace(every_s)
@@ -229,7 +228,7 @@ class JobLines:
 
 
 def jobs_summed_up(board: JobsStatus) -> str:
-    """A run in a line."""
+    """Return a run in a line."""
     count = {status: sum(line.status == status for line in board.jobs) for status in ORDER}
     return (
         f"{board.frame.scheduler}: {count['running']} running, {count['waiting']} waiting, "
@@ -239,7 +238,7 @@ def jobs_summed_up(board: JobsStatus) -> str:
 
 
 def _beside(board: JobsStatus) -> str:
-    """How the opportunistic job stands, if there is one."""
+    """Return the progress of the opportunistic job, if there is one."""
     line, kind = board.resident, board.frame.resident
     failures = f", {line.failures} failures" if line.failures else ""
     text = f"; opportunistic job {kind}: {line.done:,} iterations, metric {_metric(line)}{failures}"
@@ -247,9 +246,9 @@ def _beside(board: JobsStatus) -> str:
 
 
 def jobs_text(board: JobsStatus) -> str:
-    """The jobs, a line each, and the resident."""
+    """Return the jobs, a line each, and the opportunistic job."""
     return columns_text(
-        [JOBS_HEADER, *(_job_row(board, number) for number in range(len(board.jobs))), *_resident(board)]
+        [JOBS_HEADER, *(_job_row(board, number) for number in range(len(board.jobs))), *_opportunistic(board)]
     )
 
 
@@ -268,8 +267,8 @@ def _job_row(board: JobsStatus, number: int) -> tuple[str, ...]:
     )
 
 
-def _resident(board: JobsStatus) -> list[tuple[str, ...]]:
-    """The line of whoever trains beside the jobs, if there is one."""
+def _opportunistic(board: JobsStatus) -> list[tuple[str, ...]]:
+    """Return the line of the opportunistic job, if there is one."""
     line, kind = board.resident, board.frame.resident
     return (
         [("resident", kind, "beside", "", str(line.done), _metric(line), f"{board.at_s:.1f}")] if kind else []
@@ -289,6 +288,6 @@ def _rich_jobs_table(board: JobsStatus) -> Any:
     ranked = sorted(range(len(board.jobs)), key=lambda number: ORDER.index(board.jobs[number].status))
     for number in sorted(ranked[:MOST]):
         table.add_row(*map(Text, map(printable, _job_row(board, number))))  # not markup, whatever is in it
-    for row in _resident(board):
+    for row in _opportunistic(board):
         table.add_row(*map(Text, row))
     return table

@@ -3,7 +3,6 @@
 import argparse
 import math
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import say
+from rota.commands.common import command_line, say
 from rota.core.errors import ConfigError, InputError
 from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, grid_figure, population_figure
 
@@ -112,7 +111,7 @@ def add_parser(subparsers: Any) -> None:
     window = "what Gantt charts and traces show, in hours since the first job"
     add("--window", nargs=2, type=float, metavar=("START", "END"), help=window)
     add("--chrome", action="store_true", help="also write traces to open at https://ui.perfetto.dev")
-    add("--svg", action="store_true", help="also as SVG, beside each PNG")
+    add("--svg", action="store_true", help="also as SVG, next to each PNG")
     add("--quick", action="store_true", help="coarser, and only one Gantt chart per trace")
     add("--count", action="store_true", help="say how many files are where, instead of the name of each")
     shipped = "in a checkout of rota: also those in plots/ that are in git, which are left as they are else"
@@ -158,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace, of_traces: list["RunFolder"]) -> None:
-    """What would have no effect."""
+    """Raise ConfigError for flags that would have no effect."""
     for flag, given in (("--normalise-to", args.normalise_to), ("--chrome", args.chrome)):
         if given and not of_traces:
             raise ConfigError(f"{flag}: is for runs of traces, and there are only populations; leave it out")
@@ -194,7 +193,7 @@ def _pen(args: argparse.Namespace) -> "Pen":
 
 
 def _in_git(out: Path) -> frozenset[Path]:
-    """The figures of a checkout of rota that are in git; none elsewhere."""
+    """Return the figures of a checkout of rota that are in git; none elsewhere."""
     folder = out.resolve()
     if not (folder.parent / SCRIPT).is_file() or not folder.is_dir():
         return frozenset()
@@ -213,7 +212,7 @@ def _any_runs() -> bool:
 
 
 def _draw_all(args: argparse.Namespace, pen: "Pen") -> Iterator[Path]:
-    """What was recorded, learned and evaluated, if anything was."""
+    """Draw what was recorded, learned and evaluated, if anything was."""
     if not any((RUNS / name).is_dir() for name in BESIDES):
         return
     from rota.figures.files import draw_all
@@ -222,14 +221,10 @@ def _draw_all(args: argparse.Namespace, pen: "Pen") -> Iterator[Path]:
 
 
 def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the footers."""
-    words = ["rota", "plot", *map(str, args.runs)]
-    words += ["--out", str(args.out)] if args.out != OUT else []
-    words += [word for name in args.figure or () for word in ("--figure", name)]
-    words += ["--normalise-to", args.normalise_to] if args.normalise_to else []
-    words += ["--window", *(f"{hours:g}" for hours in args.window)] if args.window else []
-    words += [f"--{flag}" for flag in ("chrome", "svg", "quick") if getattr(args, flag)]
-    return shlex.join(words)
+    """Return the command line that says the same, for the footers."""
+    out = ["--out"] if args.out != OUT else []
+    more = ("--figure", "--normalise-to", "--window+", "--chrome", "--svg", "--quick")
+    return command_line(args, "runs", *out, *more)
 
 
 def _window_s(hours: list[float] | None) -> tuple[float, float] | None:
@@ -242,7 +237,7 @@ def _window_s(hours: list[float] | None) -> tuple[float, float] | None:
 
 
 def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFolder"]]:
-    """All complete runs below the paths, of traces and of populations.
+    """Return all complete runs below the paths, of traces and of populations.
 
     Others are left out with a note, or refused if asked for by name.
     """

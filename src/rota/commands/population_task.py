@@ -2,79 +2,70 @@
 
 import hashlib
 import os
-import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tomli_w
 
 import rota
-from rota.commands.common import say
+from rota.commands.simulations import GridTask, note_made_anew
 from rota.config.load import dump
 from rota.core.registry import placed_name
 from rota.library.inputs import files_behind
 from rota.library.populations import Variant, measured, simulate_seed, summarised, warm_up
-from rota.results.parameters import Parameters
 from rota.results.population.folder import PopulationFolder, Repetition
 from rota.results.population.run import PopulationRecord, read_population, write_population
 from rota.results.population.summary import PopulationSummary
-from rota.results.run import check_replaceable
 from rota.simulator.population import SimulatedPopulation
 from rota.simulator.population_config import PopulationsConfig
 
-SOURCES = ("core", "policies", "replay", "results", "agents")
+SOURCES = ("core", "policies", "simulator", "results", "agents")
 """Parts of the package that a run follows from."""
 
 
 class SeedResult(NamedTuple):
-    """What came of a population with one seed: everything that happened, and that in numbers."""
+    """The result of a population with one seed: its timeline, and its metrics."""
 
     done: SimulatedPopulation
     repetition: Repetition
 
 
 @dataclass(frozen=True)
-class PopulationTask:
+class PopulationTask(GridTask):
     """One allocation at one point of a grid, ready to run."""
 
-    point: str
-    """The name of the point; empty if there is no grid."""
-    parameters: Parameters
     config: PopulationsConfig
     contender: Variant
-    folder: Path | None
-    """Where the run goes, if it is kept."""
-    command: str
-    """What asked for it."""
 
     @property
     def allocation(self) -> str:
         return self.contender.name
 
-    def check_free(self) -> None:
-        """Whether there is no other run where this one goes."""
-        if self.folder is not None:
-            check_replaceable(self.folder, self._inputs, self.command)
+    @property
+    def policies(self) -> tuple[Any, ...]:
+        return (self.contender.policy.allocation, self.contender.policy.evolution)
+
+    @property
+    def seeds(self) -> range:
+        return range(self.config.seeds)
 
     def found(self) -> PopulationSummary | None:
-        """Return what the run in the folder came to, if it was made from the same inputs."""
-        if self.folder is None or not PopulationFolder(self.folder).complete(self._inputs):
+        if self.folder is None or not PopulationFolder(self.folder).complete(self.inputs):
             return None
         return read_population(self.folder).summary
 
-    def finish(self, seeds: Sequence[SeedResult]) -> PopulationSummary:
-        """Sum up what came of each seed, and write it to the folder."""
-        summary = summarised(self.config, self.contender, [each.repetition for each in seeds])
+    def finish(self, made: Sequence[SeedResult]) -> PopulationSummary:
+        summary = summarised(self.config, self.contender, [each.repetition for each in made])
         if self.folder is not None:
             if PopulationFolder(self.folder).begun:
-                say(f"{self.folder}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
+                note_made_anew(self.folder)
             write_population(
-                self.folder, summary, {seed: each.done.timeline for seed, each in enumerate(seeds)},
-                config=self._resolved(self.folder), inputs=self._inputs, command=self.command,
+                self.folder, summary, {seed: each.done.timeline for seed, each in enumerate(made)},
+                config=self._resolved(self.folder), inputs=self.inputs, command=self.command,
                 parameters=self.parameters,
             )  # fmt: skip
         return summary
@@ -84,21 +75,19 @@ class PopulationTask:
         folder = PopulationFolder(self.folder or Path(self.point) / self.allocation)
         return PopulationRecord(folder, summary, self.command, parameters=self.parameters)
 
-    def repeat(self, seed: int) -> SeedResult:
-        """Simulate with a seed, after a short simulation so that compiling does not count."""
+    def simulated(self, seed: int) -> SeedResult:
         self.warm_up()
         done = simulate_seed(self.config, self.contender, seed)
         return SeedResult(done, measured(self.config, self.contender, seed, done))
 
     def warm_up(self) -> None:
-        """Have all that it calls compiled, by a short simulation, once in a process."""
         if (self.point, self.allocation) in _warm:
             return
         _warm.add((self.point, self.allocation))
         warm_up(self.config, self.contender)
 
     def _resolved(self, folder: Path) -> str:
-        """The configuration of this run, complete: it can be given to `rota simulate` as it is."""
+        """Return the configuration of this run, complete: it can be given to `rota simulate` as it is."""
         config = self.config
         used = {config.cluster: config.clusters[config.cluster]} if config.cluster else {}
         paths = {"curves": config.population.curves, "profiles": config.population.profiles}
@@ -114,8 +103,8 @@ class PopulationTask:
         return tomli_w.dumps({**tomllib.loads(dump(whole)), **({"options": options} if options else {})})
 
     @cached_property
-    def _inputs(self) -> str:
-        """What a run follows from: the configuration, what it names, and the code that simulates."""
+    def inputs(self) -> str:
+        """The digest of the configuration, what it names, and the code that simulates."""
         config = replace(self.config, allocations=(self.contender.spec,))
         digest = hashlib.sha256(repr((config, self.contender.settings())).encode())
         files = [file for part in SOURCES for file in _files(Path(rota.__file__).parent / part)]
@@ -126,7 +115,7 @@ class PopulationTask:
             getattr(self.contender.policy.allocation, "agent", None),
         )
         files += [file for folder in named if folder for file in _files(folder)]
-        files += files_behind([self.contender.policy.allocation, self.contender.policy.evolution])
+        files += files_behind(self.policies)
         for file in files:
             digest.update(file.read_bytes())
         return digest.hexdigest()
@@ -134,11 +123,6 @@ class PopulationTask:
 
 _warm: set[tuple[str, str]] = set()
 """What was simulated in this process: point and allocation."""
-
-
-def repeat(contest: PopulationTask, seed: int) -> SeedResult:
-    """Simulate a contest with a seed, in whichever process."""
-    return contest.repeat(seed)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What jobs took in a run for real, as profiles: from then on they can be rehearsed under any scheduler."""
+"""Profiles from a real run of jobs, with which the jobs can be simulated under any scheduler."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ from rota.recordings.profile import Profile
 from rota.workload.profiles import STARTUP
 
 Cell = tuple[str, int, str]
-"""Kind, gang size, and whoever shared its slots."""
+"""Kind, gang size, and the job that shared its slots."""
 
 
 def profiles_of_run(folder: Path, device: str) -> list[Profile]:
-    """An iteration of each kind of job, with all that slices cost, and how much longer the first one took."""
+    """Return profiles by kind of job: an iteration with all overhead, and how much longer the first took."""
     journal = RealFolder(folder).books(0).journal
     if not journal.exists() or not is_of_jobs(journal):
         raise InputError(f"{folder}: not a run of jobs; name the folder that was given with rota run … --out")

@@ -1,12 +1,11 @@
 """`rota record`: train what a configuration asks for, and keep what was measured."""
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import command_line, given_file, say
 from rota.core.errors import ConfigError
 
 OUT = Path("results/recordings")
@@ -56,20 +55,14 @@ def run(args: argparse.Namespace) -> int:
     from rota.training.recorder.record import record
     from rota.training.setup import cores
 
+    command = command_line(args, "config", "--set")
     configs = [bind(RecordConfig, override(read(path), args.set), path) for path in args.config]
     try:
         with RecordingProgress(quiet=args.quiet) as progress:
             for config in configs:
-                for folder in record(config, args.out, args.workers or cores(), command_of(args), progress):
+                for folder in record(config, args.out, args.workers or cores(), command, progress):
                     say(folder, flush=True)
     except KeyboardInterrupt:
         say("note: what was recorded is kept; the same command goes on from there", file=sys.stderr)
         raise
     return 0
-
-
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the provenance."""
-    words = ["rota", "record", *map(str, args.config)]
-    words += [word for text in args.set for word in ("--set", text)]
-    return shlex.join(words)

@@ -28,7 +28,7 @@ def add_parser(subparsers: Parsers) -> None:
     verbs = recordings.add_subparsers(dest="verb", required=True, metavar=VERBS)
     _add_describe(verbs.add_parser("describe", help="say what was recorded and what is missing"))
     _add_describe(verbs.add_parser("adaptation", help="does it pay to change networks? trees summed up"))
-    from_run = verbs.add_parser("from-run", help="what jobs took that were run for real, as profiles")
+    from_run = verbs.add_parser("from-run", help="profiles from a real run of jobs")
     _add_import(
         from_run, "DIR", "the folder of a run of jobs, as given with rota run … --out", "this machine"
     )
@@ -145,8 +145,8 @@ def _from_run(args: argparse.Namespace) -> None:
     _check_free(args.out)
     write_profiles(args.out, Profiles(tuple(rows), origin))
     for row in rows:
-        company = f" beside {row.beside}" if row.beside else ""
-        say(f"{row.model} on {row.gang}{company}: {1000 * row.iteration_s:.2f} ms per iteration")
+        other = f" beside {row.beside}" if row.beside else ""
+        say(f"{row.model} on {row.gang}{other}: {1000 * row.iteration_s:.2f} ms per iteration")
 
 
 def _import_gavel(args: argparse.Namespace) -> None:
@@ -191,7 +191,7 @@ def _provenance(device: str, command: str, *sources: Path) -> "Provenance":
 
 
 def _check_free(*folders: Path) -> None:
-    """Nothing that was recorded is written over."""
+    """Raise an error if something was recorded there: nothing is written over."""
     from rota.recordings.library import recording_folders
 
     for folder in folders:

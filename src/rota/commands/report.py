@@ -1,14 +1,13 @@
 """`rota report`: one page, to be opened in a browser, that shows results of whatever kind."""
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rota.commands.common import say
+from rota.commands.common import command_line, say
 
 OUT = Path("report.html")
 MB = 1e6
@@ -20,7 +19,7 @@ def add_parser(subparsers: Any) -> None:
         "report",
         help="one page in HTML that shows results: tables, timelines, curves",
         description="Write one HTML page that shows what was simulated, run, learned and evaluated, in any "
-        "mix. It needs no network and no server: open it in a browser, send it to somebody.",
+        "mix. It needs no network and no server: open it in a browser, or send it.",
     )
     add = parser.add_argument
     add("results", nargs="+", type=Path, metavar="RESULTS", help="folders of results, or folders of those")
@@ -38,23 +37,16 @@ def run(args: argparse.Namespace) -> int:
         say(f"note: {path}: not a complete run, left out", file=sys.stderr)
     with _progress() as tick:
         made = list(sections(found, tick))
-    text = page(args.title or _title(made), command_of(args), made)
+    command = command_line(args, "results", *(["--out"] if args.out != OUT else []), "--title")
+    text = page(args.title or _title(made), command, made)
     with atomic_write(args.out) as stream:
         stream.write(text.encode())
     say(f"{args.out} ({len(text.encode()) / MB:.1f} MB)")
     return 0
 
 
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the foot of the page."""
-    words = ["rota", "report", *map(str, args.results)]
-    words += ["--out", str(args.out)] if args.out != OUT else []
-    words += ["--title", args.title] if args.title else []
-    return shlex.join(words)
-
-
 def _title(made: list[Any]) -> str:
-    """What is in it, in plain words; the title of the only section."""
+    """Return what is in it, in plain words; the title of the only section."""
     if len(made) == 1:
         return str(made[0].title)
     kinds = list(dict.fromkeys(section.kind for section in made))
@@ -64,10 +56,10 @@ def _title(made: list[Any]) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], object]]:
-    """On a terminal, what is being worked on."""
-    from tqdm import tqdm
+    """Show on a terminal what is being worked on."""
+    from rota.library.processes import progress_bar
 
-    with tqdm(unit=" runs", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+    with progress_bar(None, " runs") as bar:
 
         def tick(name: str) -> None:
             bar.set_description(name)

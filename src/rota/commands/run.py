@@ -1,4 +1,4 @@
-"""`rota run`: train a population, or the jobs of a trace, for real, under policies that can be rehearsed."""
+"""`rota run`: train a population, or the jobs of a trace, under policies that can be simulated."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import given_file, renamed_flag, say
 from rota.core.errors import ConfigError
 from rota.core.files import printable
 
@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
     """Add `run`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "run",
-        help="train a population, or the jobs of a trace, for real",
+        help="train a population, or the jobs of a trace",
         description="Train the population that a configuration describes, or, if it has a [workload], the "
         "jobs of a trace. Ctrl-C stops it once what is being trained is done, a second Ctrl-C at once; "
         "--resume goes on, whatever had ended it.",
@@ -35,11 +35,12 @@ def add_parser(subparsers: Any) -> None:
     add("--address", metavar="HOST:PORT", help="of a Ray cluster that runs, or auto; as ray.address")
     add("--resume", type=Path, metavar="DIR", help="go on with the run in a folder")
     add(
-        "--replay",
+        "--retrain-best",
         type=Path,
         metavar="DIR",
         help="train the best trial of a run again, alone, along its schedule",
     )
+    add("--replay", type=Path, help=argparse.SUPPRESS)
     add(
         "--salvage",
         action="store_true",
@@ -59,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; prints what came of it."""
+    """Train; prints the result."""
     from rota.commands.live import live
     from rota.core.processes import stopping
     from rota.library.real_run import record
@@ -72,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
         from rota.commands.best_trial import check_export
 
         check_export(args.export)
-    if args.replay:
-        from rota.commands.best_trial import replay
+    renamed_flag(args, "--replay", "--retrain-best")
+    if args.retrain_best:
+        from rota.commands.best_trial import retrain_best
 
-        _check_population(args.replay)
-        return replay(args, _address(args))
+        _check_population(args.retrain_best)
+        return retrain_best(args, _address(args))
     if (jobs := _jobs_run(args)) is not None:
         return _run_jobs(args, jobs)
     real = _real_run(args)
@@ -100,13 +102,15 @@ def _export(real: "RealRun", file: Path) -> None:
 
 
 def _jobs_run(args: argparse.Namespace) -> "JobsRun | None":
-    """If it is about jobs."""
+    """Return the run if it is of jobs, else None."""
     from rota.commands.run_jobs import is_about_jobs
     from rota.config.load import override, read
     from rota.execution.folder import RealFolder
 
     file = RealFolder(args.resume).config if args.resume else args.config
-    if file is None or not file.exists() or not is_about_jobs(override(read(file), args.set)):
+    if file is None or not file.exists():
+        return None
+    if not is_about_jobs(read(file) if args.resume else override(read(file), args.set)):
         return None
     if args.export:
         raise ConfigError("--export: is for populations; a run of jobs has no best trial")
@@ -130,7 +134,9 @@ def _check_population(folder: Path) -> None:
 
     file = RealFolder(folder).config
     if file.exists() and is_about_jobs(read(file)):
-        raise ConfigError(f"--replay: {folder} is a run of jobs, and has no best trial; give a population's")
+        raise ConfigError(
+            f"--retrain-best: {folder} is a run of jobs, and has no best trial; give a population's"
+        )
 
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
@@ -165,7 +171,7 @@ def _note_not_begun(folder: Path) -> None:
 
 
 def _salvage(args: argparse.Namespace) -> None:
-    """Cut off what is damaged, if that is wanted."""
+    """Cut off what is damaged, if that is asked for."""
     from rota.execution.folder import RealFolder
     from rota.execution.journal import salvage
 
@@ -200,7 +206,7 @@ def _real_run(args: argparse.Namespace) -> "RealRun":
 
 
 def _address(args: argparse.Namespace) -> list[str]:
-    """Where the cluster is: it may be elsewhere when a run goes on."""
+    """Return the setting of the cluster's address: it may be another when a run goes on."""
     return [f"ray.address={json.dumps(args.address)}"] if args.address is not None else []
 
 
@@ -217,7 +223,7 @@ def _code(real: "RealRun", outcomes: "list[PopulationOutcome]") -> int:
 
 
 def _said(real: "RealRun", outcomes: "list[PopulationOutcome]") -> str:
-    """For people."""
+    """Return the summary for people."""
     from rota.commands.live import summed_up
 
     lines = [summed_up(outcome.picture) for outcome in outcomes]

@@ -2,28 +2,24 @@
 
 import argparse
 import hashlib
-import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import tomli_w
 
 from rota.commands.common import typed
 from rota.config.bind import bind, facts, own_growth
-from rota.config.load import dump, override, placed, read
+from rota.config.load import override, placed, read
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
-from rota.core.files import atomic_write
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
 from rota.core.policy import Policy
 from rota.core.population.cluster import PopulationCluster
 from rota.core.registry import is_outside
-from rota.execution.engine import Engine, WorkerSetup
+from rota.execution.engine import WorkerSetup
 from rota.execution.folder import RealFolder
 from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
 from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
@@ -32,7 +28,15 @@ from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
 from rota.execution.trainable import check_name
 from rota.library.inputs import NAMES, check_code, code_of, schedulers
-from rota.library.real_run import check_address, in_a_file
+from rota.library.real_run import (
+    RealConfig,
+    check_address,
+    config_text,
+    in_a_file,
+    in_folder,
+    in_new_folder,
+    write_result,
+)
 from rota.policies.cluster.registry import canonical
 from rota.results.metrics import Metrics, MetricsRow, measure
 from rota.results.run import write_run
@@ -41,18 +45,18 @@ from rota.simulator.jobs_config import PlacementConfig, WorkloadConfig
 from rota.workload.jobs import Workload
 
 NETWORKS = ("rota.training.job:networks", "rota.learning.site:networks")
-"""Sites that are rota's own: what they make of `[kinds]` is known."""
+"""Values of `job` that are rota's own: what they make of `[kinds]` is known."""
 AGENT = "kinds.*.adaptive.agent"
-"""Who decides how a network changes: a folder, or a class."""
+"""Key of the agent that decides how a network changes: a folder, or a class."""
 PATHS = ("workload.trace", "workload.profiles", "ray.scores", AGENT)
 """Keys of a configuration that are paths."""
 RAW = ("options", "kinds")
-"""Tables that are not bound here: those of schedulers, and those of whatever is trained."""
+"""Tables that are not bound here: those of schedulers, and those of what is trained."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpportunisticConfig:
-    """A training that goes on beside the jobs, for as long as its budget says."""
+    """A training that uses idle slots, for as long as its budget says."""
 
     kind: str
     """What is trained: `[kinds.NAME]`, with an `adaptive` table."""
@@ -70,7 +74,7 @@ class OpportunisticConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """What a controller knows of how a resident changes, whoever trains it."""
+    """The budget of an opportunistic job: all that a controller knows of how it changes."""
 
     budget_s: float = BUDGET_S
 
@@ -80,55 +84,47 @@ class _Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class JobsConfig:
-    """One question, asked of real machines: these jobs, on these slots, under this scheduler."""
+class JobsConfig(RealConfig):
+    """A real run of jobs: these, on these slots, under this scheduler."""
 
     workload: WorkloadConfig
     """The model of a job is its kind: `[kinds.NAME]` says what is trained."""
     scheduler: str = "srtf"
     """fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l …"""
-    slice_s: float = 0.25
-    """About how long jobs go on before others can have their slots; they are checkpointed as often."""
+    assignment_s: float = 0.25
+    """Seconds that a job is assigned at a time, about; then it is checkpointed, and can be preempted."""
     iteration_s: float = 0.01
     """Seconds that an iteration is expected to take until it is measured, where the workload does not say."""
     attempts: int = 3
-    """A job that failed so often is given up."""
+    """Number of failures after which a job is given up."""
     seed: int = 0
     """Of first weights and the order of the data."""
-    site: str = NETWORKS[0]
-    """Whatever makes what is trained, as module:function; it is given `[kinds]` and the seed, if it is
+    job: str = NETWORKS[0]
+    """Function that makes what is trained, as module:function; it is given `[kinds]` and the seed, and is
     annotated to return what can open jobs."""
     code: dict[str, str] = field(default_factory=dict)
     """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"
-    """Which machines."""
+    """Engine that starts workers."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
-    resident: OpportunisticConfig | None = None
-    """A training that makes use of what is idle."""
+    opportunistic: OpportunisticConfig | None = None
+    """A training that uses idle slots."""
     local: LocalConfig = field(default_factory=LocalConfig)
     ray: RayConfig = field(default_factory=RayConfig)
     slurm: SlurmConfig = field(default_factory=SlurmConfig)
 
     def __post_init__(self) -> None:
         canonical(self.scheduler)
-        check_name(self.site)
-        for name in ("slice_s", "iteration_s"):
+        check_name(self.job)
+        for name in ("assignment_s", "iteration_s"):
             if not getattr(self, name) > 0.0:
                 raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0")
-        if self.attempts < 1:
-            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
-
-    @property
-    def engine(self) -> Engine:
-        engine: Engine = getattr(self, self.backend)
-        return engine
+        self.check()
 
 
 @dataclass(frozen=True, slots=True)
 class JobsRunSpec:
-    """A run as it was asked for: checked, and complete."""
+    """A run of jobs as it was asked for: checked, and complete."""
 
     config: JobsConfig
     policy: Policy
@@ -144,7 +140,7 @@ class JobsRunSpec:
     def scheduler(self) -> str:
         return canonical(self.config.scheduler)
 
-    def venture(self) -> JobsSpec:
+    def jobs_spec(self) -> JobsSpec:
         jobs, config = self.jobs, self.config
         return JobsSpec(
             ids=jobs.ids,
@@ -155,16 +151,16 @@ class JobsRunSpec:
             cluster=self.cluster,
             places=_places(self.fleet, self.home, config.placement.types),
             nodes=[slot.node for slot in self.fleet.slots],
-            slice_s=config.slice_s,
+            slice_s=config.assignment_s,
             attempts=config.attempts,
             seed=config.seed,
-            resident=self._resident(),
+            resident=self._opportunistic(),
             config=self.digest,
             preferences=self._preferences() if config.placement.types == "fastest" else None,
         )
 
     def _preferences(self) -> Preferences:
-        """A node is as fast as its slowest slot, by what the configuration or a score says of it."""
+        """Return which nodes jobs prefer: one is as fast as its slowest slot, by configuration or score."""
         slots, models = self.fleet.slots[self.home :], self.jobs.models
         nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.fleet.nodes))]
         speeds = [[min(slot.speed_of(model) for slot in node) for node in nodes] for model in models]
@@ -172,11 +168,11 @@ class JobsRunSpec:
 
     @property
     def home(self) -> int:
-        """Slots that are a resident's own: the first ones."""
-        return self.config.resident.slots if self.config.resident else 0
+        """Number of slots that are the opportunistic job's own: the first ones."""
+        return self.config.opportunistic.slots if self.config.opportunistic else 0
 
-    def _resident(self) -> OpportunisticJob | None:
-        found = self.config.resident
+    def _opportunistic(self) -> OpportunisticJob | None:
+        found = self.config.opportunistic
         if found is None:
             return None
         adaptive, where = self.kinds[found.kind].get("adaptive", {}), f"kinds.{found.kind}.adaptive"
@@ -184,20 +180,19 @@ class JobsRunSpec:
         return OpportunisticJob(found.kind, tuple(range(found.slots)), budget_s, found.most)
 
     def text(self) -> str:
-        """The configuration in full, from which it can be resumed."""
-        extra = {"options": dict(self.options), "kinds": dict(self.kinds)}
-        return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
+        """Return the configuration in full, from which it can be resumed."""
+        return config_text(self.config, options=dict(self.options), kinds=dict(self.kinds))
 
 
 def is_about_jobs(table: Mapping[str, Any]) -> bool:
-    """Whether a configuration is of jobs, not of a population."""
+    """Return whether a configuration is of jobs, not of a population."""
     return "workload" in table
 
 
 def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsRunSpec:
-    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file."""
+    """Return what a table says; raises ConfigError if it is wrong. Assignments were put over a file."""
     folder = where.parent.absolute()
-    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "site", AGENT))
+    table: dict[str, Any] = placed(given, PATHS, folder, assignments, Path.cwd(), (*NAMES, "job", AGENT))
     rest = {name: value for name, value in table.items() if name not in RAW}
     config = bind(JobsConfig, rest, where)
     check_address(config.backend, assignments)
@@ -208,24 +203,24 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
         raise ConfigError(f"{where}: kinds is not a table of tables; write [kinds.NAME]")
     (policy,) = schedulers((config.scheduler,), config.placement.defaults_for, options, str(where)).values()
     if not config.code:
-        config = replace(config, code=code_of([policy, *in_a_file(config.site), *_growth(kinds)]))
+        config = replace(config, code=code_of([policy, *in_a_file(config.job), *_growth(kinds)]))
     jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
-    resident = [config.resident.kind] if config.resident else []
-    missing = [model for model in (*jobs.models, *resident) if model not in kinds]
+    opportunistic = [config.opportunistic.kind] if config.opportunistic else []
+    missing = [model for model in (*jobs.models, *opportunistic) if model not in kinds]
     if missing:
         raise ConfigError(f"{where}: there are jobs of {missing[0]!r}; add [kinds.{missing[0]}]")
     whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
-    home = config.resident.slots if config.resident else 0
+    home = config.opportunistic.slots if config.opportunistic else 0
     order = JobsRunSpec(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
-    _check_resident(order)
-    together = config.resident is not None or max(whole.gpus) > 1
+    _check_opportunistic(order)
+    together = config.opportunistic is not None or max(whole.gpus) > 1
     if config.backend == "ray" and not config.ray.shared and together:
         raise ConfigError(f"{where}: ray.shared is false, but gangs meet in the folder of the run; share it")
     return order
 
 
 def _growth(kinds: Mapping[str, Any]) -> list[Any]:
-    """The growth policies from outside that kinds name."""
+    """Return the growth policies from outside that kinds name."""
     adaptive = {name: kind["adaptive"] for name, kind in kinds.items() if "adaptive" in kind}
     return [
         own_growth(table["agent"], table.get("options"), f"kinds.{name}.adaptive.").policy
@@ -234,35 +229,35 @@ def _growth(kinds: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _check_resident(order: JobsRunSpec) -> None:
-    """Its batch can be shared by as many slots as it may be given."""
-    resident = order.venture().resident  # which also says whether all jobs fit
-    if resident is None or order.config.site not in NETWORKS:
+def _check_opportunistic(order: JobsRunSpec) -> None:
+    """Raise an error if its batch cannot be shared by as many slots as it may be given."""
+    job = order.jobs_spec().resident  # which also checks that all jobs fit
+    if job is None or order.config.job not in NETWORKS:
         return
     try:
         from rota.training.job import bound
     except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
         return
-    kind = bound({resident.kind: order.kinds[resident.kind]})[resident.kind]
-    for size in resident.sizes(len(order.fleet.slots)):
-        kind.member(resident.kind, size)
+    kind = bound({job.kind: order.kinds[job.kind]})[job.kind]
+    for size in job.sizes(len(order.fleet.slots)):
+        kind.member(job.kind, size)
 
 
 def _places(fleet: PopulationCluster, home: int, types: Types) -> list[int]:
-    """Slots of the cluster, node by node → slots of the fleet; the first are a resident's, and not of it.
+    """Return slots of the workers, node by node, without the first, which are the opportunistic job's.
 
-    Slots of a node are given out in this order, so the fastest come first if they are preferred.
+    Slots of a node are assigned in this order, so the fastest come first if they are preferred.
     """
     slots, sign = fleet.slots, 1.0 if types == "fastest" else 0.0
     return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
 
 
 def _cluster(fleet: PopulationCluster, home: int, where: Path) -> Cluster:
-    """Nodes with as many slots as they have; all of one kind, for what a job takes is measured as it runs."""
+    """Return nodes with as many slots as they have; all of one kind: step times are measured in the run."""
     counts = [sum(slot.node == node for slot in fleet.slots[home:]) for node in range(len(fleet.nodes))]
     if 0 in counts:
         name = fleet.nodes[counts.index(0)]
-        raise ConfigError(f"{where}: resident: {name} has no slot left for jobs; give it more slots")
+        raise ConfigError(f"{where}: opportunistic: {name} has no slot left for jobs; give it more slots")
     return Cluster(tuple(Node(count, fleet.switches[node], "cpu") for node, count in enumerate(counts)))
 
 
@@ -272,7 +267,7 @@ ONLY = 0
 
 @dataclass(frozen=True, slots=True)
 class JobsRun:
-    """A run in its folder."""
+    """A run of jobs in its folder."""
 
     folder: RealFolder
     order: JobsRunSpec
@@ -282,9 +277,9 @@ class JobsRun:
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
         order, books = self.order, self.folder.books(ONLY)
         warm_up(order.policy)  # compiling is not the run's business
-        assignment = WorkerSetup(order.config.site, order.kinds, order.config.seed, books)
+        assignment = WorkerSetup(order.config.job, order.kinds, order.config.seed, books)
         outcome = control_jobs(
-            order.venture(),
+            order.jobs_spec(),
             order.scheduler,
             order.policy,
             lambda: order.config.engine.workers(order.fleet, assignment),
@@ -298,20 +293,20 @@ class JobsRun:
         return outcome
 
     def metrics(self, outcome: JobsOutcome) -> Metrics:
-        """As of a rehearsal."""
+        """Return the metrics, computed as those of a simulation."""
         return measure(outcome.timeline, self.order.jobs, self.order.cluster).metrics
 
     def line(self, outcome: JobsOutcome) -> MetricsRow:
-        """What the table says of it."""
+        """Return its row of the table."""
         return MetricsRow(self.order.scheduler, self.metrics(outcome), outcome.wall_s)
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
-        """Plain values."""
+        """Return the result as plain values."""
         found = {"complete": outcome.complete, **outcome.board.record()}
         return found | {"metrics": asdict(self.metrics(outcome))} if outcome.complete else found
 
     def _write(self, outcome: JobsOutcome) -> None:
-        """What a rehearsal writes, so that whatever is made of a rehearsal can be made of this."""
+        """Write what a simulation writes, so that the same figures and reports can be made of it."""
         text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
         write_run(
             self.folder.path,
@@ -324,24 +319,18 @@ class JobsRun:
             wall_s=outcome.wall_s,
             command=typed(),
         )
-        with atomic_write(self.folder.result) as stream:
-            stream.write(json.dumps(self.record(outcome), indent=2, allow_nan=False).encode() + b"\n")
+        write_result(self.folder, self.record(outcome))
 
 
 def begin_jobs(args: argparse.Namespace, settings: Sequence[str]) -> JobsRun:
-    """A new run in a folder where there is none, for the eyes of its owner only."""
+    """Begin a run of jobs in a new folder."""
     if args.repeat is not None:
         raise ConfigError("--repeat: is for populations; a trace of jobs is run once")
     order = ordered_jobs(override(read(args.config), settings), args.config, settings)
-    order.config.engine.check()
-    folder = RealFolder(args.out)
-    folder.begin(order.text())
-    return JobsRun(folder, replace(order, digest=folder.digest()))
+    return JobsRun(*in_new_folder(order, args.out))
 
 
 def resume_jobs(path: Path, settings: Sequence[str], *, anew: bool = False) -> JobsRun:
-    """The run in a folder, as it was asked for, but for settings of where it runs."""
-    folder = RealFolder(path)
-    table = {"placement": {"types": "blind"}, **folder.table()}  # which runs of before did not say
-    order = ordered_jobs(override(table, settings), folder.config, settings)
-    return JobsRun(folder, replace(order, digest=folder.digest()), anew)
+    """Go on with the run of jobs in a folder."""
+    before = {"placement": {"types": "blind"}}  # which older runs do not say
+    return JobsRun(*in_folder(path, settings, lambda table, *more: ordered_jobs(before | table, *more)), anew)

@@ -51,7 +51,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 class ScoreOutcome(NamedTuple):
-    """What was asked, what was known, what has been found."""
+    """Scores that were asked for, were known, and have been measured."""
 
     resources: "Resources"
     before: "Scores"
@@ -102,7 +102,7 @@ def _asked_and_found(args: argparse.Namespace, benchmark: "Benchmark") -> "tuple
 
 
 def _resources(path: Path | None) -> "Resources":
-    """What a file says; without one, all cores of this machine are a bundle, and one GPU, if there is any."""
+    """Return what a file says; without one, a bundle of all cores here, and one GPU if there is any."""
     from rota.core.population.scores import ScoredDevice, read_resources
 
     if path is not None or RES.exists():
@@ -117,14 +117,14 @@ def _resources(path: Path | None) -> "Resources":
 
 
 def _before(path: Path) -> "Scores":
-    """The scores that are in the file already."""
+    """Return the scores that are in the file already."""
     from rota.core.population.scores import expanded, read_scores
 
     return read_scores(path) if expanded(path).exists() else {}
 
 
 def _measured(benchmark: "Benchmark", resources: "Resources") -> "Found":
-    """What is found about the entries of this machine. Equal bundles under two names are measured once."""
+    """Measure the entries of this machine. Equal bundles under two names are measured once."""
     from rota.core.population.scores import is_here
     from rota.training.score import Bundle, check_fits, measure_apart
 
@@ -143,7 +143,7 @@ def _measured(benchmark: "Benchmark", resources: "Resources") -> "Found":
 
 
 def _notes(outcome: ScoreOutcome) -> Iterator[str]:
-    """What to know before the scores are used."""
+    """Return what to know before the scores are used."""
     resources, before, found, work = outcome
     for place, measured in found.items():
         yield from (f"{place}: {note}" for note in _doubts(measured))
@@ -183,7 +183,7 @@ def _text(out: Path, outcome: ScoreOutcome) -> str:
 
 
 def _json(out: Path, outcome: ScoreOutcome) -> str:
-    """All that was found, and which entries are old or missing."""
+    """Return all that was measured, and which entries are old or missing."""
     resources, _, found, work = outcome
     scores = outcome.scores
     old = {place: score for place, score in scores.items() if place not in found}
@@ -207,16 +207,15 @@ def _entry(place: "ScoredDevice", core: int, **more: Any) -> dict[str, Any]:
 
 
 def _rounded(value: float) -> float:
-    """To four digits: no measurement is better than that."""
+    """Return a value to four digits: no measurement is better than that."""
     return float(f"{value:.4g}")
 
 
 @contextmanager
 def _bar(bundles: "list[Bundle]") -> Iterator["Callable[[], None]"]:
-    from tqdm import tqdm
-
+    from rota.library.processes import progress_bar
     from rota.training.score import RUNS
 
     total = (1 + RUNS) * len(bundles)
-    with tqdm(total=total, unit="run", disable=None, leave=False, dynamic_ncols=True) as bar:
+    with progress_bar(total, "run", dynamic_ncols=True) as bar:
         yield lambda: bar.update() and None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def measured_on_ray(
     address: str, benchmark: "Benchmark", asked: Resources | None
 ) -> tuple[Resources, "Found"]:
-    """What was asked, and what was found, one node after the other: some may be on the same machine.
+    """Measure one node after the other: some may be on one machine. Returns what was asked and found.
 
     Without a file, all CPUs of a node are a bundle, and one GPU, if it has any.
     """
@@ -43,7 +43,7 @@ def _all(nodes: dict[str, RayNode]) -> Resources:
 def _measured(
     ray: Any, node: RayNode, benchmark: "Benchmark", place: ScoredDevice, core: int
 ) -> "MeasuredBundle":
-    """By a process of its own on that node, which has nothing else to do then."""
+    """Measure in a process of its own on a node that has nothing else to do."""
     takes = {"num_cpus": core} if place.device == "CPU" else {"num_cpus": 1, "num_gpus": core}
     if any(amount > node.resources.get(name, 0) for name, amount in _named(takes).items()):
         raise InputError(f"{place}: a bundle of {core}, but the node has fewer; give fewer")
@@ -60,7 +60,7 @@ def _named(takes: dict[str, int]) -> dict[str, int]:
 
 
 def _measure(benchmark: "Benchmark", device: str, core: int) -> "MeasuredBundle | str":
-    """There. Why not, if it cannot."""
+    """Measure on this node; returns why not if it cannot."""
     from rota.training.score import Bundle, measure
 
     try:

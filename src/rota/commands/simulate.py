@@ -1,4 +1,4 @@
-"""`rota simulate`: replay a workload under schedulers and compare them."""
+"""`rota simulate`: simulate a workload under schedulers and compare them."""
 
 import argparse
 import json
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rota.commands.jobs_task import SimulatedRun, SimulationTask
     from rota.config.grid import GridPoint
     from rota.core.policy import Policy
+    from rota.figures.grid_runs import ParameterGrid
     from rota.simulator.jobs_config import SimulateConfig
     from rota.workload.jobs import Workload
 
@@ -24,7 +25,7 @@ QUICK_JOBS = 60
 
 FLAGS: tuple[tuple[str, str, str, str], ...] = (
     # flag, key of the configuration, metavar, help
-    ("--trace", "workload.trace", "FILE", "the trace to replay"),
+    ("--trace", "workload.trace", "FILE", "the trace to simulate"),
     (
         "--format",
         "workload.format",
@@ -43,9 +44,9 @@ def add_parser(subparsers: Any) -> None:
     """Add `simulate`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "simulate",
-        help="replay a workload under schedulers, or a population under allocations, and compare them",
-        description="Replays a workload under schedulers. Without CONFIG and --trace: the shipped workload. "
-        "With --population, or a CONFIG that has one: trains a population on unequal slots, on paper.",
+        help="simulate a workload under schedulers, or a population under allocations, and compare them",
+        description="Simulate a workload under schedulers. Without CONFIG and --trace: the shipped workload. "
+        "With --population, or a CONFIG that has one: simulate a population on unequal slots.",
     )
     parser.add_argument(
         "config", nargs="?", type=given_file, metavar="CONFIG", help="a TOML file, as in config/simulate"
@@ -85,23 +86,12 @@ def run(args: argparse.Namespace) -> int:
     if args.help_config:
         _print_keys()
         return 0
-    of_traces = {key: flag for flag, key, _, _ in FLAGS} | {"schedulers": "--schedulers"}
-    if simulate_population.asked(args, of_traces):
-        return simulate_population.run(args)
-    tasks = _tasks(args)
-    if args.out and not args.replace:
-        _check_free(tasks)
-    done = _carried_out(tasks, args)
-    if args.json:
-        say(json.dumps([_json_row(task, made) for task, made in zip(tasks, done, strict=True)]))
-    else:
-        _print_table(tasks, done)
-    if args.figure:
-        from rota.figures.grid_runs import trace_grid
+    from rota.config.load import read
 
-        runs = [task.head(made) for task, made in zip(tasks, done, strict=True)]
-        simulations.draw(trace_grid(runs), args.figure, typed())
-    return 0
+    table = read(args.config) if args.config else {}
+    of_traces = {key: flag for flag, key, _, _ in FLAGS} | {"schedulers": "--schedulers"}
+    asked = simulate_population.asked(args, table, of_traces)
+    return simulations.simulate_all(args, table, simulate_population.POPULATIONS if asked else TRACES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,41 +103,33 @@ class GridCase:
     policies: dict[str, "Policy"]
 
 
-def _cases(args: argparse.Namespace) -> list[GridCase]:
-    """Read the configuration, put the flags over it, and check all of it but the jobs."""
+def _cases(args: argparse.Namespace, table: dict[str, Any]) -> list[GridCase]:
+    """Put the flags over the configuration, and check all of it but the jobs."""
     from rota.config.bind import bind
-    from rota.config.grid import count, expand
-    from rota.config.load import override, placed
     from rota.library.inputs import NAMES, PATHS, schedulers
     from rota.simulator.jobs_config import SimulateConfig
 
     file = args.config or (None if vars(args)["workload.trace"] else _shipped())
     assignments = [*_assignments(args), *args.set]
-    table = override(_base(file, args), assignments)
-    where = str(args.config or "command line")
-    simulations.check_figure(args, table, where)
-    simulations.check_points(count(table, where), args.max_simulations)
+    folder, where = file.parent if file else Path(), simulations.named(args)
     cases = []
-    for point in expand(table, where):
-        raw = placed(point.table, PATHS, file.parent if file else Path(), assignments, names=NAMES)
-        options = raw.pop("options", {})
+    points = simulations.expanded(args, _base(table, file, args), assignments, folder, PATHS, NAMES)
+    for point, raw, options in points:
         config = bind(SimulateConfig, raw, where)
         policies = schedulers(config.schedulers, config.placement.defaults_for, options, where)
         lists_machines = config.cluster.groups or config.cluster.file
         if lists_machines and _flags(args, "cluster.nodes", "cluster.gpus_per_node"):
-            raise ConfigError(
-                "--nodes, --gpus-per-node: the configuration lists its machines; leave them out"
-            )
+            raise ConfigError("--nodes, --gpus-per-node: the configuration lists its nodes; leave them out")
         cases.append(GridCase(point, config, policies))
     return cases
 
 
-def _tasks(args: argparse.Namespace) -> "list[SimulationTask]":
-    """Every simulation, in the order of the table; what does not fit is said before anything runs."""
+def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> "list[SimulationTask]":
+    """Return every simulation, in the order of the table; raises what does not fit before anything runs."""
     from rota.commands.jobs_task import SimulationTask
     from rota.simulator.jobs import odd_speeds
 
-    cases = _cases(args)
+    cases = _cases(args, table)
     simulations.announce(sum(len(case.policies) for case in cases), len(cases), args.max_simulations)
     loaded: dict[str, Workload] = {}
     notes: dict[str, None] = {}
@@ -161,11 +143,8 @@ def _tasks(args: argparse.Namespace) -> "list[SimulationTask]":
         notes |= dict.fromkeys([*jobs.notes, *odd_speeds(cluster, jobs)])
         for name, policy in policies.items():
             folder = args.out / point.name / name if args.out else None
-            tasks.append(
-                SimulationTask(
-                    point.name, point.parameters, name, policy, config, jobs, cluster, folder, typed()
-                )
-            )
+            at = (point.name, point.parameters, folder, typed())
+            tasks.append(SimulationTask(*at, name, policy, config, jobs, cluster, args.workers == 1))
     for note in notes:
         say(f"note: {note}", file=sys.stderr)
     return tasks
@@ -178,15 +157,15 @@ def _jobs(config: "SimulateConfig", quick: bool) -> "Workload":
     return jobs
 
 
-def _base(file: Path | None, args: argparse.Namespace) -> dict[str, Any]:
-    """What the file says; a trace given as a flag takes the place of the file's workload and its format."""
+def _base(table: dict[str, Any], file: Path | None, args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the file says; a trace given as a flag replaces the workload and its format."""
     from rota.config.load import read
 
-    table: dict[str, Any] = dict(read(file)) if file else {}
-    if vars(args)["workload.trace"] and isinstance(table.get("workload"), dict):
+    base: dict[str, Any] = read(file) if file and not args.config else dict(table)
+    if vars(args)["workload.trace"] and isinstance(base.get("workload"), dict):
         gone = ("synthetic", "format", "options")
-        table["workload"] = {key: value for key, value in table["workload"].items() if key not in gone}
-    return table
+        base["workload"] = {key: value for key, value in base["workload"].items() if key not in gone}
+    return base
 
 
 def _shipped() -> Path:
@@ -199,7 +178,7 @@ def _shipped() -> Path:
 
 
 def _assignments(args: argparse.Namespace) -> Iterator[str]:
-    """The flags as assignments to keys; text is quoted so that it stays text."""
+    """Return the flags as assignments to keys; text is quoted so that it stays text."""
     given = vars(args)
     for _, key, metavar, _ in FLAGS:
         if given[key] is not None:
@@ -211,52 +190,33 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
         yield f"schedulers={json.dumps(names)}"
 
 
-def _check_free(tasks: "list[SimulationTask]") -> None:
-    """Whether there is no other run where those go that are asked for."""
-    from rota.results.run import check_replaceable
-
-    for task in tasks:
-        assert task.folder is not None
-        check_replaceable(task.folder, task.inputs, task.command)
-
-
 def _flags(args: argparse.Namespace, *keys: str) -> bool:
     return any(vars(args)[key] is not None for key in keys)
 
 
-def _carried_out(tasks: "Sequence[SimulationTask]", args: argparse.Namespace) -> "list[SimulatedRun]":
-    """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
-    from rota.commands.common import compiling
-    from rota.commands.jobs_task import simulate_task
-    from rota.library.simulate import warm_up_once
-
-    done = {number: found for number, task in enumerate(tasks) if (found := task.found())}
-    simulations.tell_reused([folder for number in done if (folder := tasks[number].folder)], args.out)
-    left = [number for number in range(len(tasks)) if number not in done]
-    with compiling(len(left), " schedulers") as tick:
-        for number in left:
-            warm_up_once(tasks[number].policy, tasks[number].config.cost_model)
-            tick()
-    alone = args.workers == 1
-    calls = [(tasks[number], alone) for number in left]
-    classes = {type(tasks[number].policy) for number in left}
-    for place, made in simulations.side_by_side(simulate_task, calls, args.workers, classes, bar=not alone):
-        done[left[place]] = made
-    return [done[number] for number in range(len(tasks))]
-
-
-def _print_table(tasks: "Sequence[SimulationTask]", done: "Sequence[SimulatedRun]") -> None:
+def _text(tasks: "Sequence[SimulationTask]", done: "Sequence[SimulatedRun]") -> str:
     from rota.results.metrics import MetricsRow, table
     from rota.results.parameters import Labels
 
     labels = Labels(task.parameters for task in tasks)
     names = [f"{labels.text(task.parameters)} {task.scheduler}".strip() for task in tasks]
-    say(table([MetricsRow(name, *made) for name, made in zip(names, done, strict=True)]))
+    return table([MetricsRow(name, *made) for name, made in zip(names, done, strict=True)])
 
 
-def _json_row(task: "SimulationTask", made: "SimulatedRun") -> dict[str, Any]:
-    point = {"point": task.point, **task.parameters} if task.point else {}
-    return {**point, "scheduler": task.scheduler, **asdict(made.metrics), "wall_s": made.wall_s}
+def _rows(tasks: "Sequence[SimulationTask]", done: "Sequence[SimulatedRun]") -> list[dict[str, Any]]:
+    return [
+        {**task.at(), "scheduler": task.scheduler, **asdict(made.metrics), "wall_s": made.wall_s}
+        for task, made in zip(tasks, done, strict=True)
+    ]
+
+
+def _grid(tasks: "Sequence[SimulationTask]", done: "Sequence[SimulatedRun]") -> "ParameterGrid":
+    from rota.figures.grid_runs import trace_grid
+
+    return trace_grid([task.head(made) for task, made in zip(tasks, done, strict=True)])
+
+
+TRACES = simulations.Subject(" schedulers", _tasks, _rows, _text, _grid)
 
 
 def _print_keys() -> None:

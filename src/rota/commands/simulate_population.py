@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,12 @@ from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from rota.commands.population_task import PopulationTask
+    from rota.figures.grid_runs import ParameterGrid
     from rota.results.population.summary import PopulationSummary
     from rota.simulator.population_config import PopulationsConfig
 
 QUICK_STEPS, QUICK_SEEDS = 4, 1
-"""Of `--quick`: intervals that a trial gets, and repetitions."""
+"""Intervals that a trial gets, and repetitions, with `--quick`."""
 
 FLAGS: tuple[tuple[str, str, str, str], ...] = (
     # flag, key of the configuration, metavar, help
@@ -26,12 +27,12 @@ FLAGS: tuple[tuple[str, str, str, str], ...] = (
     ("--interval", "population.interval", "N", "steps after which a trial reports"),
     ("--target", "population.target", "N", "accuracy at which a trial is done, too"),
     ("--step-cost-s", "population.step_s", "N", "seconds that a step takes on a slot of speed 1"),
-    ("--dispatch-cost-s", "costs.dispatch_s", "N", "seconds that it takes to hand a slot its next list"),
+    ("--dispatch-cost-s", "costs.dispatch_s", "N", "seconds that a slot's next assignment takes"),
     (
         "--noise",
-        "weather.noise",
+        "noise.sigma",
         "N",
-        "how far times are off: each is multiplied by exp(N(-noise²/2, noise))",
+        "how far times are off: each is multiplied by exp(N(-sigma²/2, sigma))",
     ),
     ("--seeds", "seeds", "N", "repetitions, with the seeds 0, 1, …"),
     ("--slots", "slots", "S,S,…", "speeds of the slots, or a score.json that has them"),
@@ -53,19 +54,22 @@ MEASURED = ("best_accuracy", "final_accuracy", "to_target_s")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Those of a population. Nothing heavy is imported for them."""
+    """Add the flags of a population. Nothing heavy is imported for them."""
     group = parser.add_argument_group("populations")
     for flag, key, metavar, meaning in FLAGS:
         group.add_argument(flag, dest=key, metavar=metavar, help=meaning)
 
 
-def asked(args: argparse.Namespace, others: Mapping[str, str]) -> bool:
-    """Whether a population is to be simulated. `others` are the flags of traces, by key: they do not mix."""
+def asked(args: argparse.Namespace, table: Mapping[str, object], others: Mapping[str, str]) -> bool:
+    """Return whether a population is to be simulated; `table` is the configuration.
+
+    `others` are the flags of traces, by key: they do not mix.
+    """
     given = [flag for flag, key, _, _ in FLAGS if vars(args)[key] is not None]
     wanted = (
         vars(args)["population.trials"] is not None
         or any(text.startswith(("population.", "population=")) for text in args.set)
-        or bool(args.config and "population" in _read(args.config))
+        or "population" in table
     )
     if given and not wanted:
         raise ConfigError(f"{given[0]}: is for populations; give --population N, too, or leave it out")
@@ -75,56 +79,8 @@ def asked(args: argparse.Namespace, others: Mapping[str, str]) -> bool:
     return wanted
 
 
-def run(args: argparse.Namespace) -> int:
-    """Compare allocations; prints one line for each."""
-    from rota.results.parameters import Labels
-    from rota.results.population.summary import comparison
-
-    contests = _contests(args)
-    for contest in contests if args.out and not args.replace else []:
-        contest.check_free()
-    done = _carried_out(contests, args)
-    if args.json:
-        say(json.dumps(_json_rows(contests, done)))
-    else:
-        labels = Labels(contest.parameters for contest in contests)
-        points = [labels.text(contest.parameters) for contest in contests]
-        say(comparison(list(zip(points, done, strict=True))))
-    if args.figure:
-        from rota.figures.grid_runs import population_grid
-
-        runs = [contest.run(summary) for contest, summary in zip(contests, done, strict=True)]
-        simulations.draw(population_grid(runs), args.figure, typed())
-    return 0
-
-
-def _carried_out(contests: "list[PopulationTask]", args: argparse.Namespace) -> "list[PopulationSummary]":
-    """What came of each: taken from its folder if it was made from the same inputs, else simulated."""
-    from rota.commands.common import compiling
-    from rota.commands.population_task import SeedResult, repeat
-
-    done = {number: found for number, contest in enumerate(contests) if (found := contest.found())}
-    simulations.tell_reused([folder for number in done if (folder := contests[number].folder)], args.out)
-    left = [(number, contest) for number, contest in enumerate(contests) if number not in done]
-    with compiling(len(left), " allocations") as tick:
-        for _, contest in left:
-            contest.warm_up()
-            tick()
-    plan = [(number, seed) for number, contest in left for seed in range(contest.config.seeds)]
-    policies = [contest.contender.policy for _, contest in left]
-    classes = {type(part) for policy in policies for part in (policy.allocation, policy.evolution)}
-    calls = [(contests[number], seed) for number, seed in plan]
-    seeds: dict[int, dict[int, SeedResult]] = {number: {} for number, _ in left}
-    for place, repeated in simulations.side_by_side(repeat, calls, args.workers, classes):
-        number, seed = plan[place]
-        seeds[number][seed] = repeated
-        if len(seeds[number]) == contests[number].config.seeds:
-            done[number] = contests[number].finish([each for _, each in sorted(seeds.pop(number).items())])
-    return [done[number] for number in range(len(contests))]
-
-
 def print_keys() -> None:
-    """For `--help-config`."""
+    """Print the keys of a population, for `--help-config`."""
     from rota.config.describe import help_text
     from rota.library.populations import option_classes
     from rota.simulator.population_config import PopulationsConfig
@@ -135,47 +91,33 @@ def print_keys() -> None:
             say(f"\n[options.{name}]\n{text}")
 
 
-def _read(file: Path) -> dict[str, object]:
-    from rota.config.load import read
-
-    return read(file)
-
-
-def _contests(args: argparse.Namespace) -> "list[PopulationTask]":
-    """Read the configuration, put the flags over it, and check all of it before anything runs."""
+def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> "list[PopulationTask]":
+    """Put the flags over the configuration, and check all of it before anything runs."""
     from rota.commands.population_task import PopulationTask
     from rota.config.bind import bind
-    from rota.config.grid import count, expand
-    from rota.config.load import override, placed
     from rota.library.populations import NAMES, contenders
     from rota.simulator.population_config import PopulationsConfig
 
-    table = _read(args.config) if args.config else {}
     if "workload" in table:
         raise ConfigError(f"{args.config}: is about a workload; leave it out, or --population")
     assignments = [*_assignments(args), *args.set]
-    table = override(_without_machines(table, args), assignments)
-    where = str(args.config or "command line")
-    simulations.check_figure(args, table, where)
-    simulations.check_points(count(table, where), args.max_simulations)
-    contests, points = [], expand(table, where)
-    for point in points:
-        folder = args.config.parent if args.config else Path()
-        raw = placed(point.table, PATHS, folder, assignments, names=NAMES)
-        options: Any = raw.pop("options", {})
+    folder, where = args.config.parent if args.config else Path(), simulations.named(args)
+    tasks, points = [], set()
+    given = _without_machines(table, args)
+    for point, raw, options in simulations.expanded(args, given, assignments, folder, PATHS, NAMES):
+        points.add(point.name)
         config = bind(PopulationsConfig, raw, where)
         config = _shortened(config) if args.quick else config
         config.scene(0)  # what cannot be read is said before anything runs
         for each in contenders(config, options, where):
             out = args.out / point.name / each.name if args.out else None
-            contests.append(PopulationTask(point.name, point.parameters, config, each, out, typed()))
-    number = sum(contest.config.seeds for contest in contests)
-    simulations.announce(number, len(points), args.max_simulations)
-    return contests
+            tasks.append(PopulationTask(point.name, point.parameters, out, typed(), config, each))
+    simulations.announce(sum(len(task.seeds) for task in tasks), len(points), args.max_simulations)
+    return tasks
 
 
 def _without_machines(table: dict[str, object], args: argparse.Namespace) -> dict[str, object]:
-    """Slots given as a flag take the place of the clusters of the file."""
+    """Return a table in which slots given as a flag replace the clusters of the file."""
     from rota.config.grid import fix
 
     if args.slots is None:
@@ -184,7 +126,7 @@ def _without_machines(table: dict[str, object], args: argparse.Namespace) -> dic
 
 
 def _assignments(args: argparse.Namespace) -> Iterator[str]:
-    """The flags as assignments to keys."""
+    """Return the flags as assignments to keys."""
     for flag, key, metavar, _ in FLAGS:
         text = vars(args)[key]
         if text is not None and metavar == "N":
@@ -197,7 +139,7 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
 
 
 def _names(args: argparse.Namespace) -> list[str] | None:
-    """Of the allocations that are asked for; None if nothing is said about them."""
+    """Return the names of the allocations that are asked for; None if none are named."""
     if args.mode and not args.preset:
         raise ConfigError(f"--mode {args.mode}: says how a preset allocates; give --preset spa or gpa, too")
     names = [word.strip() for word in (args.allocations or "").split(",") if word.strip()]
@@ -211,7 +153,7 @@ def _names(args: argparse.Namespace) -> list[str] | None:
 
 
 def _speeds(text: str) -> str:
-    """`1.3,1` → `[1.3, 1.0]`; of a file of scores, those of its slots."""
+    """Return speeds as TOML, `[1.3, 1.0]` for `1.3,1`; of a file of scores, those of its slots."""
     if text.endswith(".json"):
         from rota.core.population.scores import fleet_of, read_scores
 
@@ -231,15 +173,31 @@ def _shortened(config: "PopulationsConfig") -> "PopulationsConfig":
     return replace(config, population=replace(population, steps=steps), seeds=seeds)
 
 
-def _json_rows(contests: "list[PopulationTask]", done: "list[PopulationSummary]") -> list[dict[str, Any]]:
-    """The columns of the table and more; bounds are those of the table, too."""
+def _rows(tasks: "Sequence[PopulationTask]", done: "Sequence[PopulationSummary]") -> list[dict[str, Any]]:
+    """Return the columns of the table and more, with the bounds of the table."""
     from rota.results.population.summary import at_points
 
-    points = [contest.point for contest in contests]
     rows = []
-    for contest, summary in zip(contests, at_points(points, done), strict=True):
-        where = {"point": contest.point, **contest.parameters} if contest.point else {}
+    for task, summary in zip(tasks, at_points([task.point for task in tasks], done), strict=True):
         values = {key: getattr(summary, key) for key in JSON_KEYS}
         known = {key: value for key in MEASURED if (value := getattr(summary, key)) is not None}
-        rows.append({**where, "allocation": summary.allocation, **values, **known})
+        rows.append({**task.at(), "allocation": summary.allocation, **values, **known})
     return rows
+
+
+def _text(tasks: "Sequence[PopulationTask]", done: "Sequence[PopulationSummary]") -> str:
+    from rota.results.parameters import Labels
+    from rota.results.population.summary import comparison
+
+    labels = Labels(task.parameters for task in tasks)
+    points = [labels.text(task.parameters) for task in tasks]
+    return comparison(list(zip(points, done, strict=True)))
+
+
+def _grid(tasks: "Sequence[PopulationTask]", done: "Sequence[PopulationSummary]") -> "ParameterGrid":
+    from rota.figures.grid_runs import population_grid
+
+    return population_grid([task.run(summary) for task, summary in zip(tasks, done, strict=True)])
+
+
+POPULATIONS = simulations.Subject(" allocations", _tasks, _rows, _text, _grid)

@@ -1,30 +1,33 @@
-"""What `rota simulate` does alike for traces and populations: how many simulations there are, and on what."""
+"""The flow of `rota simulate`, the same for traces and populations: points of a grid, tasks, and results."""
 
 import argparse
+import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.commands.common import say
+from rota.commands.common import compiling, say, typed
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rota.config.grid import GridPoint
     from rota.figures.grid_runs import ParameterGrid
-
-Made = TypeVar("Made")
+    from rota.results.parameters import Parameters
 
 MOST = 10_000
-"""Simulations that are run unless more are allowed."""
+"""Number of simulations that are run unless more are allowed."""
 ANNOUNCED = 100
-"""From here on it is said beforehand how many there are."""
+"""Number of simulations from which on it is said beforehand how many there are."""
 LISTED = 20
-"""Folders that are reused are named one by one up to so many."""
+"""Number of reused folders up to which each is named."""
 REUSED = "reused, its inputs are the same"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Those of grids. Nothing heavy is imported for them."""
+    """Add the flags of grids. Nothing heavy is imported for them."""
     group = parser.add_argument_group("grids")
     group.add_argument(
         "--workers", type=_count, default=1, metavar="N",
@@ -80,25 +83,151 @@ def tell_reused(folders: Sequence[Path], out: Path) -> None:
         say(f"{folder}: {REUSED}", file=sys.stderr)
 
 
-def side_by_side(
-    function: Callable[..., Made],
-    calls: Sequence[tuple[Any, ...]],
-    workers: int,
-    classes: Iterable[type],
-    unit: str = "simulation",
-    *,
-    bar: bool = True,
-) -> Iterator[tuple[int, Made]]:
-    """Make calls on processes; gives position and result of each when it is done. A terminal shows a bar."""
-    from tqdm import tqdm
+def expanded(
+    args: argparse.Namespace,
+    table: Mapping[str, object],
+    assignments: Sequence[str],
+    folder: Path,
+    paths: Iterable[str],
+    names: Iterable[str],
+) -> "Iterator[tuple[GridPoint, dict[str, Any], Any]]":
+    """Put the flags over a table; gives each point of its grid, with its table and its options.
 
-    from rota.library.processes import call_all
+    Values of the keys `paths`, and files in those of `names`, are found from `folder`, that of the file.
+    """
+    from rota.config.grid import count, expand
+    from rota.config.load import override, placed
 
-    quiet = not (bar and sys.stderr.isatty())
-    with tqdm(total=len(calls), unit=unit, leave=False, disable=quiet, file=sys.stderr) as shown:
-        for number, made in call_all(function, calls, workers, classes):
-            yield number, made
-            shown.update()
+    table, where = override(table, assignments), named(args)
+    check_figure(args, table, where)
+    check_points(count(table, where), args.max_simulations)
+    for point in expand(table, where):
+        raw = placed(point.table, paths, folder, assignments, names=names)
+        yield point, raw, raw.pop("options", {})
+
+
+def named(args: argparse.Namespace) -> str:
+    """Return what errors of a configuration begin with."""
+    return str(args.config or "command line")
+
+
+@dataclass(frozen=True)
+class GridTask(ABC):
+    """One policy at one point of a grid, ready to be simulated."""
+
+    point: str
+    """Name of the point; empty if there is no grid."""
+    parameters: "Parameters"
+    folder: Path | None
+    """Folder that the run is written to, if it is kept."""
+    command: str
+    """Command line that asked for it."""
+    shows_progress = False
+    """Whether a simulation has a progress bar of its own, if it has the process for itself."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> str:
+        """The digest of all that the run follows from."""
+
+    @property
+    @abstractmethod
+    def policies(self) -> tuple[Any, ...]:
+        """Objects that decide, perhaps of classes from files."""
+
+    @property
+    def seeds(self) -> range:
+        """Seeds that it is simulated with."""
+        return range(1)
+
+    @abstractmethod
+    def found(self) -> Any:
+        """Return the result in the folder if it was made from the same inputs, else None."""
+
+    @abstractmethod
+    def warm_up(self) -> None:
+        """Have all that it calls compiled, once in a process."""
+
+    @abstractmethod
+    def simulated(self, seed: int) -> Any:
+        """Simulate with one seed, in whichever process."""
+
+    @abstractmethod
+    def finish(self, made: Sequence[Any]) -> Any:
+        """Return the result of all seeds, and write what is to be kept."""
+
+    def check_free(self) -> None:
+        """Raise an error if another run is in the folder."""
+        from rota.results.run import check_replaceable
+
+        if self.folder is not None:
+            check_replaceable(self.folder, self.inputs, self.command)
+
+    def at(self) -> dict[str, Any]:
+        """Return the point as JSON says it."""
+        return {"point": self.point, **self.parameters} if self.point else {}
+
+
+def note_made_anew(folder: Path) -> None:
+    """Say that a run takes the place of another one."""
+    say(f"{folder}: made anew, it was incomplete or made from other inputs", file=sys.stderr)
+
+
+class Subject(NamedTuple):
+    """What differs between traces and populations."""
+
+    unit: str
+    """Word for what is compiled, with a space before it."""
+    tasks: Callable[[argparse.Namespace, dict[str, Any]], Sequence[GridTask]]
+    """Arguments and the table of the file → every task, in the order of the table."""
+    rows: Callable[[Sequence[Any], Sequence[Any]], list[dict[str, Any]]]
+    """Tasks and results → JSON."""
+    text: Callable[[Sequence[Any], Sequence[Any]], str]
+    """Tasks and results → the table that is printed."""
+    grid: "Callable[[Sequence[Any], Sequence[Any]], ParameterGrid]"
+    """Tasks and results → the figure."""
+
+
+def simulate_all(args: argparse.Namespace, table: dict[str, Any], subject: Subject) -> int:
+    """Simulate all that is asked for; prints a table or JSON, and draws a figure."""
+    tasks = subject.tasks(args, table)
+    for task in tasks if args.out and not args.replace else ():
+        task.check_free()
+    done = _carried_out(tasks, args, subject.unit)
+    say(json.dumps(subject.rows(tasks, done)) if args.json else subject.text(tasks, done))
+    if args.figure:
+        draw(subject.grid(tasks, done), args.figure, typed())
+    return 0
+
+
+def _carried_out(tasks: Sequence[GridTask], args: argparse.Namespace, unit: str) -> list[Any]:
+    """Return the result of each task: from its folder if it was made from the same inputs, else simulated."""
+    from rota.library.processes import call_all, progress_bar
+
+    done = {number: found for number, task in enumerate(tasks) if (found := task.found())}
+    tell_reused([folder for number in done if (folder := tasks[number].folder)], args.out)
+    left = [number for number in range(len(tasks)) if number not in done]
+    with compiling(len(left), unit) as tick:
+        for number in left:
+            tasks[number].warm_up()
+            tick()
+    plan = [(number, seed) for number in left for seed in tasks[number].seeds]
+    classes = {type(policy) for number in left for policy in tasks[number].policies}
+    calls = [(tasks[number], seed) for number, seed in plan]
+    made: dict[int, dict[int, Any]] = {number: {} for number in left}
+    own = args.workers == 1 and all(task.shows_progress for task in tasks)
+    with progress_bar(len(calls), "simulation", False if own else None) as bar:
+        for place, result in call_all(_simulated, calls, args.workers, classes):
+            number, seed = plan[place]
+            made[number][seed] = result
+            if len(made[number]) == len(tasks[number].seeds):
+                done[number] = tasks[number].finish([each for _, each in sorted(made.pop(number).items())])
+            bar.update()
+    return [done[number] for number in range(len(tasks))]
+
+
+def _simulated(task: GridTask, seed: int) -> Any:
+    return task.simulated(seed)
 
 
 def draw(grid: "ParameterGrid", file: Path, command: str) -> None:

@@ -1,4 +1,4 @@
-"""`rota status`: how a run for real is doing, or what came of it; from another shell."""
+"""`rota status`: the progress of a real run, or its result; from another shell."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ def add_parser(subparsers: Any) -> None:
     """Add `status`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "status",
-        help="say how a run for real is doing",
+        help="say how a real run is doing",
         description="Read the journal of a run and say how it is doing. The run is not disturbed.",
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that was given with --out")

@@ -88,7 +88,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
-    """Only what is given on the command line replaces the defaults of `SyntheticConfig`."""
+    """Add `generate`: what is given on the command line replaces defaults of `SyntheticConfig`."""
     for flag, kind, metavar, meaning in GENERATE_FLAGS:
         parser.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=meaning)
     parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_JOBS} jobs")
@@ -101,7 +101,7 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_free(args: argparse.Namespace) -> None:
-    """Nothing is written over unless that is asked for."""
+    """Raise an error if a file would be written over without being asked to."""
     from rota.core.errors import InputError
 
     if args.out.exists() and not args.replace:
@@ -147,7 +147,7 @@ def _generate(args: argparse.Namespace) -> None:
 
 
 def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
-    """The trace, its notes on stderr, cut to what was asked for."""
+    """Return the trace, cut to what was asked for; its notes go to stderr."""
     from rota.config.load import override
     from rota.workload.formats import read
 

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import command_line, given_file, say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _train(
 
     from rota.training.run import TrainingRun
 
-    training = TrainingRun(config, folder, command_of(args), **deciding)
+    training = TrainingRun(config, folder, command_line(args, "config", "--set", "--agent"), **deciding)
     if args.again and folder.exists():
         _clear(folder)
     if name:
@@ -90,7 +89,7 @@ def _train(
 
 
 def _deciding(agent: str | None, config: "TrainConfig") -> dict[str, Any]:
-    """Who decides in a run: the agent in a folder or a class from outside, if one is given."""
+    """Return what decides on changes: the agent in a folder or a class from outside, if one is given."""
     from rota.core.registry import is_outside
 
     if agent is not None and is_outside(agent):
@@ -109,19 +108,19 @@ def _deciding(agent: str | None, config: "TrainConfig") -> dict[str, Any]:
 
 def _tell(training: "TrainingRun") -> None:
     """Train; says each epoch when it is over, after what was changed before it."""
-    told = 0
+    said = 0
     with _bar(training.config) as on_step:
         for epoch in training.epochs(on_step):
-            for line in _changes(training, epoch.steps)[told:]:
+            for line in _changes(training, epoch.steps)[said:]:
                 _say(line)
-                told += 1
+                said += 1
             _say(_line(epoch))
-    for line in _changes(training, math.inf)[told:]:
+    for line in _changes(training, math.inf)[said:]:
         _say(line)
 
 
 def _changes(training: "TrainingRun", until: float) -> list[str]:
-    """A line for each decision, and each change that was not decided on, before so many steps."""
+    """Return a line for each decision, and each other change, before so many steps."""
     lines = [(each.steps, _decision(each)) for each in training.decisions]
     decided = {(each.steps, each.chosen) for each in training.decisions}
     others = [made for made in training.changes if (made.steps, str(made.change)) not in decided]
@@ -131,23 +130,15 @@ def _changes(training: "TrainingRun", until: float) -> list[str]:
 
 
 def _decision(decision: "Decision") -> str:
-    """`deepen 1 (p 0.83)  deepen 0 0.05, nothing 0.12`."""
+    """Return a decision as `deepen 1 (p 0.83)  deepen 0 0.05, nothing 0.12`."""
     rest = {name: p for name, p in decision.probabilities.items() if name != decision.chosen}
     others = ", ".join(f"{name} {p:.2f}" for name, p in rest.items())
     why = f"  (cannot be done: {', '.join(decision.refused)})" if decision.refused else ""
     return f"{decision.chosen} (p {decision.probabilities[decision.chosen]:.2f})  {others}{why}"
 
 
-def command_of(args: argparse.Namespace) -> str:
-    """The command line that says the same, for the provenance."""
-    words = ["rota", "train", str(args.config)]
-    words += [word for text in args.set for word in ("--set", text)]
-    words += [] if args.agent is None else ["--agent", args.agent]
-    return shlex.join(words)
-
-
 def _points(args: argparse.Namespace) -> list[tuple[str, "TrainConfig"]]:
-    """Name and configuration of each point of the grid; of the only one if there is none, without a name."""
+    """Return name and configuration of each point of the grid; without a grid, of one without a name."""
     from rota.config.bind import bind
     from rota.config.grid import expand
     from rota.config.load import override, placed, read
@@ -167,9 +158,9 @@ def _clear(folder: Path) -> None:
 
 @contextmanager
 def _bar(config: "TrainConfig") -> Iterator["Callable[[], None]"]:
-    from tqdm import tqdm
+    from rota.library.processes import progress_bar
 
-    with tqdm(total=config.budget_steps, unit="step", disable=None, leave=False, dynamic_ncols=True) as bar:
+    with progress_bar(config.budget_steps, "step", dynamic_ncols=True) as bar:
         yield lambda: bar.update() and None
 
 

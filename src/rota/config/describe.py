@@ -9,6 +9,7 @@ from textwrap import dedent
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from rota.config.bind import is_required, keys, show, without_none
+from rota.core.text import aligned
 
 DEFAULT_WIDTH = 24
 
@@ -29,10 +30,7 @@ def describe(kind: type) -> list[KeyDescription]:
 def help_text(kind: type) -> str:
     """Return the list as aligned columns, for `--help-config`."""
     settings = [setting._replace(default=shorten(setting.default)) for setting in describe(kind)]
-    width = max((len(setting.key) for setting in settings), default=0)
-    default_width = max((len(setting.default) for setting in settings), default=0)
-    lines = (f"{s.key:{width}}  {s.default:{default_width}}  {s.meaning}".rstrip() for s in settings)
-    return "\n".join(lines)
+    return "\n".join(aligned(settings, left=3, gap=2)) if settings else ""
 
 
 def shorten(text: str) -> str:

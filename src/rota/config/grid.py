@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rota.config.bind import Table, parse_key, put, show
+from rota.config.renamed import new_key
 from rota.core.errors import ConfigError
 
 Key = tuple[str, ...]
@@ -77,7 +78,7 @@ def _expand(table: Table) -> list[GridPoint]:
     for name, values in zip(_point_names(axes), product(*axes.values()), strict=True):
         point = rest
         for path, value in zip(axes, values, strict=True):
-            point = put(point, path, value)
+            point = put(point, new_key(path), value)
         points.append(GridPoint(name, point, dict(zip(keys, values, strict=True))))
     return points
 
@@ -96,10 +97,14 @@ def _axes(grid: object) -> Axes:
         if path in axes:
             raise ConfigError(f"{'.'.join(path)}: it already has a list")
         axes[path] = _axis(".".join(path), values)
-    for outer, inner in combinations(sorted(axes), 2):
-        if inner[: len(outer)] == outer:
+    for outer, inner in combinations(sorted(axes, key=_new), 2):
+        if _new(inner)[: len(_new(outer))] == _new(outer):
             raise ConfigError(f"{'.'.join(inner)}: {'.'.join(outer)} already varies as a whole")
     return axes
+
+
+def _new(path: Key) -> Key:
+    return new_key(path, warn=False)
 
 
 def _axis(name: str, values: object) -> list[object]:
@@ -143,15 +148,16 @@ def file_name(value: object) -> str:
     return re.sub(r"[^\w.+=-]+", "_", text).strip("_")[:40]
 
 
-def _without(grid: Table, path: Key) -> dict[str, object]:
+def _without(grid: Table, path: Key, above: Key = ()) -> dict[str, object]:
     kept: dict[str, object] = {}
     for name, values in grid.items():
-        key = parse_key(name)
+        written = (*above, *parse_key(name))
+        key = _new(written)
         if key[: len(path)] == path:
             continue
         if path[: len(key)] == key:
             if not isinstance(values, Mapping):
                 raise ConfigError(f"the grid varies {name!r} as a whole; set grid.{name} instead")
-            values = _without(values, path[len(key) :])
+            values = _without(values, path, written)
         kept[name] = values
     return kept

@@ -11,6 +11,7 @@ import tomli_w
 
 from rota.config.bind import Table, keys, parse_key, put
 from rota.config.grid import fix, leaves
+from rota.config.renamed import new_key, renewed, with_new_keys
 from rota.core.errors import ConfigError
 from rota.core.files import located
 from rota.core.registry import is_outside, placed_name
@@ -55,7 +56,8 @@ def _keys_set(assignment: str) -> list[Keys]:
     """Return the keys that a flag sets: its own, or those that its grid varies."""
     key, value = parse_assignment(assignment)
     grid = put({}, key, value).get("grid")
-    return [varied for varied, _ in leaves(grid)] if isinstance(grid, Mapping) else [key]
+    found = [varied for varied, _ in leaves(grid)] if isinstance(grid, Mapping) else [key]
+    return [new_key(each, warn=False) for each in found]
 
 
 def _all_given(table: Table, keys: Iterable[str]) -> list[tuple[Keys, object]]:
@@ -86,12 +88,16 @@ def read(path: Path) -> dict[str, object]:
 
 def override(table: Table, assignments: Iterable[str]) -> dict[str, object]:
     """Return a copy of a table with each `key.path=value` set, in order, even if its grid varies the key."""
-    result = dict(table)
+    result = with_new_keys(table)
+    written: dict[Keys, Keys] = {}
     for text in assignments:
         try:
             path, value = parse_assignment(text)
-            result = fix(result, path[1:] if path[0] == "grid" else path)
-            result = put(result, path, value)
+            new, value = renewed(path, value)
+            if written.setdefault(new, path) != path:
+                raise ConfigError(f"{'.'.join(written[new])} is another name of this key; give one of them")
+            result = fix(result, new_key(path[1:], warn=False) if path[0] == "grid" else new)
+            result = put(result, new, value)
         except ConfigError as error:
             raise ConfigError(f"--set {text}: {error}") from None
     return result

@@ -60,7 +60,7 @@ class Comparison:
         return len(self.runs)
 
     def __getitem__(self, scheduler: str) -> Run:
-        """The run of a scheduler; with several points or seeds, the first one."""
+        """Return the run of a scheduler; with several points or seeds, the first one."""
         for run in self.runs:
             if run.scheduler == scheduler:
                 return run
@@ -119,7 +119,7 @@ class Comparison:
         return self._interval_frame(values)
 
     def _interval_frame(self, values: Mapping[Key, Mapping[str, Sequence[float]]]) -> "pd.DataFrame":
-        """A row per scheduler and point: how many runs, and of each metric its `mean`, `low` and `high`."""
+        """Return a row per scheduler and point: count of runs, and `mean`, `low`, `high` of each metric."""
         import pandas as pd
 
         rows: list[dict[tuple[str, str], float]] = []
@@ -223,7 +223,7 @@ def compare(
     classes = {type(task.named.policy) for task in plan}
     calls = [(task.jobs, task.at.cluster, task.named.policy, model, types) for task in plan]
     runs: list[Run | None] = [None] * len(plan)
-    with progress_bar(len(plan), progress, "run") as bar:
+    with progress_bar(len(plan), "run", progress) as bar:
         for number, done in call_all(_simulated, calls, workers, classes):
             task = plan[number]
             made = as_run(task.named, task.jobs, task.at.cluster, model, types, done)
@@ -238,7 +238,7 @@ def compare(
 
 
 def _labels(point: Mapping[str, Any], seed: int | None) -> list[str]:
-    """`load=0.8`, `seed 1`: what tells a run of a scheduler from the others."""
+    """Return what tells a run of a scheduler from the others: `load=0.8`, `seed 1`."""
     found = [f"{name}={value}" for name, value in point.items()]
     return found if seed is None else [*found, f"seed {seed}"]
 
@@ -253,7 +253,7 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One run to be made."""
+    """A run to be made."""
 
     at: _Point
     named: NamedPolicy
@@ -262,7 +262,7 @@ class _Task:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What tells it from other runs of its scheduler."""
+        """The parameters that tell it from other runs of its scheduler."""
         plain = {
             name: value if isinstance(value, int | float | str) else str(value)
             for name, value in self.at.values.items()
@@ -276,7 +276,7 @@ def _simulated(jobs: Workload, cluster: Cluster, policy: Any, cost: CostModel, t
 
 
 def _labelled(schedulers: Iterable[Any]) -> list[NamedPolicy]:
-    """Each with a name of its own; where a class is there several times, with its options in the name."""
+    """Return each policy with a unique name; where a class is given twice, with its options in the name."""
     if isinstance(schedulers, str) or not isinstance(schedulers, Iterable):
         what = f"the text {schedulers!r}" if isinstance(schedulers, str) else f"a {type(schedulers).__name__}"
         raise ConfigError(f"schedulers is {what}; give a list")
@@ -295,14 +295,14 @@ def _labelled(schedulers: Iterable[Any]) -> list[NamedPolicy]:
 
 
 def _options(policy: Any) -> str:
-    """`patience=2.0`: all options, as they are."""
+    """Return all options: `patience=2.0`."""
     if not is_dataclass(policy):
         return ""
     return ",".join(f"{field.name}={getattr(policy, field.name)}" for field in fields(policy))
 
 
 def _points(grid: Mapping[str, Sequence[Any]] | None, jobs: Any, cluster: Any) -> Iterator[_Point]:
-    """The points of a grid, the last parameter varying fastest; of none, one without a parameter."""
+    """Return the points of a grid, the last parameter varying fastest; of none, one without a parameter."""
     axes = {name: _axis(name, values) for name, values in table_of("grid", grid).items()}
     taken = {name: _names_of(given) for name, given in (("jobs", jobs), ("cluster", cluster))}
     for name, values in axes.items():
@@ -328,7 +328,7 @@ def _points(grid: Mapping[str, Sequence[Any]] | None, jobs: Any, cluster: Any) -
 
 
 def _axis(name: str, values: Any) -> list[Any]:
-    """The values of a parameter."""
+    """Return the values of a parameter."""
     if name == "seed":
         raise ConfigError("grid: seed is no parameter; give seeds=[1, 2]")
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
@@ -337,14 +337,14 @@ def _axis(name: str, values: Any) -> list[Any]:
 
 
 def _names_of(given: Any) -> Container[str]:
-    """Parameters that a function takes by name; none of what is no function."""
+    """Return the parameters that a function takes by name; none if it is not a function."""
     parameters = inspect.signature(given).parameters if callable(given) else {}
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     return _Anything() if takes_all else parameters
 
 
 class _Anything:
-    """Has whatever is asked for."""
+    """An object that has every attribute."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -360,7 +360,7 @@ def _check_call(what: str, function: Callable[..., Any], given: tuple[int, ...],
 
 
 def _planned(at: _Point, named: list[NamedPolicy], seeds: list[int]) -> list[_Task]:
-    """What to run at a point: scheduler by scheduler, seed by seed."""
+    """Return what to run at a point: scheduler by scheduler, seed by seed."""
     jobs = at.jobs
     fixed = None if callable(jobs) else jobs
     if fixed is not None:

@@ -104,7 +104,7 @@ def check_series(name: str) -> None:
 
 
 def _slots(timeline: Timeline, placed: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> list[tuple[int, ...]]:
-    """The slots of each event; none unless a job was put somewhere."""
+    """Return the slots of each event; none unless a job was placed."""
     arena = timeline.slots.tolist()
     begins, gpus = timeline.events["begin"].tolist(), np.where(placed, timeline.events["gpus"], 0).tolist()
     return [tuple(arena[begin : begin + size]) for begin, size in zip(begins, gpus, strict=True)]
@@ -128,7 +128,7 @@ COLUMNS = ("slot", "trial", "steps", "metric", "donor")
 
 
 class SeedEvents(NamedTuple):
-    """What happened with one seed."""
+    """The events of one seed."""
 
     repetition: Repetition
     events: Sequence[Event]

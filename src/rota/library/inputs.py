@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rota.config.bind import bind, made
 from rota.config.load import placed, read
+from rota.config.renamed import with_new_keys
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.files import located
@@ -53,7 +54,7 @@ def table_of(name: str, given: Any) -> dict[str, Any]:
         return {}
     if not isinstance(given, dict):
         raise ConfigError(f"{name} is a {type(given).__name__}; give a dictionary")
-    return given
+    return with_new_keys(given)
 
 
 def read_cluster_toml(path: str | os.PathLike[str]) -> Cluster:
@@ -219,7 +220,7 @@ def settings(policy: Any) -> str:
 
 
 def _options(options: Any, where: str, known: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The tables of options by the proper names of the schedulers."""
+    """Return the tables of options by the proper names of the schedulers."""
     if not isinstance(options, dict):
         raise ConfigError(f"{where}: options is not a table")
     known, given = set(known), dict[str, dict[str, Any]]()

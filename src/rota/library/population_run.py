@@ -57,12 +57,12 @@ class PopulationRun:
 
     @property
     def summary(self) -> PopulationSummary:
-        """What was trained on what, and means over the seeds."""
+        """The trials and slots, and means over the seeds."""
         return self.record.summary
 
     @property
     def metrics(self) -> Repetition:
-        """The run with the first seed, in numbers."""
+        """The metrics of the run with the first seed."""
         first = self.summary.repetitions[0]
         best, final = self._signed(first.best_accuracy), self._signed(first.final_accuracy)
         return replace(first, best_accuracy=best, final_accuracy=final)

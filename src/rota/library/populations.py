@@ -36,7 +36,7 @@ from rota.simulator.population import PopulationScenario, SimulatedPopulation, s
 from rota.simulator.population_config import PopulationsConfig
 
 KNOWN = (*ALLOCATIONS, *PRESETS, *EVOLUTIONS)
-"""Names that have options."""
+"""Names of policies that have options."""
 NAMES = ("allocation", "allocations", "evolution")
 """Keys of a configuration that name classes, perhaps in files."""
 
@@ -50,7 +50,7 @@ class Preset:
 
 
 class Variant(NamedTuple):
-    """One of those that are compared."""
+    """A policy of populations that is compared with others."""
 
     name: str
     policy: PopulationPolicy
@@ -68,14 +68,14 @@ class Variant(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """An allocation or an evolution, or what becomes one, and what it is called."""
+    """An allocation or an evolution, and its name."""
 
     name: str
     policy: Any
 
 
 def option_classes() -> dict[str, Any]:
-    """Name → what its options are."""
+    """Return the class whose fields are the options, by name of the policy."""
     classes = {name: allocation_class(name) for name in ALLOCATIONS}
     classes |= dict.fromkeys(PRESETS, Preset)
     return classes | {name: evolution_class(name) for name in EVOLUTIONS}
@@ -84,7 +84,7 @@ def option_classes() -> dict[str, Any]:
 def contenders(
     config: PolicyChoice, options: Any, where: str, objects: Mapping[str, Any] | None = None
 ) -> Iterator[Variant]:
-    """Each allocation with its options; evolution is the same for all, retirement for all but presets.
+    """Give each allocation with its options; evolution is the same for all, retirement for all but presets.
 
     `objects` are those of names that stand for objects that are there already.
     """
@@ -137,13 +137,13 @@ def _allocation(spec: str, options: Mapping[str, Any], where: str, objects: Mapp
 
 
 def _named(spec: str, found: Any, options: Mapping[str, Any], where: str) -> _Chosen:
-    """An object of the class behind a name, with its options."""
+    """Return an object of the class behind a name, with its options."""
     name = outside_name(found, spec) if is_outside(spec) else spec
     return _Chosen(name, made(found, options.get(name, {}), f"{where}: options.{name}"))
 
 
 def _given(given: Any, registry: Registry, where: str) -> _Chosen:
-    """What was given as a name, as a class or as an object."""
+    """Return a policy that was given as a name, as a class or as an object."""
     if isinstance(given, str):
         return _named(given, Preset if given in PRESETS else registry.find(given), {}, where)
     found = given if inspect.isclass(given) else type(given)
@@ -155,7 +155,7 @@ def _given(given: Any, registry: Registry, where: str) -> _Chosen:
 
 
 def outside_name(found: type, where: str) -> str:
-    """What a class is called that is not rota's; an error if one of rota's own is called so."""
+    """Return the name of a class that is not rota's; raises ConfigError if one of rota's has it."""
     name = name_of(found)
     if name in KNOWN:
         raise ConfigError(
@@ -174,12 +174,12 @@ def _check_names(names: list[str], options: Mapping[str, Any], where: str) -> No
 
 
 def _options_table(given: Any) -> dict[str, Any]:
-    """Options in full, of what has options that a file can say."""
+    """Return all options that a file can say."""
     return tomllib.loads(dump(given)) if is_dataclass(given) else {}
 
 
 def _fitted(evolution: _Chosen, trials: TrialsConfig, where: str) -> Any:
-    """With what it takes over from trials; an error if its options do not fit them, if it can tell."""
+    """Return a policy with what it takes over from trials; raises ConfigError if its options do not fit."""
     policy = evolution.policy
     try:
         if hasattr(policy, "check"):
@@ -190,7 +190,7 @@ def _fitted(evolution: _Chosen, trials: TrialsConfig, where: str) -> Any:
 
 
 GIVEN = "given"
-"""What a cluster is called that came as an object."""
+"""Name of a cluster that came as an object."""
 
 
 def simulate_population(
@@ -318,7 +318,7 @@ def _table(
     start: Mapping[str, Any] | None,
     evolution: Any,
 ) -> dict[str, Any]:
-    """What a configuration file would say."""
+    """Return what a configuration file would say."""
     trials, steps, interval = whole("trials", trials), whole("steps", steps), whole("interval", interval)
     population: dict[str, Any] = {"trials": trials, "steps": steps, "interval": min(interval, max(steps, 1))}
     population |= {} if curves is None else {"curves": str(located(Path(curves)))}

@@ -19,12 +19,17 @@ from rota.core.processes import LOST, WorkerLost
 from rota.core.registry import PREFIX, files_of, load_file
 
 
-def progress_bar(total: int, shown: bool | None, unit: str) -> Any:
-    """Return a bar of `tqdm`; without `shown`, it is seen on a terminal and in a notebook only."""
+def progress_bar(
+    total: float | None, unit: str, shown: bool | None = None, *, leave: bool = False, **look: Any
+) -> Any:
+    """Return a bar of `tqdm` on stderr; without `shown`, it is seen on a terminal and in a notebook only.
+
+    With `leave` it stays when it is done. `look` are further arguments of `tqdm`.
+    """
     from tqdm import tqdm
 
     seen = (sys.stderr.isatty() or "ipykernel" in sys.modules) if shown is None else shown
-    return tqdm(total=total, unit=unit, leave=False, disable=not seen, file=sys.stderr)
+    return tqdm(total=total, unit=unit, leave=leave, disable=not seen, file=sys.stderr, **look)
 
 
 Made = TypeVar("Made")
@@ -76,13 +81,13 @@ def call_all(
 
 
 def can_be_imported(module: str) -> bool:
-    """Whether another process with the same paths can import it, or is told how."""
+    """Return whether another process can import it with the same paths and files."""
     top = module.partition(".")[0]
     return top.startswith(PREFIX) or top in sys.stdlib_module_names or PathFinder.find_spec(top) is not None
 
 
 class _Worker:
-    """A process that does what it is sent, one call at a time."""
+    """A process that makes the calls it is sent, one at a time."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         package = str(Path(__file__).parents[2])
@@ -131,7 +136,7 @@ def send(stream: IO[bytes], content: bytes) -> None:
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
-    """What was sent; nothing if the stream has ended."""
+    """Return what was sent; None if the stream has ended."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
@@ -154,11 +159,11 @@ def answer(content: bytes) -> bytes:
         function, arguments = pickle.loads(content)
         return bytes(cloudpickle.dumps((None, function(*arguments))))
     except Exception as error:
-        return _told(error)
+        return _pickled_error(error)
 
 
-def _told(error: Exception) -> bytes:
-    """The error; as text, if it cannot travel."""
+def _pickled_error(error: Exception) -> bytes:
+    """Return the error, pickled; as text if it cannot be."""
     try:
         content = bytes(cloudpickle.dumps((error, None)))
         pickle.loads(content)

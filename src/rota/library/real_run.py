@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import pickle
+import tomllib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ import tomli_w
 
 from rota.config.bind import bind
 from rota.config.load import dump, override, placed
+from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.files import atomic_write
 from rota.core.population.cluster import AssignmentCosts
@@ -44,12 +46,34 @@ PATHS = ("ray.scores", "options.learned.agent")
 POLICIES = "policies.pkl"
 """A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
 RAW = ("options", "training")
-"""Tables that are not bound here: those of the policies, and that of whatever is trained."""
+"""Tables that are not bound here: those of the policies, and that of what is trained."""
+
+
+class RealConfig:
+    """The common part of configurations of real runs, of populations and of jobs."""
+
+    __slots__ = ()
+    backend: str
+    attempts: int
+    seed: int
+
+    def check(self) -> None:
+        """Raise ConfigError if attempts or the seed are out of range."""
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
+        if self.attempts < 1:
+            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+
+    @property
+    def engine(self) -> Engine:
+        """The slots to run on, and how workers are started there."""
+        engine: Engine = getattr(self, self.backend)
+        return engine
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
-    """One question, asked of real machines: these trials, on these slots, under this allocation."""
+class RunConfig(RealConfig):
+    """A real run of a population: these trials, on these slots, under this allocation."""
 
     population: TrialsConfig = field(default_factory=TrialsConfig)
     allocation: str = "fifo"
@@ -58,9 +82,9 @@ class RunConfig:
     evolution: str = "none"
     """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
     retirement: RetireSlowest | None = None
-    """Whether slots are given up towards the end; presets say so themselves."""
+    """Whether slots are retired towards the end; presets say so themselves."""
     attempts: int = 3
-    """A trial whose parts failed so often in all is let go."""
+    """Number of failed intervals after which a trial is let go."""
     seed: int = 0
     """Of evolution, first hyper-parameters, first weights and the order of the data."""
     repeat: int = 1
@@ -76,35 +100,27 @@ class RunConfig:
     code: dict[str, str] = field(default_factory=dict)
     """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"
-    """Which machines."""
+    """Engine that starts workers."""
     local: LocalConfig = field(default_factory=LocalConfig)
     ray: RayConfig = field(default_factory=RayConfig)
     slurm: SlurmConfig = field(default_factory=SlurmConfig)
     step_s: float = 0.01
     """Seconds that a step is expected to take on a slot of speed 1, before any was measured."""
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
-    """What policies take for granted."""
+    """Costs that policies assume."""
 
     def __post_init__(self) -> None:
         check_names((self.allocation,), self.evolution)
         check_name(self.trial)
         if not 1 <= self.repeat <= MOST:
             raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
         if not self.step_s > 0.0:
             raise ConfigError(f"step_s is {self.step_s:g}; it must be above 0")
-        if self.attempts < 1:
-            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+        self.check()
 
     @property
     def allocations(self) -> tuple[str, ...]:
         return (self.allocation,)
-
-    @property
-    def engine(self) -> Engine:
-        engine: Engine = getattr(self, self.backend)
-        return engine
 
     @property
     def seeds(self) -> range:
@@ -113,7 +129,7 @@ class RunConfig:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCosts:
-    """What trials are expected to cost: as much as others with the same network and batch size."""
+    """Expected costs of trials: as much as others with the same network and batch size."""
 
     model: str
     seconds: float
@@ -131,7 +147,7 @@ class ExpectedCosts:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """A run as it was asked for: checked, and complete."""
+    """A run of a population as it was asked for: checked, and complete."""
 
     config: RunConfig
     contender: Variant
@@ -139,7 +155,7 @@ class RunSpec:
     digest: str = ""
     """Of the configuration that a run in a folder began with."""
 
-    def undertaking(self, seed: int) -> PopulationSpec:
+    def population_spec(self, seed: int) -> PopulationSpec:
         config = self.config
         terms = config.population.terms(config.attempts)
         if config.mode == "min" and isfinite(terms.target):
@@ -157,7 +173,7 @@ class RunSpec:
         )
 
     def assignment(self, seed: int, books: RunPaths, folder: Path) -> WorkerSetup:
-        """What workers are for; `folder` is that of the run."""
+        """Return what workers are set up with; `folder` is that of the run."""
         config, settings = self.config, dict(self.training)
         if config.metric:
             settings["metric"] = config.metric
@@ -169,11 +185,14 @@ class RunSpec:
         return WorkerSetup(config.trial, settings, seed, books, config.mode)
 
     def text(self) -> str:
-        """The configuration in full, from which it can be resumed."""
-        import tomllib
+        """Return the configuration in full, from which it can be resumed."""
+        return config_text(self.config, options=self.contender.options, training=dict(self.training))
 
-        extra = {"options": self.contender.options, "training": dict(self.training)}
-        return tomli_w.dumps({**tomllib.loads(dump(self.config)), **{k: v for k, v in extra.items() if v}})
+
+def config_text(config: RealConfig, **raw: Mapping[str, Any]) -> str:
+    """Return a configuration and the tables that are not bound, as TOML."""
+    given = {name: table for name, table in raw.items() if table}
+    return tomli_w.dumps({**tomllib.loads(dump(config)), **given})
 
 
 def ordered(
@@ -182,7 +201,7 @@ def ordered(
     assignments: Sequence[str] = (),
     objects: Mapping[str, Any] | None = None,
 ) -> RunSpec:
-    """What a table says; an error that says so if it is wrong. Assignments are what was put over a file.
+    """Return what a table says; raises ConfigError if it is wrong. Assignments were put over a file.
 
     `objects` are policies that names stand for; those of a run that was begun with some are read.
     """
@@ -210,7 +229,7 @@ def in_a_file(name: str) -> list[Any]:
 
 
 def pickled_policies(folder: Path, names: Iterable[str]) -> dict[str, Any]:
-    """Name → the object it stands for in the folder of a run, of those that were objects of a script."""
+    """Return the objects in the folder of a run that names stand for: those that were objects of a script."""
     found: dict[str, Any] = {}
     for name in names:
         file, _, key = name.partition(":")
@@ -230,30 +249,30 @@ def pickled_policies(folder: Path, names: Iterable[str]) -> dict[str, Any]:
 
 
 def check_address(backend: str, assignments: Sequence[str]) -> None:
-    """That of a cluster is of no use to other machines."""
+    """Raise ConfigError if the address of a Ray cluster is given for another backend."""
     if backend != "ray" and any(text.startswith("ray.address=") for text in assignments):
         raise ConfigError(f'--address: is of a Ray cluster, but backend is "{backend}"; --set backend=ray')
 
 
 WARM_TRIALS = 4
-"""That allocation is tried on before slots wait for it."""
+"""Number of trials that allocation is compiled with before slots wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RealRun:
-    """A run in its folder."""
+    """A run of a population in its folder."""
 
     folder: RealFolder
     order: RunSpec
     command: str
-    """What it is made by."""
+    """Command line that made it."""
     anew: bool = False
     """Whether checkpoints are trained again if none is left."""
 
     def carry_out(
         self, asked_to_stop: Callable[[], bool], watch: Callable[[int], Watch]
     ) -> list[PopulationOutcome]:
-        """One repetition after the other; the last one is not complete if it was stopped."""
+        """Run one repetition after the other; the last one is not complete if it was stopped."""
         outcomes: list[PopulationOutcome] = []
         self._warm_up()
         try:
@@ -268,8 +287,8 @@ class RealRun:
         return outcomes
 
     def _warm_up(self) -> None:
-        """Have all that allocation needs compiled before slots wait for it, by a short rehearsal."""
-        order = self.order.undertaking(self.order.config.seed)
+        """Have all that allocation needs compiled before slots wait for it, by a short simulation."""
+        order = self.order.population_spec(self.order.config.seed)
         terms = replace(order.terms, steps=2 * order.terms.interval)
         scene = PopulationScenario(tuple(order.hypers[:WARM_TRIALS]), order.fleet, terms, order.costs)
         with suppress(RotaError):  # what is wrong will be said when it matters
@@ -280,13 +299,13 @@ class RealRun:
             )
 
     def _repetition(self, seed: int, asked_to_stop: Callable[[], bool], watch: Watch) -> PopulationOutcome:
-        undertaking, books = self.order.undertaking(seed), self.folder.books(seed)
+        spec, books = self.order.population_spec(seed), self.folder.books(seed)
         assignment = self.order.assignment(seed, books, self.folder.path)
         engine = self.order.config.engine
         return control(
-            undertaking,
+            spec,
             self.order.contender.policy,
-            lambda: engine.workers(undertaking.fleet, assignment),
+            lambda: engine.workers(spec.fleet, assignment),
             books,
             asked_to_stop=asked_to_stop,
             watch=watch,
@@ -294,18 +313,17 @@ class RealRun:
         )
 
     def _write(self, outcomes: list[PopulationOutcome]) -> None:
-        """What a rehearsal writes, so that whatever is made of a rehearsal can be made of this."""
+        """Write what a simulation writes, so that the same figures and reports can be made of it."""
         text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
         with writing(self.folder.path) as run:
             summary = self._summary([self._measured(outcome, run) for outcome in outcomes])
             inputs = hashlib.sha256(text.encode()).hexdigest()
             run.sum_up(summary, config=text, inputs=inputs, command=self.command)
-        with atomic_write(self.folder.result) as stream:
-            stream.write(json.dumps(record(outcomes), indent=2).encode() + b"\n")
+        write_result(self.folder, record(outcomes))
 
     def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
         config, fleet = self.order.config, self.order.config.engine.fleet()
-        target = self.order.undertaking(config.seed).terms.target
+        target = self.order.population_spec(config.seed).terms.target
         return PopulationSummary(
             allocation=self.order.contender.name,
             evolution=self.order.contender.evolution,
@@ -318,11 +336,11 @@ class RealRun:
         )
 
     def _measured(self, outcome: PopulationOutcome, run: Writing) -> Repetition:
-        """The numbers of a timeline, which is written while it is read: it may be long."""
+        """Measure a timeline, which is written while it is read: it may be long."""
         state, seed = outcome.state, outcome.picture.frame.seed
         return measure(
             run.passing(seed, outcome.timeline),
-            self.order.undertaking(seed).hypers,
+            self.order.population_spec(seed).hypers,
             state.fleet,
             seed=seed,
             target=state.terms.target,
@@ -331,23 +349,39 @@ class RealRun:
         )
 
 
-def begin(order: RunSpec, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> RealRun:
-    """A new run in a folder where there is none, for the eyes of its owner only; with files that it needs."""
+def in_new_folder(order: Any, path: Path, files: Mapping[str, bytes] | None = None) -> tuple[RealFolder, Any]:
+    """Make the folder of a run, with files that it needs; returns it, and the spec with its digest."""
     order.config.engine.check()
     folder = RealFolder(path)
     folder.begin(order.text(), files or {})
-    return RealRun(folder, replace(order, digest=folder.digest()), command)
+    return folder, replace(order, digest=folder.digest())
+
+
+def in_folder(path: Path, settings: Sequence[str], read: Callable[..., Any]) -> tuple[RealFolder, Any]:
+    """Return the folder of a run, and its spec: what `read` makes of its configuration and of settings."""
+    folder = RealFolder(path)
+    table = override(with_new_keys(folder.table(), warn=False), settings)
+    return folder, replace(read(table, folder.config, settings), digest=folder.digest())
+
+
+def write_result(folder: RealFolder, found: Mapping[str, Any]) -> None:
+    """Write the result of a run, last of all."""
+    with atomic_write(folder.result) as stream:
+        stream.write(json.dumps(found, indent=2).encode() + b"\n")
+
+
+def begin(order: RunSpec, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> RealRun:
+    """Begin a run of a population in a new folder."""
+    return RealRun(*in_new_folder(order, path, files), command)
 
 
 def resume(path: Path, command: str, settings: Sequence[str] = (), *, anew: bool = False) -> RealRun:
-    """The run in a folder, as it was asked for, but for settings of where it runs."""
-    folder = RealFolder(path)
-    order = ordered(override(folder.table(), settings), folder.config, settings)
-    return RealRun(folder, replace(order, digest=folder.digest()), command, anew)
+    """Go on with the run of a population in a folder."""
+    return RealRun(*in_folder(path, settings, ordered), command, anew)
 
 
 def record(outcomes: list[PopulationOutcome]) -> dict[str, Any]:
-    """Plain values: of the only run, or of the last one and, in brief, all of them."""
+    """Return plain values: of the only run, or of the last one and, in brief, all of them."""
     last = outcomes[-1]
     found = {"complete": last.complete, **last.picture.record()}
     if len(outcomes) > 1:

@@ -59,17 +59,17 @@ class Run:
 
     @property
     def metrics(self) -> Metrics:
-        """The run in a dozen numbers."""
+        """The metrics of the run: a dozen numbers."""
         return self.record.metrics
 
     @property
     def parameters(self) -> Parameters:
-        """What the grid says of the run, by dotted key; empty if it is not of a grid."""
+        """The parameters of the run in its grid, by dotted key; empty without a grid."""
         return self.record.parameters
 
     @property
     def wall_s(self) -> float:
-        """How long the simulation itself took."""
+        """Seconds that the simulation took."""
         return self.record.wall_s
 
     @cached_property
@@ -156,7 +156,7 @@ class Run:
 
     @property
     def line(self) -> MetricsRow:
-        """Its line of a table."""
+        """The row of the run in a table."""
         return MetricsRow(self.scheduler, self.metrics, self.wall_s)
 
     def row(self) -> dict[str, Any]:

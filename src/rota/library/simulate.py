@@ -23,7 +23,7 @@ from rota.results.jobs import JobColumns
 from rota.results.metrics import measure
 from rota.results.run import RunRecord as Record
 from rota.simulator.jobs import Simulation, odd_speeds, warm_up
-from rota.simulator.jobs import simulate as replay
+from rota.simulator.jobs import simulate as simulate_jobs
 from rota.workload.jobs import Workload
 
 CostName = Literal["restart", "interval"]
@@ -67,12 +67,12 @@ def simulate(
     check_types(types)
     named, chosen = named_policy(scheduler, options), cost_model(cost, checkpoint_every_s)
     warm_up_once(named.policy, chosen)
-    done = replay(jobs, cluster, named.policy, chosen, progress, types)
+    done = simulate_jobs(jobs, cluster, named.policy, chosen, progress, types)
     return as_run(named, jobs, cluster, chosen, types, done)
 
 
 def check_inputs(jobs: Any, cluster: Any) -> None:
-    """Whether these are what they should be; warns of speeds that are of no job."""
+    """Raise InputError if types are wrong; warns of speeds that are of no job."""
     if not isinstance(jobs, Workload):
         raise InputError(f"jobs are a {type(jobs).__name__}; give a rota.Workload, as of rota.read_trace(…)")
     if not isinstance(cluster, Cluster):
@@ -93,7 +93,7 @@ def cost_model(cost: CostName | CostModel, checkpoint_every_s: float = 0.0) -> C
 
 
 def check_types(types: str) -> None:
-    """Whether there is such a preference of devices."""
+    """Raise ConfigError if there is no such preference of devices."""
     if types not in get_args(Types):
         raise ConfigError(unknown("types", types, get_args(Types)))
 
@@ -149,14 +149,14 @@ def digest(jobs: Workload, cluster: Cluster, policy: Policy, cost: CostModel, ty
 def _own_sources() -> bytes:
     found = hashlib.sha256()
     package = Path(__file__).parents[1]
-    for part in ("core", "policies", "replay", "results"):
+    for part in ("core", "policies", "simulator", "results"):
         for source in sorted((package / part).rglob("*.py")):
             found.update(source.read_bytes())
     return found.digest()
 
 
 def _config(named: NamedPolicy, jobs: Workload, cost: CostModel, types: Types) -> str:
-    """What can be said in a configuration of a run that was made from Python."""
+    """Return the part of a run made from Python that a configuration can say."""
     name = next((name for name, known in COSTS.items() if known.each_instant == cost.each_instant), "restart")
     lines = [f"# made from Python, of the workload {jobs.name!r}", f'schedulers = ["{named.name}"]']
     lines += [f'cost = "{name}"', f"checkpoint_every_s = {cost.checkpoint_every_s!r}"]

@@ -20,7 +20,7 @@ class Uniform:
     high: float
 
     def table(self) -> dict[str, Any]:
-        """What a configuration says."""
+        """Return the table of a configuration."""
         return _ends(self.low, self.high)
 
 
@@ -37,7 +37,7 @@ class LogUniform:
     high: float
 
     def table(self) -> dict[str, Any]:
-        """What a configuration says."""
+        """Return the table of a configuration."""
         return {**_ends(self.low, self.high), "log": True}
 
 
@@ -58,7 +58,7 @@ class Choice:
 
 
 class StartSpace(NamedTuple):
-    """What trials may begin with."""
+    """A space of values that trials may begin with."""
 
     tables: dict[str, dict[str, Any]]
     """Hyper-parameter → its table in a configuration."""
@@ -101,7 +101,7 @@ def as_starts(space: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _values(name: str, given: Any) -> list[Any]:
-    """What may be chosen from; a single value is the only one."""
+    """Return the values to choose from; a single value is the only one."""
     if isinstance(given, (type, set, frozenset, Iterator)):
         raise ConfigError(f"space: {name} is {given!r}; give a list, or rota.Uniform(low, high) and the like")
     if isinstance(given, Choice):

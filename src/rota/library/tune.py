@@ -51,7 +51,7 @@ FOLDER = Path("results/tune")
 
 @dataclass(frozen=True, slots=True)
 class BestTrial:
-    """The best report of all trials, and what it can be taken out of."""
+    """The best report of all trials, and the checkpoint of it."""
 
     trial: int
     metric: float
@@ -70,7 +70,7 @@ class BestTrial:
 
 
 class TuneResult:
-    """What came of `rota.tune`: the best trial, all trials as a frame, figures and the run folder."""
+    """The result of `rota.tune`: the best trial, all trials as a frame, figures and the run folder."""
 
     def __init__(self, folder: Path, order: RunSpec, picture: PopulationStatus) -> None:
         self.folder = folder
@@ -125,7 +125,7 @@ class TuneResult:
         return train, config.metric, meanings
 
     def _values(self, hyper: Mapping[str, Any]) -> dict[str, Any]:
-        """Hyper-parameters as the user wrote them."""
+        """Return hyper-parameters as the user wrote them."""
         meanings = self._code()[2]
         return {name: meanings.get(name, {}).get(value, value) for name, value in hyper.items()}
 
@@ -221,7 +221,7 @@ def tune(
 def _begun(
     folder: Path, table: Mapping[str, Any], files: Mapping[str, bytes], trained: list[Any], *, resume: bool
 ) -> RealRun:
-    """A new run in this folder, or the one that is there."""
+    """Return a new run in this folder, or the one that is there."""
     objects = {
         f"{POLICIES}:{name}": policy for name, policy in pickle.loads(files.get(POLICIES, EMPTY)).items()
     }
@@ -249,7 +249,7 @@ MISUSED = f"{InputError.__module__}.{InputError.__name__}: "
 
 
 def _differences(now: RunSpec, then: RunSpec) -> list[str]:
-    """Keys that differ between what is asked for and a run that was begun."""
+    """Return the keys that differ between what is asked for and a run that was begun."""
     changed = [name for name in ASKED if getattr(now.config, name) != getattr(then.config, name)]
     if now.training.get("source", "") != then.training.get("source", ""):
         changed.append("train")
@@ -266,7 +266,7 @@ def _differences(now: RunSpec, then: RunSpec) -> list[str]:
 def _carried_out(run: RealRun, progress: bool | None) -> TuneResult:
     population = run.order.config.population
     reports = population.trials * -(-population.steps // population.interval)
-    with stopping() as stop, progress_bar(reports, progress, "report") as bar:
+    with stopping() as stop, progress_bar(reports, "report", progress) as bar:
         outcomes = run.carry_out(lambda: stop.asked, lambda seed: _shown(bar))
     return _result(run, outcomes[-1])
 
@@ -274,8 +274,8 @@ def _carried_out(run: RealRun, progress: bool | None) -> TuneResult:
 def _shown(bar: Any) -> Watch:
     def watch(picture: PopulationStatus, events: Sequence[Event]) -> None:
         for event in events:
-            if isinstance(event, TrialFailed) and (told := _misused(event.why)):
-                raise InputError(told)
+            if isinstance(event, TrialFailed) and (wrong := _misused(event.why)):
+                raise InputError(wrong)
         if picture.best is not None:
             bar.set_postfix_str(f"best {picture.frame.sign * picture.trials[picture.best].best:.4g}", False)
         bar.update(picture.reports - bar.n)
@@ -284,7 +284,7 @@ def _shown(bar: Any) -> Watch:
 
 
 def _misused(why: str) -> str:
-    """What is wrong with how the code is written, which no further attempt can mend; nothing otherwise."""
+    """Return what is wrong with the user's code, which no further attempt can mend; else nothing."""
     last = why.strip().splitlines()[-1] if why.strip() else ""
     return last.removeprefix(MISUSED) if last.startswith(MISUSED) else ""
 
@@ -302,7 +302,7 @@ def _result(run: RealRun, outcome: PopulationOutcome) -> TuneResult:
 
 
 def _trained(train: Any, space: Mapping[str, Any], files: dict[str, bytes]) -> dict[str, Any]:
-    """What is trained, by name or as a file of the run; and what trials begin with."""
+    """Return what is trained, by name or as a file of the run; and what trials begin with."""
     found = starts(space)
     start = {"population": {"start": found.tables}}
     if isinstance(train, str):
@@ -320,14 +320,14 @@ def _trained(train: Any, space: Mapping[str, Any], files: dict[str, bytes]) -> d
 
 
 def _travel_by_value(train: Any) -> None:
-    """Workers cannot import what is only known here."""
+    """Have code pickled by value that workers cannot import."""
     module = getattr(train, "__module__", "")
     if module != "__main__" and module in sys.modules and not can_be_imported(module):
         cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
 def _source(train: Any) -> str:
-    """The digest of its text, and of what it uses of its own module."""
+    """Return the digest of its text, and of what it uses of its own module."""
     texts: dict[str, str] = {}
     _gather(train, getattr(train, "__module__", ""), texts)
     return hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
@@ -353,7 +353,7 @@ def _gather(found: Any, module: str, texts: dict[str, str]) -> None:
 
 
 def _codes(found: Any) -> Iterator[CodeType]:
-    """The code of a function, of what is inside it, and of the methods of a class."""
+    """Give the code of a function, of what is inside it, and of the methods of a class."""
     waiting = [found, *(vars(found).values() if inspect.isclass(found) else ())]
     while waiting:
         each = waiting.pop()
@@ -364,7 +364,7 @@ def _codes(found: Any) -> Iterator[CodeType]:
 
 
 def _policies(allocation: Any, evolution: Any, files: dict[str, bytes]) -> dict[str, Any]:
-    """Names as they are; objects and classes go into a file of the run."""
+    """Return names as they are; objects and classes go into a file of the run."""
     given = {"allocation": allocation, "evolution": evolution}
     objects = {name: policy for name, policy in given.items() if not isinstance(policy, str)}
     if objects:
@@ -375,7 +375,7 @@ def _policies(allocation: Any, evolution: Any, files: dict[str, bytes]) -> dict[
 
 
 def _slots(cluster: Cluster | Mapping[str, Any] | None, backend: str) -> dict[str, Any]:
-    """The table of an engine."""
+    """Return the table of an engine."""
     if backend not in ENGINES:
         raise ConfigError(f"backend is {backend!r}; give one of {', '.join(ENGINES)}")
     if cluster is None and backend != "local":

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from rota.core.arrays import Floats
+from rota.core.text import aligned
 from rota.recordings.curve import Curves
 from rota.recordings.folder import Provenance
 from rota.recordings.library import FoundRecording, Library, models
@@ -219,7 +220,7 @@ def _trees(held: Sequence[FoundRecording[Tree]]) -> str:
         "",
     )
     rows = [header, *(_tree_row(each.what) for each in held)]
-    lines = ["trees", *_aligned(rows, left=3)]
+    lines = ["trees", *_indented(aligned(rows, left=3))]
     absent = absent_scenarios(each.what for each in held)
     lines += [f"  missing: {_named(absent)}"] if absent else []
     for each in held:
@@ -248,7 +249,7 @@ def _parts(tree: Tree) -> list[str]:
 def _curves(held: Sequence[FoundRecording[Curves]]) -> str:
     header = ("model", "data", "settings", "intervals", "time", "at the end", "hyper-parameters")
     rows = [header, *(_curves_row(each.what) for each in held)]
-    lines = ["curves", *_aligned(rows, left=2, last=True)]
+    lines = ["curves", *_indented(aligned(rows, left=2, last_left=True))]
     for each in held:
         missing, failed = each.what.missing(), list(each.what.failed)
         lines += [f"  missing in {each.name}: {_named(missing)}"] if missing else []
@@ -299,7 +300,7 @@ def _profiles(held: Sequence[FoundRecording[Profiles]]) -> str:
         "batch sizes",
     )
     rows = [header, *(row for each in held for row in _profile_rows(each))]
-    lines = ["profiles", *_aligned(rows, left=3, last=True)]
+    lines = ["profiles", *_indented(aligned(rows, left=3, last_left=True))]
     for each in held:
         missing = unmeasured(each.what)
         lines += [f"  missing in {each.name}: {_named(missing)}"] if missing else []
@@ -356,14 +357,5 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def _aligned(rows: Sequence[Row], left: int, last: bool = False) -> list[str]:
-    """Return aligned columns: the first to the left, and the last if said; the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if place < left or (last and place == len(row) - 1) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append(("  " + "   ".join(cells)).rstrip())
-    return lines
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -12,6 +12,7 @@ from rota.core.cluster import Cluster
 from rota.core.columns import SIZE, UP
 from rota.core.errors import InputError
 from rota.core.files import printable
+from rota.core.text import aligned
 from rota.core.timeline import EventKind, Timeline
 from rota.results import timeline_pass
 from rota.results.jobs import Jobs, JobTimes
@@ -220,13 +221,6 @@ def table(lines: Sequence[MetricsRow]) -> str:
     header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
     rows = [header, *(_cells(line, seconds, failed=failed) for line in lines)]
     return "\n".join(aligned(rows))
-
-
-def aligned(rows: Sequence[Sequence[str]], least: int = 0) -> list[str]:
-    """Return a line per row: the first column, at least so wide, to the left, the others to the right."""
-    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    first = max(first, least)
-    return ["   ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in rows]
 
 
 def _cells(line: MetricsRow, unit_s: float, *, failed: bool) -> tuple[str, ...]:

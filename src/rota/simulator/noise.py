@@ -28,7 +28,7 @@ class TimingNoise:
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.noise < MOST_NOISE and 0.0 <= self.drift < MOST_NOISE):
-            raise ConfigError(f"noise is {self.noise}, drift {self.drift}; give 0 to {MOST_NOISE:g}")
+            raise ConfigError(f"sigma is {self.noise}, drift {self.drift}; give 0 to {MOST_NOISE:g}")
 
 
 class NoiseStream:
@@ -100,4 +100,4 @@ class ReportOverhead:
     @classmethod
     def recorded(cls, details: Mapping[str, Any]) -> "ReportOverhead":
         """Return the overhead measured with curves; none if it was not."""
-        return cls(**details.get("besides", {}))
+        return cls(**details.get("overhead", details.get("besides", {})))

@@ -229,8 +229,8 @@ NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
 class NoiseConfig:
     """Random deviations of step times."""
 
-    noise: float = 0.0
-    """Each part takes exp(N(-noise²/2, noise)) times as long: 1 on average."""
+    sigma: float = 0.0
+    """Each interval takes exp(N(-sigma²/2, sigma)) times as long: 1 on average."""
     drift: float = 0.0
     """How far the logarithm of a slot's speed wanders in an interval; in k of them, √k times as far."""
 
@@ -238,7 +238,7 @@ class NoiseConfig:
         self.seeded(0)
 
     def seeded(self, seed: int) -> TimingNoise:
-        return TimingNoise(self.noise, self.drift, seed)
+        return TimingNoise(self.sigma, self.drift, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +261,10 @@ class PopulationsConfig:
     clusters: dict[str, SlotsConfig] = field(default_factory=dict)
     """Name → slots and nodes in detail."""
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
-    besides: ReportOverhead | None = None
-    """What a report costs besides its steps, which policies find out as they go; if not given, as measured
-    with the curves (`beside` of a recording)."""
-    weather: NoiseConfig = field(default_factory=NoiseConfig)
+    overhead: ReportOverhead | None = None
+    """Seconds of a report that are not training, which policies find out as they go; if not given, as
+    measured with the curves (`copies` of a recording)."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
 
     def __post_init__(self) -> None:
         if not self.allocations:
@@ -308,9 +308,9 @@ class PopulationsConfig:
             fleet=self._predicted(hypers, batch_sizes),
             terms=self.population.terms(),
             costs=self.costs,
-            weather=self.weather.seeded(seed),
+            weather=self.noise.seeded(seed),
             report_each=self.population.report == "each",
-            besides=self.population.recorded_overhead() if self.besides is None else self.besides,
+            besides=self.population.recorded_overhead() if self.overhead is None else self.overhead,
         )
 
     def _predicted(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:

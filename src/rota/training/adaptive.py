@@ -48,7 +48,7 @@ class AdaptiveKind:
             seed=seed,
             budget_s=self.budget_s,
             epoch=self.epoch,
-            told=True,
+            external_allocation=True,
             changes=self.changes,
             actions=self.actions,
             decisions=self.decisions,

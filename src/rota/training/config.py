@@ -42,7 +42,7 @@ class TrainConfig:
 
     Each ends the epoch; after `down` the network shrinks to what it was before.
     """
-    told: bool = False
+    external_allocation: bool = False
     """Whether the cluster that runs the job sets the allocation, instead of `allocation`."""
     changes: tuple[str, ...] = ()
     """Changes to make, one before each epoch with idle slots: `deepen 1`, `nothing` …"""
@@ -72,11 +72,15 @@ class TrainConfig:
         times = [each.at_s for each in self.allocation]
         if times != sorted(times):
             raise ConfigError("allocation: give the changes in the order of time")
-        if self.told and self.allocation:
+        if self.external_allocation and self.allocation:
             raise ConfigError(
                 "allocation: the cluster sets it (external_allocation), so it cannot be listed; leave it out"
             )
-        if self.changes and not self.told and not any(each.to == "up" for each in self.allocation):
+        if (
+            self.changes
+            and not self.external_allocation
+            and not any(each.to == "up" for each in self.allocation)
+        ):
             raise ConfigError("changes: are only made once the allocation goes up; give an allocation too")
 
     def check_decidable(self) -> None:
@@ -87,7 +91,7 @@ class TrainConfig:
             )
         if self.budget_s is None:
             raise ConfigError("budget_s: an agent decides by the time that is left; give a budget of time")
-        if self.told:
+        if self.external_allocation:
             return
         if not any(each.to == "up" and each.at_s < self.budget_s for each in self.allocation):
             raise ConfigError(

@@ -55,6 +55,8 @@ def _csv(lines: Iterable[Sequence[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
+OLD_LINE = ("\ntold = false\n", "\nexternal_allocation = false\n")
+"""A line of `train.toml` as older versions wrote it, and as it is now."""
 LAST = ("time", "steps", "failed")
 """Outcomes of an epoch after which training is over."""
 
@@ -71,7 +73,7 @@ class TrainingRun:
         decided_by: str = "",
     ) -> None:
         """Prepare a run; `adaptation` is the growth policy, if any, and `decided_by` its name."""
-        if config.told:
+        if config.external_allocation:
             raise ConfigError(
                 "external_allocation: no cluster sets the allocation of this run; leave it out, and list it"
             )
@@ -167,7 +169,7 @@ class TrainingRun:
         if not (self.checkpoint.exists() or self.result.exists()):
             return
         try:
-            there = self._file.read_text("utf-8")
+            there = self._file.read_text("utf-8").replace(*OLD_LINE)
         except (OSError, UnicodeDecodeError):
             there = ""
         if there != self._asked():

@@ -28,7 +28,7 @@ VARIANTS = [
     Era(fastest_first=False),
     Eta("ceil"),
     Eta("floor", fastest_first=False),
-    Hrfs(tiers=4, caution=1.0, again=2.0, foresee=True),
+    Hrfs(tiers=4, caution=1.0, again=2.0, predict_stops=True),
     Hrfs(near=False, fastest_first=False),
 ]
 

@@ -127,11 +127,11 @@ def test_with_caution_a_slot_whose_times_vary_rests_earlier(measured, lists):
 
 def test_trials_that_will_stop_early_leave_less_to_do(measured, lists):
     """Twenty intervals each by their budget; one each by their curves, and 5 could be done meanwhile."""
-    for foresee, expected in ((False, {0: [0], 1: [2]}), (True, {0: [0]})):
+    for predict_stops, expected in ((False, {0: [0], 1: [2]}), (True, {0: [0]})):
         view = measured([1.0, 5.0], [500, 500, 500], target=0.8)
         for trial in range(3):
             view.history[trial][:] = [(400, 0.7), (500, 0.79)]
-        assert lists(view, Hrfs(foresee=foresee)) == expected
+        assert lists(view, Hrfs(predict_stops=predict_stops)) == expected
 
 
 @pytest.mark.parametrize(("near", "first"), [(True, 1), (False, 0)])

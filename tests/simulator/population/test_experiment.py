@@ -44,7 +44,7 @@ def test_the_bound_of_equal_trials_does_not_depend_on_what_happened():
 
 
 def test_a_seed_is_that_of_noise_and_of_first_hyper_parameters():
-    recorded = config(population={"curves": str(CURVES)}, weather={"noise": 0.1})
+    recorded = config(population={"curves": str(CURVES)}, noise={"sigma": 0.1})
     assert recorded.scene(3).weather.seed == 3
     assert recorded.scene(3).hypers == recorded.scene(3).hypers
     assert recorded.scene(3).hypers != recorded.scene(4).hypers
@@ -121,7 +121,7 @@ def test_reports_can_wait_for_the_end_of_a_list():
         ({"slots": [1.0, -1.0]}, "slots: slot 1: speed -1; it must be"),
         ({"slots": [1.0], "cluster": "a"}, "slots and cluster are both given; leave one of them out"),
         ({"cluster": "a"}, "cluster: unknown cluster 'a'. Known: none; define it: [clusters.a]"),
-        ({"weather": {"noise": -1.0}}, "weather: noise is -1.0"),
+        ({"noise": {"sigma": -1.0}}, "noise: sigma is -1.0"),
         ({"costs": {"dispatch_s": -1.0}}, "costs: dispatch_s is -1; it must be 0 to 1e+09"),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_part_takes_its_steps_times_its_factor():
 
 @pytest.mark.parametrize("wrong", [{"noise": -0.1}, {"noise": nan}, {"drift": inf}, {"drift": 10.0}])
 def test_noise_that_cannot_be_is_refused(wrong):
-    with pytest.raises(ConfigError, match=r"noise is .*, drift .*; give 0 to 10"):
+    with pytest.raises(ConfigError, match=r"sigma is .*, drift .*; give 0 to 10"):
         TimingNoise(**wrong)
 
 

@@ -73,7 +73,7 @@ def test_policies_measure_what_a_part_takes_with_its_evaluation(run):
 def test_a_configuration_may_say_it_and_recordings_from_before_say_nothing():
     small = {"trials": 1, "steps": 50}
     assert bind(PopulationsConfig, {"population": small}).scene(0).besides == ReportOverhead()
-    given = bind(PopulationsConfig, {"population": small, "besides": {"save_s": 1.5}})
+    given = bind(PopulationsConfig, {"population": small, "overhead": {"save_s": 1.5}})
     assert given.scene(0).besides == ReportOverhead(save_s=1.5)
     assert ReportOverhead.recorded({"asked": {}}) == ReportOverhead()
     assert ReportOverhead.recorded(

@@ -27,7 +27,7 @@ from rota.training.setup import Setup
 
 SETUP = Setup(model="feedforward1", data="digits", threads=1, optimizer="sgd")
 CONFIG = CurvesConfig(
-    name="pair", setup=SETUP, grid={"batch_size": (8.0, 16.0)}, intervals=2, steps=4, beside=2
+    name="pair", setup=SETUP, grid={"batch_size": (8.0, 16.0)}, intervals=2, steps=4, copies=2
 )
 
 
@@ -76,9 +76,9 @@ def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_a
     with RecordingProgress(quiet=True) as progress:
         (folder,) = CurvesRecorder(tmp_path, alone, 1, "rota record test").record(progress)
         details = read_curves(folder).details
-        assert "beside" not in details["asked"]
+        assert "copies" not in details["asked"]
         assert "storage_mb_s" not in details["asked"]["setup"]
-        assert "besides" not in details
+        assert "overhead" not in details
         slower = replace(alone, setup=replace(SETUP, storage_mb_s=1.0))
         with pytest.raises(InputError, match="was recorded with other settings"):
             list(CurvesRecorder(tmp_path, slower, 1, "rota record test").record(progress))
@@ -119,7 +119,7 @@ def test_timing_rounds_are_spread_over_the_recording(monkeypatch, tmp_path):
     monkeypatch.setattr(CopyTimings, "measure", measured)
     monkeypatch.setattr(curves, "run_dag", in_turn)
     grid = {"batch_size": (8.0,), "lr": (0.01, 0.02, 0.03, 0.04)}
-    config = CurvesConfig(name="pair", setup=SETUP, grid=grid, intervals=1, steps=1, beside=2)
+    config = CurvesConfig(name="pair", setup=SETUP, grid=grid, intervals=1, steps=1, copies=2)
     with RecordingProgress(quiet=True) as progress:
         (folder,) = CurvesRecorder(tmp_path, config, 2, "rota record test").record(progress)
     assert trained_before == [0, 1, 2, 3, 4]
@@ -164,5 +164,5 @@ def test_steps_that_fail_are_not_taken_for_fast_ones(tmp_path):
 
 
 def test_fewer_than_none_are_refused():
-    with pytest.raises(ConfigError, match="beside is -1"):
-        CurvesConfig(name="test", setup=SETUP, beside=-1)
+    with pytest.raises(ConfigError, match="copies is -1"):
+        CurvesConfig(name="test", setup=SETUP, copies=-1)

@@ -96,7 +96,7 @@ def test_what_cannot_be_trained_is_found_before_anything_is_begun(tmp_path, monk
     """So that it can be corrected: nothing unfinished is there that would be of other settings."""
     monkeypatch.setenv("ROTA_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr(recorder_module, "TIMING_ROUNDS", 1)
-    config = replace(CONFIG, grid={}, intervals=1, beside=beside)
+    config = replace(CONFIG, grid={}, intervals=1, copies=beside)
     with pytest.raises(InputError, match="cifar100: not here"):
         record(tmp_path, replace(config, setup=replace(SETUP, data="cifar100")))
     assert unfinished(tmp_path) == {}

@@ -12,6 +12,7 @@ from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.files import atomic_write
+from rota.core.text import aligned
 from rota.learning.files import EVALUATION, has_format, read_json
 from rota.learning.placement.cases import Goal, time_to
 
@@ -176,7 +177,7 @@ def table(found: PlacementComparison) -> str:
         lines.append(_line(name, parts, found.ratios(name), more))
     parts = [found.at(cost).shuffled for cost in found.dispatches]
     lines.append(_line(SHUFFLED, parts, found.shuffled, f"{found.shuffling_costs:+.1%}"))
-    return f"{_aligned(lines)}\n{against_best(found)}"
+    return "\n".join([*aligned(lines), against_best(found)])
 
 
 def against_best(found: PlacementComparison) -> str:
@@ -197,9 +198,3 @@ def _line(name: str, parts: Sequence[Floats], whole: Floats, more: str) -> list[
         f"{whole.max():.3f}",
         more,
     ]
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rows = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in lines)
-    return "\n".join("   ".join(row).rstrip() for row in rows)

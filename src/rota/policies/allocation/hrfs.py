@@ -37,7 +37,7 @@ class Hrfs:
     """Trust given or predicted speeds of slots that were never measured; else each is tried first."""
     near: bool = True
     """Of equally advanced trials, prefer one whose checkpoint is near."""
-    foresee: bool = False
+    predict_stops: bool = False
     """Predict from their curves which trials will stop early, in what is left to do."""
     fastest_first: bool = True
     """Serve the fastest idle slot first; else the one that has been idle for longest."""
@@ -95,7 +95,7 @@ class Hrfs:
         """Return whether a slow slot is no longer useful; one that was never measured may be."""
         if self.again and view.now_s - view.ends_s[slot] >= self.again * view.terms.interval * step_s:
             return False
-        if self.foresee:
+        if self.predict_stops:
             left = predicted_intervals_left(view)
         return bool(view.best >= view.terms.target or ability > left)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rota.core.text import aligned
 from rota.results.fidelity.compare import Agreement, DurationError, TimelineComparison, Versus
-from rota.results.metrics import aligned
 
 Row = tuple[str, str, str, str]
 NOTHING = "-"
@@ -37,9 +37,8 @@ def table(title: str, found: TimelineComparison) -> str:
     rows: list[Row] = [("", "real", "simulated", "error"), *_times(found)]
     said = list(_notes(found))
     width = max(len(name) for name, *_ in (*rows, *said))
-    lines = aligned(rows, width)
     notes = [f"{name.ljust(width)}   {text}" for name, text in said]
-    return "\n".join([head, "", *lines, "", *notes])
+    return "\n".join([head, "", *aligned(rows, least=width), "", *notes])
 
 
 def record(found: TimelineComparison) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from rota.core.population.events import (
     Retired,
     TrialFailed,
 )
+from rota.core.text import aligned
 from rota.results.folder import read_json
 
 LEAST_S = 1e-9
@@ -345,8 +346,7 @@ def table(sides: Sides) -> str:
     rows = [["", *sides.names]]
     for measure in MEASURES:
         rows.append([measure.name, *(_said(measure, sides.of(side)) for side in sides.names)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("   ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(aligned(rows, left=len(rows[0])))
 
 
 def _said(measure: Measure, runs: Sequence[SideRun]) -> str:

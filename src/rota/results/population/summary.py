@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from rota.core.errors import InputError
-from rota.results.metrics import aligned
+from rota.core.text import aligned
 from rota.results.population.folder import Repetition
 from rota.results.population.metrics import SlotUse
 

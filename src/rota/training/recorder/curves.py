@@ -44,7 +44,7 @@ class CurvesConfig:
     steps: int = 50
     """Steps in each interval."""
     seed: int = 0
-    beside: int = 0
+    copies: int = 0
     """Number of concurrent copies during timing, each on a core of its own: as many as there will be slots.
 
     The overhead of a report is then measured too. If 0, step times are measured alone, in turns.
@@ -56,8 +56,8 @@ class CurvesConfig:
         for name in ("intervals", "steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.beside < 0:
-            raise ConfigError(f"beside is {self.beside}; it must be 0 or more")
+        if self.copies < 0:
+            raise ConfigError(f"copies is {self.copies}; it must be 0 or more")
         for name, values in self.grid.items():
             if name not in HYPER:
                 raise ConfigError(f"grid: {unknown('hyper-parameter', name, HYPER)}")
@@ -273,7 +273,7 @@ class CurvesRecorder:
         sizes = {name: hyper.batch_size for name, hyper in self.config.settings().items()}
         each_s = {name: steps * self._interval_times()[size].step_s for name, size in sizes.items()}
         progress.expect(sum(each_s[name] for name in open_))
-        for group in _groups(open_, TIMING_ROUNDS - 1 if self.config.beside else 1):
+        for group in _groups(open_, TIMING_ROUNDS - 1 if self.config.copies else 1):
             progress.say(self.config.name)
             work = partial(train, self.config, self.partial)
             for name in run_dag(work, group, lambda _: (), min(self.workers, len(group))):
@@ -283,16 +283,16 @@ class CurvesRecorder:
     def _measure(self, progress: RecordingProgress) -> None:
         """Make a timing round; without concurrent copies only once, as its turns are short."""
         rounds = self.partial.get("sittings") or []
-        if not rounds or self.config.beside:
+        if not rounds or self.config.copies:
             progress.say(f"{self.config.name}: seconds per step")
             self.partial.put("sittings", [*rounds, self._timing_round()])
 
     def _timing_round(self) -> list[tuple[int, list[IntervalTimes]]]:
         """Return batch sizes with the interval times of one timing round."""
         config = self.config
-        if config.beside:
+        if config.copies:
             sizes = tuple(sorted({hyper.batch_size for hyper in config.settings().values()}))
-            timings = CopyTimings(config.setup, sizes, config.steps, config.seed, config.beside)
+            timings = CopyTimings(config.setup, sizes, config.steps, config.seed, config.copies)
             return list(timings.measure().items())
         step_times = measure(list(self._trainers()), device(config.setup.device))
         return [(size, [IntervalTimes(0.0, step_s, 0.0, 0.0)]) for (_, size), step_s in step_times.items()]
@@ -345,7 +345,7 @@ class CurvesRecorder:
         average = mean(list(times.values()))
         measured = {name: getattr(average, name) for name in OVERHEAD}
         found = {"asked": asked, "seconds_per_step": step_times}
-        return {**found, "besides": measured} if self.config.beside else found
+        return {**found, "overhead": measured} if self.config.copies else found
 
 
 def _groups(names: list[str], count: int) -> list[list[str]]:

@@ -51,7 +51,9 @@ class RecordingProgress:
         self._bar.update(seconds)
 
 
-LATER = {"beside": 0, "storage_mb_s": None}
+RENAMED = {"beside": "copies"}
+"""Settings that older recordings know by another name."""
+LATER = {"copies": 0, "storage_mb_s": None}
 """Settings added after the first recordings, with their defaults: recordings leave defaults out."""
 
 
@@ -85,7 +87,7 @@ class Partial:
         if not file.exists():
             with atomic_write(file) as stream:
                 stream.write(text.encode())
-        elif file.read_text("utf-8") != text:
+        elif as_asked(self.get("asked")) != as_asked(asked):
             raise InputError(
                 f"{self.folder}: something unfinished with other settings is there; finish that, record into "
                 f"another folder (--out), or delete {self.folder}"
@@ -117,7 +119,8 @@ def as_asked(settings: Any) -> Any:
 
 
 def _without_later(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in LATER or value != LATER[name]}
+    named = {RENAMED.get(name, name): value for name, value in settings.items()}
+    return {name: value for name, value in named.items() if name not in LATER or value != LATER[name]}
 
 
 def recorded(folder: Path, asked: dict[str, Any]) -> bool:
@@ -127,7 +130,7 @@ def recorded(folder: Path, asked: dict[str, Any]) -> bool:
     about = read_about(folder)
     for name in about.files:
         about.table(name)
-    if about.what["details"].get("asked") != asked:
+    if as_asked(about.what["details"].get("asked")) != asked:
         raise refuse_other(folder)
     return True
 
