@@ -335,7 +335,7 @@ def test_it_can_be_named_in_the_configuration_and_its_content_belongs_to_the_run
         (
             GROW,
             ["--set", "options.grow-first.block=7"],
-            "chose deepen 7, which is not offered; choose of",
+            "chose deepen 7, which is not offered; choose one of",
         ),
     ],
 )

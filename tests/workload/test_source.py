@@ -48,7 +48,7 @@ def test_what_is_compressed_is_seen_by_its_content_not_its_name(tmp_path):
 def test_half_of_a_compressed_file_is_said_to_be_that(tmp_path, suffix):
     file = tmp_path / f"two.csv{suffix}"
     file.write_bytes(PACK[suffix](TEXT.encode())[:40])
-    with pytest.raises(TraceError, match=r"two\.csv\.\w+: is not a whole file of \w+"):
+    with pytest.raises(TraceError, match=r"two\.csv\.\w+: is not a complete \w+ file"):
         read_trace(file)
 
 
@@ -57,7 +57,7 @@ def test_without_anything_that_decompresses_it_is_said_what_to_install(tmp_path,
     file.write_bytes(b"\x28\xb5\x2f\xfd rest")
     monkeypatch.setattr("rota.core.files.ZSTD_MODULES", ())
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(TraceError, match=r"by zstd; pip install backports\.zstd, or decompress it"):
+    with pytest.raises(TraceError, match=r"with zstd; pip install backports\.zstd, or decompress it"):
         read_trace(file)
 
 
