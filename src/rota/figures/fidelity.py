@@ -175,7 +175,6 @@ def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str)
 
 
 def _said(comparison: TimelineComparison) -> str:
-    """Return the errors of the makespan and of the mean JCT."""
     count = f"{comparison.count:,} {comparison.what}"
     return f"{count}: {_off('makespan', comparison.makespan)}, {_off('mean JCT', comparison.jct.mean)}"
 
@@ -279,7 +278,6 @@ def _box(left: float, right: float, top: float, bottom: float) -> list[tuple[flo
 
 
 def _write_names(axes: Axes, chart: FidelityChart, unit: AxisUnit, end: float, height_in: float) -> None:
-    """Write the name into each bar that has room for it."""
     per_in = end / (0.88 * WIDTH_IN)
     slot_in = height_in / len(chart.slots)
     for bar in chart.bars:
@@ -304,7 +302,6 @@ def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
 
 
 def _mark_divergence(both: tuple[Axes, Axes], diverged: Versus | None, unit: AxisUnit) -> None:
-    """Mark the first divergence of the timelines."""
     if diverged is None:
         return
     for axes, at_s in zip(both, diverged, strict=True):

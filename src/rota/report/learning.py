@@ -115,10 +115,7 @@ def placement_comparison_section(at: int, found: PlacementComparison, command: s
     ratios = [float(found.ratios(name).mean()) for name in found.names]
     contest = verdict.Standings(found.names, ratios)
     best = found.names[contest.best]
-    bars = [
-        (found.names[i], blocks.allocation(found.names[i]), ratios[i], f"{ratios[i]:.3f}")
-        for i in contest.by_value
-    ]
+    bars = verdict.bars(contest, list(map(blocks.allocation, found.names)), "{:.3f}".format)
     says = f"takes {min(ratios):.3f} times as long as the lower bound, on average"
     return Section(
         id=f"comparison-{at}",

@@ -16,14 +16,7 @@ from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.learner import PlacementLearner
 from rota.learning.placement.outcome import PlacementComparison, write_comparison
 from rota.policies.allocation.finish import CANDIDATES
-from rota.policies.allocation.learned import (
-    FACTS,
-    FEATURES,
-    VERSION,
-    Weights,
-    read_about,
-    write_agent,
-)
+from rota.policies.allocation.learned import FACTS, FEATURES, VERSION, Weights, read_about, write_agent
 from rota.recordings.folder import provenance
 
 

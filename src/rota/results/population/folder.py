@@ -212,7 +212,7 @@ class BatchSizes:
 
     def by_node(self) -> dict[str, dict[str, int]]:
         """Return the counts in the order of the nodes, smaller batches first."""
-        in_order = {node: dict(sorted(sizes.items(), key=_size)) for node, sizes in self._steps.items()}
+        in_order = {node: by_size(sizes) for node, sizes in self._steps.items()}
         return dict(sorted(in_order.items(), key=lambda item: self._fleet.nodes.index(item[0])))
 
 
@@ -223,5 +223,6 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _size(item: tuple[str, int]) -> float:
-    return float(item[0])
+def by_size(steps: dict[str, int]) -> dict[str, int]:
+    """Return the steps of each batch size, smaller ones first."""
+    return dict(sorted(steps.items(), key=lambda item: float(item[0])))

@@ -242,7 +242,6 @@ class SideRun:
         return (sum(last_s - first_s for first_s, last_s in spans) - self.work_s) / pairs if pairs else None
 
     def _spans(self) -> list[tuple[float, float]]:
-        """Return from when to when each process trained."""
         found: dict[int, tuple[float, float]] = {}
         for part in self.parts:
             first_s, last_s = found.get(part.process, (part.began_s, part.ended_s))
