@@ -117,7 +117,7 @@ def test_the_sheet_is_drawn_alike_each_time(kind, request):
     assert pixels[..., :3].std() > 0.05
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
     titles = [axes.get_title(loc="right") for axes in figure.axes]
-    assert titles.count("dashed: a slot gets another one than in the simulation") == 1
+    assert titles.count("dashed: a slot gets another interval than simulated") == 1
     assert {"0", "1"} <= set(texts) if kind == "trials" else {"a", "b", "c"} <= set(texts)
 
 

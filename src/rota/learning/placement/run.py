@@ -88,7 +88,7 @@ def about(run: PlacementRun, learner: PlacementLearner, command: str) -> dict[st
 def finish(run: PlacementRun, learner: PlacementLearner, found: PlacementComparison, command: str) -> None:
     """Write the agent, `agent.json` last, and delete its checkpoint."""
     shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
-    write_history(run.folder, learner.rows)
+    write_history(run.folder, learner.rows, PlacementHistoryRow)
     write_events(run.folder, learner.rows)
     write_tried(run, learner.network.weights, about(run, learner, command), found, command)
     (run.folder / CHECKPOINT).unlink(missing_ok=True)
