@@ -64,12 +64,12 @@ def test_bars_are_the_parts_of_trials(trials):
 def test_bars_are_the_blocks_of_jobs(jobs):
     real, simulated = charts(jobs)
     assert real.slots == ["node 0", "node 0"]
-    assert [(bar.who, bar.began_s, bar.ended_s, bar.top, bar.bottom) for bar in real.bars] == [
+    assert [(bar.item, bar.began_s, bar.ended_s, bar.top, bar.bottom) for bar in real.bars] == [
         ("a", 0.0, 3600.0, 0.0, 1.0),
         ("b", 3600.0, 10800.0, 0.0, 1.0),
         ("c", 10800.0, 21600.0, 0.0, 1.0),
     ]
-    assert [bar.who for bar in simulated.bars] == ["c", "b", "a"]
+    assert [bar.item for bar in simulated.bars] == ["c", "b", "a"]
 
 
 def test_shares_that_are_done_end_with_all(trials, jobs):

@@ -177,7 +177,7 @@ def retired_at(events: Sequence[Event], slots: int, end_s: float) -> list[float]
     for event in events:
         if isinstance(event, Retired):
             until_s[event.slot] = event.at_s
-        elif isinstance(event, Idled):  # a busy slot is given up when its list is done
+        elif isinstance(event, Idled):  # a busy slot retires when its assignment is done
             until_s[event.slot] = max(until_s[event.slot], event.at_s)
     return until_s
 

@@ -189,8 +189,8 @@ def glance(found: Sequence[ObjectivePanel], count: int) -> Glance:
     ends = [(each[~np.isnan(each)][0], each[~np.isnan(each)][-1]) for each in smooth]
     first, last = (float(np.mean(each)) for each in zip(*ends, strict=True))
     rose = "rises" if last > first else "goes"
-    who = "the agent" if count == 1 else f"{count} agents"
-    return Glance(who, blocks.agent(0), f"learned: the accuracy drawn {rose} from {first:.1%} to {last:.1%}")
+    name = "the agent" if count == 1 else f"{count} agents"
+    return Glance(name, blocks.agent(0), f"learned: the accuracy drawn {rose} from {first:.1%} to {last:.1%}")
 
 
 def curves(panel: ObjectivePanel) -> list[Block]:

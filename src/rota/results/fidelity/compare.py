@@ -267,8 +267,8 @@ class TimelineComparison:
         computing = self.intervals.computing
         if computing is None or not computing.mean.simulated > 0.0:
             return None
-        pace = computing.mean.real / computing.mean.simulated
-        return Versus(self.makespan.real, self.makespan.simulated * pace)
+        factor = computing.mean.real / computing.mean.simulated
+        return Versus(self.makespan.real, self.makespan.simulated * factor)
 
 
 def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineComparison:
