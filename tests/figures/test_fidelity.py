@@ -64,12 +64,12 @@ def test_bars_are_the_parts_of_trials(trials):
 def test_bars_are_the_blocks_of_jobs(jobs):
     real, simulated = charts(jobs)
     assert real.slots == ["node 0", "node 0"]
-    assert [(bar.who, bar.began_s, bar.ended_s, bar.top, bar.bottom) for bar in real.bars] == [
+    assert [(bar.item, bar.began_s, bar.ended_s, bar.top, bar.bottom) for bar in real.bars] == [
         ("a", 0.0, 3600.0, 0.0, 1.0),
         ("b", 3600.0, 10800.0, 0.0, 1.0),
         ("c", 10800.0, 21600.0, 0.0, 1.0),
     ]
-    assert [bar.who for bar in simulated.bars] == ["c", "b", "a"]
+    assert [bar.item for bar in simulated.bars] == ["c", "b", "a"]
 
 
 def test_shares_that_are_done_end_with_all(trials, jobs):
@@ -117,7 +117,7 @@ def test_the_sheet_is_drawn_alike_each_time(kind, request):
     assert pixels[..., :3].std() > 0.05
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
     titles = [axes.get_title(loc="right") for axes in figure.axes]
-    assert titles.count("dashed: a slot gets another one than in the simulation") == 1
+    assert titles.count("dashed: a slot gets another interval than simulated") == 1
     assert {"0", "1"} <= set(texts) if kind == "trials" else {"a", "b", "c"} <= set(texts)
 
 

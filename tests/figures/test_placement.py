@@ -52,7 +52,7 @@ def write_agent(folder, *, updates=2, found=FOUND):
     folder.mkdir(parents=True)
     facts = {"format": "rota placement agent", "version": 1, "provenance": {"command": "rota learn place"}}
     (folder / "agent.json").write_text(json.dumps(facts))
-    write_history(folder, rows(updates))
+    write_history(folder, rows(updates), PlacementHistoryRow)
     write_comparison(folder, found, "rota learn place")
 
 

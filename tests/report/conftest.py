@@ -234,7 +234,9 @@ def make_agent(tmp_path: Path) -> Callable[..., Path]:
 def placement_agent(tmp_path: Path) -> Path:
     """An agent that places trials: how it learned, and how good it is in two cases."""
     folder = tmp_path / "place"
-    write_history(folder, [Update(at, 2.0 * at, 100, 1.5 - 0.1 * at, 2.0, 0.01) for at in range(1, 4)])
+    write_history(
+        folder, [Update(at, 2.0 * at, 100, 1.5 - 0.1 * at, 2.0, 0.01) for at in range(1, 4)], Update
+    )
     facts = {"format": PLACEMENT_AGENT, "provenance": {"command": "rota learn config/learn/place.toml"}}
     (folder / "agent.json").write_text(json.dumps(facts))
     tried = [

@@ -43,7 +43,7 @@ class FidelityBar(NamedTuple):
 
     began_s: float
     ended_s: float
-    who: str
+    item: str
     top: float
     bottom: float
     """Vertical position in slots, from the first one down."""
@@ -175,7 +175,6 @@ def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str)
 
 
 def _said(comparison: TimelineComparison) -> str:
-    """Return the errors of the makespan and of the mean JCT."""
     count = f"{comparison.count:,} {comparison.what}"
     return f"{count}: {_off('makespan', comparison.makespan)}, {_off('mean JCT', comparison.jct.mean)}"
 
@@ -261,7 +260,7 @@ def draw_timeline(
     boxes = [_box(b.began_s / unit.seconds, b.ended_s / unit.seconds, b.top, b.bottom) for b in chart.bars]
     narrow = NARROW_IN * end / WIDTH_IN
     widths = [0.0 if right[0] - left[0] < narrow else 0.3 for left, right, *_ in boxes]
-    faces = [colours[bar.who] for bar in chart.bars]
+    faces = [colours[bar.item] for bar in chart.bars]
     axes.add_collection(PolyCollection(boxes, facecolors=faces, edgecolors="white", linewidths=widths))
     _write_names(axes, chart, unit, end, height_in)
     _label_slots(axes, chart.slots, height_in)
@@ -279,16 +278,15 @@ def _box(left: float, right: float, top: float, bottom: float) -> list[tuple[flo
 
 
 def _write_names(axes: Axes, chart: FidelityChart, unit: AxisUnit, end: float, height_in: float) -> None:
-    """Write the name into each bar that has room for it."""
     per_in = end / (0.88 * WIDTH_IN)
     slot_in = height_in / len(chart.slots)
     for bar in chart.bars:
         size = min(TEXT_PT, 0.8 * 72 * slot_in * (bar.bottom - bar.top))
         wide = (bar.ended_s - bar.began_s) / unit.seconds
-        if size >= 4.5 and wide >= CHARACTER_EM * size / 72 * (len(bar.who) + 1) * per_in:
+        if size >= 4.5 and wide >= CHARACTER_EM * size / 72 * (len(bar.item) + 1) * per_in:
             x = (bar.began_s + bar.ended_s) / 2 / unit.seconds
             y = (bar.top + bar.bottom) / 2
-            axes.text(x, y, bar.who, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
+            axes.text(x, y, bar.item, size=size, ha="center", va="center_baseline", color=INK, clip_on=True)
 
 
 def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
@@ -304,7 +302,6 @@ def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
 
 
 def _mark_divergence(both: tuple[Axes, Axes], diverged: Versus | None, unit: AxisUnit) -> None:
-    """Mark the first divergence of the timelines."""
     if diverged is None:
         return
     for axes, at_s in zip(both, diverged, strict=True):

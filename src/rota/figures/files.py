@@ -47,7 +47,6 @@ def draw_all(results: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator
 
 
 def _draw_evaluated(file: Path, out: Path, pen: Pen) -> Iterator[Path]:
-    """Draw an evaluation of agents of either kind."""
     if is_comparison(file):
         found, evaluated_by = read_comparison(file.parent)
         yield from draw_comparison(found, out, evaluated_by, pen)

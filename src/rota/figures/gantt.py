@@ -107,7 +107,6 @@ def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]
 
 
 def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
-    """Return the spans of each slot, by start."""
     spans: list[list[Span]] = [[] for _ in range(slots)]
     columns = (cut.start_s, cut.end_s, cut.job, cut.begin, cut.gpus)
     for start_s, end_s, job, begin, gpus in zip(*(column.tolist() for column in columns), strict=True):
@@ -253,18 +252,15 @@ def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure
 
 
 def _at(chart: GanttChart, at_s: float) -> float:
-    """Return the position of a time of the trace on the time axis."""
     return (at_s - chart.origin_s) / chart.unit.seconds
 
 
 def _tops(cluster: Cluster) -> list[float]:
-    """Return where each slot begins on the vertical axis."""
     tops: list[float] = (np.arange(cluster.slots) + NODE_GAP * cluster.slot_nodes()).tolist()
     return tops
 
 
 def _extent(tops: list[float], block: GanttBlock) -> tuple[float, float]:
-    """Return where a block begins and ends on the vertical axis."""
     first, last = tops[block.slot], tops[block.slot + block.slots - 1]
     return first + SEAM + (1 - 2 * SEAM) * block.low, last + SEAM + (1 - 2 * SEAM) * block.high
 
@@ -315,7 +311,6 @@ def _draw_absences(axes: Axes, chart: GanttChart) -> None:
 
 
 def _write_ids(axes: Axes, chart: GanttChart, slot_in: float) -> None:
-    """Write the id of the job into each block that has room for it."""
     tops, seconds_per_in = _tops(chart.cluster), _seconds_per_in(chart)
     for block in chart.blocks:
         top, bottom = _extent(tops, block)

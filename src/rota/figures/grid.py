@@ -116,7 +116,6 @@ def axis_of(grid: ParameterGrid, key: str) -> GridAxis:
 
 
 def _seeds_axis(grid: ParameterGrid) -> GridAxis:
-    """Return the axis of a grid in which only seeds vary."""
     return GridAxis("", ("",), (f"{grid.repetitions} seeds",), (0.0,), numeric=False, log=False)
 
 
@@ -288,7 +287,6 @@ def _mark_across(axes: Axes, axis: GridAxis) -> None:
 
 
 def _limits(axis: GridAxis) -> tuple[float, float]:
-    """Return the limits of the axis, with some room at both ends."""
     low, high = axis.places[0], axis.places[-1]
     if not axis.numeric:
         return low - 0.5, high + 0.5

@@ -25,7 +25,8 @@ SCENARIOS = ("early", "early-middle", "middle", "middle-late", "late")
 AGAIN = "learn it again: rota learn"
 
 
-class LearnedStage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LearnedStage:
     """A stage of learning of an agent."""
 
     trees: tuple[str, ...]
@@ -71,12 +72,11 @@ def read_learned(folder: Path) -> DrawnAgent:
     path = folder / FACTS
     found = facts(_FigureFacts, read_json(path, AGAIN), path, AGAIN, others=True)
     about = facts(_FigureAbout, found.about, path, AGAIN, others=True)
-    stages = [facts(_FigureStage, stage, path, AGAIN, others=True) for stage in about.stages]
     return DrawnAgent(
         folder,
         found.network,
         about.seed,
-        tuple(LearnedStage(each.trees, each.episodes, each.temperature) for each in stages),
+        tuple(facts(LearnedStage, stage, path, AGAIN, others=True) for stage in about.stages),
         about.started_from,
         facts(AgentSource, found.provenance, path, AGAIN, others=True).command,
         tuple(read_history(folder, HistoryRow)),
@@ -92,8 +92,6 @@ class AgentSource:
 
 @dataclass(frozen=True, slots=True)
 class _FigureFacts:
-    """The file of an agent."""
-
     network: str
     about: dict[str, object]
     provenance: dict[str, object]
@@ -101,18 +99,9 @@ class _FigureFacts:
 
 @dataclass(frozen=True, slots=True)
 class _FigureAbout:
-    """The part of it about how the agent was learned."""
-
     seed: int
     stages: tuple[dict[str, object], ...]
     started_from: str
-
-
-@dataclass(frozen=True, slots=True)
-class _FigureStage:
-    trees: tuple[str, ...]
-    episodes: int
-    temperature: float
 
 
 def agents_in(folder: Path) -> list[DrawnAgent]:

@@ -312,7 +312,6 @@ def _draw_strip(figure: Figure, grid: GridSpec, at: int, strip: ProbabilityStrip
 
 
 def _head(axes: Axes, text: str) -> None:
-    """Write a title over all cells of a strip."""
     where: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 24), "textcoords": "offset points"}
     axes.annotate(text, (0.0, 1.0), **where, size=9, weight="bold", color=INK).set_in_layout(False)
 

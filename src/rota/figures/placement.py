@@ -67,16 +67,12 @@ def read_placement_learned(folder: Path) -> PlacementLearned | None:
 
 @dataclass(frozen=True, slots=True)
 class _PlacementFacts:
-    """The file of an agent."""
-
     provenance: dict[str, object]
     config: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """The cases in it that the agent was learned from."""
-
     goal: Goal = "makespan"
 
 
@@ -309,7 +305,6 @@ def ratio_ticks(high: float) -> list[float]:
 
 
 def _draw_duels(axes: Axes, panel: PlacementPanel, *, first: bool) -> None:
-    """Draw a bar per case, in the colour of the one that is ahead."""
     places = np.arange(len(panel.duels))
     colours = [allocation_colour(duel.winner) if duel.winner else FAINT for duel in panel.duels]
     axes.bar(places, [duel.behind for duel in panel.duels], 0.86, color=colours)
@@ -331,7 +326,6 @@ def _draw_duels(axes: Axes, panel: PlacementPanel, *, first: bool) -> None:
 
 
 def _legend(axes: Axes, drawn: Sequence[PlacementPanel]) -> None:
-    """Draw the legend of the figure."""
     winners = {duel.winner for panel in drawn for duel in panel.duels}
     names = [each.name for each in drawn[0].taken if each.name in winners]
     handles = [Patch(color=allocation_colour(name), label=f"{name} is ahead") for name in names]

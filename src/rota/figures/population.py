@@ -228,7 +228,6 @@ def arranged(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[int
 
 
 def _names(found: Iterable[str]) -> list[str]:
-    """Return allocations, each once, in the order of the colours."""
     there = set(found)
     return [name for name in ALLOCATIONS if name in there] + sorted(there - set(ALLOCATIONS))
 
@@ -427,7 +426,6 @@ def _lowest(curves: Sequence[AccuracyCurve]) -> float:
 
 
 def _draw_curve(axes: Axes, curve: AccuracyCurve, unit_s: float) -> None:
-    """Draw a curve until it is done, with a dot there."""
     colour = allocation_colour(curve.allocation)
     over = min(int(np.searchsorted(curve.at_s, curve.end_s)), len(curve.at_s) - 1)
     at, (mean, least, most) = curve.at_s / unit_s, (curve.mean, curve.least, curve.most)

@@ -177,7 +177,7 @@ def retired_at(events: Sequence[Event], slots: int, end_s: float) -> list[float]
     for event in events:
         if isinstance(event, Retired):
             until_s[event.slot] = event.at_s
-        elif isinstance(event, Idled):  # a busy slot is given up when its list is done
+        elif isinstance(event, Idled):  # a busy slot retires when its assignment is done
             until_s[event.slot] = max(until_s[event.slot], event.at_s)
     return until_s
 
@@ -274,7 +274,6 @@ def draw_population_gantt(
 
 
 def _done(chart: PopulationChart) -> str:
-    """Return the makespan with enough digits to compare."""
     return f"{chart.done_s / chart.unit.seconds:.3g} {SHORT[chart.unit.name]}"
 
 
@@ -325,7 +324,6 @@ def _draw_away(axes: Axes, chart: PopulationChart) -> None:
 
 
 def _draw_clones(axes: Axes, chart: PopulationChart) -> None:
-    """Draw a line from the donor's slot to the trial's, with a dot there."""
     unit_s = chart.unit.seconds
     lines = []
     for from_s, from_slot, to_s, to_slot in chart.copied:
@@ -345,7 +343,6 @@ def clone_heights(from_slot: int, to_slot: int) -> tuple[float, float]:
 
 
 def _write_trials(axes: Axes, chart: PopulationChart, scale: PowerNorm | None) -> None:
-    """Write the number of the trial into each block that has room for it."""
     seconds_per_in = _seconds_per_in(chart)
     for block in chart.blocks:
         name = str(block.trial)

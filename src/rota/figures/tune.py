@@ -107,7 +107,6 @@ def said_s(seconds: float) -> str:
 
 
 def _draw_overheads(axes: Axes, found: list[Overhead]) -> None:
-    """Draw a dot per repetition, and a larger one for the median."""
     for place, each in enumerate(found):
         colour = COLOURS[place % len(COLOURS)]
         axes.plot(each.each_s, [place] * len(each.each_s), "o", color=colour, markersize=4, alpha=0.6)
@@ -150,7 +149,6 @@ def _mark(axes: Axes, seconds: float, place: int, colour: str, *, hollow: bool) 
 
 
 def _draw_rises(axes: Axes, found: list[Rise]) -> None:
-    """Draw each curve until it is done, with a dot there."""
     for place, rise in enumerate(found):
         colour = COLOURS[place % len(COLOURS)]
         until = slice(int(np.searchsorted(rise.at_s, rise.end_s)) + 1)

@@ -246,8 +246,6 @@ def _facts(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _AgentJson:
-    """The content of `agent.json`."""
-
     network: str
     options: dict[str, int | float | str]
     about: dict[str, object]
@@ -256,8 +254,6 @@ class _AgentJson:
 
 @dataclass(frozen=True, slots=True)
 class _AgentAbout:
-    """The part of `agent.json` about how the agent was learned, as far as it is read."""
-
     seed: int = 0
     stages: tuple[dict[str, object], ...] = ()
     fixed: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -193,7 +193,6 @@ class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
         return mask
 
     def _meant(self, action: np.int64 | int) -> int:
-        """Return the position of an action among those of the tree."""
         if action in self.action_space:
             if action < self._tree.actions:
                 return int(action)

@@ -148,7 +148,6 @@ def _another_seed(one: Tree, other: Tree) -> bool:
 
 
 def _correlation(one: Floats, other: Floats) -> float:
-    """Return Pearson's correlation; 0 if one side is constant."""
     return float(np.corrcoef(one, other)[0, 1]) if np.ptp(one) and np.ptp(other) else 0.0
 
 
@@ -241,7 +240,6 @@ class LeftOutSummary:
 
 
 def _fixed(row: EvaluationRow) -> float | None:
-    """Return the headroom of the best fixed sequence in the same scenario, if there is one."""
     found = row.others
     return None if found.fixed is None else share(found.fixed, found.mean, found.oracle)
 

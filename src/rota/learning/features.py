@@ -98,7 +98,6 @@ def _cost(layer: Layer, area: float) -> tuple[float, float]:
 
 
 def _product(layer: Layer, name: str) -> int:
-    """Return the product of a size over all dimensions."""
     if layer.size(name):
         digits = re.search(r"(\d)d$", layer.kind)
         dimensions = int(digits[1]) if digits else 2 if layer.kind.endswith("pool") else 1

@@ -83,11 +83,11 @@ AnyRow = HistoryRow | PlacementHistoryRow
 Row = TypeVar("Row", HistoryRow, PlacementHistoryRow)
 
 
-def write_history(folder: Path, rows: Sequence[AnyRow]) -> None:
-    """Write the history of an agent as CSV."""
+def write_history(folder: Path, rows: Sequence[AnyRow], kind: type[AnyRow] = HistoryRow) -> None:
+    """Write a history, whose rows are of a kind, as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0]._fields if rows else HistoryRow._fields)
+    writer.writerow(kind._fields)
     writer.writerows(rows)
     with atomic_write(folder / HISTORY) as stream:
         stream.write(text.getvalue().encode())

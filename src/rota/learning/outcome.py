@@ -115,8 +115,6 @@ def _row(found: "_Scenario") -> EvaluationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scenario(EvaluationOutcome):
-    """A scenario in the file."""
-
     seen: bool
     others: Baselines
 
@@ -128,8 +126,6 @@ class _Scenario(EvaluationOutcome):
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """An agent in the file."""
-
     agent: str
     about: dict[str, object]
     scenarios: tuple[_Scenario, ...]
@@ -137,15 +133,11 @@ class _Agent:
 
 @dataclass(frozen=True, slots=True)
 class _OutcomeAbout:
-    """The part of the file about how the agent was learned, as far as it is read."""
-
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The content of the file."""
-
     command: str
     agents: tuple[_Agent, ...]
 

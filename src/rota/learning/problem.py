@@ -215,7 +215,6 @@ def _growth(actions: Sequence[Change], made: Prefix) -> Prefix:
 
 
 def _is_so(change: Change, before: Sequence[Change]) -> bool:
-    """Whether a block is already as wide."""
     wide = max((each.width for each in before if each.block == change.block), default=-1)
     return change.kind == "widen" and wide >= change.width
 

@@ -14,14 +14,7 @@ from rota.core.processes import run_dag
 from rota.learning.agent import Agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
 from rota.learning.evaluate import best_fixed_of_each
-from rota.learning.files import (
-    EVENTS,
-    HistoryRow,
-    is_agent,
-    read_history,
-    write_events,
-    write_history,
-)
+from rota.learning.files import EVENTS, HistoryRow, is_agent, read_history, write_events, write_history
 from rota.learning.learner import LearningStage, begin, carry_through, learned, place_of, spent
 from rota.learning.problem import is_among, name_of, names, problem_of, tree_digest
 from rota.recordings.folder import provenance
@@ -193,7 +186,6 @@ def _begin_again(runs: Iterable[AgentRun]) -> None:
 
 
 def _forget(runs: Iterable[AgentRun], out: Path) -> None:
-    """Delete the stages of runs, and the folder of stages if it is empty then."""
     for stage in (stage for run in runs for stage in run.last.chain):
         shutil.rmtree(stage.place, ignore_errors=True)
     with suppress(OSError):
@@ -245,7 +237,6 @@ def finish(run: AgentRun, command: str) -> None:
 
 
 def _alone(run: AgentRun) -> LearnConfig:
-    """Return the configuration of this one agent, with absolute paths."""
     config = run.config
     paths = tuple(path.absolute() for path in config.recordings)
     start = config.start.absolute() if config.start else None
@@ -311,7 +302,6 @@ def folds(config: LearnConfig, trees: Sequence[Tree], by: By, out: Path) -> list
 
 
 def _check_start(config: LearnConfig, trees: Sequence[Tree]) -> None:
-    """Raise an error if the agent to start from has learned from one of the trees."""
     known = read_agent(config.start).learned_from if config.start else frozenset()
     for tree in trees:
         if is_among(tree, known):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from rota.core.errors import InputError
+from rota.figures.fidelity import done
 from rota.report import blocks, verdict
 from rota.report.blocks import Block, ChartAxis, ChartLine, Glance, Head, Section, TableCell, chart, table
 from rota.report.timelines import rounded, thinned
@@ -124,10 +125,9 @@ def ended(told: tuple[AlignedTimeline, AlignedTimeline], what: str) -> Block:
     """Return a chart of the share of trials or jobs done over time."""
     lines = []
     for name, each in zip((REAL, SIMULATED), told, strict=True):
-        ends_s = sorted(life.end_s for life in each.lives.values())
-        kept = thinned(len(ends_s), POINTS).tolist()
-        shares = [(at + 1) / len(ends_s) for at in kept]
-        x, y = [0.0, *(ends_s[at] for at in kept)], [0.0, *shares]
+        at_s, shares = done(each)
+        kept = [0, *(thinned(len(at_s) - 1, POINTS) + 1).tolist()]
+        x, y = ([values[at] for at in kept] for values in (at_s, shares))
         lines.append(ChartLine(name, COLOURS[name], rounded(x), rounded(y)))
     return chart(
         f"How many {what} are done",

@@ -63,19 +63,14 @@ def glance(group: RunGroup) -> Glance:
     values = [each.run.metrics.avg_jct_s for each in contenders]
     contest = verdict.Standings(names, values)
     best = contenders[contest.best]
-    bars = [
-        (names[at], blocks.scheduler(contenders[at].run.scheduler), values[at], verdict.span(values[at]))
-        for at in contest.by_value
-    ]
+    colours = [blocks.scheduler(each.run.scheduler) for each in contenders]
+    bars = verdict.bars(contest, colours, verdict.span)
     says = f"completes a job after {verdict.span(values[contest.best])} on average"
-    more = "" if len(names) == 1 else ", the soonest of all"
-    lost = best.run.metrics.failed
-    failed = f"; {lost:,} of {best.run.metrics.jobs:,} jobs failed" if lost else ""
-    several = len(names) > 1
-    colour = blocks.scheduler(best.run.scheduler)
-    return Glance(
-        best.label, colour, says + more + failed, verdict.others(contest), bars * several, won=several
-    )
+    says += "" if len(names) == 1 else ", the soonest of all"
+    lost, several = best.run.metrics.failed, len(names) > 1
+    says += f"; {lost:,} of {best.run.metrics.jobs:,} jobs failed" if lost else ""
+    colour, others = colours[contest.best], verdict.others(contest)
+    return Glance(best.label, colour, says, others, bars * several, won=several)
 
 
 def comparison(group: RunGroup) -> Block:

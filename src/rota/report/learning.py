@@ -115,10 +115,7 @@ def placement_comparison_section(at: int, found: PlacementComparison, command: s
     ratios = [float(found.ratios(name).mean()) for name in found.names]
     contest = verdict.Standings(found.names, ratios)
     best = found.names[contest.best]
-    bars = [
-        (found.names[i], blocks.allocation(found.names[i]), ratios[i], f"{ratios[i]:.3f}")
-        for i in contest.by_value
-    ]
+    bars = verdict.bars(contest, list(map(blocks.allocation, found.names)), "{:.3f}".format)
     says = f"takes {min(ratios):.3f} times as long as the lower bound, on average"
     return Section(
         id=f"comparison-{at}",
@@ -192,8 +189,8 @@ def glance(found: Sequence[ObjectivePanel], count: int) -> Glance:
     ends = [(each[~np.isnan(each)][0], each[~np.isnan(each)][-1]) for each in smooth]
     first, last = (float(np.mean(each)) for each in zip(*ends, strict=True))
     rose = "rises" if last > first else "goes"
-    who = "the agent" if count == 1 else f"{count} agents"
-    return Glance(who, blocks.agent(0), f"learned: the accuracy drawn {rose} from {first:.1%} to {last:.1%}")
+    name = "the agent" if count == 1 else f"{count} agents"
+    return Glance(name, blocks.agent(0), f"learned: the accuracy drawn {rose} from {first:.1%} to {last:.1%}")
 
 
 def curves(panel: ObjectivePanel) -> list[Block]:

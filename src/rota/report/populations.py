@@ -216,7 +216,7 @@ def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
     values = [run.summary.makespan_s for run in runs]
     contest = verdict.Standings(names, values)
     colours = [blocks.allocation(run.summary.allocation) for run in runs]
-    bars = [(names[at], colours[at], values[at], verdict.span(values[at])) for at in contest.by_value]
+    bars = verdict.bars(contest, colours, verdict.span)
     more = "" if len(runs) == 1 else ", before all others"
     best = runs[contest.best].summary
     measured = best.best_accuracy is not None
@@ -356,7 +356,6 @@ def timelines(names: Sequence[str], group: PopulationGroup, tick: Callable[[str]
 
 
 def _nodes(group: PopulationGroup) -> list[int]:
-    """Return the node of each slot."""
     names = list(dict.fromkeys(slot.node for slot in group.slots))
     return [names.index(slot.node) for slot in group.slots]
 

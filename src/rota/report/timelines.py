@@ -143,7 +143,6 @@ def job_bars(run: RunRecord) -> dict[str, Any]:
 
 
 def _bar_columns(bars: list[GanttBlock], where: Array, slots: int) -> dict[str, PackedColumn]:
-    """Return the columns of bars, by slot and start."""
     _, _, job, slot, height, low, high = np.array(bars, float).reshape(-1, 7).T
     of = np.rint(1.0 / (high - low))
     return {
@@ -166,7 +165,6 @@ def _away_columns(away: list[Absence], where: Array) -> dict[str, PackedColumn]:
 
 
 def _events(timeline: Timeline) -> Array:
-    """Return the events of jobs, job by job."""
     found = timeline.events[~np.isin(timeline.events["kind"], NODES)]
     return found[np.argsort(found["job"], kind="stable")]
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rota.figures.page import SHORT, unit_for
@@ -20,6 +20,9 @@ TWICE = 1.995
 """Ratio from which times are told as a multiple."""
 
 
+Bar = tuple[str, list[str], float, str]
+
+
 class Standings(NamedTuple):
     """Policies, and how long each took."""
 
@@ -33,6 +36,12 @@ class Standings(NamedTuple):
     @property
     def by_value(self) -> list[int]:
         return sorted(range(len(self.values)), key=self.values.__getitem__)
+
+
+def bars(contest: Standings, colours: Sequence[list[str]], said: Callable[[float], str]) -> list[Bar]:
+    """Return a bar for each policy, the best first: name, colour, value, and its text."""
+    names, values = contest
+    return [(names[at], colours[at], values[at], said(values[at])) for at in contest.by_value]
 
 
 def others(contest: Standings) -> str:

@@ -89,18 +89,7 @@ class JobTimes:
 
 
 GIVEN = ("gpus", "iterations", "iteration_s")
-LIVED = (
-    "submit_s",
-    "first_start_s",
-    "end_s",
-    "jct_s",
-    "waiting_s",
-    "running_s",
-    "preemptions",
-    "migrations",
-    "fairness",
-    "failed",
-)
+LIVED = tuple(column.name for column in fields(JobTimes))
 WHOLE = ("preemptions", "migrations", "failed")
 HEADER = ("id", "model", *GIVEN, *LIVED)
 BEFORE = HEADER[:-1]
@@ -195,5 +184,4 @@ def read_timeline(path: Path, jobs: int, nodes: int, slots: int) -> Timeline:
 
 
 def _numbers(kinds: NDArray[np.str_]) -> NDArray[np.int32]:
-    """Return our number of each kind that a file names; KeyError for an unknown one."""
     return np.array([EventKind[name] for name in kinds.tolist()], np.int32)

@@ -169,8 +169,6 @@ def write_run(
 
 @dataclass(frozen=True, slots=True)
 class _RunFacts:
-    """The content of `metrics.json`."""
-
     format: int
     rota: str
     inputs: str

@@ -158,7 +158,7 @@ AGEING = 6  # how fast that grows
 TOTAL_ASKED_S = 7
 TOTAL_GPU_S = 8
 TOTAL_BLOCKING_S = 9  # the mean age of the waiting jobs × seconds
-BLOCKED_S = 10  # seconds in which somebody waited
+BLOCKED_S = 10  # seconds in which a job waited
 NOW = 11  # how many entries there are
 
 # Rows of `series`: the time, then the first entries of `now`.

@@ -108,7 +108,7 @@ def test_the_rate_falls_to_nothing_in_the_end(tmp_path):
 
 def test_history_is_read_as_it_was_written(tmp_path):
     rows = learned(tmp_path).rows
-    write_history(tmp_path, rows)
+    write_history(tmp_path, rows, PlacementHistoryRow)
     assert read_history(tmp_path, PlacementHistoryRow) == rows
 
 

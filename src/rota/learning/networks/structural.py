@@ -127,6 +127,5 @@ def _tensor(values: Floats) -> Tensor:
 
 
 def _shares(weights: Floats) -> Floats:
-    """Return each row divided by its sum."""
     shares: Floats = weights / np.maximum(1.0, weights.sum(-1, keepdims=True))
     return shares

@@ -102,7 +102,6 @@ class CaseDistribution:
 
 
 def _is_range(found: object) -> bool:
-    """Whether a value is a smallest and a largest count."""
     return (
         isinstance(found, Sequence)
         and len(found) == 2

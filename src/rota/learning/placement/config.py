@@ -37,7 +37,7 @@ class PlacementAgentConfig:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.episodes_per_case < 2:
-            raise ConfigError("episodes_per_case must be at least 2: one is judged by the others")
+            raise ConfigError("episodes_per_case must be at least 2: each is compared with the others")
         if not 0.0 < self.drawn < math.inf:
             raise ConfigError(f"drawn is {self.drawn}; it must be above 0")
         if not (0.0 < self.lr < math.inf and 0.0 <= self.entropy < math.inf):

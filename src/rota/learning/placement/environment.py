@@ -115,7 +115,6 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         return None if self._questions is None else self._questions.due
 
     def _meant(self, action: np.int64 | int, question: Question) -> int:
-        """Return the candidate that an action stands for."""
         if action in self.action_space:
             if question.allowed[action]:
                 return int(action)
@@ -128,7 +127,6 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         )
 
     def _reward(self, now_s: float, bound_s: float) -> float:
-        """Return the reward for the time since the last one."""
         if self._in_the_end and self._due is not None:
             return 0.0
         since_s, self._rewarded_s = self._rewarded_s, now_s
@@ -152,7 +150,6 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
 def _cases(
     given: CaseDistribution | PopulationScenario | None, ranges: dict[str, Any]
 ) -> CaseDistribution | PlacementCase:
-    """Return what episodes are drawn from, or the only case."""
     for name in ranges:
         _check(
             "argument",

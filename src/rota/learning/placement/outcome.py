@@ -151,8 +151,6 @@ def read_comparison(folder: Path) -> tuple[PlacementComparison, str]:
 
 @dataclass(frozen=True, slots=True)
 class _ComparisonFacts:
-    """The head of the file."""
-
     format: str
     version: int
     command: str
@@ -191,10 +189,4 @@ def against_best(found: PlacementComparison) -> str:
 
 
 def _line(name: str, parts: Sequence[Floats], whole: Floats, more: str) -> list[str]:
-    return [
-        name,
-        *(f"{part.mean():.3f}" for part in parts),
-        f"{whole.mean():.3f}",
-        f"{whole.max():.3f}",
-        more,
-    ]
+    return [name, *(f"{part.mean():.3f}" for part in (*parts, whole)), f"{whole.max():.3f}", more]

@@ -16,14 +16,7 @@ from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.learner import PlacementLearner
 from rota.learning.placement.outcome import PlacementComparison, write_comparison
 from rota.policies.allocation.finish import CANDIDATES
-from rota.policies.allocation.learned import (
-    FACTS,
-    FEATURES,
-    VERSION,
-    Weights,
-    read_about,
-    write_agent,
-)
+from rota.policies.allocation.learned import FACTS, FEATURES, VERSION, Weights, read_about, write_agent
 from rota.recordings.folder import provenance
 
 
@@ -95,7 +88,7 @@ def about(run: PlacementRun, learner: PlacementLearner, command: str) -> dict[st
 def finish(run: PlacementRun, learner: PlacementLearner, found: PlacementComparison, command: str) -> None:
     """Write the agent, `agent.json` last, and delete its checkpoint."""
     shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
-    write_history(run.folder, learner.rows)
+    write_history(run.folder, learner.rows, PlacementHistoryRow)
     write_events(run.folder, learner.rows)
     write_tried(run, learner.network.weights, about(run, learner, command), found, command)
     (run.folder / CHECKPOINT).unlink(missing_ok=True)

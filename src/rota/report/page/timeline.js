@@ -82,7 +82,7 @@ class Timeline {
     this.items ??= Promise.all([unpack(block.items), unpackNames(block.items.ids).then((names) => { block.names = names; })]);
     if (!this.scenes.has(number)) this.scenes.set(number, unpack(run).then((columns) => new Scene(run, columns)));
     const [[jobs], scene] = await Promise.all([this.items, this.scenes.get(number)]);
-    if (this.chosen !== number) return; // somebody was quicker
+    if (this.chosen !== number) return; // another one was chosen since
     const whole = !this.scene || this.isWhole();
     const ratio = whole ? 1 : this.scene.tick / scene.tick;
     this.view = whole ? { from: 0, to: scene.end, top: 0 } : { ...this.view, from: this.view.from * ratio, to: this.view.to * ratio };

@@ -70,7 +70,6 @@ def _inversions(values: Iterable[float]) -> int:
 
 
 def _level(values: Sequence[Hashable]) -> int:
-    """Return the number of pairs that are equal."""
     return sum(count * (count - 1) // 2 for count in Counter(values).values())
 
 
@@ -268,8 +267,8 @@ class TimelineComparison:
         computing = self.intervals.computing
         if computing is None or not computing.mean.simulated > 0.0:
             return None
-        pace = computing.mean.real / computing.mean.simulated
-        return Versus(self.makespan.real, self.makespan.simulated * pace)
+        factor = computing.mean.real / computing.mean.simulated
+        return Versus(self.makespan.real, self.makespan.simulated * factor)
 
 
 def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineComparison:
@@ -366,7 +365,6 @@ Begun = tuple[float, str, float]
 
 
 def _by_slot(told: AlignedTimeline) -> dict[int, list[Begun]]:
-    """Return the intervals of each slot, in order."""
     found: dict[int, list[Begun]] = {}
     for name, life in told.lives.items():
         for interval in life.intervals:

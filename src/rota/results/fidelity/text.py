@@ -20,10 +20,7 @@ class Limits:
 
     def exceeded(self, found: TimelineComparison) -> list[str]:
         """Return the errors that are larger, in words."""
-        checks = (
-            ("makespan", found.makespan, self.makespan),
-            ("mean JCT", found.jct.mean, self.mean_jct),
-        )
+        checks = (("makespan", found.makespan, self.makespan), ("mean JCT", found.jct.mean, self.mean_jct))
         return [
             f"{name} is off by {_percent(versus.error_percent)}, allowed are {limit:g} %"
             for name, versus, limit in checks
@@ -74,11 +71,7 @@ def record(found: TimelineComparison) -> dict[str, Any]:
 
 
 def _versus(versus: Versus) -> dict[str, float | None]:
-    return {
-        "real_s": versus.real,
-        "simulated_s": versus.simulated,
-        "error_percent": versus.error_percent,
-    }
+    return {"real_s": versus.real, "simulated_s": versus.simulated, "error_percent": versus.error_percent}
 
 
 def _duration_error(error: DurationError | None) -> dict[str, float | None] | None:
@@ -133,7 +126,6 @@ def _agreed(agreement: Agreement) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with three digits or hundredths."""
     return f"{value:,.2f}" if value >= 1.0 else f"{value:.3g}"
 
 

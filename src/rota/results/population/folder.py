@@ -118,7 +118,7 @@ class Repetition:
 def measure(
     events: Iterable[Event],
     hypers: Sequence[Hyper],
-    fleet: PopulationCluster,
+    cluster: PopulationCluster,
     *,
     seed: int,
     target: float,
@@ -131,8 +131,8 @@ def measure(
 
     Without a lower bound, that of the work computed is used.
     """
-    counts, slots, batches = Counts(target), Usage(fleet), BatchSizes(hypers, fleet)
-    bound = MeasuredBound(len(fleet.slots))
+    counts, slots, batches = Counts(target), Usage(cluster), BatchSizes(hypers, cluster)
+    bound = MeasuredBound(len(cluster.slots))
     for event in events:
         counts.see(event)
         slots.see(event)
@@ -198,22 +198,22 @@ class Counts:
 class BatchSizes:
     """Steps by node and batch size, counted event by event."""
 
-    def __init__(self, hypers: Sequence[Hyper], fleet: PopulationCluster) -> None:
-        self._now, self._fleet = list(hypers), fleet
+    def __init__(self, hypers: Sequence[Hyper], cluster: PopulationCluster) -> None:
+        self._now, self._cluster = list(hypers), cluster
         self._steps: dict[str, dict[str, int]] = {}
 
     def see(self, event: Event) -> None:
         if isinstance(event, Cloned):
             self._now[event.trial] = event.hyper
         elif isinstance(event, Reported) and BATCH_SIZE in self._now[event.trial]:
-            node = self._steps.setdefault(self._fleet.nodes[self._fleet.slots[event.slot].node], {})
+            node = self._steps.setdefault(self._cluster.nodes[self._cluster.slots[event.slot].node], {})
             size = str(self._now[event.trial][BATCH_SIZE])
             node[size] = node.get(size, 0) + event.steps
 
     def by_node(self) -> dict[str, dict[str, int]]:
         """Return the counts in the order of the nodes, smaller batches first."""
-        in_order = {node: dict(sorted(sizes.items(), key=_size)) for node, sizes in self._steps.items()}
-        return dict(sorted(in_order.items(), key=lambda item: self._fleet.nodes.index(item[0])))
+        in_order = {node: by_size(sizes) for node, sizes in self._steps.items()}
+        return dict(sorted(in_order.items(), key=lambda item: self._cluster.nodes.index(item[0])))
 
 
 def _is_number(text: str) -> bool:
@@ -223,5 +223,6 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _size(item: tuple[str, int]) -> float:
-    return float(item[0])
+def by_size(steps: dict[str, int]) -> dict[str, int]:
+    """Return the steps of each batch size, smaller ones first."""
+    return dict(sorted(steps.items(), key=lambda item: float(item[0])))

@@ -98,12 +98,12 @@ class _Watch:
             self.busy_since_s = None
         self.leave(at_s)
 
-    def fail_part(self, at_s: float) -> None:
+    def fail_interval(self, at_s: float) -> None:
         if self.busy_since_s is not None:
             self.use.lost_s += at_s - self.busy_since_s
             self.busy_since_s = at_s
 
-    def hand(self, at_s: float) -> None:
+    def assign(self, at_s: float) -> None:
         """Begin an assignment; a retired slot that gets one is available again."""
         self.retires = False
         self.join(at_s)
@@ -116,7 +116,7 @@ class _Watch:
         self.use.computing_s += event.ended_s - event.began_s - event.moved_s
         self.busy_since_s = event.at_s
 
-    def empty(self, at_s: float) -> None:
+    def idle(self, at_s: float) -> None:
         self.busy_since_s = None
         if self.retires:
             self.leave(at_s)
@@ -130,13 +130,13 @@ class _Watch:
 class Usage:
     """The use of each slot, counted event by event from the beginning of a run."""
 
-    def __init__(self, fleet: PopulationCluster) -> None:
-        self._fleet = fleet
-        self._watches = [_Watch() for _ in fleet.slots]
+    def __init__(self, cluster: PopulationCluster) -> None:
+        self._cluster = cluster
+        self._watches = [_Watch() for _ in cluster.slots]
 
     def see(self, event: Event) -> None:
         if isinstance(event, NodeFailed | Joined):
-            for watch, slot in zip(self._watches, self._fleet.slots, strict=True):
+            for watch, slot in zip(self._watches, self._cluster.slots, strict=True):
                 if slot.node == event.node:
                     watch.fail(event.at_s) if isinstance(event, NodeFailed) else watch.join(event.at_s)
         elif isinstance(event, Assigned | Reported | Idled | TrialFailed | Retired):
@@ -152,13 +152,13 @@ class Usage:
 def _follow(watch: _Watch, event: Assigned | Reported | Idled | TrialFailed | Retired) -> None:
     match event:
         case Assigned():
-            watch.hand(event.at_s)
+            watch.assign(event.at_s)
         case Reported():
             watch.report(event)
         case TrialFailed():
-            watch.fail_part(event.at_s)
+            watch.fail_interval(event.at_s)
         case Idled():
-            watch.empty(event.at_s)
+            watch.idle(event.at_s)
         case Retired():
             watch.retire(event.at_s)
 
@@ -243,7 +243,6 @@ class SideRun:
         return (sum(last_s - first_s for first_s, last_s in spans) - self.work_s) / pairs if pairs else None
 
     def _spans(self) -> list[tuple[float, float]]:
-        """Return from when to when each process trained."""
         found: dict[int, tuple[float, float]] = {}
         for part in self.parts:
             first_s, last_s = found.get(part.process, (part.began_s, part.ended_s))

@@ -38,8 +38,6 @@ class PopulationRecord:
 
 @dataclass(frozen=True, slots=True)
 class _SummaryFacts:
-    """The head of `summary.json`."""
-
     command: str
     parameters: dict[str, object] = field(default_factory=dict)
 

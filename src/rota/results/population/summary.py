@@ -6,7 +6,7 @@ from typing import Any
 
 from rota.core.errors import InputError
 from rota.core.text import aligned
-from rota.results.population.folder import Repetition
+from rota.results.population.folder import Repetition, by_size
 from rota.results.population.metrics import SlotUse
 
 
@@ -123,10 +123,7 @@ class PopulationSummary:
                 known = total.setdefault(node, {})
                 for size, steps in sizes.items():
                     known[size] = known.get(size, 0) + steps
-        return {
-            node: dict(sorted(sizes.items(), key=lambda item: float(item[0])))
-            for node, sizes in total.items()
-        }
+        return {node: by_size(sizes) for node, sizes in total.items()}
 
     def record(self) -> dict[str, Any]:
         """Return plain values, averages first."""
@@ -184,14 +181,9 @@ def _ground(summary: PopulationSummary) -> tuple[object, ...]:
 
 
 AVERAGES = (
-    "makespan_s",
-    "lower_bound_s",
-    "ratio",
-    "decisions_per_s",
-    "best_accuracy",
-    "final_accuracy",
+    "makespan_s", "lower_bound_s", "ratio", "decisions_per_s", "best_accuracy", "final_accuracy",
     "to_target_s",
-)
+)  # fmt: skip
 
 
 def mean(values: Iterable[float]) -> float:
@@ -213,6 +205,11 @@ def _together(uses: Sequence[SlotUse]) -> SlotUse:
 
 
 Row = Sequence[str]
+SEED = ("seed", "run time [s]", "÷ lower bound")
+SLOT = (
+    "slot", "node", "device", "speed", "computing [s]", "communicating [s]", "lost [s]", "idle",
+    "assignments", "intervals",
+)  # fmt: skip
 
 
 def markdown(summary: PopulationSummary) -> str:
@@ -223,34 +220,9 @@ def markdown(summary: PopulationSummary) -> str:
         "## Averages over the repetitions",
         listed(_averages(summary)),
         "## Repetitions",
-        ruled(
-            (
-                "seed",
-                "run time [s]",
-                "÷ lower bound",
-                f"best {summary.metric_name}",
-                "clones",
-                "stopped",
-                "placements",
-            ),
-            _seeds(summary),
-        ),
+        ruled((*SEED, f"best {summary.metric_name}", "clones", "stopped", "placements"), _seeds(summary)),
         "## Slots (means over the repetitions; assignments and intervals added up)",
-        ruled(
-            (
-                "slot",
-                "node",
-                "device",
-                "speed",
-                "computing [s]",
-                "communicating [s]",
-                "lost [s]",
-                "idle",
-                "assignments",
-                "intervals",
-            ),
-            _slots(summary),
-        ),
+        ruled(SLOT, _slots(summary)),
     ]
     sizes = summary.batch_sizes()
     if sizes:
