@@ -287,7 +287,7 @@ def test_a_run_says_which_types_it_prefers_and_runs_of_before_preferred_none(con
 # jobs that are given up
 
 SITE = """
-from rota.execution.jobs.idle import IdleJob, IdleSite
+from rota.execution.jobs.idle import IdleJob, idle_jobs
 
 class Job(IdleJob):
     def compute(self):
@@ -295,7 +295,7 @@ class Job(IdleJob):
         if self.done == self._seconds.get("fails_at"):
             raise ValueError("odd")
 
-class Site(IdleSite):
+class Site(type(idle_jobs({}, 0))):
     def open(self, job, kind, rank, size, meeting):
         return Job(self._kinds[kind])
 
