@@ -3,8 +3,8 @@
     python examples/learned_placement.py             # the agent that comes with rota
     python examples/learned_placement.py place       # yours: rota learn config/learn/place.toml --out place
 
-Forty trials train on nine unequal slots, the fastest 24 times as fast as the slowest; handing a slot its next
-list costs a tenth of what an interval takes on a slot of speed 1.
+Forty trials train on nine unequal slots, the fastest 24 times as fast as the slowest; an assignment costs a
+tenth of what an interval takes on a slot of speed 1.
 """
 
 import sys
@@ -18,7 +18,7 @@ from rota.policies.population import PopulationPolicy
 from rota.simulator.bounds import lower_bound_s
 from rota.simulator.landscapes import Equal
 from rota.simulator.noise import TimingNoise
-from rota.simulator.population import PopulationScenario, simulate_population
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 SPEEDS = [1.3, 1, 0.33, 0.33, 0.33, 1.6, 1, 1, 8]
 TRIALS, STEPS, INTERVAL, STEP_S = 40, 1000, 50, 0.02
@@ -39,7 +39,7 @@ def main():
     print(f"{'':10}{'makespan [s]':>13}{'÷ lower bound':>15}   steps by slot: {slots}")
     for name in ALLOCATIONS:
         allocation = allocation_class(name)(**(agent if name == "learned" else {}))
-        done = simulate_population(scene, Equal(STEP_S), PopulationPolicy(allocation))
+        done = simulate_trials(scene, Equal(STEP_S), PopulationPolicy(allocation))
         steps = [0] * len(SPEEDS)
         for event in done.timeline:
             if isinstance(event, Reported):

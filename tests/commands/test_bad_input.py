@@ -152,7 +152,7 @@ def test_a_pollux_application_with_a_name_that_no_folder_has(command, here):
 
 
 @pytest.mark.parametrize("value", ["x", "[]", "-1", "0", "1e308", "{}"])
-def test_the_budget_of_a_resident_is_a_time(command, here, value):
+def test_the_budget_of_an_opportunistic_job_is_a_time(command, here, value):
     (here / "trace.csv").write_text(
         "id,submit_s,gpus,model,iterations,duration_s,priority\na,0,1,fast,5,1,0\n"
     )

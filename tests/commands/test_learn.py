@@ -135,14 +135,14 @@ import os, signal
 import rota.learning.learner as it
 
 it.CHECKPOINT_EVERY_S = 0.0
-make = it.Learner._update
+make = it.StageLearner._update
 
 def update(self, size):
     make(self, size)
     if self.update == 20:
         os.kill(os.getpid(), signal.SIGKILL)
 
-it.Learner._update = update
+it.StageLearner._update = update
 """
 
 

@@ -1,4 +1,4 @@
-"""What people see of jobs that run for real."""
+"""What people see of a real run of jobs."""
 
 import io
 from dataclasses import replace
@@ -22,7 +22,7 @@ def board():
     return board
 
 
-def test_a_line_for_each_job_and_one_for_the_resident(board):
+def test_a_line_for_each_job_and_one_for_the_opportunistic_job(board):
     assert [line.split() for line in jobs_text(board).splitlines()[1:]] == [
         ["a", "fast", "running", "1:here", "0/60", "-", "2.0"],
         ["b", "slow", "waiting", "0/40", "-", "1.0"],

@@ -1,4 +1,4 @@
-"""`rota record`, as its user sees it; killed for real."""
+"""`rota record`, as its user sees it, and killed."""
 
 import signal
 import subprocess

@@ -197,7 +197,7 @@ def test_a_recording_with_old_settings_is_recognised(run, here):
     about["details"]["asked"]["beside"] = about["details"]["asked"].pop("copies")
     about["details"]["besides"] = about["details"].pop("overhead")
     file.write_text(json.dumps(whole))
-    assert run("record", "new.toml", "--out", "out", "--quiet") == (0, out, "")
+    assert run("record", "new.toml", "--out", "out", "--quiet") == (0, "", "")  # nothing is recorded again
     config = bind(PopulationsConfig, {"population": {"curves": out.strip(), "steps": 1, "interval": 1}})
     assert config.population.overhead().evaluate_s == about["details"]["besides"]["evaluate_s"]
 

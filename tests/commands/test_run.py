@@ -77,7 +77,7 @@ def test_run_prints_what_the_issue_asks_for_as_json_and_nothing_else(config, tmp
     assert json.loads((tmp_path / "out" / "result.json").read_text()) == found
 
 
-def test_a_run_leaves_what_a_rehearsal_leaves_for_the_eyes_of_its_owner(config, tmp_path, capsys):
+def test_a_run_leaves_what_a_simulation_leaves_for_the_eyes_of_its_owner(config, tmp_path, capsys):
     out = tmp_path / "out"
     printed(capsys, "run", config, "--out", out, "--set", "seed=3")
     run = read_population(out)

@@ -69,7 +69,7 @@ def test_it_says_what_came_of_it(done):
     assert found["metrics"]["avg_jct_s"] == pytest.approx(found["avg_jct_s"])
 
 
-def test_its_folder_is_that_of_a_rehearsal(done, tmp_path, capsys):
+def test_its_folder_is_that_of_a_simulation(done, tmp_path, capsys):
     folder, found = done
     run = read_run(folder)
     assert run.scheduler == "srtf"
@@ -89,7 +89,7 @@ def test_status_says_how_each_job_is(done, capsys):
     assert json.loads(capsys.readouterr().out)["phase"] == "complete"
 
 
-def test_what_jobs_took_becomes_profiles_that_can_be_rehearsed(done, config, tmp_path, capsys):
+def test_what_jobs_took_becomes_profiles_that_can_be_simulated(done, config, tmp_path, capsys):
     folder, found = done
     out = tmp_path / "recording"
     assert main(["recordings", "from-run", str(folder), "--out", str(out)]) == 0
@@ -156,7 +156,7 @@ def test_a_run_of_jobs_has_no_best_trial(done, capsys):
         ("{ model = 'a2c', hyper = { batch_size = 16 } }", "kinds.fast: shared by 4: batch_size is 4"),
     ],
 )
-def test_a_resident_whose_batch_cannot_be_shared_is_refused(config, tmp_path, capsys, setup, said):
+def test_an_opportunistic_job_whose_batch_cannot_be_shared_is_refused(config, tmp_path, capsys, setup, said):
     config.write_text(CONFIG.replace("count = 2", "count = 7") + "\n[opportunistic]\nkind = 'fast'\n")
     flags = [f"kinds.fast={{ setup = {setup} }}", "job=rota.training.job:networks"]
     words = [word for flag in flags for word in ("--set", flag)]
@@ -262,10 +262,10 @@ UNEQUAL = (
 )
 def test_slots_are_preferred_by_the_speed_that_is_expected_of_them(config, types, preferred, places):
     settings = [UNEQUAL, f"placement.types={types}"]
-    venture = ordered_jobs(override(read(config), settings), config, settings).jobs_spec()
-    state = JobsState(venture.table, venture.cluster, RESTART, preferences=venture.preferences)
+    spec = ordered_jobs(override(read(config), settings), config, settings).jobs_spec()
+    state = JobsState(spec.table, spec.cluster, RESTART, preferences=spec.preferences)
     assert state.nodes[FACTS + LISTED].tolist() == preferred
-    assert list(venture.places) == places
+    assert list(spec.places) == places
 
 
 def test_a_run_says_which_types_it_prefers_and_runs_of_before_preferred_none(config, tmp_path):
@@ -287,7 +287,7 @@ def test_a_run_says_which_types_it_prefers_and_runs_of_before_preferred_none(con
 # jobs that are given up
 
 SITE = """
-from rota.execution.jobs.idle import IdleJob, IdleSite
+from rota.execution.jobs.idle import IdleJob, idle_jobs
 
 class Job(IdleJob):
     def compute(self):
@@ -295,7 +295,7 @@ class Job(IdleJob):
         if self.done == self._seconds.get("fails_at"):
             raise ValueError("odd")
 
-class Site(IdleSite):
+class Site(type(idle_jobs({}, 0))):
     def open(self, job, kind, rank, size, meeting):
         return Job(self._kinds[kind])
 

@@ -28,7 +28,7 @@ def score(here, capsys):
     return run
 
 
-def test_a_second_of_training_gives_a_score_that_a_fleet_can_be_made_of(score, here):
+def test_a_second_of_training_gives_a_score_that_a_cluster_can_be_made_of(score, here):
     code, out, notes = score("--seconds", 1)
     assert (code, notes) == (0, [])
     line, file = out.splitlines()

@@ -856,7 +856,7 @@ def test_a_wrong_preference_is_named(rota, unequal, words, message):
     assert message in said.err
 
 
-def test_a_speed_of_a_model_that_nobody_knows_is_noted(rota, unequal, here):
+def test_a_speed_of_a_model_that_no_job_has_is_noted(rota, unequal, here):
     (here / "one.csv").write_text("id,submit_s,gpus,duration_s,model\na,0,1,3600,mynet\n")
     unequal.write_text(UNEQUAL + "[cluster.speeds.v100]\n")
     assert (

@@ -268,8 +268,8 @@ def test_the_points_of_a_grid_have_folders_of_their_own(rota, here):
     )
     rota("p.toml", "--seeds", 1, "--allocations", "fifo", "--out", "runs")
     assert sorted(path.name for path in (here / "runs").iterdir()) == [
-        "trials=1,noise=0.0",
-        "trials=2,noise=0.0",
+        "trials=1,sigma=0.0",
+        "trials=2,sigma=0.0",
     ]
 
 

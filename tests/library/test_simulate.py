@@ -354,7 +354,7 @@ def test_types_that_are_not_known_are_named():
         rota.compare(an_hour(), UNEQUAL, ["fifo"], types="slowest")
 
 
-def test_a_speed_of_a_model_that_nobody_knows_is_warned_of():
+def test_a_speed_of_a_model_that_no_job_has_is_warned_of():
     typo = rota.Cluster.of(gpu=1, speeds={"gpu": {"restnet50": 2.0}})
     with pytest.warns(UserWarning, match=r"cluster.speeds.gpu: unknown model 'restnet50'"):
         rota.simulate(an_hour(), typo, "fifo")

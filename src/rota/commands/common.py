@@ -86,7 +86,6 @@ KEYS = {
         "trial",
         "training",
         "job",
-        "site",
         "kinds",
     },
     "train": {"setup", "budget_s", "budget_steps", "epochs", "epoch", "changes", "decisions"},
