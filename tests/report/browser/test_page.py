@@ -118,7 +118,8 @@ def test_a_bar_says_what_it_is_and_why_it_is_there(open_page, jobs_page):
     assert told.startswith("bvgg16, 2 GPUs; 4 s alone")
     for part in (
         "node 0, slot 0–1", "2 – 6 s: for 4 s", "1 s per iteration",
-        "started at once; before it: a, preempted by it", "finished", "srtf: the job with the least time left",
+        "started at once; before it: a, preempted by it", "finished",
+        "srtf: the job with the least time left",
     ):  # fmt: skip
         assert part in told
     page.mouse("mouseMoved", 2, 2)
