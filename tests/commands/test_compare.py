@@ -88,7 +88,7 @@ def test_a_run_is_not_off_itself(folders, said):
     assert lines[0] == "fifo, seed 0: 4 trials, 12 intervals aligned"
     errors = [line.split()[-2] for line in lines[3:9]]
     assert errors == ["+0.0"] * 6
-    assert lines[-1].startswith("order of ends       the same")
+    assert lines[-1].startswith("order of ends         the same")
 
 
 def test_limits_that_are_exceeded_are_named(folders, said):

@@ -65,7 +65,7 @@ def test_learn_writes_an_agent_how_it_went_and_how_good_it_is(rota):
     assert out.startswith("agent: 3 updates, ")
     for name in ALLOCATIONS:
         assert f"\n{name} " in out
-    assert "learned beside the best other rule of each of 4 cases" in out
+    assert "learned compared with the best rule of each of 4 cases" in out
     assert [row.update for row in read_history(Path("agent"), PlacementHistoryRow)] == [1, 2, 3]
     assert {HISTORY, EVENTS, EVALUATION, "agent.json", "weights.npz"} == {
         file.name for file in Path("agent").iterdir()

@@ -109,7 +109,7 @@ def test_dragging_pans_and_buttons_and_keys_zoom(open_page, jobs_page):
     page.until(f"{RANGE} === 'all 14 s, 5 bars'")
 
 
-def test_a_bar_says_who_it_is_and_why_it_is_there(open_page, jobs_page):
+def test_a_bar_says_what_it_is_and_why_it_is_there(open_page, jobs_page):
     page = open_page(jobs_page)
     at = over(page, 0.3, 0.5)  # at about 3.5 s: b, on both slots
     page.mouse("mouseMoved", *at)
@@ -118,7 +118,8 @@ def test_a_bar_says_who_it_is_and_why_it_is_there(open_page, jobs_page):
     assert told.startswith("bvgg16, 2 GPUs; 4 s alone")
     for part in (
         "node 0, slot 0–1", "2 – 6 s: for 4 s", "1 s per iteration",
-        "started at once; before it: a, paused for it", "finished", "srtf: the job with the least time left",
+        "started at once; before it: a, preempted by it", "finished",
+        "srtf: the job with the least time left",
     ):  # fmt: skip
         assert part in told
     page.mouse("mouseMoved", 2, 2)
@@ -263,7 +264,7 @@ def test_probabilities_are_shown_with_what_the_agent_does(open_page, whole_page)
     assert text_of(page, ".heat:first-child td.chosen") == ["60", "70"]
 
 
-def test_a_part_of_a_trial_says_what_became_of_it(open_page, whole_page):
+def test_an_interval_of_a_trial_says_what_became_of_it(open_page, whole_page):
     page = open_page(whole_page)
     canvas = "#population-0 .timeline canvas"
     page.box(canvas)
@@ -273,7 +274,7 @@ def test_a_part_of_a_trial_says_what_became_of_it(open_page, whole_page):
     page.until("!document.getElementById('tip').hidden")
     told = page.script("document.getElementById('tip').textContent")
     assert "trial 0" in told
-    assert "with a list of 2 trials" in told
+    assert "of 2 trials" in told
     assert "was done" in told
 
 
