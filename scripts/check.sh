@@ -10,4 +10,4 @@ python="$(bash scripts/setup.sh dev train tensorflow sweeps lightning ray docs)"
 "$python" -P -m ruff format --check
 "$python" -P -m mypy
 "$(dirname "$python")/shellcheck" scripts/*.sh setup/*.sh examples/*.sh .ci/run
-"$python" -P -m pytest --quiet tests/test_architecture.py
+"$python" -P -m pytest --quiet tests/test_architecture.py tests/test_words.py

@@ -34,7 +34,7 @@ MAY_IMPORT = {  # part of the package → parts it may import
     "__main__": EVERYTHING,
     "__init__": {"core", "workload", "learning", "library"},
 }
-MAY_USE = {  # part of the package → what it may import from elsewhere, besides the standard library
+MAY_USE = {  # part of the package → what it may import from elsewhere, apart from the standard library
     "core": {"numpy", "numba"},
     "config": {"tomli_w"},
     "recordings": {"numpy"},

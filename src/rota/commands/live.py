@@ -175,7 +175,7 @@ def _rank(trial: ShownTrial) -> tuple[bool, float]:
 
 JOBS_HEADER = ("job", "kind", "status", "slots", "iterations", "metric", "since submit [s]")
 ORDER = ("running", "waiting", "failed", "finished", "coming")
-"""Of the jobs in a table that has no room for all."""
+"""Order of the jobs in a table that is too short for all."""
 
 
 @contextmanager

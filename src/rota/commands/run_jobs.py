@@ -61,7 +61,7 @@ class OpportunisticConfig:
     kind: str
     """What is trained: `[kinds.NAME]`, with an `adaptive` table."""
     slots: int = 1
-    """That are its own: the first ones; those of the others that are idle are lent to it."""
+    """Number of slots of its own: the first ones; idle ones of the others are lent to it."""
     most: int = 8
     """Slots that it can make use of; so many of them are used as are a power of two."""
 
@@ -98,7 +98,7 @@ class JobsConfig(RealConfig):
     attempts: int = 3
     """Number of failures after which a job is given up."""
     seed: int = 0
-    """Of first weights and the order of the data."""
+    """Seed of first weights and of the order of the data."""
     job: str = NETWORKS[0]
     """Function that makes what is trained, as module:function; it is given `[kinds]` and the seed, and is
     annotated to return what can open jobs."""
@@ -134,7 +134,7 @@ class JobsRunSpec:
     fleet: PopulationCluster
     cluster: Cluster
     digest: str = ""
-    """Of the configuration that a run in a folder began with."""
+    """Digest of the configuration that a run in a folder began with."""
 
     @property
     def scheduler(self) -> str:

@@ -50,7 +50,7 @@ PATHS = ("population.curves", "population.profiles", "options.learned.agent")
 """Keys that name folders."""
 JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "idle", "clones", "decisions_per_s")
 MEASURED = ("best_accuracy", "final_accuracy", "to_target_s")
-"""Of JSON, where there is anything to measure."""
+"""Keys of the JSON that are there where accuracies are measured."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -318,7 +318,7 @@ class OwnGrowth(NamedTuple):
     name: str
     policy: Growth
     identity: str
-    """Its options, and a digest of its code."""
+    """Options of the class, and a digest of its code."""
 
 
 def own_growth(spec: str, options: Any, where: str = "") -> OwnGrowth:

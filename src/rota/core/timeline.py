@@ -29,11 +29,15 @@ class EventKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
+    """Something that happened at a time, in seconds."""
+
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived(Event):
+    """A job that was submitted."""
+
     job: int
 
 
@@ -73,6 +77,8 @@ class Preempted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
+    """A job that has no iterations left."""
+
     job: int
 
 
@@ -86,11 +92,15 @@ class Failed(Event):
 
 @dataclass(frozen=True, slots=True)
 class NodeJoined(Event):
+    """A node whose slots can be used from now on."""
+
     node: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLost(Event):
+    """A node that is gone; its jobs continue from their last checkpoints elsewhere."""
+
     node: int
 
 

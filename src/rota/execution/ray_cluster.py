@@ -44,9 +44,9 @@ class RayNode:
 
     id: str
     name: str
-    """Its given name, or else its address."""
+    """Name that it was given, or else its address."""
     names: frozenset[str]
-    """Its name, its address and its host."""
+    """Names that it may have: name, address and host."""
     labels: Mapping[str, str]
     resources: Mapping[str, float]
 

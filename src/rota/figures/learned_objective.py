@@ -81,8 +81,7 @@ def panels(agents: Sequence[DrawnAgent]) -> list[ObjectivePanel]:
 
 
 def titles(agents: Sequence[DrawnAgent]) -> list[str]:
-    """Return what each agent learned, `early → late, temperature 10`; the names of folders if that is
-    ambiguous."""
+    """Return what each agent learned, `early → late, temperature 10`; else the names of folders."""
     said = [_learned(agent, models=several_models(agents)) for agent in agents]
     if len(set(said)) == len(said):
         return said

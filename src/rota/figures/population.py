@@ -86,7 +86,7 @@ class PopulationGroup:
     slots: tuple[SlotInfo, ...]
     runs: tuple[PopulationRecord, ...]
     label: str = ""
-    """Its point of a grid: `noise=0.1`, without what the title has already."""
+    """Point of a grid: `noise=0.1`, without what the title has already."""
 
     @property
     def title(self) -> str:

@@ -98,7 +98,9 @@ Masked = Literal["refuse", "nothing"]
 
 
 class AdaptationEnv(gymnasium.Env[ObservationArray, np.int64]):
-    """Walks through recorded trees. An observation is one row of numbers, with n actions at most:
+    """An environment of recorded trees.
+
+    An observation is one row of numbers, with n actions at most:
 
         [0 : 8]                    the time that is left (`features.time`)
         [8 : 10]                   the network as a whole (`features.network`)

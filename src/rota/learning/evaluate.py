@@ -81,8 +81,7 @@ def others(problem: Problem, learned_from: Sequence[Problem], fixed: Prefix | No
 
 
 def best_fixed(problems: Sequence[Problem]) -> Prefix | None:
-    """Return the sequence with the largest mean headroom of those trained in all problems; None if there is
-    none."""
+    """Return the sequence with the largest mean headroom of those trained in all problems, if any."""
     if not problems:
         return None
     known = [dict(zip(problem.sequences, problem.accuracies, strict=True)) for problem in problems]
@@ -96,8 +95,7 @@ def best_fixed(problems: Sequence[Problem]) -> Prefix | None:
 
 
 def kind_of(tree: Tree) -> str:
-    """Return a text that is equal for trees in which sequences mean the same: `deepen 0, nothing; 3
-    decisions`."""
+    """Return a text that is equal for trees in which sequences mean the same."""
     return f"{', '.join(tree.actions)}; {tree.decisions} decisions"
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 METRICS = tuple(field.name for field in fields(Metrics))
 MOST_POINTS = 10_000
-"""Of a grid: all runs are kept in memory."""
+"""Largest number of runs of a grid: all are kept in memory."""
 Key = tuple[Any, ...]
 """A scheduler, or a seed, and a value of each parameter of the grid."""
 

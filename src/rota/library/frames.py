@@ -124,7 +124,7 @@ POPULATION_EVENTS = {
 }
 OF_TRIALS = (Reported, Cloned, Stopped, TrialFinished, TrialFailed)
 COLUMNS = ("slot", "trial", "steps", "metric", "donor")
-"""Of events, where they have them."""
+"""Columns taken from events that have them."""
 
 
 class SeedEvents(NamedTuple):

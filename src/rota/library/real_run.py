@@ -86,7 +86,7 @@ class RunConfig(RealConfig):
     attempts: int = 3
     """Number of failed intervals after which a trial is let go."""
     seed: int = 0
-    """Of evolution, first hyper-parameters, first weights and the order of the data."""
+    """Seed of evolution, first hyper-parameters, first weights and the order of the data."""
     repeat: int = 1
     """How often all of it is run, with the seeds `seed`, `seed` + 1, …"""
     trial: str = "rota.training.trial:network"
@@ -153,7 +153,7 @@ class RunSpec:
     contender: Variant
     training: Mapping[str, Any]
     digest: str = ""
-    """Of the configuration that a run in a folder began with."""
+    """Digest of the configuration that a run in a folder began with."""
 
     def population_spec(self, seed: int) -> PopulationSpec:
         config = self.config
@@ -322,15 +322,15 @@ class RealRun:
         write_result(self.folder, record(outcomes))
 
     def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
-        config, fleet = self.order.config, self.order.config.engine.fleet()
+        config, found = self.order.config, self.order.config.engine.fleet()
         target = self.order.population_spec(config.seed).terms.target
         return PopulationSummary(
             allocation=self.order.contender.name,
             evolution=self.order.contender.evolution,
             population=config.population.said(),
-            cluster=f"{config.backend}: {len(fleet.slots)} slots",
+            cluster=f"{config.backend}: {len(found.slots)} slots",
             target=target if math.isfinite(target) else None,
-            slots=tuple(SlotInfo(fleet.nodes[slot.node], slot.device, slot.speed) for slot in fleet.slots),
+            slots=tuple(SlotInfo(found.nodes[slot.node], slot.device, slot.speed) for slot in found.slots),
             repetitions=tuple(repetitions),
             mode=config.mode,
         )

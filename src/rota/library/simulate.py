@@ -31,7 +31,7 @@ COLUMNS = (
     "submit_s", "gpus", "iterations", "iteration_s", "duration_s", "stages_s", "startup_s", "priority",
     "model",
 )  # fmt: skip
-"""Of a workload, as far as a simulation follows from them."""
+"""Columns of a workload that a simulation depends on."""
 
 
 def simulate(

@@ -57,7 +57,7 @@ class BestTrial:
     metric: float
     """What it reported, with the sign that the user gave it."""
     config: dict[str, Any]
-    """Its hyper-parameters."""
+    """Hyper-parameters of the trial."""
     _open: Callable[[], Any] = field(repr=False)
 
     def load(self) -> Any:

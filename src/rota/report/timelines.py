@@ -119,8 +119,9 @@ LEFT = 100.0
 
 
 def job_bars(run: RunRecord) -> dict[str, Any]:
-    """Return packed columns. All times are positions in `instants`, which are in ticks since the first
-    submit.
+    """Return packed columns of a run.
+
+    All times are positions in `instants`, which are in ticks since the first submit.
 
     A bar is a job on neighbouring slots, or on one of several equal parts of a shared slot. Events are
     ordered by job, as many of each as `events` says.
@@ -170,8 +171,7 @@ def _events(timeline: Timeline) -> Array:
 
 
 def _event_columns(events: Array, where: Array, run: RunRecord) -> dict[str, PackedColumn]:
-    """Return columns of events; the value is the step time at a start, the percentage left at a pause or
-    failure."""
+    """Return columns of events: the value is the step time at a start, else the percentage left."""
     left = LEFT * events["value"] / run.jobs.iterations[events["job"]]
     value = np.where(
         np.isin(events["kind"], (EventKind.PAUSED, EventKind.FAILED)), left, events["value"]

@@ -45,8 +45,7 @@ def bars(contest: Standings, colours: Sequence[list[str]], said: Callable[[float
 
 
 def others(contest: Standings) -> str:
-    """Return `srsf takes 1.0% longer, fifo 4.6 times as long`: the next and the last; empty if there are
-    none."""
+    """Return `srsf takes 1.0% longer, fifo 4.6 times as long`: the next and the last, if any."""
     least = contest.values[contest.best]
     if least <= 0.0:
         return ""

@@ -1,4 +1,6 @@
-"""Run folders: the only owners of the names of their files. The folder of a run of jobs has:
+"""Run folders: the only owners of the names of their files.
+
+The folder of a run of jobs has:
 
 config.toml     the resolved configuration
 timeline.npz    all events

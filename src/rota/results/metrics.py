@@ -38,8 +38,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def student_95(freedom: int) -> float:
-    """Return Student's t, two-sided at 95 %; beyond the table by its expansion around the normal
-    distribution."""
+    """Return Student's t, two-sided at 95 %; beyond the table by its expansion around the normal."""
     if freedom <= len(T_95):
         return T_95[freedom - 1]
     z = Z_95

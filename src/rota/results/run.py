@@ -106,7 +106,7 @@ class RunRecord:
     kept: Timeline | None = None
     """The timeline, if it is in memory."""
     parameters: Parameters = field(default_factory=dict)
-    """Its point of a grid."""
+    """Point of a grid that the run is at."""
 
     @property
     def end_s(self) -> float:

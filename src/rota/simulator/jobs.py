@@ -64,7 +64,7 @@ class Speed:
 
 
 def odd_speeds(cluster: Cluster, jobs: Workload) -> list[str]:
-    """Return a note for each model with a speed that neither the jobs nor rota's profiles have: a typo?"""
+    """Return a note for each model with a speed that neither the jobs nor rota's profiles have."""
     known = {"default", *jobs.models, *MODELS}
     return [
         f"cluster.speeds.{kind}: {unknown('model', model, ['default', *jobs.models])}; no job has it"

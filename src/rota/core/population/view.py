@@ -54,7 +54,7 @@ class TrialStatus(IntEnum):
     HANDED = 1
     """Part of a slot's current assignment."""
     REPORTED = 2
-    """It reported, and is under review."""
+    """Reported, and under review."""
     FINISHED = 3
     STOPPED = 4
 

@@ -17,7 +17,7 @@ class OpportunisticJob:
 
     kind: str
     home: tuple[int, ...]
-    """Its own slots, numbered as the workers."""
+    """Slots of its own, numbered as the workers."""
     until_s: float
     """The time at which it ends, in seconds."""
     most: int = 8

@@ -19,8 +19,7 @@ WAITING, HANDED, FINISHED = int(TrialStatus.WAITING), int(TrialStatus.HANDED), i
 
 @kernel
 def episode(speeds, terms, dispatch_s, step_s, noise, draws, good_at, only_first, weights, seed, share):
-    """What was seen, allowed and chosen where it was drawn, how many decisions there were, how long all took,
-    and when the first trial was good enough.
+    """Return the drawn decisions, their number, the makespan, and when the first trial was good enough.
 
     `draws` has a normal number for each part of each trial, `good_at` the steps after which a trial is as
     good as asked; `only_first` says that nobody waits for the others then. A `share` of the decisions is
@@ -182,7 +181,7 @@ def observe(pace, spread, measured, slot, seconds):
 
 @kernel
 def queue_up(waiting, queued, steps, trial):
-    """Behind those that are as far; returns how many wait."""
+    """Queue a trial behind those that are as far; return how many wait."""
     at = queued
     while at > 0 and steps[waiting[at - 1]] > steps[trial]:
         waiting[at] = waiting[at - 1]

@@ -142,8 +142,10 @@ def tried(trial: EvaluationCase) -> float:
 
 
 def worth(best: PlacementEpisode, episodes: list[PlacementEpisode]) -> Singles:
-    """Return the advantage of each drawn decision: how much sooner its episode ended than the others, in
-    percent of the time of the episode without drawn decisions."""
+    """Return the advantage of each drawn decision: how much sooner its episode ended than the others.
+
+    It is in percent of the time of the episode without drawn decisions.
+    """
     gained = np.clip([100.0 * (1.0 - each.ratio / best.ratio) for each in episodes], -MOST, MOST)
     others = (gained.sum() - gained) / (len(episodes) - 1)
     counts = [len(episode.chosen) for episode in episodes]

@@ -36,7 +36,7 @@ class Hrfs:
     predict: bool = False
     """Trust given or predicted speeds of slots that were never measured; else each is tried first."""
     near: bool = True
-    """Of equally advanced trials, prefer one whose checkpoint is near."""
+    """Prefer, among equally advanced trials, one whose checkpoint is near."""
     predict_stops: bool = False
     """Predict from their curves which trials will stop early, in what is left to do."""
     fastest_first: bool = True

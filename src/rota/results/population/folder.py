@@ -126,10 +126,10 @@ def measure(
     wall_s: float,
     lower_bound_s: float | None = None,
 ) -> Repetition:
-    """Return the results of a timeline, which is read once; `hypers` are the trials' initial
-    hyper-parameters.
+    """Return the results of a timeline, which is read once.
 
-    Without a lower bound, that of the work computed is used.
+    `hypers` are the initial hyper-parameters of the trials. Without a lower bound, that of the work
+    computed is used.
     """
     counts, slots, batches = Counts(target), Usage(cluster), BatchSizes(hypers, cluster)
     bound = MeasuredBound(len(cluster.slots))

@@ -28,7 +28,7 @@ class PopulationRecord:
     kept: Mapping[int, Sequence[Event]] | None = None
     """Timeline by seed, of a run that is in memory."""
     parameters: Parameters = field(default_factory=dict)
-    """Its point of a grid."""
+    """Point of a grid that the run is at."""
 
     def events(self, seed: int = 0) -> list[Event]:
         if self.kept is not None:

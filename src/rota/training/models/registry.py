@@ -21,7 +21,7 @@ class Model:
     build: str
     """`module:function`, imported when needed."""
     task: str
-    """Its task: classification, language, a2c or dqn."""
+    """Task that it learns: classification, language, a2c or dqn."""
     note: str
     """One line that describes it."""
 
