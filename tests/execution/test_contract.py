@@ -27,7 +27,7 @@ class StopOdd:
     """Odd trials are let go when they first report."""
 
     def judge(self, view, trial):
-        return Stop(trial) if trial % 2 else Continue(trial, looked=True)
+        return Stop(trial) if trial % 2 else Continue(trial, reviewed=True)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ EVENTS = [
     NodeFailed(5.0, 1),
 ]
 DECISIONS = [
-    Continue(3, looked=True),
+    Continue(3, reviewed=True),
     Continue(4),
     Clone(1, 2, {"lr": 0.1 + 0.2, "batch_size": 64}, ("deepen 0", "widen 1 64")),
     Stop(5),
