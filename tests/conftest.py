@@ -18,23 +18,6 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 
 
-ENGINES = {"ray", "slurm", "slurm_of_all_tests", "followed"}
-"""Fixtures and parameters of tests that need a cluster."""
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Let one process have all tests that need a cluster, and others whole files."""
-    given = getattr(item, "callspec", None)
-    named = {value for value in given.params.values() if isinstance(value, str)} if given else set()
-    needs_cluster = ENGINES & (named | set(getattr(item, "fixturenames", ())))
-    item.add_marker(pytest.mark.xdist_group("engines" if needs_cluster else str(item.path)))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that need a cluster: they take longest."""
-    items.sort(key=lambda item: "engines" not in [mark.args[0] for mark in item.iter_markers("xdist_group")])
-
-
 @pytest.fixture(scope="session")
 def reference() -> Callable[..., Path]:
     """Gives a function that finds public reference data; the test is skipped where it is absent."""

@@ -374,19 +374,26 @@ def test_evaluate_says_what_is_missing_and_else_evaluates_all(machine):
     assert machine.run("evaluate.sh", "--fast").returncode == 2
 
 
-def test_without_arguments_all_tests_are_run_side_by_side(machine):
-    machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray")
+def test_without_arguments_all_tests_are_run_once(machine):
+    """In two halves at once, and then the rest."""
+    machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray", "docs")
     machine.asked()
     run = machine.run("test.sh")
     assert (run.returncode, run.stderr) == (0, "")
-    assert machine.asked() == [f"{PYTEST} --numprocesses=3 --dist=loadgroup ROOT/tests"]
+    *halves, rest = (asked.removeprefix(f"{PYTEST} ").split() for asked in machine.asked())
+    assert len(halves) == 2
+    in_halves = sorted(halves[0] + halves[1])
+    assert all((SCRIPTS.parent / name.removeprefix("ROOT/")).exists() for name in in_halves)
+    assert rest[0] == "ROOT/tests"
+    assert sorted(rest[1:]) == [f"--ignore={name}" for name in in_halves]
 
 
-def test_tests_that_fail_are_a_failure(machine):
-    machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray")
-    (machine.root / ".venv" / "bin" / "python").write_text("#!/bin/bash\n[[ $* == *-k* ]]\n")
-    assert machine.run("test.sh").returncode == 1
-    assert machine.run("test.sh", "-k", "x").returncode == 0
+def test_tests_fail_if_a_half_does(machine):
+    machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray", "docs")
+    for broken in ("tests/config ", "tests/workload", "tests --ignore"):
+        (machine.root / ".venv" / "bin" / "python").write_text(f'#!/bin/bash\n[[ $* != *"{broken}"* ]]\n')
+        assert machine.run("test.sh").returncode == 1
+        assert machine.run("test.sh", "-k", "x").returncode == 0
 
 
 FIDELITY = "results/fidelity/population"
