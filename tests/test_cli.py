@@ -230,7 +230,7 @@ def test_whatever_an_extra_installs_is_known_by_its_extra():
     names = {
         imported.get(name, name): extra
         for extra, requirements in project["optional-dependencies"].items()
-        if extra not in ("dev", "tune")  # of tests and benchmarks
+        if extra not in ("dev", "docs", "tune")  # of tests, pages and benchmarks
         for name in (re.match(r"[\w-]+", requirement)[0] for requirement in requirements)
     }
     assert cli.EXTRAS.items() >= names.items()

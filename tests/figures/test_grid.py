@@ -31,7 +31,7 @@ def drawn(capsys):
 
 def run_plot(*arguments):
     parser = argparse.ArgumentParser()
-    plot.add_parser(parser.add_subparsers())
+    plot.add_parser(parser.add_subparsers(dest="command"))
     return plot.run(parser.parse_args(["plot", *map(str, arguments)]))
 
 

@@ -50,7 +50,7 @@ def evaluated():
 
 def run_plot(*arguments):
     parser = argparse.ArgumentParser()
-    plot.add_parser(parser.add_subparsers())
+    plot.add_parser(parser.add_subparsers(dest="command"))
     return plot.run(parser.parse_args(["plot", *arguments]))
 
 

@@ -222,7 +222,7 @@ def test_plot_finds_what_places_trials_below_learn_and_evaluate(tmp_path, monkey
     write_agent(Path("results/learn/place"))
     write_comparison(Path("results/evaluate/place"), FOUND, "rota evaluate --agent place")
     parser = argparse.ArgumentParser()
-    plot.add_parser(parser.add_subparsers())
+    plot.add_parser(parser.add_subparsers(dest="command"))
     assert plot.run(parser.parse_args(["plot"])) == 0
     assert capsys.readouterr().out.split() == [
         "plots/learn/place/learning.png",

@@ -304,7 +304,7 @@ def test_sheets_are_named_after_group_and_allocation(groups):
 
 def parse(*arguments):
     parser = argparse.ArgumentParser()
-    plot.add_parser(parser.add_subparsers())
+    plot.add_parser(parser.add_subparsers(dest="command"))
     return parser.parse_args(["plot", *map(str, arguments)])
 
 

@@ -95,7 +95,7 @@ def test_all_figures_include_it_if_it_was_compared(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     write_sides(Path("results/compare-tune"), SIDES)
     parser = argparse.ArgumentParser()
-    plot.add_parser(parser.add_subparsers())
+    plot.add_parser(parser.add_subparsers(dest="command"))
     assert plot.run(parser.parse_args(["plot"])) == 0
     assert capsys.readouterr().out.split() == ["plots/compare-tune.png"]
     fine = Path("plots/compare-tune.png").stat().st_size

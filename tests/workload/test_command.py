@@ -19,7 +19,7 @@ from rota.workload.profiles import MODELS
 def command(capsys):
     """Gives a function that runs `rota trace …` and returns what it printed."""
     parser = argparse.ArgumentParser("rota")
-    trace.add_parser(parser.add_subparsers())
+    trace.add_parser(parser.add_subparsers(dest="command"))
 
     def run(*words):
         assert trace.run(parser.parse_args(["trace", *map(str, words)])) == 0
@@ -156,7 +156,7 @@ def test_a_mistake_is_an_error_and_nothing_is_written(command, many, tmp_path, w
 def test_the_parser_is_built_without_anything_heavy():
     code = (
         "import argparse, sys; from rota.commands import trace; "
-        "trace.add_parser(argparse.ArgumentParser().add_subparsers()); print(*sys.modules)"
+        "trace.add_parser(argparse.ArgumentParser().add_subparsers(dest="command")); print(*sys.modules)"
     )
     source = str(Path(rota.__file__).parents[1])
     loaded = subprocess.check_output(

@@ -10,8 +10,8 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Protocol, get_type_hints
+from types import SimpleNamespace, UnionType
+from typing import Any, Protocol, get_args, get_type_hints
 
 from rota.core.errors import InputError, RotaError
 from rota.core.population.events import Hyper
@@ -131,6 +131,9 @@ def made_by(found: object) -> object:
 
 
 def _can_train(kind: object) -> bool:
+    """Return whether a class, or each class of a union, has what a trainable or a job factory needs."""
+    if isinstance(kind, UnionType):
+        return all(map(_can_train, get_args(kind)))
     if not isinstance(kind, type):
         return False
     opens = getattr(kind, "open", None)
