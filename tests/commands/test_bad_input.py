@@ -182,9 +182,7 @@ def test_no_more_jobs_are_made_than_memory_holds(command):
 
 def test_no_more_reports_are_made_than_memory_holds(command):
     done = command("simulate", "--population", 2, "--steps", 10**14, "--slots", "1,1", "--interval", 50)
-    assert_refused(
-        done, "are 4,000,000,000,000 reports", "at most 100,000,000 are possible: give a larger interval"
-    )
+    assert_refused(done, "are 4,000,000,000,000 reports", "at most 100,000,000 are possible: give a larger")
 
 
 def test_no_more_processes_are_started_here_than_a_machine_can_bear(command, here):

@@ -156,7 +156,7 @@ def test_a_mistake_is_an_error_and_nothing_is_written(command, many, tmp_path, w
 def test_the_parser_is_built_without_anything_heavy():
     code = (
         "import argparse, sys; from rota.commands import trace; "
-        "trace.add_parser(argparse.ArgumentParser().add_subparsers(dest="command")); print(*sys.modules)"
+        "trace.add_parser(argparse.ArgumentParser().add_subparsers(dest='command')); print(*sys.modules)"
     )
     source = str(Path(rota.__file__).parents[1])
     loaded = subprocess.check_output(

@@ -43,7 +43,7 @@ def agent(tmp_path):
 
 
 def ratio(number, dispatch, allocation):
-    case = case_of(number, dispatch, luck=0)
+    case = case_of(number, dispatch, repetition=0)
     return simulate_trials(case.scene, Equal(STEP_S), PopulationPolicy(allocation)).makespan_s / case.bound_s
 
 
