@@ -42,10 +42,10 @@ class Questions:
 
     def __init__(self, case: PlacementCase) -> None:
         scene, landscape = case.scene, case.landscape()
-        luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+        timing = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
         self.state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
         self._backend = PopulationSimulator(
-            scene.fleet, landscape, luck, report_each=scene.report_each, besides=scene.besides
+            scene.fleet, landscape, timing, report_each=scene.report_each, besides=scene.besides
         )
         self._asked = self._ask()
         self.due: Question | None = next(self._asked)
