@@ -141,7 +141,7 @@ def _from_run(args: argparse.Namespace) -> None:
 
     rows = profiles_of_run(args.source, args.device)
     command = f"rota recordings from-run {args.source.name}"
-    origin = _provenance(args.device, command, RealFolder(args.source).books(0).journal)
+    origin = _provenance(args.device, command, RealFolder(args.source).paths(0).journal)
     _check_free(args.out)
     write_profiles(args.out, Profiles(tuple(rows), origin))
     for row in rows:

@@ -102,7 +102,7 @@ class WorkerSetup:
 class Engine(Protocol):
     """The section of a configuration that describes slots: `[local]`, `[ray]` or `[slurm]`."""
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
         """Return the cluster, which must be the same when a run is resumed."""
 
     def check(self) -> None:

@@ -167,9 +167,9 @@ class RealFolder:
             raise InputError(f"{self.config}: is empty; bring back the configuration that the run began with")
         for seed in self._seeds("runs/*/"):
             if seed not in begun:
-                self.books(seed).check_nothing_was_made()
+                self.paths(seed).check_nothing_was_made()
         for seed in begun:
-            self.books(seed).check_config(config_digest(table), self.config)
+            self.paths(seed).check_config(config_digest(table), self.config)
         self._check_runs(begun, table.get("seed"))
         return table
 
@@ -184,14 +184,14 @@ class RealFolder:
             broken = [self.runs]
         elif begun and isinstance(first, int):
             gone = (seed for seed in range(first, begun[-1]) if seed not in begun)
-            broken += [self.books(seed).journal for seed in islice(gone, 1)]
+            broken += [self.paths(seed).journal for seed in islice(gone, 1)]
         if broken:
             raise InputError(
                 f"{broken[0]}: is missing, but the run has begun; bring it back (is its storage mounted?), "
                 "or begin anew in another folder"
             )
 
-    def books(self, seed: int) -> RunPaths:
+    def paths(self, seed: int) -> RunPaths:
         return RunPaths(self.runs / str(seed))
 
     @property
@@ -201,7 +201,7 @@ class RealFolder:
 
     def begun(self) -> list[int]:
         """Return the seeds of repetitions that have a journal."""
-        return [seed for seed in self._seeds("runs/*/") if is_begun(self.books(seed).journal)]
+        return [seed for seed in self._seeds("runs/*/") if is_begun(self.paths(seed).journal)]
 
     def _seeds(self, pattern: str) -> list[int]:
         names = (folder.name for folder in self.path.glob(pattern))

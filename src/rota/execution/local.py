@@ -290,12 +290,12 @@ class LocalConfig:
     """Groups of slots, in the order in which they are first assigned."""
 
     def __post_init__(self) -> None:
-        if (slots := len(self.fleet().slots)) > MOST_PROCESSES:
+        if (slots := len(self.cluster().slots)) > MOST_PROCESSES:
             raise ConfigError(
                 f"slots: they are {slots:,}, each with a process on this machine; at most {MOST_PROCESSES:,}"
             )
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:

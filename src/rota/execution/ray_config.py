@@ -65,7 +65,7 @@ class RayConfig:
     def __post_init__(self) -> None:
         if not 0.0 < self.wait_s < math.inf:
             raise ConfigError(f"wait_s is {self.wait_s:g}; it must be above 0")
-        nodes = self.fleet().nodes
+        nodes = self.cluster().nodes
         self._check_labels()
         if not self.address and len(nodes) > 1:
             raise ConfigError(
@@ -81,7 +81,7 @@ class RayConfig:
                 if other != value:
                     raise ConfigError(f"slots: node {group.node}: {label} is both {other!r} and {value!r}")
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:

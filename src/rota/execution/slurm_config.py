@@ -78,9 +78,9 @@ class SlurmConfig:
                 raise ConfigError(f"arguments: {argument!r}; write each as --name=value, in one line")
         if not 0.0 <= self.patience_s < float("inf"):
             raise ConfigError(f"patience_s is {self.patience_s:g}; it must be 0 or more")
-        self.fleet()
+        self.cluster()
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
         """Return the cluster; its nodes have names of their own, as Slurm may grant others each time."""
         names: list[str] = []
         slots: list[Slot] = []

@@ -36,7 +36,7 @@ class JobShare(NamedTuple):
     """Number of slots that were idle and are lent."""
     at_s: float = 0.0
     """The time of the run in seconds."""
-    told: tuple[tuple[int, float], ...] = ()
+    contexts: tuple[tuple[int, float], ...] = ()
     """Lent slots and time of the assignments that made the source and its ancestors, so that damaged ones are
     made again alike."""
 
@@ -58,8 +58,8 @@ def parse_job_assignment(line: bytes) -> JobAssignment:
 
 
 def _share(found: dict[str, Any]) -> JobShare:
-    told = tuple((room, at_s) for room, at_s in found["told"])
-    return JobShare(**{**found, "order": assignment_from(found["order"]), "told": told})
+    contexts = tuple((room, at_s) for room, at_s in found["contexts"])
+    return JobShare(**{**found, "order": assignment_from(found["order"]), "contexts": contexts})
 
 
 class ShareSeconds(NamedTuple):

@@ -57,7 +57,7 @@ class JobsSpec:
     attempts: int = 3
     """Number of failures after which a job is abandoned."""
     seed: int = 0
-    resident: OpportunisticJob | None = None
+    opportunistic: OpportunisticJob | None = None
     """The opportunistic job; its number follows those of the jobs."""
     config: str = ""
     """The digest of the configuration."""
@@ -69,8 +69,8 @@ class JobsSpec:
 
     @property
     def all_kinds(self) -> list[str]:
-        return [*self.kinds, *([self.resident.kind] if self.resident else [])]
+        return [*self.kinds, *([self.opportunistic.kind] if self.opportunistic else [])]
 
     @property
     def all_iterations(self) -> list[int]:
-        return [*self.iterations, *([ENDLESS] if self.resident else [])]
+        return [*self.iterations, *([ENDLESS] if self.opportunistic else [])]

@@ -241,7 +241,7 @@ class JobWorker:
         start = start_of(assignment, self._store)
         if start.content is not None:
             work.load(start.content)
-        path = zip((assignment.source, *assignment.earlier), share.told, strict=False)
+        path = zip((assignment.source, *assignment.earlier), share.contexts, strict=False)
         contexts = {made.digest: context for made, context in path if made}
         for made in start.again:
             work.tell(*contexts.get(made.digest, (0, 0.0)))
