@@ -28,6 +28,7 @@ class Exported:
     seed: int
 
     def said(self) -> str:
+        """Return a sentence for people."""
         return f"{self.file}: trial {self.trial} of seed {self.seed}, as it was after its best report"
 
 

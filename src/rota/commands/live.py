@@ -58,6 +58,7 @@ class Pace:
         self._last_s = -math.inf
 
     def due(self) -> bool:
+        """Return whether the time has come; if so, the next interval begins."""
         now_s = self._tick()
         if now_s - self._last_s < self._every_s:
             return False

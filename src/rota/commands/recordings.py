@@ -46,6 +46,7 @@ def add_parser(subparsers: Parsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Carry out the verb."""
     verbs = {
         "describe": _describe,
         "adaptation": _adaptation,

@@ -138,9 +138,11 @@ class JobsRunSpec:
 
     @property
     def scheduler(self) -> str:
+        """The proper name of the scheduler."""
         return canonical(self.config.scheduler)
 
     def jobs_spec(self) -> JobsSpec:
+        """Return what is trained, and where."""
         jobs, config = self.jobs, self.config
         return JobsSpec(
             ids=jobs.ids,
@@ -277,6 +279,7 @@ class JobsRun:
     """Whether checkpoints are made again if none is left."""
 
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
+        """Run the jobs, and write the result if all of them are over."""
         order, paths = self.order, self.folder.paths(ONLY)
         warm_up(order.policy)  # compiling is not the run's business
         assignment = WorkerSetup(order.config.job, order.kinds, order.config.seed, paths)

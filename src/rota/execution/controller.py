@@ -41,9 +41,11 @@ class PopulationSpec:
     is."""
 
     def state(self) -> PopulationState:
+        """Return the state of the population before anything happens."""
         return PopulationState(self.hypers, self.cluster, self.terms, self.costs, self.work, self.seed)
 
     def frame(self, run: str) -> PopulationFrame:
+        """Return the facts for the first entry of the journal; `run` is the name of the run."""
         hypers = [dict(hyper) for hyper in self.hypers]
         slots = [slot.node for slot in self.cluster.slots]
         return PopulationFrame(
@@ -51,6 +53,7 @@ class PopulationSpec:
         )
 
     def ledger(self, run: str) -> Ledger:
+        """Return an empty ledger; `run` is the name of the run."""
         return Ledger(run, self.cluster, self.hypers, self.terms.target)
 
 

@@ -16,6 +16,7 @@ AnyAnswer = Done | FailedAnswer | JobAnswer
 
 
 def parse_answer(line: bytes) -> AnyAnswer:
+    """Return the answer of a worker, of trials or of jobs, in a line of JSON."""
     found = json.loads(line)
     if PARTS in found:
         return parse_job_answer(found[PARTS])

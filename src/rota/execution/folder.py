@@ -32,22 +32,27 @@ class RunPaths:
 
     @property
     def journal(self) -> Path:
+        """The journal, an SQLite database."""
         return self.path / "journal.sqlite"
 
     @property
     def checkpoints(self) -> Checkpoints:
+        """The checkpoints of all trials or jobs."""
         return Checkpoints(self.path / "checkpoints")
 
     @property
     def spool(self) -> Path:
+        """The file of events that are too many for memory."""
         return self.path / "spool.jsonl"
 
     @property
     def ray(self) -> Path:
+        """A link to the folder of a Ray cluster that was started for the run."""
         return self.path / "ray"
 
     @property
     def logs(self) -> Path:
+        """The folder of what workers print, a file per slot."""
         return self.path / "logs"
 
     def check_nothing_was_made(self, is_what: str = "is missing or empty") -> None:
@@ -87,14 +92,17 @@ class RealFolder:
 
     @property
     def config(self) -> Path:
+        """The configuration in full."""
         return self.path / "config.toml"
 
     @property
     def result(self) -> Path:
+        """The result as JSON; it exists once the run is complete."""
         return self.path / "result.json"
 
     @property
     def runs(self) -> Path:
+        """The folder of all repetitions."""
         return self.path / "runs"
 
     def begin(self, config: str, files: Mapping[str, bytes] | None = None) -> None:
@@ -192,6 +200,7 @@ class RealFolder:
             )
 
     def paths(self, seed: int) -> RunPaths:
+        """Return the files of the repetition with a seed."""
         return RunPaths(self.runs / str(seed))
 
     @property

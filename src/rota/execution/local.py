@@ -122,6 +122,7 @@ class LocalWorkers:
         self._selector.close()
 
     def pids(self) -> list[int]:
+        """Return the process ids of the workers."""
         return [process.pid for process in self._running.values()]
 
     def _start(self, slot: int) -> "_Process":
@@ -296,6 +297,7 @@ class LocalConfig:
             )
 
     def cluster(self) -> PopulationCluster:
+        """Return the cluster: the groups of slots in their order, on their nodes."""
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:
@@ -334,6 +336,7 @@ class LocalConfig:
         return slots
 
     def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> LocalWorkers:
+        """Return workers that are pinned to the cores of this process."""
         slots = self.pinned(own_cores())
         return LocalWorkers(cluster, slots, setup.trial, setup.hello(), setup.paths.logs)
 

@@ -44,6 +44,7 @@ class RaySlotConfig:
                 raise ConfigError(f"{name} is {amount:g}; it must be a fraction of 1, or a whole number")
 
     def bundle(self) -> SlotResources:
+        """Return the resources of one of the slots."""
         return SlotResources(self.cpus, self.gpus, self.resources)
 
 
@@ -82,6 +83,7 @@ class RayConfig:
                     raise ConfigError(f"slots: node {group.node}: {label} is both {other!r} and {value!r}")
 
     def cluster(self) -> PopulationCluster:
+        """Return the cluster: the groups of slots in their order, on their nodes."""
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:
@@ -114,6 +116,7 @@ class RayConfig:
         """Do nothing: only the cluster knows what there is."""
 
     def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> RayWorkers:
+        """Return workers on the Ray cluster, none of them started yet."""
         paths = setup.paths
         hello = setup.hello()
         bundles = [group.bundle() for group in self.slots for _ in range(group.count)]

@@ -121,6 +121,7 @@ def with_rota(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_commands() -> None:
+    """Raise InputError if a command of Slurm is missing here."""
     missing = [name for name in ("srun", "salloc", "squeue", "sinfo", "scancel") if not shutil.which(name)]
     if missing:
         raise InputError(

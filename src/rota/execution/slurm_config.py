@@ -55,6 +55,7 @@ class SlurmNodeConfig:
 
     @property
     def request(self) -> NodeRequest:
+        """The requirements of one of the nodes."""
         found = GRES.fullmatch(self.gres)
         assert found is not None
         count = int(found["count"] or 1) if self.gres else 0
@@ -92,12 +93,14 @@ class SlurmConfig:
         return PopulationCluster(tuple(slots), tuple(names))
 
     def requests(self) -> list[NodeRequest]:
+        """Return the requirements of each node."""
         return [group.request for group in self.nodes for _ in range(group.count)]
 
     def check(self) -> None:
         """Do nothing: only Slurm knows what there is."""
 
     def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> SlurmWorkers:
+        """Return workers in the present allocation, or in a job per node."""
         queue, hello, logs = Queue(self.arguments, self.patience_s), setup.hello(), setup.paths.logs
         allocated = self._allocated(os.environ)
         return SlurmWorkers(cluster, self.requests(), allocated, queue, setup.trial, hello, logs)

@@ -120,10 +120,12 @@ class RunConfig(RealConfig):
 
     @property
     def allocations(self) -> tuple[str, ...]:
+        """The one allocation, as configurations of simulations name several."""
         return (self.allocation,)
 
     @property
     def seeds(self) -> range:
+        """The seed of each repetition."""
         return range(self.seed, self.seed + self.repeat)
 
 
@@ -135,13 +137,16 @@ class ExpectedCosts:
     seconds: float
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
+        """Return what trials with the same costs have in common: model, batch size, count of changes."""
         words = (self.model, str(hyper.get("batch_size", "")), f"+{len(changes)}" if changes else "")
         return " ".join(word for word in words if word)
 
     def step_s(self, kind: str) -> float:
+        """Return the expected seconds of a step on a slot of speed 1."""
         return self.seconds
 
     def size_mb(self, kind: str) -> float:
+        """Return 0: checkpoints are not expected to take time."""
         return 0.0
 
 
@@ -156,6 +161,7 @@ class RunSpec:
     """Digest of the configuration that a run in a folder began with."""
 
     def population_spec(self, seed: int) -> PopulationSpec:
+        """Return what is trained in the repetition with a seed."""
         config = self.config
         terms = config.population.terms(config.attempts)
         if config.mode == "min" and isfinite(terms.target):

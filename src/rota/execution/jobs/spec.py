@@ -65,12 +65,15 @@ class JobsSpec:
     """The nodes that jobs prefer; None: those listed first."""
 
     def ledger(self, run: str) -> JobLedger:
+        """Return an empty ledger; `run` is the name of the run."""
         return JobLedger(run, self.all_kinds, self.all_iterations, self.attempts)
 
     @property
     def all_kinds(self) -> list[str]:
+        """The kind of each job, then that of the opportunistic job."""
         return [*self.kinds, *([self.opportunistic.kind] if self.opportunistic else [])]
 
     @property
     def all_iterations(self) -> list[int]:
+        """The iterations of each job, then those of the opportunistic job."""
         return [*self.iterations, *([ENDLESS] if self.opportunistic else [])]

@@ -39,6 +39,7 @@ class JobsFrame:
     """The digest of the configuration; empty in older journals."""
 
     def record(self) -> dict[str, Any]:
+        """Return the facts as plain values, as `parse_frame` reads them."""
         found = plain(self)
         found[OPPORTUNISTIC] = found.pop("opportunistic")
         return found
@@ -90,6 +91,7 @@ class JobsStatus:
         self.jobs = [JobLine() for _ in self.frame.ids]
 
     def happened(self, body: Mapping[str, Any]) -> None:
+        """Update the status by an instant, as it is in the journal."""
         self.at_s = max(self.at_s, body["at_s"])
         first, arrivals = body["arrived"]
         for job in range(first, first + arrivals):
@@ -100,6 +102,7 @@ class JobsStatus:
             line.status, line.slots, line.ended_s = "finished" if whole else "failed", (), self.at_s
 
     def decided(self, units: Sequence[Sequence[Any]]) -> None:
+        """Update the status by a plan: jobs, slots and expected step time of each group."""
         runs = {job: tuple(slots) for jobs, slots, _ in units for job in jobs}
         for number, line in enumerate(self.jobs):
             if line.status in ("waiting", "running"):
@@ -108,6 +111,7 @@ class JobsStatus:
                 line.slots = runs.get(number, ())
 
     def completed(self, completed: CompletedAssignment) -> None:
+        """Update the status by a completed assignment."""
         self.at_s = max(self.at_s, completed.ended_s)
         self.assignments += 1
         slots = len(completed.slots)
@@ -123,6 +127,7 @@ class JobsStatus:
                 line.metric = progress.metric
 
     def jct_s(self, job: int) -> float:
+        """Return the completion time of a job in seconds; NaN while it is not over."""
         return self.jobs[job].ended_s - self.frame.submit_s[job]
 
     def record(self) -> dict[str, Any]:

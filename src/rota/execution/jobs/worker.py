@@ -171,6 +171,7 @@ class RunningShare:
 
     @property
     def make(self) -> CheckpointInfo:
+        """The checkpoint that the share ends with."""
         return self.share.order.make
 
 
@@ -182,6 +183,7 @@ class JobWorker:
         self._held: OrderedDict[int, LoadedJob] = OrderedDict()
 
     def answer(self, line: bytes) -> bytes:
+        """Return the answer to a line of JSON, also a line of JSON."""
         return self.carry_out(parse_job_assignment(line)).line()
 
     def carry_out(self, assignment: JobAssignment) -> JobAnswer:
