@@ -95,7 +95,7 @@ def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> "list[PopulationT
     """Put the flags over the configuration, and check all of it before anything runs."""
     from rota.commands.population_task import PopulationTask
     from rota.config.bind import bind
-    from rota.library.populations import NAMES, contenders
+    from rota.library.populations import NAMES, variants
     from rota.simulator.population_config import PopulationsConfig
 
     if "workload" in table:
@@ -109,7 +109,7 @@ def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> "list[PopulationT
         config = bind(PopulationsConfig, raw, where)
         config = _shortened(config) if args.quick else config
         config.scene(0)  # what cannot be read is said before anything runs
-        for each in contenders(config, options, where):
+        for each in variants(config, options, where):
             out = args.out / point.name / each.name if args.out else None
             tasks.append(PopulationTask(point.name, point.parameters, out, typed(), config, each))
     simulations.announce(sum(len(task.seeds) for task in tasks), len(points), args.max_simulations)

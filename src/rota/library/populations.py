@@ -81,7 +81,7 @@ def option_classes() -> dict[str, Any]:
     return classes | {name: evolution_class(name) for name in EVOLUTIONS}
 
 
-def contenders(
+def variants(
     config: PolicyChoice, options: Any, where: str, objects: Mapping[str, Any] | None = None
 ) -> Iterator[Variant]:
     """Give each allocation with its options; evolution is the same for all, retirement for all but presets.
@@ -286,14 +286,14 @@ def summarised(
     config: PopulationsConfig, chosen: Variant, repetitions: Iterable[Repetition]
 ) -> PopulationSummary:
     """Return what came of it with each seed, in numbers."""
-    fleet = config.fleet()
+    cluster = config.fleet()
     return PopulationSummary(
         allocation=chosen.name,
         evolution=chosen.evolution,
         population=config.population.said(),
         cluster=config.cluster_name(),
         target=config.population.target if math.isfinite(config.population.target) else None,
-        slots=tuple(SlotInfo(fleet.nodes[slot.node], slot.device, slot.speed) for slot in fleet.slots),
+        slots=tuple(SlotInfo(cluster.nodes[slot.node], slot.device, slot.speed) for slot in cluster.slots),
         repetitions=tuple(repetitions),
     )
 

@@ -104,6 +104,6 @@ def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_pat
 
 def test_a_simulation_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
     explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
-    contender = Variant("fifo", PopulationPolicy(FifoAllocation(), explored), {}, "pbt")
-    scene = scene_of(config(tmp_path, trials=2), contender, 0)
+    variant = Variant("fifo", PopulationPolicy(FifoAllocation(), explored), {}, "pbt")
+    scene = scene_of(config(tmp_path, trials=2), variant, 0)
     assert scene.fleet.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)
