@@ -186,8 +186,8 @@ def _left_out(args: argparse.Namespace) -> int:
     evaluations = [each for fold in found for each in _evaluated(fold)]
     args.out = out
     _keep(evaluations, args)
-    told = summary(evaluations, trees)
-    say(json.dumps(told.to_json()) if args.json else told.text())
+    result = summary(evaluations, trees)
+    say(json.dumps(result.to_json()) if args.json else result.text())
     return 0
 
 

@@ -39,15 +39,15 @@ class PopulationTask(GridTask):
     """One allocation at one point of a grid, ready to run."""
 
     config: PopulationsConfig
-    contender: Variant
+    variant: Variant
 
     @property
     def allocation(self) -> str:
-        return self.contender.name
+        return self.variant.name
 
     @property
     def policies(self) -> tuple[Any, ...]:
-        return (self.contender.policy.allocation, self.contender.policy.evolution)
+        return (self.variant.policy.allocation, self.variant.policy.evolution)
 
     @property
     def seeds(self) -> range:
@@ -59,7 +59,7 @@ class PopulationTask(GridTask):
         return read_population(self.folder).summary
 
     def finish(self, made: Sequence[SeedResult]) -> PopulationSummary:
-        summary = summarised(self.config, self.contender, [each.repetition for each in made])
+        summary = summarised(self.config, self.variant, [each.repetition for each in made])
         if self.folder is not None:
             if PopulationFolder(self.folder).begun:
                 note_made_anew(self.folder)
@@ -77,14 +77,14 @@ class PopulationTask(GridTask):
 
     def simulated(self, seed: int) -> SeedResult:
         self.warm_up()
-        done = simulate_seed(self.config, self.contender, seed)
-        return SeedResult(done, measured(self.config, self.contender, seed, done))
+        done = simulate_seed(self.config, self.variant, seed)
+        return SeedResult(done, measured(self.config, self.variant, seed, done))
 
     def warm_up(self) -> None:
         if (self.point, self.allocation) in _warm:
             return
         _warm.add((self.point, self.allocation))
-        warm_up(self.config, self.contender)
+        warm_up(self.config, self.variant)
 
     def _resolved(self, folder: Path) -> str:
         """Return the configuration of this run, complete: it can be given to `rota simulate` as it is."""
@@ -93,11 +93,11 @@ class PopulationTask(GridTask):
         paths = {"curves": config.population.curves, "profiles": config.population.profiles}
         found = {name: path and Path(os.path.relpath(path, folder)) for name, path in paths.items()}
         population = replace(config.population, curves=found["curves"], profiles=found["profiles"])
-        named = [placed_name(name, Path.cwd()) for name in (self.contender.spec, config.evolution)]
+        named = [placed_name(name, Path.cwd()) for name in (self.variant.spec, config.evolution)]
         whole = replace(
             config, population=population, clusters=used, allocations=(named[0],), evolution=named[1]
         )
-        options = {name: dict(table) for name, table in self.contender.options.items()}
+        options = {name: dict(table) for name, table in self.variant.options.items()}
         for table in options.values():
             table.update({"agent": os.path.relpath(table["agent"], folder)} if "agent" in table else {})
         return tomli_w.dumps({**tomllib.loads(dump(whole)), **({"options": options} if options else {})})
@@ -105,14 +105,14 @@ class PopulationTask(GridTask):
     @cached_property
     def inputs(self) -> str:
         """The digest of the configuration, what it names, and the code that simulates."""
-        config = replace(self.config, allocations=(self.contender.spec,))
-        digest = hashlib.sha256(repr((config, self.contender.settings())).encode())
+        config = replace(self.config, allocations=(self.variant.spec,))
+        digest = hashlib.sha256(repr((config, self.variant.settings())).encode())
         files = [file for part in SOURCES for file in _files(Path(rota.__file__).parent / part)]
         population = config.population
         named = (
             population.curves,
             population.profiles,
-            getattr(self.contender.policy.allocation, "agent", None),
+            getattr(self.variant.policy.allocation, "agent", None),
         )
         files += [file for folder in named if folder for file in _files(folder)]
         files += files_behind(self.policies)

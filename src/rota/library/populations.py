@@ -286,14 +286,14 @@ def summarised(
     config: PopulationsConfig, chosen: Variant, repetitions: Iterable[Repetition]
 ) -> PopulationSummary:
     """Return what came of it with each seed, in numbers."""
-    fleet = config.fleet()
+    cluster = config.population_cluster()
     return PopulationSummary(
         allocation=chosen.name,
         evolution=chosen.evolution,
         population=config.population.said(),
         cluster=config.cluster_name(),
         target=config.population.target if math.isfinite(config.population.target) else None,
-        slots=tuple(SlotInfo(fleet.nodes[slot.node], slot.device, slot.speed) for slot in fleet.slots),
+        slots=tuple(SlotInfo(cluster.nodes[slot.node], slot.device, slot.speed) for slot in cluster.slots),
         repetitions=tuple(repetitions),
     )
 
@@ -302,7 +302,7 @@ def measured(config: PopulationsConfig, chosen: Variant, seed: int, done: Simula
     """Return what came of a population with one seed, in numbers."""
     scene = scene_of(config, chosen, seed)
     return measure(
-        done.timeline, scene.hypers, scene.fleet, seed=seed, target=scene.terms.target,
+        done.timeline, scene.hypers, scene.cluster, seed=seed, target=scene.terms.target,
         lower_bound_s=config.lower_bound_s(done.timeline, scene),
         decisions=done.decisions, wall_s=done.wall_s,
     )  # fmt: skip

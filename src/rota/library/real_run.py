@@ -341,7 +341,7 @@ class RealRun:
         return measure(
             run.passing(seed, outcome.timeline),
             self.order.population_spec(seed).hypers,
-            state.fleet,
+            state.cluster,
             seed=seed,
             target=state.terms.target,
             decisions=state.decisions,

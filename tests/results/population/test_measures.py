@@ -30,8 +30,8 @@ def test_a_slot_computes_communicates_loses_or_is_idle(by_hand):
     assert (cpu.idle_share, cpu.lists, cpu.parts) == (0.0, 2, 1)
 
 
-def usage(events, fleet, end_s):
-    found = Usage(fleet)
+def usage(events, cluster, end_s):
+    found = Usage(cluster)
     for event in events:
         found.see(event)
     return found.until(end_s)

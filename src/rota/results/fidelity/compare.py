@@ -91,7 +91,7 @@ class RunPair:
     def title(self) -> str:
         return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
-    def told(self) -> tuple[AlignedTimeline, AlignedTimeline]:
+    def timelines(self) -> tuple[AlignedTimeline, AlignedTimeline]:
         """Return the timelines of both."""
         return _timeline(self.real, self.seed), _timeline(self.simulated, self.seed)
 
@@ -275,7 +275,7 @@ def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineCompar
     """Compare two timelines of the same trials or jobs."""
     _check(real, simulated)
     names = list(real.lives)
-    here, there = ([told.lives[name] for name in names] for told in (real, simulated))
+    here, there = ([timeline.lives[name] for name in names] for timeline in (real, simulated))
     return TimelineComparison(
         what=real.what,
         count=len(names),
@@ -295,8 +295,8 @@ def _check(real: AlignedTimeline, simulated: AlignedTimeline) -> None:
             f"{real.what} cannot be compared with {simulated.what}; give two runs of a population, "
             "or two of a trace"
         )
-    for told, other, where in ((real, simulated, "simulated"), (simulated, real, "real")):
-        missing = [name for name in told.lives if name not in other.lives]
+    for timeline, other, where in ((real, simulated, "simulated"), (simulated, real, "real")):
+        missing = [name for name in timeline.lives if name not in other.lives]
         if missing:
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise InputError(
@@ -364,9 +364,9 @@ Begun = tuple[float, str, float]
 """Start of an interval, its trial or job, and its amount."""
 
 
-def _by_slot(told: AlignedTimeline) -> dict[int, list[Begun]]:
+def _by_slot(timeline: AlignedTimeline) -> dict[int, list[Begun]]:
     found: dict[int, list[Begun]] = {}
-    for name, life in told.lives.items():
+    for name, life in timeline.lives.items():
         for interval in life.intervals:
             for slot in interval.slots:
                 found.setdefault(slot, []).append((interval.began_s, name, interval.amount))
@@ -380,8 +380,8 @@ def _first_other(real: list[Begun], simulated: list[Begun], last_s: tuple[float,
     return None
 
 
-def _count(told: AlignedTimeline) -> int:
-    return sum(len(life.intervals) for life in told.lives.values())
+def _count(timeline: AlignedTimeline) -> int:
+    return sum(len(life.intervals) for life in timeline.lives.values())
 
 
 def _duration_error(times_s: Sequence[tuple[float, float, float]]) -> DurationError | None:
