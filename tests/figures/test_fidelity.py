@@ -10,7 +10,7 @@ from rota.core.population.events import Joined, Reported, TrialFinished
 from rota.figures.fidelity import charts, completion_times, done, extent, fidelity_figure, item_colours
 from rota.figures.page import MODELS, save, save_svg
 from rota.results.fidelity.compare import RunPair, compare, paired
-from rota.results.population.folder import measure
+from rota.results.population.repetition import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 

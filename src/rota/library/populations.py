@@ -28,7 +28,8 @@ from rota.policies.evolution import registry as evolutions
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
 from rota.policies.population import PopulationPolicy, RetireSlowest
-from rota.results.population.folder import PopulationFolder, Repetition, measure
+from rota.results.folder import PopulationFolder
+from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import PopulationRecord as Record
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import BATCH

@@ -14,7 +14,7 @@ from rota.core.population.events import Assigned, Event, Joined, Reported, Trial
 from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.results.fidelity.aligned import PER_INTERVAL, TRIALS, AlignedTimeline, lives_of_trials
 from rota.results.jobs import JobColumns
-from rota.results.population.folder import measure
+from rota.results.population.repetition import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.results.run import write_run

@@ -16,7 +16,7 @@ from rota.core.population.events import (
     Reported,
     TrialFinished,
 )
-from rota.results.population.folder import Repetition, measure
+from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import PopulationRecord, read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 

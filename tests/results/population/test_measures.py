@@ -16,8 +16,8 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.results.population.folder import measure
 from rota.results.population.metrics import MeasuredBound, Usage
+from rota.results.population.repetition import measure
 
 
 def test_a_slot_computes_communicates_loses_or_is_idle(by_hand):

@@ -14,9 +14,8 @@ import numpy as np
 
 from rota.core.errors import InputError
 from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, jobs_timeline, population_timeline
-from rota.results.folder import RunFolder, run_folders
+from rota.results.folder import PopulationFolder, RunFolder, complete_run, run_folders
 from rota.results.metrics import at_rank
-from rota.results.population.folder import PopulationFolder
 from rota.results.population.run import PopulationRecord, read_population
 from rota.results.run import RunRecord, read_run
 
@@ -126,13 +125,11 @@ def runs_in(path: Path) -> list[AnyRun]:
 
 
 def _read(folder: RunFolder) -> AnyRun:
-    if PopulationFolder(folder.path).complete():
-        return read_population(folder.path)
-    if folder.complete():
-        return read_run(folder.path)
-    raise InputError(
-        f"{folder.path}: not a complete run; let it go on to its end (rota run --resume), or make it again"
-    )
+    found = complete_run(folder.path)
+    if found is None:
+        how = "let it go on to its end (rota run --resume), or make it again"
+        raise InputError(f"{folder.path}: not a complete run; {how}")
+    return (read_population if isinstance(found, PopulationFolder) else read_run)(found.path)
 
 
 def _check_kinds(real: Path, here: list[AnyRun], simulated: Path, there: list[AnyRun]) -> None:
