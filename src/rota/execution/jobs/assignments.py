@@ -29,7 +29,7 @@ class JobShare(NamedTuple):
     """Number of slots that were idle and are lent."""
     at_s: float = 0.0
     """The time of the run in seconds."""
-    told: tuple[tuple[int, float], ...] = ()
+    contexts: tuple[tuple[int, float], ...] = ()
     """Lent slots and time of the assignments that made the source and its ancestors, so that damaged ones are
     made again alike."""
 
@@ -41,18 +41,20 @@ class JobAssignment:
     shares: tuple[JobShare, ...]
 
     def line(self) -> bytes:
+        """Return the assignment as a line of JSON."""
         shares = [{**share._asdict(), "order": share.order.fields()} for share in self.shares]
         return ENCODE({SHARES: shares}).encode() + b"\n"
 
 
 def parse_job_assignment(line: bytes) -> JobAssignment:
+    """Return the assignment in a line of JSON."""
     found = json.loads(line)[SHARES]
     return JobAssignment(tuple(_share(each) for each in found))
 
 
 def _share(found: dict[str, Any]) -> JobShare:
-    told = tuple((room, at_s) for room, at_s in found["told"])
-    return JobShare(**{**found, "order": assignment_from(found["order"]), "told": told})
+    contexts = tuple((room, at_s) for room, at_s in found["contexts"])
+    return JobShare(**{**found, "order": assignment_from(found["order"]), "contexts": contexts})
 
 
 class ShareSeconds(NamedTuple):
@@ -69,6 +71,7 @@ class ShareSeconds(NamedTuple):
 
     @property
     def training_s(self) -> float:
+        """Seconds of iterations, waiting for other jobs included."""
         return self.fetch_s + self.compute_s + self.exchange_s + self.waiting_s
 
 
@@ -99,6 +102,7 @@ class JobAnswer:
     parts: tuple[ShareResult, ...]
 
     def line(self) -> bytes:
+        """Return the answer as a line of JSON."""
         return ENCODE({PARTS: self.parts}).encode() + b"\n"
 
 
@@ -145,10 +149,12 @@ class CompletedAssignment(NamedTuple):
 
 
 def completed_body(completed: CompletedAssignment) -> dict[str, Any]:
+    """Return a completed assignment as plain values, as `parse_landed` reads them."""
     return {**completed._asdict(), "parts": [part._asdict() for part in completed.parts]}
 
 
 def parse_landed(entry: JournalEntry) -> CompletedAssignment:
+    """Return the completed assignment of a journal entry; raise InputError if it is malformed."""
     return facts(
         CompletedAssignment, entry.body, "a malformed assignment in the journal", LOST, any_number=True
     )

@@ -30,7 +30,7 @@ JobsWatch = Callable[[JobsStatus], None]
 class JobsOutcome:
     """The result of a run, complete or stopped."""
 
-    board: JobsStatus
+    status: JobsStatus
     timeline: Timeline
     complete: bool
     restored: int
@@ -113,6 +113,6 @@ def _frame(spec: JobsSpec, scheduler: str, run: str) -> JobsFrame:
         list(spec.iterations),
         list(spec.submit_s),
         [f"node{node}" for node in nodes],
-        spec.resident.kind if spec.resident else "",
+        spec.opportunistic.kind if spec.opportunistic else "",
         spec.config,
     )
