@@ -33,21 +33,31 @@ def run_dag(
     Follow-up tasks come before tasks that were ready earlier, so that branches finish one by one.
     """
     waiting = list(reversed(list(ready)))
+    with worker_pool(workers) as pool:
+        running: dict[Future[None], Task] = {}
+        while waiting or running:
+            while waiting and len(running) < workers:
+                task = waiting.pop()
+                running[pool.submit(work, task)] = task
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                task = running.pop(future)
+                future.result()
+                waiting += reversed(list(then(task)))
+                yield task
+
+
+@contextmanager
+def worker_pool(workers: int, *prepared: Callable[[], object]) -> Iterator[ProcessPoolExecutor]:
+    """Yield a pool of processes, which end with it, whatever they are doing; `prepared` is called in each.
+
+    Raises WorkerLost if one of them dies.
+    """
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
-        running: dict[Future[None], Task] = {}
+    with ProcessPoolExecutor(workers, context, _begin_worker, prepared) as pool:
         try:
-            while waiting or running:
-                while waiting and len(running) < workers:
-                    task = waiting.pop()
-                    running[pool.submit(work, task)] = task
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    task = running.pop(future)
-                    future.result()
-                    waiting += reversed(list(then(task)))
-                    yield task
+            yield pool
         except BrokenProcessPool:
             raise WorkerLost(LOST) from None
         finally:
@@ -56,20 +66,20 @@ def run_dag(
                 process.terminate()  # the result of a long task is not needed any more
 
 
+def _begin_worker(*prepared: Callable[[], object]) -> None:
+    be_a_worker()
+    for prepare in prepared:
+        prepare()
+
+
 @contextmanager
 def process_map(workers: int) -> Iterator[Callable[[Callable[[Task], Result], Iterable[Task]], list[Result]]]:
     """Yield a parallel `map` over worker processes; a serial one for one worker. Results are in order."""
     if workers == 1:
         yield lambda work, tasks: [work(task) for task in tasks]
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
-        try:
-            yield lambda work, tasks: list(pool.map(work, tasks))
-        except BrokenProcessPool:
-            raise WorkerLost(LOST) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with worker_pool(workers) as pool:
+        yield lambda work, tasks: list(pool.map(work, tasks))
 
 
 def be_a_worker() -> None:

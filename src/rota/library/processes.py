@@ -2,20 +2,20 @@
 
 import os
 import pickle
-import struct
-import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
-from queue import SimpleQueue
-from typing import IO, Any, TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
 
 import cloudpickle
 
-from rota.core.processes import LOST, WorkerLost
+from rota.core.processes import worker_pool
 from rota.core.registry import PREFIX, files_of, load_file
 
 
@@ -33,7 +33,6 @@ def progress_bar(
 
 
 Made = TypeVar("Made")
-LENGTH = struct.Struct("<Q")
 
 
 def call_all(
@@ -52,110 +51,54 @@ def call_all(
         return
     files = sorted({file for each in classes for file in files_of(each)})
     for module in {base.__module__ for each in classes for base in each.__mro__}:
-        if module != "__main__" and module in sys.modules and not can_be_imported(module):
-            cloudpickle.register_pickle_by_value(sys.modules[module])
-    idle: SimpleQueue[_Worker] = SimpleQueue()
-    started: list[_Worker] = []
-
-    def ask(arguments: tuple[Any, ...]) -> Made:
-        worker = idle.get()
-        try:
-            found: Made = worker.call(function, arguments)
-            return found
-        finally:
-            idle.put(worker)
-
-    pool = ThreadPoolExecutor(workers)
-    try:
-        for _ in range(min(workers, len(calls))):
-            started.append(_Worker(files))
-            idle.put(started[-1])
-        futures = {pool.submit(ask, arguments): number for number, arguments in enumerate(calls)}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in started:
-            worker.stop()
-        pool.shutdown()
+        pickle_by_value(module)
+    waiting, running = deque(enumerate(calls)), dict[Future[bytes], int]()
+    with worker_pool(workers, partial(_prepare, files)) as pool:
+        while waiting or running:
+            while waiting and len(running) < workers:  # no more of them are pickled at a time
+                number, arguments = waiting.popleft()
+                content = cloudpickle.dumps((function, arguments))
+                with _without_script():
+                    running[pool.submit(_answer, content)] = number
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                error, result = pickle.loads(future.result())
+                if error is not None:
+                    raise error
+                yield running.pop(future), result
 
 
-def can_be_imported(module: str) -> bool:
+def pickle_by_value(module: str) -> None:
+    """Have the functions and classes of a module pickled by value if other processes cannot import it."""
+    if module != "__main__" and module in sys.modules and not _can_be_imported(module):
+        cloudpickle.register_pickle_by_value(sys.modules[module])
+
+
+def _can_be_imported(module: str) -> bool:
     """Return whether another process can import it with the same paths and files."""
     top = module.partition(".")[0]
     return top.startswith(PREFIX) or top in sys.stdlib_module_names or PathFinder.find_spec(top) is not None
 
 
-class _Worker:
-    """A process that makes the calls it is sent, one at a time."""
-
-    def __init__(self, files: Sequence[Path]) -> None:
-        package = str(Path(__file__).parents[2])
-        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rota.library.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        )
-        self._first: tuple[list[str], list[str]] | None = (sys.path, [str(file) for file in files])
-
-    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """Return what the function returns there, or raise what it raises."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            if self._first is not None:
-                send(self._process.stdin, pickle.dumps(self._first))
-                self._first = None
-            send(self._process.stdin, cloudpickle.dumps((function, arguments)))
-            answer = receive(self._process.stdout)
-        except OSError:
-            answer = None
-        if answer is None:
-            raise WorkerLost(LOST)
-        error, result = pickle.loads(answer)
-        if error is not None:
-            raise error
-        return result
-
-    def stop(self) -> None:
-        """End it, whatever it is doing."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Hide the script from processes that start: they would run it, and it may have no guard."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
-def send(stream: IO[bytes], content: bytes) -> None:
-    """Write a message with its length before it."""
-    stream.write(LENGTH.pack(len(content)))
-    stream.write(content)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> bytes | None:
-    """Return what was sent; None if the stream has ended."""
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (length,) = LENGTH.unpack(head)
-    content = stream.read(length)
-    return content if len(content) == length else None
-
-
-def prepare(first: bytes) -> None:
-    """Import as the parent does, and know the classes that it knows from files."""
-    paths, files = pickle.loads(first)
-    sys.path[:] = paths
+def _prepare(files: Sequence[Path]) -> None:
+    """Know the classes that the parent knows from files; print to stderr, as stdout is the parent's."""
+    os.dup2(2, 1)
     for file in files:
-        load_file(Path(file))
+        load_file(file)
 
 
-def answer(content: bytes) -> bytes:
-    """Make the call, and say what came of it."""
+def _answer(content: bytes) -> bytes:
+    """Make a call; return the error that it raised and its result, pickled."""
     try:
         function, arguments = pickle.loads(content)
         return bytes(cloudpickle.dumps((None, function(*arguments))))
