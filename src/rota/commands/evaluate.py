@@ -186,8 +186,8 @@ def _left_out(args: argparse.Namespace) -> int:
     evaluations = [each for fold in found for each in _evaluated(fold)]
     args.out = out
     _keep(evaluations, args)
-    told = summary(evaluations, trees)
-    say(json.dumps(told.to_json()) if args.json else told.text())
+    summed = summary(evaluations, trees)
+    say(json.dumps(summed.to_json()) if args.json else summed.text())
     return 0
 
 

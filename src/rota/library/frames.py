@@ -24,7 +24,7 @@ from rota.core.population.events import (
 )
 from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import GIVEN, LIVED, JobColumns, JobTimes
-from rota.results.population.folder import Repetition
+from rota.results.population.repetition import Repetition
 from rota.results.timeline_pass import Series
 
 if TYPE_CHECKING:

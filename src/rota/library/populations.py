@@ -28,7 +28,8 @@ from rota.policies.evolution import registry as evolutions
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
 from rota.policies.population import PopulationPolicy, RetireSlowest
-from rota.results.population.folder import PopulationFolder, Repetition, measure
+from rota.results.folder import PopulationFolder
+from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import PopulationRecord as Record
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import BATCH
@@ -286,7 +287,7 @@ def summarised(
     config: PopulationsConfig, chosen: Variant, repetitions: Iterable[Repetition]
 ) -> PopulationSummary:
     """Return what came of it with each seed, in numbers."""
-    cluster = config.fleet()
+    cluster = config.population_cluster()
     return PopulationSummary(
         allocation=chosen.name,
         evolution=chosen.evolution,
@@ -302,7 +303,7 @@ def measured(config: PopulationsConfig, chosen: Variant, seed: int, done: Simula
     """Return what came of a population with one seed, in numbers."""
     scene = scene_of(config, chosen, seed)
     return measure(
-        done.timeline, scene.hypers, scene.fleet, seed=seed, target=scene.terms.target,
+        done.timeline, scene.hypers, scene.cluster, seed=seed, target=scene.terms.target,
         lower_bound_s=config.lower_bound_s(done.timeline, scene),
         decisions=done.decisions, wall_s=done.wall_s,
     )  # fmt: skip

@@ -35,7 +35,7 @@ from rota.library.inputs import check_code, code_of
 from rota.library.populations import NAMES, Variant, variants
 from rota.policies.config import MOST, TrialsConfig, check_names
 from rota.policies.population import PopulationPolicy, RetireSlowest
-from rota.results.population.folder import Repetition, measure
+from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import Writing, writing
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import Equal
@@ -386,7 +386,7 @@ class RealRun(RunInFolder):
         return measure(
             run.passing(seed, outcome.timeline),
             self.order.population_spec(seed).hypers,
-            state.fleet,
+            state.cluster,
             seed=seed,
             target=state.terms.target,
             decisions=state.decisions,

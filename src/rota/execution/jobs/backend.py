@@ -26,11 +26,9 @@ from rota.execution.jobs.assignments import (
     JobAnswer,
     JobAssignment,
     JobShare,
-    SlotGroup,
     completed_body,
-    rows_of,
-    units,
 )
+from rota.execution.jobs.entries import SlotGroup, rows_of, units
 from rota.execution.jobs.ledger import AssignmentContext, AssignmentInFlight, JobLedger
 from rota.execution.jobs.spec import JobsSpec
 from rota.execution.journal import Journal, NotWritten

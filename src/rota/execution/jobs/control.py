@@ -13,8 +13,9 @@ from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Workers
 from rota.execution.folder import RunPaths
-from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.backend import JobsBackend, note
+from rota.execution.jobs.entries import JobEntries
 from rota.execution.jobs.ledger import AssignmentContext, JobLedger
 from rota.execution.jobs.spec import JobsSpec
 from rota.execution.jobs.status import JobsFrame, JobsStatus, StatusObserver, parse_frame

@@ -10,7 +10,8 @@ from rota.config.bind import facts
 from rota.core.errors import InputError
 from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.entries import DECIDED, INSTANT, LOST
-from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
+from rota.execution.jobs.entries import JobEntries
 from rota.execution.journal import JournalEntry, read_journal
 from rota.execution.status import plain, read_into
 
