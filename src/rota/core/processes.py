@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from threading import Thread, current_thread, main_thread
 from types import FrameType
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rota.core.errors import RotaError
 
@@ -66,6 +66,7 @@ def worker_pool(workers: int, *prepared: Callable[[], object]) -> Iterator[Proce
                 process.terminate()  # the result of a long task is not needed any more
 
 
+<<<<<<< HEAD
 def _begin_worker(*prepared: Callable[[], object]) -> None:
     be_a_worker()
     for prepare in prepared:
@@ -80,6 +81,21 @@ def process_map(workers: int) -> Iterator[Callable[[Callable[[Task], Result], It
         return
     with worker_pool(workers) as pool:
         yield lambda work, tasks: list(pool.map(work, tasks))
+=======
+class WorkerPool(Protocol):
+    """A pool of workers that make calls."""
+
+    def each(
+        self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Result]]:
+        """Give the position of a call and its result, in the order in which they are done."""
+
+
+def map_over(pool: WorkerPool, function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
+    """Return the result of each task, in the order of the tasks."""
+    done = dict(pool.each(function, [(task,) for task in tasks]))
+    return [done[number] for number in range(len(done))]
+>>>>>>> main
 
 
 def be_a_worker() -> None:

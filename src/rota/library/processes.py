@@ -1,10 +1,17 @@
-"""Calls in other processes that need nothing of the calling script, with progress."""
+"""Calls in other processes, here or on Ray, that need nothing of the calling script; and progress."""
 
 import os
 import pickle
+<<<<<<< HEAD
+=======
+import re
+import struct
+import subprocess
+>>>>>>> main
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+<<<<<<< HEAD
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +23,19 @@ from typing import Any, TypeVar
 import cloudpickle
 
 from rota.core.processes import worker_pool
+=======
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from importlib.machinery import PathFinder
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO, Any, TypeVar
+
+import cloudpickle
+
+from rota.core.errors import ConfigError
+from rota.core.processes import LOST, WorkerLost, WorkerPool
+>>>>>>> main
 from rota.core.registry import PREFIX, files_of, load_file
 
 
@@ -33,24 +53,82 @@ def progress_bar(
 
 
 Made = TypeVar("Made")
+<<<<<<< HEAD
+=======
+Workers = int | str
+"""A number of processes, or a Ray cluster: `ray`, or `ray:ADDRESS`."""
+RAY = "ray"
+MOST_WORKERS = 1024
+LENGTH = struct.Struct("<Q")
+>>>>>>> main
 
 
-def call_all(
-    function: Callable[..., Made],
-    calls: Sequence[tuple[Any, ...]],
-    workers: int,
-    classes: Iterable[type] = (),
-) -> Iterator[tuple[int, Made]]:
-    """Call a function with each tuple of arguments; gives the position of a call and its result when done.
+class LocalPool:
+    """Processes of this machine that make calls, started when they are needed."""
 
-    `classes` are those from outside that arguments have: what they need is made known there first.
-    """
-    if workers <= 1 or len(calls) <= 1:
+    def __init__(self, workers: int, files: Sequence[Path]) -> None:
+        self._files = files
+        self._threads = ThreadPoolExecutor(workers)
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._started: list[_Worker] = []
+
+    def each(
+        self, function: Callable[..., Made], calls: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Made]]:
+        """Give the position of a call and its result, in the order in which they are done."""
+        futures = {
+            self._threads.submit(self._ask, function, arguments): number
+            for number, arguments in enumerate(calls)
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+    def _ask(self, function: Callable[..., Made], arguments: tuple[Any, ...]) -> Made:
+        try:
+            worker = self._idle.get_nowait()
+        except Empty:
+            worker = _Worker(self._files)
+            self._started.append(worker)
+        try:
+            found: Made = worker.call(function, arguments)
+            return found
+        finally:
+            self._idle.put(worker)
+
+    def close(self) -> None:
+        """End all processes, whatever they are doing."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in self._started:
+            worker.stop()
+        self._threads.shutdown()
+
+
+class SerialPool:
+    """Calls in this process, one after the other."""
+
+    def each(
+        self, function: Callable[..., Made], calls: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Made]]:
+        """Give the position of a call and its result."""
         for number, arguments in enumerate(calls):
             yield number, function(*arguments)
+
+
+@contextmanager
+def worker_pool(workers: Workers, classes: Iterable[type] = ()) -> Iterator[WorkerPool]:
+    """Yield a pool: this process for 1, else as many processes, or `ray`, the CPUs of a Ray cluster.
+
+    `ray` is the cluster that RAY_ADDRESS names, else one that is started for this on this machine;
+    `ray:ADDRESS` is that at an address. `classes` are those from outside that arguments have: what they need
+    is made known to the workers first. Raises ConfigError if there is no such pool.
+    """
+    count = check_workers(workers)
+    if count == 1:
+        yield SerialPool()
         return
     files = sorted({file for each in classes for file in files_of(each)})
     for module in {base.__module__ for each in classes for base in each.__mro__}:
+<<<<<<< HEAD
         pickle_by_value(module)
     waiting, running = deque(enumerate(calls)), dict[Future[bytes], int]()
     with worker_pool(workers, partial(_prepare, files)) as pool:
@@ -65,6 +143,44 @@ def call_all(
                 if error is not None:
                     raise error
                 yield running.pop(future), result
+=======
+        if module != "__main__" and module in sys.modules and not can_be_imported(module):
+            cloudpickle.register_pickle_by_value(sys.modules[module])
+    if isinstance(count, str):
+        from rota.library.ray_pool import RayPool
+
+        pool: LocalPool | RayPool = RayPool(count.partition(":")[2], files)
+    else:
+        pool = LocalPool(count, files)
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def check_workers(workers: Any) -> Workers:
+    """Return a number of workers, or the name of a Ray cluster. Raises ConfigError if it is neither."""
+    text = str(workers)
+    if text.partition(":")[0] == RAY:
+        return text
+    if isinstance(workers, bool) or not re.fullmatch(r"[0-9]+", text) or not 1 <= int(text) <= MOST_WORKERS:
+        raise ConfigError(f"workers is {workers!r}; give a number from 1 to {MOST_WORKERS:,}, or {RAY}")
+    return int(text)
+
+
+def call_all(
+    function: Callable[..., Made],
+    calls: Sequence[tuple[Any, ...]],
+    workers: Workers,
+    classes: Iterable[type] = (),
+) -> Iterator[tuple[int, Made]]:
+    """Call a function with each tuple of arguments; gives the position of a call and its result when done.
+
+    `workers` and `classes` are those of `worker_pool`.
+    """
+    with worker_pool(workers if len(calls) > 1 or isinstance(workers, str) else 1, classes) as pool:
+        yield from pool.each(function, calls)
+>>>>>>> main
 
 
 def pickle_by_value(module: str) -> None:
@@ -79,6 +195,7 @@ def _can_be_imported(module: str) -> bool:
     return top.startswith(PREFIX) or top in sys.stdlib_module_names or PathFinder.find_spec(top) is not None
 
 
+<<<<<<< HEAD
 @contextmanager
 def _without_script() -> Iterator[None]:
     """Hide the script from processes that start: they would run it, and it may have no guard."""
@@ -93,6 +210,76 @@ def _without_script() -> Iterator[None]:
 def _prepare(files: Sequence[Path]) -> None:
     """Know the classes that the parent knows from files; print to stderr, as stdout is the parent's."""
     os.dup2(2, 1)
+=======
+class _Worker:
+    """A process that makes the calls it is sent, one at a time."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        package = str(Path(__file__).parents[2])
+        paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "rota.library.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        self._first = preparation(files)
+
+    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Return what the function returns there, or raise what it raises."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            if self._first:
+                send(self._process.stdin, self._first)
+                self._first = b""
+            send(self._process.stdin, cloudpickle.dumps((function, arguments)))
+            answer = receive(self._process.stdout)
+        except OSError:
+            answer = None
+        if answer is None:
+            raise WorkerLost(LOST)
+        return result_of(answer)
+
+    def stop(self) -> None:
+        """End it, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+
+def send(stream: IO[bytes], content: bytes) -> None:
+    """Write a message with its length before it."""
+    stream.write(LENGTH.pack(len(content)))
+    stream.write(content)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes | None:
+    """Return what was sent; None if the stream has ended."""
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    content = stream.read(length)
+    return content if len(content) == length else None
+
+
+def preparation(files: Sequence[Path]) -> bytes:
+    """Return what `prepare` needs to know of this process."""
+    return pickle.dumps((sys.path, [str(file) for file in files], str(Path.cwd())))
+
+
+def prepare(first: bytes) -> None:
+    """Import as the parent does, in the same folder, and know the classes that it knows from files."""
+    paths, files, folder = pickle.loads(first)
+    sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
+    if Path(folder).is_dir():  # not on another node, perhaps
+        os.chdir(folder)
+>>>>>>> main
     for file in files:
         load_file(file)
 
@@ -104,6 +291,14 @@ def _answer(content: bytes) -> bytes:
         return bytes(cloudpickle.dumps((None, function(*arguments))))
     except Exception as error:
         return _pickled_error(error)
+
+
+def result_of(content: bytes) -> Any:
+    """Return the result of a call from its answer, or raise what it raised."""
+    error, result = pickle.loads(content)
+    if error is not None:
+        raise error
+    return result
 
 
 def _pickled_error(error: Exception) -> bytes:
