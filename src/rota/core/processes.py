@@ -33,31 +33,21 @@ def run_dag(
     Follow-up tasks come before tasks that were ready earlier, so that branches finish one by one.
     """
     waiting = list(reversed(list(ready)))
-    with worker_pool(workers) as pool:
-        running: dict[Future[None], Task] = {}
-        while waiting or running:
-            while waiting and len(running) < workers:
-                task = waiting.pop()
-                running[pool.submit(work, task)] = task
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                task = running.pop(future)
-                future.result()
-                waiting += reversed(list(then(task)))
-                yield task
-
-
-@contextmanager
-def worker_pool(workers: int, *prepared: Callable[[], object]) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of processes, which end with it, whatever they are doing; `prepared` is called in each.
-
-    Raises WorkerLost if one of them dies.
-    """
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
-    with ProcessPoolExecutor(workers, context, _begin_worker, prepared) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
+        running: dict[Future[None], Task] = {}
         try:
-            yield pool
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    task = waiting.pop()
+                    running[pool.submit(work, task)] = task
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    task = running.pop(future)
+                    future.result()
+                    waiting += reversed(list(then(task)))
+                    yield task
         except BrokenProcessPool:
             raise WorkerLost(LOST) from None
         finally:
@@ -66,22 +56,6 @@ def worker_pool(workers: int, *prepared: Callable[[], object]) -> Iterator[Proce
                 process.terminate()  # the result of a long task is not needed any more
 
 
-<<<<<<< HEAD
-def _begin_worker(*prepared: Callable[[], object]) -> None:
-    be_a_worker()
-    for prepare in prepared:
-        prepare()
-
-
-@contextmanager
-def process_map(workers: int) -> Iterator[Callable[[Callable[[Task], Result], Iterable[Task]], list[Result]]]:
-    """Yield a parallel `map` over worker processes; a serial one for one worker. Results are in order."""
-    if workers == 1:
-        yield lambda work, tasks: [work(task) for task in tasks]
-        return
-    with worker_pool(workers) as pool:
-        yield lambda work, tasks: list(pool.map(work, tasks))
-=======
 class WorkerPool(Protocol):
     """A pool of workers that make calls."""
 
@@ -95,7 +69,6 @@ def map_over(pool: WorkerPool, function: Callable[[Task], Result], tasks: Iterab
     """Return the result of each task, in the order of the tasks."""
     done = dict(pool.each(function, [(task,) for task in tasks]))
     return [done[number] for number in range(len(done))]
->>>>>>> main
 
 
 def be_a_worker() -> None:

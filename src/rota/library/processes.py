@@ -2,28 +2,11 @@
 
 import os
 import pickle
-<<<<<<< HEAD
-=======
 import re
 import struct
 import subprocess
->>>>>>> main
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-<<<<<<< HEAD
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager
-from functools import partial
-from importlib.machinery import PathFinder
-from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeVar
-
-import cloudpickle
-
-from rota.core.processes import worker_pool
-=======
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
@@ -35,7 +18,6 @@ import cloudpickle
 
 from rota.core.errors import ConfigError
 from rota.core.processes import LOST, WorkerLost, WorkerPool
->>>>>>> main
 from rota.core.registry import PREFIX, files_of, load_file
 
 
@@ -53,14 +35,11 @@ def progress_bar(
 
 
 Made = TypeVar("Made")
-<<<<<<< HEAD
-=======
 Workers = int | str
 """A number of processes, or a Ray cluster: `ray`, or `ray:ADDRESS`."""
 RAY = "ray"
 MOST_WORKERS = 1024
 LENGTH = struct.Struct("<Q")
->>>>>>> main
 
 
 class LocalPool:
@@ -128,24 +107,7 @@ def worker_pool(workers: Workers, classes: Iterable[type] = ()) -> Iterator[Work
         return
     files = sorted({file for each in classes for file in files_of(each)})
     for module in {base.__module__ for each in classes for base in each.__mro__}:
-<<<<<<< HEAD
         pickle_by_value(module)
-    waiting, running = deque(enumerate(calls)), dict[Future[bytes], int]()
-    with worker_pool(workers, partial(_prepare, files)) as pool:
-        while waiting or running:
-            while waiting and len(running) < workers:  # no more of them are pickled at a time
-                number, arguments = waiting.popleft()
-                content = cloudpickle.dumps((function, arguments))
-                with _without_script():
-                    running[pool.submit(_answer, content)] = number
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                error, result = pickle.loads(future.result())
-                if error is not None:
-                    raise error
-                yield running.pop(future), result
-=======
-        if module != "__main__" and module in sys.modules and not can_be_imported(module):
-            cloudpickle.register_pickle_by_value(sys.modules[module])
     if isinstance(count, str):
         from rota.library.ray_pool import RayPool
 
@@ -180,37 +142,20 @@ def call_all(
     """
     with worker_pool(workers if len(calls) > 1 or isinstance(workers, str) else 1, classes) as pool:
         yield from pool.each(function, calls)
->>>>>>> main
 
 
 def pickle_by_value(module: str) -> None:
     """Have the functions and classes of a module pickled by value if other processes cannot import it."""
-    if module != "__main__" and module in sys.modules and not _can_be_imported(module):
+    if module != "__main__" and module in sys.modules and not can_be_imported(module):
         cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
-def _can_be_imported(module: str) -> bool:
+def can_be_imported(module: str) -> bool:
     """Return whether another process can import it with the same paths and files."""
     top = module.partition(".")[0]
     return top.startswith(PREFIX) or top in sys.stdlib_module_names or PathFinder.find_spec(top) is not None
 
 
-<<<<<<< HEAD
-@contextmanager
-def _without_script() -> Iterator[None]:
-    """Hide the script from processes that start: they would run it, and it may have no guard."""
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
-
-
-def _prepare(files: Sequence[Path]) -> None:
-    """Know the classes that the parent knows from files; print to stderr, as stdout is the parent's."""
-    os.dup2(2, 1)
-=======
 class _Worker:
     """A process that makes the calls it is sent, one at a time."""
 
@@ -279,13 +224,12 @@ def prepare(first: bytes) -> None:
     sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
     if Path(folder).is_dir():  # not on another node, perhaps
         os.chdir(folder)
->>>>>>> main
     for file in files:
-        load_file(file)
+        load_file(Path(file))
 
 
-def _answer(content: bytes) -> bytes:
-    """Make a call; return the error that it raised and its result, pickled."""
+def answer(content: bytes) -> bytes:
+    """Make the call, and say what came of it."""
     try:
         function, arguments = pickle.loads(content)
         return bytes(cloudpickle.dumps((None, function(*arguments))))
