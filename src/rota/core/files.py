@@ -266,6 +266,14 @@ def parsed(text: str) -> Any:
     return found
 
 
+def read_json(path: Path, fix: str) -> Any:
+    """Return the content of a JSON file; an InputError that ends with `fix` if it cannot be read."""
+    try:
+        return parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {fix}") from None
+
+
 def _refused(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import atomic_write
+from rota.core.files import atomic_write, read_json
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
     Assigned,
@@ -22,7 +22,6 @@ from rota.core.population.events import (
     TrialFailed,
 )
 from rota.core.text import aligned
-from rota.results.folder import read_json
 
 LEAST_S = 1e-9
 """Lower bound if nothing was ever reported: others divide by it."""
