@@ -136,16 +136,7 @@ def test_a_worker_that_dies_again_and_again_is_an_error(workers, monkeypatch):
 def test_a_cluster_is_started_where_none_is_named(tmp_path):
     """In a process of its own, which knows of no other cluster."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    words = (
-        "simulate",
-        "--schedulers",
-        "srtf,fifo",
-        "--set",
-        "workload.jobs=5",
-        "--json",
-        "--workers",
-        "ray",
-    )
+    few = ("--schedulers", "srtf,fifo", "--set", "workload.jobs=5")
     command = [sys.executable, "-P", "-m", "rota", "simulate", *few, "--json", "--workers", "ray"]
     found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
