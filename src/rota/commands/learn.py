@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.commands.common import command_line, given_file, say
-from rota.commands.learn_placement import asks_to_place, run_placement
+from rota.commands.learn_placement import asks_to_place, run_placement, workers_of
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,10 +85,8 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
     Agents that were learned in another way are an error, unless they may be written over.
     """
     from rota.learning.runs import learn
-    from rota.training.setup import cores
 
-    if args.workers is not None and args.workers < 1:
-        raise ConfigError(f"--workers {args.workers}: give 1 or more")
+    workers = workers_of(args)
     for each in runs:
         if not (args.again or over):
             each.refuse_another()
@@ -97,7 +95,7 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
     if not open_:
         say(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
     with _bar(sum(stage.drawn for stage in open_.values() if not stage.done), args) as on_episodes:
-        for each in learn(runs, out, args.workers or cores(), command_of(args), on_episodes, again=again):
+        for each in learn(runs, out, workers, command_of(args), on_episodes, again=again):
             if len(runs) > 1 and open_:
                 _note(each.folder)
 

@@ -63,6 +63,7 @@ class ParameterGrid:
 
     @cached_property
     def labels(self) -> Labels:
+        """The names and values of the parameters in texts."""
         return Labels(run.parameters for run in self.runs)
 
     @cached_property
@@ -101,9 +102,11 @@ class ParameterGrid:
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
+        """The commands that made the runs, each once."""
         return tuple(dict.fromkeys(run.command for run in self.runs))
 
     def colour(self, policy: str) -> str:
+        """Return the colour of a policy."""
         return scheduler_colour(policy) if self.kind == "scheduler" else allocation_colour(policy)
 
 

@@ -145,6 +145,7 @@ class Options(NamedTuple):
     """How figures are written."""
 
     def footer(self, group: RunGroup) -> tuple[str, ...]:
+        """Return the footer of a figure of a group."""
         return footer(self.command, group.commands)
 
 

@@ -240,6 +240,7 @@ class ProbabilityStrip(NamedTuple):
 
     @property
     def height_in(self) -> float:
+        """Height of the strip in inches."""
         return PROBABILITIES_HEIGHT_IN + LINE_IN * len(self.actions)
 
 

@@ -1,7 +1,7 @@
 """Figures of placement agents: how they learned, and how they compare with rules."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
-from rota.figures.learned import AgentSource, percent, rolling
+from rota.figures.learned import percent, rolling
 from rota.figures.learned_objective import WINDOW, ObjectiveLine, limits
 from rota.figures.page import (
     ALLOCATIONS,
@@ -26,12 +26,12 @@ from rota.figures.page import (
     plain,
     said,
 )
-from rota.learning.files import FACTS, HISTORY, PlacementHistoryRow, read_history, read_json
+from rota.learning.files import HISTORY, PlacementHistoryRow, read_history
 from rota.learning.placement.cases import Goal, time_to
-from rota.learning.placement.outcome import AGENT, BEHIND, SHUFFLED, ComparedRow, PlacementComparison
+from rota.learning.placement.outcome import AGENT, BEHIND, KIND, SHUFFLED, ComparedRow, PlacementComparison
+from rota.policies.agents import FACTS, KINDS, read_facts
 
 HEIGHT_IN = 4.4
-AGAIN = "learn it again: rota learn config/learn/place.toml"
 
 
 class PlacementLearned(NamedTuple):
@@ -57,18 +57,11 @@ def read_placement_learned(folder: Path) -> PlacementLearned | None:
     """Read an agent and its history; None if there is no history."""
     if not (folder / HISTORY).is_file():
         return None
-    path = folder / FACTS
-    found = facts(_PlacementFacts, read_json(path, AGAIN), path, AGAIN, others=True)
-    cases = facts(_Cases, found.config.get("cases", {}), path, AGAIN, others=True)
+    found = read_facts(folder, KIND)
+    again = KINDS[KIND].again
+    cases = facts(_Cases, found.config.get("cases", {}), folder / FACTS, again, others=True)
     rows = read_history(folder, PlacementHistoryRow)
-    made = facts(AgentSource, found.provenance, path, AGAIN, others=True)
-    return PlacementLearned(folder, made.command, rows, cases.goal) if rows else None
-
-
-@dataclass(frozen=True, slots=True)
-class _PlacementFacts:
-    provenance: dict[str, object]
-    config: dict[str, object] = field(default_factory=dict)
+    return PlacementLearned(folder, found.command, rows, cases.goal) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +172,7 @@ class PlacementPanel(NamedTuple):
 
     @property
     def title(self) -> str:
+        """The title in figures: what a dispatch costs."""
         return (
             f"a dispatch costs {percent(self.dispatch)}\nof an interval"
             if self.dispatch

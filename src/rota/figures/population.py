@@ -107,6 +107,7 @@ class PopulationGroup:
         return f"cluster {self.cluster}"
 
     def footer(self, command: str) -> tuple[str, ...]:
+        """Return the footer of a figure of the group."""
         return footer(command, tuple(dict.fromkeys(run.command for run in self.runs)))
 
 
@@ -168,6 +169,7 @@ class Ratio(NamedTuple):
 
 
 def ratios(group: PopulationGroup) -> list[Ratio]:
+    """Return makespan ÷ lower bound of each allocation, in the seeds that all have."""
     found = []
     for summary in on_common_ground([run.summary for run in group.runs]):
         each = [done.makespan_s / done.lower_bound_s for done in summary.repetitions]
@@ -272,6 +274,7 @@ class Shares(NamedTuple):
 
 
 def shares(use: SlotUse) -> Shares:
+    """Return how a slot spent the time in which it was there."""
     whole_s = use.there_s or 1.0
     return Shares(
         use.computing_s / whole_s, use.communicating_s / whole_s, use.lost_s / whole_s, use.idle_share
@@ -279,6 +282,7 @@ def shares(use: SlotUse) -> Shares:
 
 
 def idle_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
+    """Draw a figure of idle shares per group."""
     for group in groups:
         yield DrawnFigure(f"{group.name}/idle", draw_idle(group, group.footer(options.command)))
 
@@ -386,6 +390,7 @@ def done_s(run: PopulationRecord) -> float:
 
 
 def accuracy_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
+    """Draw a figure of accuracies over time per group in which something was measured."""
     for group in groups:
         end_s = BEYOND * max(map(done_s, group.runs))
         curves = [curve for run in group.runs if (curve := accuracy_curve(run, end_s))]
@@ -394,6 +399,7 @@ def accuracy_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iter
 
 
 def draw_accuracy(curves: Sequence[AccuracyCurve], group: PopulationGroup, options: Options) -> Figure:
+    """Draw the best metric so far over time, a curve per allocation."""
     figure = new_page(
         f"Best {group.runs[0].summary.metric_name} of any trial, against time",
         f"{group.title}; means over repetitions, shaded from worst to best; dots: all are done",

@@ -187,6 +187,7 @@ def population_section(
 
 
 def title_of(group: PopulationGroup, *, real: bool) -> str:
+    """Return the title of a group: what was trained, and on what."""
     equal = group.cluster.startswith(UNNAMED) and len({slot.speed for slot in group.slots}) == 1
     machines = f"{len(group.slots)} equal slots" if equal else group.machines
     where = f"real run on {group.cluster}" if real else f"on {machines}"

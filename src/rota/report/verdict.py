@@ -31,10 +31,12 @@ class Standings(NamedTuple):
 
     @property
     def best(self) -> int:
+        """Position of the least value."""
         return min(range(len(self.values)), key=self.values.__getitem__)
 
     @property
     def by_value(self) -> list[int]:
+        """Positions of all values, the least first."""
         return sorted(range(len(self.values)), key=self.values.__getitem__)
 
 

@@ -89,6 +89,7 @@ class Call:
                 raise self.refused(f"Keras has no counterpart for this {name}")
 
     def refused(self, reason: str) -> InputError:
+        """Return the error that the layer has no counterpart in Keras."""
         return InputError(f"layer {self.name!r}: cannot be turned into Keras: {reason}")
 
 
@@ -117,6 +118,7 @@ Margins = tuple[tuple[int, int], tuple[int, int]]
 
 
 def convolution(call: Call) -> Signal:
+    """Return the Keras layer of a convolution, with its weights."""
     module = cast(nn.Conv2d, call.module)
     call.refuse(padding_mode=module.padding_mode != "zeros")
     image, margins = call.last(call.signal()), _margins(module)
@@ -154,12 +156,14 @@ def _margins(module: nn.Conv2d) -> Margins:
 
 
 def linear(call: Call) -> Signal:
+    """Return the Keras layer of a linear layer, with its weights."""
     module = cast(nn.Linear, call.module)
     layer = call.layer("Dense", units=module.out_features, use_bias=module.bias is not None)
     return Signal(layer(call.first(call.signal())))
 
 
 def batch_normalisation(call: Call) -> Signal:
+    """Return the Keras layer of a batch normalisation, with its weights and statistics."""
     module = cast(nn.BatchNorm2d, call.module)
     call.refuse(track_running_stats=module.running_mean is None, momentum=module.momentum is None)
     signal = call.signal()
@@ -176,6 +180,7 @@ def batch_normalisation(call: Call) -> Signal:
 
 
 def layer_normalisation(call: Call) -> Signal:
+    """Return the Keras layer of a layer normalisation, with its weights."""
     module = cast(nn.LayerNorm, call.module)
     axes = list(range(-len(module.normalized_shape), 0))
     center, scale = module.bias is not None, module.weight is not None
@@ -184,6 +189,7 @@ def layer_normalisation(call: Call) -> Signal:
 
 
 def embedding(call: Call) -> Signal:
+    """Return the Keras layer of an embedding, with its weights."""
     module = cast(nn.Embedding, call.module)
     call.refuse(max_norm=module.max_norm is not None)
     layer = call.layer("Embedding", input_dim=module.num_embeddings, output_dim=module.embedding_dim)
@@ -208,6 +214,7 @@ def same(call: Call) -> Signal:
 
 
 def dropout(call: Call) -> Signal:
+    """Return the Keras layer of a dropout."""
     signal = call.signal()
     layer = call.layer("Dropout", "dropout", rate=call.option(1, "p", 0.5))
     return Signal(layer(signal.tensor), signal.channels_last)
@@ -226,25 +233,30 @@ def activation(function: str) -> Step:
 
 
 def gelu(call: Call) -> Signal:
+    """Return the Keras layer of a GELU."""
     signal, approximate = call.signal(), call.option(1, "approximate", "none") == "tanh"
     return Signal(call.keras.ops.gelu(signal.tensor, approximate=approximate), signal.channels_last)
 
 
 def leaky_relu(call: Call) -> Signal:
+    """Return the Keras layer of a leaky ReLU."""
     signal, slope = call.signal(), call.option(1, "negative_slope", 0.01)
     layer = call.layer("LeakyReLU", "activation", negative_slope=slope)
     return Signal(layer(signal.tensor), signal.channels_last)
 
 
 def softmax(call: Call) -> Signal:
+    """Return the Keras layer of a softmax."""
     return Signal(call.keras.ops.softmax(call.first(call.signal()), axis=call.option(1, "dim")))
 
 
 def log_softmax(call: Call) -> Signal:
+    """Return the Keras layer of a log-softmax."""
     return Signal(call.keras.ops.log_softmax(call.first(call.signal()), axis=call.option(1, "dim")))
 
 
 def max_pool(call: Call) -> Signal:
+    """Return the Keras layer of a maximum pooling."""
     call.refuse(
         dilation=pair(call.option(4, "dilation", 1)) != (1, 1),
         return_indices=call.option(6, "return_indices", False),
@@ -253,6 +265,7 @@ def max_pool(call: Call) -> Signal:
 
 
 def average_pool(call: Call) -> Signal:
+    """Return the Keras layer of an average pooling."""
     padded = pair(call.option(3, "padding", 0)) != (0, 0)
     call.refuse(
         count_include_pad=padded and not call.option(5, "count_include_pad", True),
@@ -314,6 +327,7 @@ def _operand(call: Call, side: Any, last: bool) -> Any:
 
 
 def mean(call: Call) -> Signal:
+    """Return the Keras operation of a mean over axes."""
     axes, keep = call.option(1, "dim"), call.option(2, "keepdim", False)
     call.refuse(dim=axes is None)
     axis = axes if isinstance(axes, int) else tuple(axes)
@@ -328,6 +342,7 @@ def reshape(call: Call) -> Signal:
 
 
 def transpose(call: Call) -> Signal:
+    """Return the Keras operation that exchanges two axes."""
     tensor = call.first(call.signal())
     order = list(range(len(tensor.shape)))
     one, other = call.option(1, "dim0"), call.option(2, "dim1")
@@ -336,6 +351,7 @@ def transpose(call: Call) -> Signal:
 
 
 def permute(call: Call) -> Signal:
+    """Return the Keras operation that orders axes anew."""
     given = call.kwargs.get("dims", call.args[1:])
     dimensions = given[0] if isinstance(given[0], tuple | list) else given
     tensor = call.first(call.signal())
@@ -343,6 +359,7 @@ def permute(call: Call) -> Signal:
 
 
 def concatenate(call: Call) -> Signal:
+    """Return the Keras operation that joins tensors along an axis."""
     tensors = [call.first(signal) for signal in call.option(0, "tensors")]
     return Signal(call.keras.ops.concatenate(tensors, axis=call.option(1, "dim", 0)))
 
@@ -364,6 +381,7 @@ def item(call: Call) -> Any:
 
 
 def narrow(call: Call) -> Signal:
+    """Return the Keras operation that cuts a range out of an axis."""
     axis, start, length = (
         call.option(place, name) for place, name in ((1, "dim"), (2, "start"), (3, "length"))
     )
