@@ -54,8 +54,8 @@ from rota.figures.population_gantt import (
     shading,
     undone,
 )
-from rota.results.population.folder import measure
 from rota.results.population.metrics import SlotUse
+from rota.results.population.repetition import measure
 from rota.results.population.run import read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 

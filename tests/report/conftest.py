@@ -28,7 +28,7 @@ from rota.learning.outcome import EvaluationRow as Scenario
 from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
 from rota.policies.agents import AgentFacts, write_agent_file
 from rota.results.jobs import JobColumns
-from rota.results.population.folder import measure
+from rota.results.population.repetition import measure
 from rota.results.population.run import PopulationRecord, read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.results.run import RunRecord, read_run, write_run

@@ -17,8 +17,7 @@ from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, g
 if TYPE_CHECKING:
     from rota.figures.groups import Options, RunGroup
     from rota.figures.page import Pen
-    from rota.results.folder import RunFolder
-    from rota.results.population.folder import PopulationFolder
+    from rota.results.folder import PopulationFolder, RunFolder
     from rota.results.run import RunRecord
 
 
@@ -241,8 +240,7 @@ def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFol
 
     Others are left out with a note, or refused if asked for by name.
     """
-    from rota.results.folder import run_folders
-    from rota.results.population.folder import PopulationFolder
+    from rota.results.folder import PopulationFolder, run_folders
 
     folders = [folder for path in paths or [RUNS] for folder in run_folders(path)]
     found = list({folder.path.resolve(): folder for folder in folders}.values())

@@ -144,7 +144,7 @@ DIVERGED = "#a5006a"
 
 def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str) -> Figure:
     """Return the figure of two runs that were compared."""
-    real, simulated = pair.told()
+    real, simulated = pair.timelines()
     both = charts(pair)
     heights_in = [min(max(SLOT_IN * len(chart.slots), LOWEST_IN), HIGHEST_IN) for chart in both]
     commands = tuple(dict.fromkeys((pair.real.command, pair.simulated.command)))

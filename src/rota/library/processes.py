@@ -130,6 +130,7 @@ class _Worker:
 
 
 def send(stream: IO[bytes], content: bytes) -> None:
+    """Write a message with its length before it."""
     stream.write(LENGTH.pack(len(content)))
     stream.write(content)
     stream.flush()

@@ -24,7 +24,7 @@ def fidelity_sections(runs: Sequence[AnyRun]) -> Iterator[Section]:
     simulated = [run for run in runs if not is_real(run.command)]
     number = 0
     for pair in (pair for here, there in product(real, simulated) for pair in pairs_of(here, there)):
-        timelines = pair.told()
+        timelines = pair.timelines()
         try:
             found = compare(*timelines)
         except InputError:  # other trials or jobs: not the same work

@@ -94,10 +94,10 @@ def test_a_file_without_the_agent_is_refused(tmp_path):
 
 def test_a_case_has_the_same_slots_at_each_dispatch_cost_and_other_noise_each_time():
     free, dear, lucky = case_of(3, 0.0, 0), case_of(3, 0.5, 0), case_of(3, 0.0, 1)
-    assert free.scene.fleet == dear.scene.fleet == lucky.scene.fleet
+    assert free.scene.cluster == dear.scene.cluster == lucky.scene.cluster
     assert (free.scene.costs.dispatch_s, dear.scene.costs.dispatch_s) == (0.0, 0.5)
-    assert free.scene.weather != lucky.scene.weather
-    assert case_of(4, 0.0, 0).scene.fleet != free.scene.fleet
+    assert free.scene.noise != lucky.scene.noise
+    assert case_of(4, 0.0, 0).scene.cluster != free.scene.cluster
 
 
 def test_shuffling_moves_weights_within_each_array():

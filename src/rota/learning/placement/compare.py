@@ -69,7 +69,7 @@ def try_out(asked: ComparedCase) -> ComparedRow:
     ]
     shuffles = [read_weights(asked.agents / f"shuffled{repetition}") for repetition in range(REPETITIONS)]
     ratios = {name: _mean_ratio(cases, _allocation(name, asked.agents)) for name in ALLOCATIONS}
-    speeds = [slot.speed for slot in cases[0].scene.fleet.slots]
+    speeds = [slot.speed for slot in cases[0].scene.cluster.slots]
     return ComparedRow(
         number=asked.number,
         slots=len(speeds),
@@ -88,7 +88,7 @@ def case_of(number: int, dispatch: float, repetition: int, goal: Goal = "makespa
     drawn = cases.draw(np.random.default_rng((number, *UNSEEN)))
     costs = AssignmentCosts(dispatch_s=dispatch * TERMS.interval * STEP_S)
     noise = TimingNoise(NOISE, seed=REPETITIONS * number + repetition)
-    return replace(drawn, scene=replace(drawn.scene, costs=costs, weather=noise))
+    return replace(drawn, scene=replace(drawn.scene, costs=costs, noise=noise))
 
 
 def shuffled(weights: Weights, seed: int) -> Weights:

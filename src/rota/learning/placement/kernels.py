@@ -14,7 +14,7 @@ from rota.core.population.view import TrialStatus
 from rota.policies.allocation.finish import CANDIDATES, COLUMNS, FACTS, LISTS, NOTHING, STEPS, look
 from rota.policies.allocation.learned import FEATURES, describe, scores
 
-WAITING, HANDED, FINISHED = int(TrialStatus.WAITING), int(TrialStatus.HANDED), int(TrialStatus.FINISHED)
+WAITING, ASSIGNED, FINISHED = int(TrialStatus.WAITING), int(TrialStatus.ASSIGNED), int(TrialStatus.FINISHED)
 
 
 @kernel
@@ -150,7 +150,7 @@ def fill(parts, queue, first, wanted, steps, assigned, status, budget, interval,
         taken += 1
         mine = min(wanted, budget - steps[trial] - assigned[trial])
         wanted -= mine
-        status[trial] = HANDED
+        status[trial] = ASSIGNED
         while mine > 0:
             length = min(interval, mine)
             parts[made, 0], parts[made, 1] = trial, length
