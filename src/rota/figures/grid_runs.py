@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from rota.figures.page import ALLOCATIONS, SCHEDULERS, allocation_colour, scheduler_colour
+from rota.figures.page import ALLOCATIONS, SCHEDULERS, allocation_colour, in_palette, scheduler_colour
 from rota.results.metrics import Metrics
 from rota.results.parameters import Labels, Parameters, in_order, is_seed, shown, value_of
 from rota.results.population.repetition import Repetition
@@ -79,9 +79,8 @@ class ParameterGrid:
     @cached_property
     def policies(self) -> list[str]:
         """All policies, in the order of the colours."""
-        known = list(SCHEDULERS if self.kind == "scheduler" else ALLOCATIONS)
-        found = {run.policy for run in self.runs}
-        return [name for name in known if name in found] + sorted(found - set(known))
+        palette = SCHEDULERS if self.kind == "scheduler" else ALLOCATIONS
+        return in_palette((run.policy for run in self.runs), palette)
 
     @cached_property
     def points(self) -> int:

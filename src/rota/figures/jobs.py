@@ -21,6 +21,7 @@ from rota.figures.page import (
     log_ticks,
     new_page,
     plain,
+    rows,
     said,
     scheduler_colour,
     unit_for,
@@ -149,12 +150,9 @@ def _draw_bars(axes: Axes, comparison: SchedulerComparison, runs: Sequence[Drawn
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     axes.bar_label(bars, labels, padding=4, size=8, color=INK, bbox=paper)
     axes.axvline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-    axes.set_yticks(places, [drawn.label for drawn in runs])
-    axes.set_ylim(len(runs) - 0.45, -0.55)
+    rows(axes, [drawn.label for drawn in runs])
     axes.set_xlim(0, 1.75 * max(comparison.ratios))
     axes.set_title(comparison.metric, size=10, color=INK, loc="left")
-    plain(axes)
-    axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
 
 

@@ -14,8 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
-from rota.core.errors import InputError
-from rota.figures.page import INK, new_page, plain
+from rota.figures.page import INK, key_below, new_page, pages, plain
 from rota.learning.files import HISTORY, HistoryRow, agents_below, read_history
 from rota.learning.outcome import KIND, Evaluation, EvaluationRow
 from rota.policies.agents import FACTS, KINDS, read_facts
@@ -224,6 +223,7 @@ NAMES = {
     "agent": "agent",
     "oracle": "oracle",
 }
+NOTHING_EVALUATED = "nothing was evaluated; give agents and recordings: rota evaluate"
 BAR, UNSEEN = 0.17, "////"
 ACROSS, MOST = 2, 8
 """Number of panels across a page, and on it."""
@@ -311,11 +311,7 @@ def limits(columns: Sequence[ScenarioColumn]) -> tuple[float, float]:
 
 def accuracy_figures(evaluations: Sequence[Evaluation], footer: Sequence[str]) -> Iterator[Figure]:
     """Yield a page, or several if there are many panels."""
-    found = panels(evaluations)
-    if not found:
-        raise InputError("nothing was evaluated; give agents and recordings: rota evaluate")
-    for at in range(0, len(found), MOST):
-        yield _page(found[at : at + MOST], footer)
+    return pages(panels(evaluations), MOST, lambda some: _page(some, footer), NOTHING_EVALUATED)
 
 
 def _page(found: Sequence[AccuracyPanel], footer: Sequence[str]) -> Figure:
@@ -373,5 +369,4 @@ def _legend(axes: Axes, columns: Sequence[ScenarioColumn]) -> None:
         if name == "agent" and not all(column.seen for column in columns):
             label = "agent, where it has not learned"
             patches.append(Patch(facecolor=colour, edgecolor="white", hatch=UNSEEN, label=label))
-    axes.set_axis_off()
-    axes.legend(handles=patches, loc="upper left", ncols=3, fontsize=8, frameon=False, handlelength=1.2)
+    key_below(axes, patches, ncols=3)

@@ -118,7 +118,7 @@ Margins = tuple[tuple[int, int], tuple[int, int]]
 
 
 def convolution(call: Call) -> Signal:
-    """Return the Keras layer of a convolution, with its weights."""
+    """Add a convolution, with its weights."""
     module = cast(nn.Conv2d, call.module)
     call.refuse(padding_mode=module.padding_mode != "zeros")
     image, margins = call.last(call.signal()), _margins(module)
@@ -156,14 +156,14 @@ def _margins(module: nn.Conv2d) -> Margins:
 
 
 def linear(call: Call) -> Signal:
-    """Return the Keras layer of a linear layer, with its weights."""
+    """Add a linear layer, with its weights."""
     module = cast(nn.Linear, call.module)
     layer = call.layer("Dense", units=module.out_features, use_bias=module.bias is not None)
     return Signal(layer(call.first(call.signal())))
 
 
 def batch_normalisation(call: Call) -> Signal:
-    """Return the Keras layer of a batch normalisation, with its weights and statistics."""
+    """Add a batch normalisation, with its weights and statistics."""
     module = cast(nn.BatchNorm2d, call.module)
     call.refuse(track_running_stats=module.running_mean is None, momentum=module.momentum is None)
     signal = call.signal()
@@ -180,7 +180,7 @@ def batch_normalisation(call: Call) -> Signal:
 
 
 def layer_normalisation(call: Call) -> Signal:
-    """Return the Keras layer of a layer normalisation, with its weights."""
+    """Add a layer normalisation, with its weights."""
     module = cast(nn.LayerNorm, call.module)
     axes = list(range(-len(module.normalized_shape), 0))
     center, scale = module.bias is not None, module.weight is not None
@@ -189,7 +189,7 @@ def layer_normalisation(call: Call) -> Signal:
 
 
 def embedding(call: Call) -> Signal:
-    """Return the Keras layer of an embedding, with its weights."""
+    """Add an embedding, with its weights."""
     module = cast(nn.Embedding, call.module)
     call.refuse(max_norm=module.max_norm is not None)
     layer = call.layer("Embedding", input_dim=module.num_embeddings, output_dim=module.embedding_dim)
@@ -214,7 +214,7 @@ def same(call: Call) -> Signal:
 
 
 def dropout(call: Call) -> Signal:
-    """Return the Keras layer of a dropout."""
+    """Add a dropout."""
     signal = call.signal()
     layer = call.layer("Dropout", "dropout", rate=call.option(1, "p", 0.5))
     return Signal(layer(signal.tensor), signal.channels_last)
@@ -233,30 +233,31 @@ def activation(function: str) -> Step:
 
 
 def gelu(call: Call) -> Signal:
-    """Return the Keras layer of a GELU."""
+    """Add a GELU."""
     signal, approximate = call.signal(), call.option(1, "approximate", "none") == "tanh"
     return Signal(call.keras.ops.gelu(signal.tensor, approximate=approximate), signal.channels_last)
 
 
 def leaky_relu(call: Call) -> Signal:
-    """Return the Keras layer of a leaky ReLU."""
+    """Add a leaky ReLU."""
     signal, slope = call.signal(), call.option(1, "negative_slope", 0.01)
     layer = call.layer("LeakyReLU", "activation", negative_slope=slope)
     return Signal(layer(signal.tensor), signal.channels_last)
 
 
-def softmax(call: Call) -> Signal:
-    """Return the Keras layer of a softmax."""
-    return Signal(call.keras.ops.softmax(call.first(call.signal()), axis=call.option(1, "dim")))
+def along(function: str) -> Step:
+    """Return the operation of a function along an axis, of the same name in Keras."""
 
+    def step(call: Call) -> Signal:
+        return Signal(
+            getattr(call.keras.ops, function)(call.first(call.signal()), axis=call.option(1, "dim"))
+        )
 
-def log_softmax(call: Call) -> Signal:
-    """Return the Keras layer of a log-softmax."""
-    return Signal(call.keras.ops.log_softmax(call.first(call.signal()), axis=call.option(1, "dim")))
+    return step
 
 
 def max_pool(call: Call) -> Signal:
-    """Return the Keras layer of a maximum pooling."""
+    """Add a maximum pooling."""
     call.refuse(
         dilation=pair(call.option(4, "dilation", 1)) != (1, 1),
         return_indices=call.option(6, "return_indices", False),
@@ -265,7 +266,7 @@ def max_pool(call: Call) -> Signal:
 
 
 def average_pool(call: Call) -> Signal:
-    """Return the Keras layer of an average pooling."""
+    """Add an average pooling."""
     padded = pair(call.option(3, "padding", 0)) != (0, 0)
     call.refuse(
         count_include_pad=padded and not call.option(5, "count_include_pad", True),
@@ -327,7 +328,7 @@ def _operand(call: Call, side: Any, last: bool) -> Any:
 
 
 def mean(call: Call) -> Signal:
-    """Return the Keras operation of a mean over axes."""
+    """Add a mean over axes."""
     axes, keep = call.option(1, "dim"), call.option(2, "keepdim", False)
     call.refuse(dim=axes is None)
     axis = axes if isinstance(axes, int) else tuple(axes)
@@ -342,7 +343,7 @@ def reshape(call: Call) -> Signal:
 
 
 def transpose(call: Call) -> Signal:
-    """Return the Keras operation that exchanges two axes."""
+    """Exchange two axes."""
     tensor = call.first(call.signal())
     order = list(range(len(tensor.shape)))
     one, other = call.option(1, "dim0"), call.option(2, "dim1")
@@ -351,7 +352,7 @@ def transpose(call: Call) -> Signal:
 
 
 def permute(call: Call) -> Signal:
-    """Return the Keras operation that orders axes anew."""
+    """Order axes anew."""
     given = call.kwargs.get("dims", call.args[1:])
     dimensions = given[0] if isinstance(given[0], tuple | list) else given
     tensor = call.first(call.signal())
@@ -359,7 +360,7 @@ def permute(call: Call) -> Signal:
 
 
 def concatenate(call: Call) -> Signal:
-    """Return the Keras operation that joins tensors along an axis."""
+    """Join tensors along an axis."""
     tensors = [call.first(signal) for signal in call.option(0, "tensors")]
     return Signal(call.keras.ops.concatenate(tensors, axis=call.option(1, "dim", 0)))
 
@@ -381,7 +382,7 @@ def item(call: Call) -> Any:
 
 
 def narrow(call: Call) -> Signal:
-    """Return the Keras operation that cuts a range out of an axis."""
+    """Cut a range out of an axis."""
     axis, start, length = (
         call.option(place, name) for place, name in ((1, "dim"), (2, "start"), (3, "length"))
     )
@@ -423,8 +424,8 @@ STEPS: dict[Step, tuple[Any, ...]] = {
     activation("silu"): (nn.SiLU, functional.silu),
     gelu: (nn.GELU, functional.gelu),
     leaky_relu: (nn.LeakyReLU, functional.leaky_relu),
-    softmax: (nn.Softmax, functional.softmax, torch.softmax, "softmax"),
-    log_softmax: (nn.LogSoftmax, functional.log_softmax, torch.log_softmax, "log_softmax"),
+    along("softmax"): (nn.Softmax, functional.softmax, torch.softmax, "softmax"),
+    along("log_softmax"): (nn.LogSoftmax, functional.log_softmax, torch.log_softmax, "log_softmax"),
     max_pool: (nn.MaxPool2d, functional.max_pool2d, torch.max_pool2d),
     average_pool: (nn.AvgPool2d, functional.avg_pool2d),
     adaptive_average_pool: (nn.AdaptiveAvgPool2d, functional.adaptive_avg_pool2d),
