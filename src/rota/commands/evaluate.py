@@ -114,7 +114,8 @@ def _placement(args: argparse.Namespace) -> int:
     if args.recordings:
         raise ConfigError(f"--recordings: {args.agent} places trials, which needs none; leave it out")
     _refuse(args, "--set")
-    found = tried(read_weights(args.agent), config_of(args.agent), workers_of(args), args)
+    with workers_of(args) as pool:
+        found = tried(read_weights(args.agent), config_of(args.agent), pool, args)
     if args.out is not None:
         write_comparison(args.out, found, command_line(args, *SAID))
     if args.figures is not None:

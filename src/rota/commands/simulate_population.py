@@ -29,6 +29,7 @@ from rota.library.populations import (
     measured,
     simulate_seed,
     summarised,
+    variants,
     warm_up,
 )
 from rota.policies.allocation.registry import MODES, NAMED

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.config.bind import bind
+from rota.core.processes import WorkerPool
 from rota.learning.files import PlacementHistoryRow, write_course
 from rota.learning.learner import CHECKPOINT, one_thread
 from rota.learning.placement.config import PlacementAgentConfig
@@ -55,11 +56,13 @@ def config_of(folder: Path) -> PlacementAgentConfig:
 
 
 def learn(
-    learner: PlacementLearner, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None
+    learner: PlacementLearner,
+    pool: WorkerPool,
+    on_update: Callable[[PlacementHistoryRow], None] | None = None,
 ) -> None:
     """Make all remaining updates, and save a checkpoint."""
     with one_thread():
-        learner.learn(workers, on_update)
+        learner.learn(pool, on_update)
         learner.save()
 
 
