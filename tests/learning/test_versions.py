@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import rota
+from rota import cli
 from rota.core.errors import InputError
 from rota.core.network import likeliest
 from rota.figures.learned import read_learned
@@ -132,6 +133,14 @@ def test_an_agent_of_another_kind_is_refused_in_a_sentence():
         InputError, match=f"this agent {changes} .*; give one that {places} .*rota learn config/"
     ):
         Learned(OLD / "adaptation")
+
+
+def test_a_simulation_refuses_an_agent_of_another_kind(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ("simulate", "--population", "4", "--slots", "1,2", "--seeds", "1", "--allocations", "learned")
+    assert cli.main([*words, "--set", f"options.learned.agent={OLD / 'adaptation'}"]) == 2
+    says = "changes networks while they train (kind 'adaptation'); give one that places trials on slots"
+    assert says in capsys.readouterr().err
 
 
 def test_a_kind_that_is_not_known_is_refused(tmp_path):
