@@ -36,7 +36,7 @@ def run_placement(args: argparse.Namespace) -> int:
     from rota.learning.placement.run import PlacementRun
 
     _refuse_others(args)
-    run = PlacementRun(_config(args), args.out or OUT / args.config.stem)
+    run = PlacementRun(args.out or OUT / args.config.stem, _config(args))
     with folder_lock(run.folder):
         if not args.again:
             run.refuse_another()
@@ -44,7 +44,7 @@ def run_placement(args: argparse.Namespace) -> int:
             say(f"note: {run.folder} is learned already; --again learns it anew", file=sys.stderr)
         else:
             with workers_of(args) as pool:
-                if args.again or not run.learned:
+                if args.again or not run.done:
                     _learn(run, pool, args)
                 else:
                     _try_again(run, pool, args)
@@ -108,12 +108,13 @@ def _learn(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) ->
 def _try_again(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) -> None:
     from rota.commands.learn import command_of
     from rota.learning.placement.run import write_tried
-    from rota.policies.allocation.learned import read_about, read_weights
+    from rota.policies.agents import read_facts
+    from rota.policies.allocation.learned import read_weights
 
     say(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
-    weights = read_weights(run.folder)
+    weights, said = read_weights(run.folder), read_facts(run.folder)
     found = tried(weights, run.config, pool, args)
-    write_tried(run, weights, read_about(run.folder), found, command_of(args))
+    write_tried(run, weights, said.about, said.provenance, found, command_of(args))
 
 
 def tried(
@@ -128,13 +129,13 @@ def tried(
 
 def _print(folder: Path, args: argparse.Namespace) -> None:
     from rota.learning.placement.outcome import read_comparison, table
-    from rota.policies.allocation.learned import read_about
+    from rota.policies.agents import read_facts
 
-    about = read_about(folder)
-    spent = {name: about[name] for name in ("updates", "decisions", "seconds")}
-    rate = round(about["decisions"] / about["seconds"], 1) if about["seconds"] else 0.0
+    known = read_facts(folder)
+    spent: dict[str, Any] = {name: known.about[name] for name in ("updates", "decisions", "seconds")}
+    rate = round(spent["decisions"] / spent["seconds"], 1) if spent["seconds"] else 0.0
     if args.json:
-        found = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
+        found = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": known.evaluation}
         say(json.dumps(found))
         return
     said = f"{spent['updates']:,} updates, {spent['decisions']:,} decisions in {spent['seconds']:.1f} s"
