@@ -103,7 +103,10 @@ class SimulationTask(GridTask):
     def head(self, made: SimulatedRun) -> RunHead:
         """Return the run as figures of a grid see it."""
         folder = RunFolder(self.folder or Path(self.point.name) / self.scheduler)
-        return RunHead(folder, self.scheduler, self.command, made.wall_s, made.metrics, self.point.parameters)
+        return RunHead(
+            folder=folder, scheduler=self.scheduler, command=self.command, wall_s=made.wall_s,
+            metrics=made.metrics, parameters=self.point.parameters,
+        )  # fmt: skip
 
     def resolved(self, folder: Path) -> str:
         """Return the configuration of this run, complete: it can be given to `rota simulate` as it is."""

@@ -15,8 +15,9 @@ from matplotlib.ticker import MaxNLocator
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
+from rota.core.files import read_json
 from rota.figures.page import INK, new_page, plain
-from rota.learning.files import FACTS, HISTORY, HistoryRow, is_placement_agent, read_history, read_json
+from rota.learning.files import FACTS, HISTORY, HistoryRow, is_placement_agent, read_history
 from rota.learning.outcome import Evaluation, EvaluationRow
 from rota.recordings.library import models
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
+from rota.core.files import read_json
 from rota.figures.learned import AgentSource, percent, rolling
 from rota.figures.learned_objective import WINDOW, ObjectiveLine, limits
 from rota.figures.page import (
@@ -26,7 +27,7 @@ from rota.figures.page import (
     plain,
     said,
 )
-from rota.learning.files import FACTS, HISTORY, PlacementHistoryRow, read_history, read_json
+from rota.learning.files import FACTS, HISTORY, PlacementHistoryRow, read_history
 from rota.learning.placement.cases import Goal, time_to
 from rota.learning.placement.outcome import AGENT, BEHIND, SHUFFLED, ComparedRow, PlacementComparison
 

@@ -19,7 +19,7 @@ from torch import nn
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, located, parsed
+from rota.core.files import atomic_write, located, read_facts
 from rota.core.network import Observation
 from rota.learning.files import FACTS, WEIGHTS
 from rota.learning.networks.registry import build
@@ -221,20 +221,9 @@ def fill(network: nn.Module, content: bytes, path: Path) -> None:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    try:
-        found = parsed(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            f"{path.parent}: no agent in it ({path.name} is missing); give the folder that rota learn wrote"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"{path}: not the facts of an agent; give the folder that rota learn wrote")
-    if found.get("version") != VERSION:
-        raise InputError(
-            f"{path}: an agent of version {found.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
-        )
+    other = "give the folder that rota learn wrote"
+    absent = f"{path.parent}: no agent in it ({path.name} is missing); {other}"
+    found = read_facts(path, FORMAT, VERSION, "an agent", missing=absent, other=other, again=AGAIN)
     missing = {"network", "options", "about", "sha256"} - set(found)
     if missing:
         raise InputError(f"{path}: does not say {', '.join(sorted(missing))}; {AGAIN}")

@@ -4,9 +4,8 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import NamedTuple, TypeVar, get_type_hints
 
-from rota.core.errors import InputError
 from rota.core.files import atomic_write, parsed
 from rota.core.table import read_table
 from rota.policies.allocation.learned import FORMAT as PLACEMENT_FORMAT
@@ -14,14 +13,6 @@ from rota.policies.allocation.learned import FORMAT as PLACEMENT_FORMAT
 FACTS, WEIGHTS = "agent.json", "weights.npz"
 HISTORY, EVENTS = "updates.csv", "tensorboard"
 EVALUATION = "evaluation.json"
-
-
-def read_json(path: Path, fix: str) -> Any:
-    """Return the content of a JSON file; an InputError that ends with `fix` if it cannot be read."""
-    try:
-        return parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {fix}") from None
 
 
 def has_format(path: Path, name: str) -> bool:

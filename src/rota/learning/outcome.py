@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from rota.config.bind import facts, keys
 from rota.core.errors import InputError
-from rota.core.files import atomic_write
-from rota.learning.files import EVALUATION, read_json
+from rota.core.files import atomic_write, read_json
+from rota.learning.files import EVALUATION
 from rota.recordings.library import models
 
 AGAIN = "evaluate again: rota evaluate"

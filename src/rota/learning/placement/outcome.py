@@ -11,9 +11,9 @@ import numpy as np
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.files import atomic_write
+from rota.core.files import atomic_write, read_json
 from rota.core.text import aligned
-from rota.learning.files import EVALUATION, has_format, read_json
+from rota.learning.files import EVALUATION, has_format
 from rota.learning.placement.cases import Goal, time_to
 
 FORMAT, VERSION = "rota placement evaluation", 1

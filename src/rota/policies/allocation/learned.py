@@ -18,7 +18,7 @@ from rota.config.bind import facts as bind_facts
 from rota.core.arrays import Singles
 from rota.core.compiled import kernel
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write, read_facts
 from rota.core.population.events import Assign
 from rota.core.population.view import PopulationView
 from rota.policies.allocation.finish import (
@@ -82,19 +82,8 @@ def write_agent(folder: Path, weights: Weights, about: Mapping[str, Any]) -> Non
 
 def read_about(folder: Path) -> dict[str, Any]:
     """Return the facts about an agent and its training. Raises InputError."""
-    path = folder / FACTS
-    try:
-        found = parsed(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{folder}: no placement agent in it ({FACTS} is missing); {AGAIN}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"{path}: not the facts of a placement agent; {AGAIN}")
-    if found.get("version") != VERSION:
-        raise InputError(
-            f"{path}: an agent of version {found.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
-        )
+    path, missing = folder / FACTS, f"{folder}: no placement agent in it ({FACTS} is missing); {AGAIN}"
+    found = read_facts(path, FORMAT, VERSION, "an agent", missing=missing, other=AGAIN, again=AGAIN)
     bind_facts(AgentFacts, found, path, AGAIN, others=True)
     return found
 
