@@ -37,6 +37,7 @@ def add_parser(subparsers: Parsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Do what the verb says; return the exit code."""
     verbs = {"convert": _convert, "describe": _describe, "generate": _generate}
     verbs[args.verb](args)
     return 0

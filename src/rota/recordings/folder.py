@@ -46,6 +46,7 @@ class Provenance:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
         return asdict(self) | {"libraries": dict(self.libraries)}
 
     @property

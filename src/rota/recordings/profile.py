@@ -83,10 +83,12 @@ class Profiles:
 
     @property
     def models(self) -> tuple[str, ...]:
+        """The models, in order of first appearance."""
         return tuple(dict.fromkeys(row.model for row in self.rows))
 
     @property
     def devices(self) -> tuple[str, ...]:
+        """The devices, in order of first appearance."""
         return tuple(dict.fromkeys(row.device for row in self.rows))
 
     def find(

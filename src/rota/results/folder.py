@@ -46,6 +46,7 @@ class ResultFolder:
 
     @property
     def config(self) -> Path:
+        """The resolved configuration."""
         return self.path / "config.toml"
 
     @property
@@ -145,10 +146,12 @@ class RunFolder(ResultFolder):
 
     @property
     def timeline(self) -> Path:
+        """All events."""
         return self.path / "timeline.npz"
 
     @property
     def jobs(self) -> Path:
+        """A table with a row per job."""
         return self.path / "jobs.csv"
 
 
@@ -162,6 +165,7 @@ class PopulationFolder(ResultFolder):
 
     @property
     def text(self) -> Path:
+        """The results as Markdown."""
         return self.path / "summary.md"
 
     def of_seed(self, seed: int) -> Path:
@@ -169,6 +173,7 @@ class PopulationFolder(ResultFolder):
         return self.path / f"seed{seed}"
 
     def timeline(self, seed: int) -> Path:
+        """Return the file with all events of a seed."""
         return self.of_seed(seed) / "timeline.jsonl"
 
     def clear(self) -> None:

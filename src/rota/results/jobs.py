@@ -81,6 +81,7 @@ BEFORE = HEADER[:-1]
 
 
 def write_jobs(stream: IO[bytes], jobs: Jobs, times: JobTimes) -> None:
+    """Write a row per job as CSV: what it asked for, and its times in the run."""
     columns = [getattr(jobs, name).tolist() for name in GIVEN] + [
         getattr(times, name).tolist() for name in LIVED
     ]

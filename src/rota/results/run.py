@@ -40,6 +40,7 @@ class ClusterRecord:
 
 
 def record_of(cluster: Cluster) -> dict[str, Any]:
+    """Return a cluster as plain values, which `cluster_of` reads."""
     return {
         "nodes": [{"count": len(list(same)), **asdict(node)} for node, same in groupby(cluster.nodes)],
         "slots_per_gpu": cluster.slots_per_gpu,

@@ -35,12 +35,14 @@ class MeasuredBound:
         self._trials: dict[int, float] = {}
 
     def see(self, event: Event) -> None:
+        """Count an event."""
         if isinstance(event, Reported):
             computing_s = event.ended_s - event.began_s - event.moved_s
             self._trials[event.trial] = self._trials.get(event.trial, 0.0) + computing_s
 
     @property
     def seconds(self) -> float:
+        """The lower bound in seconds."""
         return max(sum(self._trials.values()) / self._slots, *self._trials.values(), LEAST_S)
 
 
@@ -62,6 +64,7 @@ class SlotUse:
 
     @property
     def idle_s(self) -> float:
+        """The seconds in which the slot was there and did nothing."""
         return max(0.0, self.there_s - self.computing_s - self.communicating_s - self.lost_s)
 
     @property
@@ -132,6 +135,7 @@ class Usage:
         self._watches = [_Watch() for _ in cluster.slots]
 
     def see(self, event: Event) -> None:
+        """Count an event."""
         if isinstance(event, NodeFailed | Joined):
             for watch, slot in zip(self._watches, self._cluster.slots, strict=True):
                 if slot.node == event.node:
@@ -188,14 +192,17 @@ class SideRun:
 
     @property
     def reports(self) -> int:
+        """The number of reports."""
         return len(self.parts)
 
     @property
     def steps(self) -> int:
+        """The steps trained, over all trials."""
         return sum(part.steps for part in self.parts)
 
     @property
     def first_s(self) -> float:
+        """When the first interval began."""
         return min(part.began_s for part in self.parts)
 
     @property
@@ -234,10 +241,12 @@ class SideRun:
 
     @property
     def best(self) -> float:
+        """The best metric of all reports."""
         return max(part.metric for part in self.parts)
 
     @property
     def final(self) -> float:
+        """The mean of the last metrics of all trials."""
         return fmean(self.finals)
 
     @property
@@ -267,9 +276,11 @@ class Sides:
 
     @property
     def names(self) -> list[str]:
+        """The sides, in order of first appearance."""
         return list(dict.fromkeys(run.side for run in self.runs))
 
     def of(self, side: str) -> list[SideRun]:
+        """Return the runs of one side."""
         return [run for run in self.runs if run.side == side]
 
     @property
@@ -288,6 +299,7 @@ class Spread(NamedTuple):
 
 
 def spread(values: Iterable[float]) -> Spread:
+    """Return the median and the range of some values."""
     found = list(values)
     return Spread(median(found), min(found), max(found))
 
@@ -348,6 +360,7 @@ def write_sides(folder: Path, sides: Sides) -> None:
 
 
 def read_sides(folder: Path) -> Sides:
+    """Read a comparison from `compare.json`. Raises InputError if it is damaged or of another format."""
     file = folder / FILE
     found = read_json(file, AGAIN)
     if isinstance(found, dict) and found.get("format") != FORMAT:
