@@ -309,7 +309,7 @@ def main() -> int:
             warm_up(ground, args.only)
             print(f"warm after {time.monotonic() - began_s:.0f} s", flush=True)
             numbers = iter(args.case or range(args.first, args.first + args.cases))
-            ended = list(_said(run_all(numbers, args, ground, work), args))
+            ended = list(_reported(run_all(numbers, args, ground, work), args))
     failures = [each.failure for each in ended if each.failure]
     took_s = time.monotonic() - began_s
     for (what, where), count in Counter((each.what, each.where) for each in failures).most_common():
@@ -324,7 +324,7 @@ def main() -> int:
     return 1 if failures else 0
 
 
-def _said(ended: Iterator[Verdict], args: argparse.Namespace) -> Iterator[Verdict]:
+def _reported(ended: Iterator[Verdict], args: argparse.Namespace) -> Iterator[Verdict]:
     for verdict in ended:
         if failure := verdict.failure:
             kept = args.keep / f"case{failure.number}"

@@ -14,7 +14,7 @@ from rota.results.population.repetition import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
-FLEET = PopulationCluster((Slot(0), Slot(1)), ("a", "b"))
+CLUSTER = PopulationCluster((Slot(0), Slot(1)), ("a", "b"))
 
 
 def write_trials(folder, scale, swapped=False):
@@ -30,7 +30,7 @@ def write_trials(folder, scale, swapped=False):
     events.sort(key=lambda event: event.at_s)
     about = {"seed": 0, "target": 1.0, "lower_bound_s": 1.0, "decisions": 4, "wall_s": 0.1}
     slots = (SlotInfo("a", "cpu", 1.0), SlotInfo("b", "cpu", 1.0))
-    repetition = measure(events, ({}, {}), FLEET, **about)
+    repetition = measure(events, ({}, {}), CLUSTER, **about)
     summary = PopulationSummary("finish", "none", "2 trials × 100 steps", "pair", None, slots, (repetition,))
     said = {"config": "", "inputs": "digest", "command": f"rota run {folder.name}.toml"}
     write_population(folder, summary, {0: events}, **said)

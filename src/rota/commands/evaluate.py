@@ -35,7 +35,8 @@ def evaluate_placement(args: argparse.Namespace) -> int:
 
     refuse({"--recordings": args.recordings}, f"{args.agent} places trials, which needs none; leave it out")
     refuse({"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--again": args.again}, LEARNING)
-    found = tried(read_weights(args.agent), config_of(args.agent), workers_of(args), args)
+    with workers_of(args) as pool:
+        found = tried(read_weights(args.agent), config_of(args.agent), pool, args)
     _keep(found, args, write_comparison, "draw_comparison")
     if args.json:
         say(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))

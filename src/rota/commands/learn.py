@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import command_line, given_file, say
-from rota.commands.learn_placement import asks_to_place, bar, run_placement, workers_of
+from rota.commands.common import command_line, given_file, say, workers
+from rota.commands.learn_placement import asks_to_place, bar, run_placement
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def add_learning(parser: argparse.ArgumentParser, out: str) -> None:
     add("--seed", type=int, action="append", metavar="N", help="of the agent (0); may be repeated")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")
     add("--out", type=Path, metavar="DIR", help=out)
-    add("--workers", type=int, metavar="N", help="processes side by side (one per core)")
+    add(
+        "--workers", type=workers, metavar="N",
+        help="processes side by side (one per core); to place trials also ray[:ADDRESS], a Ray cluster",
+    )  # fmt: skip
     add("--again", action="store_true", help="learn anew what is there")
     add("--json", action="store_true", help="print one JSON object, and nothing else")
     add("--quiet", action="store_true", help="no progress bar")
@@ -84,8 +87,12 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
     Agents that were learned in another way are an error, unless they may be written over.
     """
     from rota.learning.runs import learn
+    from rota.training.setup import cores
 
-    workers = workers_of(args)
+    if isinstance(args.workers, str):
+        raise ConfigError(
+            f"--workers {args.workers}: only agents that place trials learn on Ray; give a number"
+        )
     for each in runs:
         if not (args.again or over):
             each.refuse_another()
@@ -95,7 +102,7 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
         say(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
     drawn = sum(stage.drawn for stage in open_.values() if not stage.done)
     with bar(drawn, " episodes", args, unit_scale=True) as shown:
-        for each in learn(runs, out, workers, command_of(args), shown.update, again=again):
+        for each in learn(runs, out, args.workers or cores(), command_of(args), shown.update, again=again):
             if len(runs) > 1 and open_:
                 _note(each.folder)
 

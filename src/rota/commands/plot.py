@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         check(name)
     window_s = _window_s(args.window)
     left: list[Path] = []
-    pen, tell = _pen(args)._replace(on_kept=left.append), _no_words if args.count else _named
+    pen, tell = _pen(args)._replace(on_kept=left.append), _no_words if args.count else _say_file
     others = [] if args.runs or args.figure else [tell(file) for file in _draw_all(args, pen)]
     if others and next(iter(run_folders(RUNS)), None) is None:
         _sum_up(others, left, args)
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
     options = Options(command_of(args), args.normalise_to, window_s, args.quick, pen)
     drawn = list(others)
     for file in draw_grids(of_traces, of_populations, args.out, names, options):
-        drawn.append(_named(file))
+        drawn.append(_say_file(file))
     if not args.figure:
         of_traces, of_populations = small(of_traces, of_populations)
     for file in draw_populations(of_populations, args.out / "populations", names, options):
@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _named(file: Path) -> Path:
+def _say_file(file: Path) -> Path:
     say(file)
     return file
 
@@ -252,10 +252,10 @@ def _draw(group: "RunGroup", out: Path, names: list[str], options: "Options") ->
 def _export(group: "RunGroup", out: Path, options: "Options") -> Iterator[Path]:
     from rota.results.chrome import write_chrome_trace
 
-    for variant in group.contenders:
-        run = variant.run
+    for each in group.runs:
+        run = each.run
         first_s = float(run.jobs.submit_s[0])
         start_s, end_s = options.window_s or (-math.inf, math.inf)
-        file = out / f"trace-{variant.file_name}.json"
+        file = out / f"trace-{each.file_name}.json"
         write_chrome_trace(file, run.timeline(), run.jobs, run.cluster, (first_s + start_s, first_s + end_s))
         yield file

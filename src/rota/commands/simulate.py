@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rota.commands.common import DRAW_MODELS, STARTUP, given_file, say
+from rota.commands.common import DRAW_MODELS, STARTUP, given_file, say, workers
 from rota.core.errors import ConfigError
 
 QUICK_JOBS = 60
@@ -79,8 +79,8 @@ def add_parser(subparsers: Any) -> None:
     add("--json", action="store_true", help="print JSON on standard output, and nothing else")
     add("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs; short trials")
     add = parser.add_argument_group("grids").add_argument
-    workers = "processes that share the simulations (1); results are the same with any number"
-    add("--workers", type=_count, default=1, metavar="N", help=workers)
+    shared = "processes that share the simulations (1), or ray[:ADDRESS], the CPUs of a Ray cluster"
+    add("--workers", type=workers, default=1, metavar="N", help=f"{shared}; results are the same")
     most = f"refuse to run more than N simulations ({MOST:,})"
     add("--max-simulations", type=_count, default=MOST, metavar="N", help=most)
     figure = "draw metrics against the parameters of the grid: a .png, .svg or .pdf"

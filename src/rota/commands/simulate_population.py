@@ -26,10 +26,10 @@ from rota.library.inputs import files_behind
 from rota.library.populations import (
     NAMES,
     Variant,
-    contenders,
     measured,
     simulate_seed,
     summarised,
+    variants,
     warm_up,
 )
 from rota.policies.allocation.registry import MODES, NAMED
@@ -161,7 +161,7 @@ def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> list[PopulationTa
         points += 1
         config = _shortened(config) if args.quick else config
         config.scene(0)  # what cannot be read is said before anything runs
-        for each in contenders(config, options, str(args.config or "command line")):
+        for each in variants(config, options, str(args.config or "command line")):
             tasks.append(PopulationTask(point, args.out, typed(), config, each))
     announce(sum(len(task.seeds) for task in tasks), points, args.max_simulations)
     return tasks

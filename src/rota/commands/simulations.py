@@ -3,18 +3,21 @@
 import argparse
 import json
 import os
+import platform
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from rota.commands.common import compiling, say, typed
 from rota.config.bind import bind
 from rota.config.grid import GridPoint, count, expand
 from rota.config.load import override, placed
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.library.processes import call_all, progress_bar
 from rota.results.folder import PopulationFolder, ResultFolder, RunFolder
 
@@ -199,10 +202,11 @@ def _carried_out(tasks: Sequence[GridTask], args: argparse.Namespace, unit: str)
             tick()
     plan = [(number, seed) for number in left for seed in tasks[number].seeds]
     classes = {type(policy) for number in left for policy in tasks[number].policies}
-    calls = [(tasks[number], seed) for number, seed in plan]
     made: dict[int, dict[int, Any]] = {number: {} for number in left}
     own = args.workers == 1 and all(task.shows_progress for task in tasks)
-    with progress_bar(len(calls), "simulation", False if own else None) as bar:
+    shown = False if own else None
+    with _proof(args) as proof, progress_bar(len(plan), "simulation", shown) as bar:
+        calls = [(tasks[number], seed, proof) for number, seed in plan]
         for place, result in call_all(_simulated, calls, args.workers, classes):
             number, seed = plan[place]
             made[number][seed] = result
@@ -212,8 +216,23 @@ def _carried_out(tasks: Sequence[GridTask], args: argparse.Namespace, unit: str)
     return [done[number] for number in range(len(tasks))]
 
 
-def _simulated(task: GridTask, seed: int) -> Any:
+def _simulated(task: GridTask, seed: int, proof: Path | None) -> Any:
+    if proof is not None and not proof.exists():
+        raise InputError(
+            f"{proof.parent}: not there on {platform.node()}; give an --out that all nodes of the cluster see"
+        )
     return task.simulated(seed)
+
+
+@contextmanager
+def _proof(args: argparse.Namespace) -> Iterator[Path | None]:
+    """Yield a file by which workers on other nodes notice whether they see the folder of the results."""
+    if args.out is None or not isinstance(args.workers, str):
+        yield None
+        return
+    args.out.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=args.out.absolute(), prefix=".shared-") as file:
+        yield Path(file.name)
 
 
 def _draw(grid: "ParameterGrid", file: Path) -> None:

@@ -146,6 +146,7 @@ def _said(names: tuple[str, ...]) -> str:
 
 
 def check_name(name: str) -> None:
+    """Raise InputError if a text does not look like `module:name` or `path/to/file.py:name`."""
     if not NAME.fullmatch(name):
         raise InputError(
             f"trial {name!r}: not the name of a function; write module:function or path/to/file.py:function"

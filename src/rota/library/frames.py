@@ -99,6 +99,7 @@ def series_frame(series: Series) -> "pd.DataFrame":
 
 
 def check_series(name: str) -> None:
+    """Raise ConfigError if there is no series of this name."""
     if name not in SERIES:
         raise ConfigError(unknown("series", name, SERIES))
 

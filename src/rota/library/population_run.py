@@ -70,6 +70,7 @@ class PopulationRun:
 
     @property
     def seeds(self) -> list[int]:
+        """The seed of each repetition."""
         return [each.seed for each in self.summary.repetitions]
 
     def to_frame(self) -> "pd.DataFrame":

@@ -82,7 +82,7 @@ def option_classes() -> dict[str, Any]:
     return classes | {name: evolution_class(name) for name in EVOLUTIONS}
 
 
-def contenders(
+def variants(
     config: PolicyChoice, options: Any, where: str, objects: Mapping[str, Any] | None = None
 ) -> Iterator[Variant]:
     """Give each allocation with its options; evolution is the same for all, retirement for all but presets.

@@ -54,6 +54,7 @@ class Run:
 
     @property
     def cluster(self) -> Cluster:
+        """The cluster that the jobs ran on."""
         return self.record.cluster
 
     @property

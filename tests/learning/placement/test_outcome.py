@@ -17,6 +17,7 @@ from rota.learning.placement.outcome import (
     write_comparison,
 )
 from rota.learning.placement.rollout import Scorer
+from rota.library.processes import SerialPool, worker_pool
 from rota.policies.allocation.registry import ALLOCATIONS
 
 
@@ -111,7 +112,8 @@ def test_shuffling_moves_weights_within_each_array():
 def test_all_are_tried_with_the_same_noise_and_the_number_of_workers_makes_no_difference(monkeypatch):
     monkeypatch.setattr(module, "DISPATCHES", (0.0, 0.5))
     weights = Scorer(hidden=5, seed=0).weights
-    one, two = compare(weights, 1, 1), compare(weights, 1, 2)
+    with worker_pool(2) as pool:
+        one, two = compare(weights, 1, SerialPool()), compare(weights, 1, pool)
     assert one == two
     assert set(one.names) == set(ALLOCATIONS)
     assert len(one.tried) == 2

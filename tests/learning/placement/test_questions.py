@@ -60,10 +60,10 @@ COSTLY = replace(TROUBLED, overhead=ReportOverhead(load_s=0.3, evaluate_s=0.2, s
 @pytest.mark.parametrize("scene", [TROUBLED, replace(TROUBLED, report_each=False), COSTLY, *drawn(3)])
 def test_the_answers_of_an_allocation_give_its_timeline(scene, learned):
     asked = answered(scene, lambda due: int(np.argmax(scores(due.features, due.allowed, WEIGHTS))))
-    told = simulate_trials(scene, PlacementCase(scene).landscape(), PopulationPolicy(learned))
-    assert asked.state.timeline == told.timeline
-    assert asked.state.now_s == told.makespan_s
-    assert asked.state.decisions == told.decisions
+    simulated = simulate_trials(scene, PlacementCase(scene).landscape(), PopulationPolicy(learned))
+    assert asked.state.timeline == simulated.timeline
+    assert asked.state.now_s == simulated.makespan_s
+    assert asked.state.decisions == simulated.decisions
 
 
 def test_what_is_asked_is_what_agents_learn_from():

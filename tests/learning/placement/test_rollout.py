@@ -33,7 +33,7 @@ def episode(drawn, ratio):
 
 
 @pytest.mark.parametrize("goal", ["makespan", "target"])
-def test_a_compiled_rehearsal_takes_as_long_as_one_of_the_real_loop(goal, tmp_path):
+def test_a_compiled_simulation_takes_as_long_as_one_of_the_real_loop(goal, tmp_path):
     write_agent(tmp_path, NETWORK.weights, {})
     for seed in range(8):
         case = CaseDistribution(goal=goal).draw(np.random.default_rng(seed))
