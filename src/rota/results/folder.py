@@ -72,7 +72,7 @@ class ResultFolder:
                 return False
             found = parsed(self.head.read_text("utf-8"))
         except OSError as error:
-            raise self._error("read", error) from None
+            raise self._error("written", error) from None
         except ValueError:
             return False
         return (

@@ -130,7 +130,7 @@ def damage(agent, what):
     [
         ("cut short", "damaged or cut short"),
         ("missing", "cannot be read"),
-        ("version", "an agent of version 99, this rota reads 1"),
+        ("version", "a placement agent of version 99, this rota reads 1"),
         ("format", "not the facts of a placement agent"),
     ],
 )

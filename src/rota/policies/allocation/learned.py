@@ -83,7 +83,7 @@ def write_agent(folder: Path, weights: Weights, about: Mapping[str, Any]) -> Non
 def read_about(folder: Path) -> dict[str, Any]:
     """Return the facts about an agent and its training. Raises InputError."""
     path, missing = folder / FACTS, f"{folder}: no placement agent in it ({FACTS} is missing); {AGAIN}"
-    found = read_facts(path, FORMAT, VERSION, "an agent", missing=missing, other=AGAIN, again=AGAIN)
+    found = read_facts(path, FORMAT, VERSION, "a placement agent", missing=missing, other=AGAIN, again=AGAIN)
     bind_facts(AgentFacts, found, path, AGAIN, others=True)
     return found
 
