@@ -3,11 +3,12 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import command_line, say
+from rota.commands.common import command_line, refuse, say
 from rota.commands.learn import add_learning, configured, learn_all
 from rota.core.errors import ConfigError, InputError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rota.learning.runs import Fold
 
 OUT = Path("results/evaluate")
+LEARNING = "is for learning; leave it out with --agent"
 WHICH = "what rota learn wrote: an agent, or a folder of several; or a class of yours, as file.py:Class"
 LEFT_OUT = ("scenario", "model", "tree")
 
@@ -58,13 +60,14 @@ def _agent(args: argparse.Namespace) -> int:
     from rota.config.bind import own_growth
     from rota.core.registry import is_outside
     from rota.learning.evaluate import rows
-    from rota.learning.outcome import Evaluation, table
+    from rota.learning.outcome import Evaluation, table, write_evaluations
     from rota.learning.problem import problem_of, read_trees
 
     if not args.recordings:
         raise ConfigError("where? Give --recordings PATH…: trees, or folders of them")
     own = is_outside(str(args.agent))
-    _refuse(args, "--workers", *([] if own else ["--set"]))
+    settings = {"CONFIG": args.config, "--set": [] if own else args.set, "--seed": args.seed}
+    refuse(settings | {"--workers": args.workers, "--again": args.again}, LEARNING)
     agents = {} if own else _agents(args.agent)
     policy = own_growth(str(args.agent), _options(args.set)) if own else None
     problems = [problem_of(tree) for tree in read_trees(args.recordings)]
@@ -74,7 +77,7 @@ def _agent(args: argparse.Namespace) -> int:
     ]
     if policy is not None:
         found = [Evaluation(policy.name, {}, tuple(rows(policy.policy, problems, frozenset())))]
-    _keep(found, args)
+    _keep(found, args, write_evaluations, "draw_evaluations")
     if args.json:
         scenarios = [row.to_json() | {"agent": each.agent} for each in found for row in each.rows]
         say(json.dumps({"scenarios": scenarios}))
@@ -95,15 +98,6 @@ def _options(assignments: Sequence[str]) -> Any:
     return table.get("options", {})
 
 
-def _refuse(args: argparse.Namespace, *names: str) -> None:
-    """Raise ConfigError for settings of learning, and `names`: what has learned is as it is."""
-    for name in ("config", "--seed", "--again", *names):
-        if getattr(args, name.removeprefix("--")):
-            raise ConfigError(
-                f"{name.replace('config', 'CONFIG')}: is for learning; leave it out with --agent"
-            )
-
-
 def _placement(args: argparse.Namespace) -> int:
     """Compare an agent that places trials with the rules; prints a table, or one JSON object."""
     from rota.commands.learn_placement import tried, workers_of
@@ -111,17 +105,11 @@ def _placement(args: argparse.Namespace) -> int:
     from rota.learning.placement.run import config_of
     from rota.policies.allocation.learned import read_weights
 
-    if args.recordings:
-        raise ConfigError(f"--recordings: {args.agent} places trials, which needs none; leave it out")
-    _refuse(args, "--set")
+    refuse({"--recordings": args.recordings}, f"{args.agent} places trials, which needs none; leave it out")
+    refuse({"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--again": args.again}, LEARNING)
     with workers_of(args) as pool:
         found = tried(read_weights(args.agent), config_of(args.agent), pool, args)
-    if args.out is not None:
-        write_comparison(args.out, found, command_line(args, *SAID))
-    if args.figures is not None:
-        from rota.figures.files import draw_comparison
-
-        _say_drawn(draw_comparison(found, args.figures, command_line(args, *SAID)))
+    _keep(found, args, write_comparison, "draw_comparison")
     if args.json:
         say(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))
     else:
@@ -147,6 +135,7 @@ def _agents(folder: Path) -> dict[Path, "Agent"]:
 
 def _left_out(args: argparse.Namespace) -> int:
     from rota.learning.evaluate import summary
+    from rota.learning.outcome import write_evaluations
     from rota.learning.problem import read_trees
     from rota.learning.runs import folds
 
@@ -161,9 +150,9 @@ def _left_out(args: argparse.Namespace) -> int:
     trees = [tree for fold in found for tree in fold.left_out]
     evaluations = [each for fold in found for each in _evaluated(fold)]
     args.out = out
-    _keep(evaluations, args)
-    summed = summary(evaluations, trees)
-    say(json.dumps(summed.to_json()) if args.json else summed.text())
+    _keep(evaluations, args, write_evaluations, "draw_evaluations")
+    result = summary(evaluations, trees)
+    say(json.dumps(result.to_json()) if args.json else result.text())
     return 0
 
 
@@ -203,18 +192,11 @@ def _rows(agent: "Agent", problems: "Sequence[Problem]") -> "list[EvaluationRow]
     return rows(agent, problems, agent.learned_from, agent.fixed)
 
 
-def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:
-    """Write what was evaluated, and draw it, as far as that is asked for."""
-    from rota.learning.outcome import write_evaluations
-
+def _keep(found: Any, args: argparse.Namespace, write: Callable[..., object], draw: str) -> None:
+    """Write what was found, and draw it by a function of `figures.files`, as far as that is asked for."""
     if args.out is not None:
-        write_evaluations(args.out, found, command_line(args, *SAID))
+        write(args.out, found, command_line(args, *SAID))
     if args.figures is not None:
-        from rota.figures.files import draw_evaluations
-
-        _say_drawn(draw_evaluations(found, args.figures, command_line(args, *SAID)))
-
-
-def _say_drawn(files: Iterator[Path]) -> None:
-    for file in files:
-        say(f"note: drawn into {file}", file=sys.stderr)
+        drawing = getattr(import_module("rota.figures.files"), draw)
+        for file in drawing(found, args.figures, command_line(args, *SAID)):
+            say(f"note: drawn into {file}", file=sys.stderr)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import say
+from rota.commands.common import refuse, say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,21 +61,19 @@ def workers_of(args: argparse.Namespace) -> "AbstractContextManager[WorkerPool]"
 
 
 @contextmanager
-def bar(total: int, done: int, unit: str, args: argparse.Namespace) -> Iterator[Any]:
+def bar(total: int, unit: str, args: argparse.Namespace, **look: Any) -> Iterator[Any]:
     """Give a progress bar, which is seen on a terminal."""
     from rota.library.processes import progress_bar
 
-    shown, look = False if args.quiet else None, {"initial": done, "dynamic_ncols": True}
-    with progress_bar(total, unit, shown, leave=True, **look) as found:
+    shown = False if args.quiet else None
+    with progress_bar(total, unit, shown, leave=True, dynamic_ncols=True, **look) as found:
         yield found
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
     """Raise ConfigError for flags about recordings of networks that change."""
     given = {"--recordings": args.recordings, "--joint": args.joint, "--live": args.live}
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"{name}: {args.config} learns to place trials, from none; leave it out")
+    refuse(given, f"{args.config} learns to place trials, from none; leave it out")
     if args.seed and len(args.seed) > 1:
         raise ConfigError(f"--seed: {args.config} learns one agent; give one seed")
 
@@ -94,7 +92,7 @@ def _learn(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) ->
     from rota.learning.placement.run import finish, learn
 
     learner = run.begin(again=args.again)
-    with bar(run.config.updates, len(learner.rows), " updates", args) as shown:
+    with bar(run.config.updates, " updates", args, initial=len(learner.rows)) as shown:
 
         def tell(row: "PlacementHistoryRow") -> None:
             shown.set_postfix(ratio=f"{row.ratio:.3f}", refresh=False)
@@ -123,7 +121,7 @@ def tried(
     """Compare an agent with the rules, with a progress bar."""
     from rota.learning.placement.compare import DISPATCHES, compare
 
-    with bar(config.tests * len(DISPATCHES), 0, " cases", args) as shown:
+    with bar(config.tests * len(DISPATCHES), " cases", args) as shown:
         return compare(weights, config.tests, pool, config.cases.goal, shown.update)
 
 

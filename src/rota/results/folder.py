@@ -16,6 +16,7 @@ summary.json    the results, and what the run was; written last: with it, a run 
 """
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class ResultFolder:
 
     @property
     def config(self) -> Path:
+        """The resolved configuration."""
         return self.path / "config.toml"
 
     @property
@@ -70,7 +72,7 @@ class ResultFolder:
                 return False
             found = parsed(self.head.read_text("utf-8"))
         except OSError as error:
-            raise self._error("read", error) from None
+            raise self._error("written", error) from None
         except ValueError:
             return False
         return (
@@ -79,7 +81,7 @@ class ResultFolder:
 
     def read_head(self) -> dict[str, Any]:
         """Return the content of the file that is written last; an InputError if it is not that of a run."""
-        if not self.head.exists():
+        if not os.path.lexists(self.head):
             raise InputError(f"{self.path}: not a complete run, it has no {self.HEAD}; make it again")
         found: dict[str, Any] = read_json(self.head, AGAIN)
         if not self._is_head(found):
@@ -144,10 +146,12 @@ class RunFolder(ResultFolder):
 
     @property
     def timeline(self) -> Path:
+        """All events."""
         return self.path / "timeline.npz"
 
     @property
     def jobs(self) -> Path:
+        """A table with a row per job."""
         return self.path / "jobs.csv"
 
 
@@ -161,6 +165,7 @@ class PopulationFolder(ResultFolder):
 
     @property
     def text(self) -> Path:
+        """The results as Markdown."""
         return self.path / "summary.md"
 
     def of_seed(self, seed: int) -> Path:
@@ -168,6 +173,7 @@ class PopulationFolder(ResultFolder):
         return self.path / f"seed{seed}"
 
     def timeline(self, seed: int) -> Path:
+        """Return the file with all events of a seed."""
         return self.of_seed(seed) / "timeline.jsonl"
 
     def clear(self) -> None:

@@ -2,22 +2,15 @@
 
 from dataclasses import dataclass
 
-from rota.core.costs import Ties
-from rota.core.placement import Style, first_fit
-from rota.core.policy import Needs, Plan
+from rota.core.policy import Plan
 from rota.core.state import ClusterView
+from rota.policies.cluster.srtf import Srtf
 
 
 @dataclass(frozen=True, slots=True)
-class Srsf:
+class Srsf(Srtf):
     """Rank by remaining GPU time, then first fit."""
 
-    placement: Style = "consolidated"
-    """How a gang is placed on nodes."""
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
-
     def plan(self, view: ClusterView) -> Plan:
-        return first_fit(view, view.rank(view.remaining * view.iteration_s * view.gpus), style=self.placement)
+        key = view.remaining * view.iteration_s * view.gpus
+        return view.first_fit(view.rank(key), style=self.placement)
