@@ -300,7 +300,7 @@ config = LocalConfig((LocalSlotConfig(count=2),))
 books = RunPaths(Path(sys.argv[1]))
 books.make()
 setup = WorkerSetup("rota.execution.idle:idle", {"step_s": 1000.0}, 0, books)
-workers = config.workers(config.all_slots(), setup)
+workers = config.workers(config.cluster(), setup)
 workers.nodes()
 for slot in range(2):
     workers.send(slot, Assignment(checkpoint_info(slot, 1, 10, {}, (), None, "run")))
