@@ -9,6 +9,7 @@ first. A gang is as fast as its slowest slot, so it gets slots of the fastest ty
 necessary together with faster ones. Whether a gang fits does not depend on that order.
 """
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -28,11 +29,23 @@ from rota.core.columns import (
     UP,
 )
 from rota.core.compiled import kernel
+from rota.core.memory import (
+    columns_of,
+    engine_at,
+    index_of,
+    nodes_of,
+    pace_of,
+    plan_at,
+    scratch_of,
+    slot_node_of,
+    slots_of,
+)
 from rota.core.policy import Plan
+from rota.core.ranking import ranking_of
 from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_preempting
 
 if TYPE_CHECKING:
-    from rota.core.state import ClusterView
+    from rota.core.view import ClusterView
 
 Style = Literal["consolidated", "spread", "anywhere"]
 STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
@@ -60,30 +73,53 @@ def first_fit(
 ) -> Plan:
     """Plan as `ClusterView.first_fit`; `anchors` names, for each row, the row whose slots it would keep."""
     plan = view.draft
-    if not view.cost.each_instant if keep is None else keep:
-        old = view.current
-        plan.jobs = fit_keeping(
-            view.columns, order, order if anchors is None else anchors, view.nodes, view.slot_node,
-            plan.index, plan.slots,
-            plan.pace_s, old.index, old.slots, view.scratch, STYLES[style], strict,
-        )  # fmt: skip
+    keeps = not view.cost.each_instant if keep is None else keep
+    if anchors is not None:
+        plan.jobs = fit_anchored(view.address, order, anchors, STYLES[style], strict)
+    elif order is view.ranked:
+        plan.jobs = fit_ranked(view.address, STYLES[style], strict, keeps)
     else:
-        plan.jobs = fit_afresh(
-            view.columns,
-            order,
-            view.nodes,
-            plan.index,
-            plan.slots,
-            plan.pace_s,
-            view.scratch,
-            STYLES[style],
-            strict,
-        )
-    plan.order = (
-        order if len(order) == len(view.order) else None
-    )  # jobs that are not in `order` keep their position
-    plan.wake_at_s = np.inf
+        plan.jobs = fit_order(view.address, order, STYLES[style], strict, keeps)
+    # Jobs that are not in `order` keep their position.
+    plan.order = order if len(order) == view.active else None
+    plan.wake_at_s = math.inf
     return plan
+
+
+@kernel
+def fit_ranked(address, style, strict, keep):
+    """Place the jobs of the last ranking."""
+    e = engine_at(address)
+    order = ranking_of(e)
+    return fit(e, order, order, style, strict, keep)
+
+
+@kernel
+def fit_order(address, order, style, strict, keep):
+    """Place jobs in an order."""
+    return fit(engine_at(address), order, order, style, strict, keep)
+
+
+@kernel
+def fit_anchored(address, order, anchors, style, strict):
+    """Place jobs in an order, each on the slots of its anchor if they can be kept."""
+    e = engine_at(address)
+    return fit(e, order, anchors, style, strict, not e.each_instant)
+
+
+@kernel
+def fit(e, order, anchors, style, strict, keep):
+    """Fill the draft; return how many jobs were placed."""
+    new, old = plan_at(e.draft), plan_at(e.current)
+    if keep:
+        return fit_keeping(
+            columns_of(e), order, anchors, nodes_of(e), slot_node_of(e), index_of(new), slots_of(new),
+            pace_of(new), index_of(old), slots_of(old), scratch_of(e), style, strict,
+        )  # fmt: skip
+    return fit_afresh(
+        columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), scratch_of(e), style,
+        strict,
+    )  # fmt: skip
 
 
 @kernel

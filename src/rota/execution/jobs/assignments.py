@@ -9,9 +9,9 @@ import numpy as np
 
 from rota.config.bind import facts
 from rota.core import columns as c
+from rota.core.engine import Engine, Instant
 from rota.core.errors import InputError
 from rota.core.policy import Plan
-from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.assignments import ENCODE, Assignment, assignment_from
 from rota.execution.entries import LOST
 from rota.execution.journal import JournalEntry
@@ -132,7 +132,7 @@ class SlotGroup(NamedTuple):
     """Seconds per iteration that the policy expects."""
 
 
-def units(plan: Plan, state: JobsState) -> list[SlotGroup]:
+def units(plan: Plan, state: Engine) -> list[SlotGroup]:
     """Return the groups of a plan."""
     found: dict[int, list[int]] = {}
     for position in range(plan.jobs):
@@ -150,7 +150,7 @@ def units(plan: Plan, state: JobsState) -> list[SlotGroup]:
 class JobEntries:
     """The format of instants and decisions in a journal: jobs by number, not by row of the state."""
 
-    def happened(self, instant: Instant, state: JobsState) -> tuple[float, dict[str, Any]]:
+    def happened(self, instant: Instant, state: Engine) -> tuple[float, dict[str, Any]]:
         job = state.columns[c.JOB]
         left = [[int(job[row]), value] for row, value in (instant.measured or {}).items()]
         return instant.at_s, {
@@ -162,7 +162,7 @@ class JobEntries:
             "left": left,
         }
 
-    def instant(self, body: Mapping[str, Any], state: JobsState) -> Instant:
+    def instant(self, body: Mapping[str, Any], state: Engine) -> Instant:
         try:
             rows = rows_of(state)
             finished = np.array([rows[job] for job in body["finished"]], np.int32)
@@ -174,11 +174,11 @@ class JobEntries:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the journal has a malformed instant ({error!r}); {LOST}") from None
 
-    def decided(self, decisions: Decisions, state: JobsState) -> list[Any]:
-        return [[list(unit.jobs), list(unit.slots), unit.step_s] for unit in units(decisions.plan, state)]
+    def decided(self, plan: Plan, state: Engine) -> list[Any]:
+        return [[list(unit.jobs), list(unit.slots), unit.step_s] for unit in units(plan, state)]
 
 
-def rows_of(state: JobsState) -> dict[int, int]:
+def rows_of(state: Engine) -> dict[int, int]:
     """Return job → its row in the state."""
     return {int(state.columns[c.JOB, row]): int(row) for row in state.order[: state.active]}
 

@@ -31,7 +31,7 @@ from rota.core.costs import Ties
 from rota.core.kernels import has_stages
 from rota.core.policy import Needs, Plan
 from rota.core.room import last_rank, may_use, order_of, ranks_for
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 # Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
 PHASE = OWN

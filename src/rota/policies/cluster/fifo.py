@@ -7,7 +7,7 @@ import numpy as np
 from rota.core.columns import JOB
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Needs, Plan
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rota.core.costs import Ties
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Needs, Plan
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)

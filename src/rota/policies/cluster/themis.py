@@ -11,7 +11,7 @@ from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Needs, Plan
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 # Own columns of a job.
 SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)

@@ -12,7 +12,7 @@ from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Needs, Plan
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 LEVEL = OWN
 
