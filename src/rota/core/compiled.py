@@ -40,6 +40,17 @@ def kernel(function: Callable[..., Any]) -> Any:
         config.CACHE_DIR = before
 
 
+def native_address(function: Any, *arguments: Any) -> tuple[int, Any]:
+    """Compile a kernel for these types; return the address of its code, and the type that it returns.
+
+    Compiled code calls it there (`rota.core.driver`), so it is compiled once and needs no recompiled caller.
+    """
+    function.compile(arguments)
+    compiled = function.overloads[arguments]
+    name = compiled.fndesc.llvm_func_name
+    return compiled.library.get_pointer_to_function(name), compiled.signature.return_type
+
+
 def _folder_for(function: Callable[..., Any]) -> Path | None:
     """Return the cache folder of a function; None if it is from no file, as in a notebook."""
     if Path(__file__).parents[1] in Path(function.__code__.co_filename).parents:

@@ -121,7 +121,8 @@ class Engine:
         self._set(
             sharing=sharing, each_instant=cost.each_instant, checkpoint_every_s=cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
-            keeps_timeline=keeps_timeline, most_jobs=jobs, bound=slots * sharing, slots=slots,
+            keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
+            most_jobs=jobs, bound=slots * sharing, slots=slots,
             jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,
             ends_rel=ties.ends_rel, ends_abs=ties.ends_abs, arrivals_rel=ties.arrivals_rel,
             merge_rel=ties.merge_rel, merge_abs=ties.merge_abs,
@@ -174,6 +175,28 @@ class Engine:
         first, second = self._plans
         view.draft = second if plan is first else first
         view.current = self.plan = plan
+
+    # ── compiled policies ───────────────────────────────────────────────────────────────────────────────────
+
+    def set_rules(self, **rules: float) -> None:
+        """Write how a compiled policy decides into the record."""
+        self._set(**rules)
+
+    def resolve(self, code: int) -> None:
+        """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
+        if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW):
+            self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
+            self.view.draft.jobs = self._get("planned")
+            raise IllegalPlan(self._why_illegal(code, self.view.draft))
+        self._handle(code)
+
+    def see(self) -> None:
+        """Show what compiled code has changed to Python."""
+        first, second = self._plans
+        self.plan, other = (first, second) if self._get("current") == first.address else (second, first)
+        self.plan.jobs = int(self.plan.record["jobs"][0])
+        self.view.current, self.view.draft = self.plan, other
+        self.view.active, self.view.ranked = self.active, None
 
     # ── real runs ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -295,7 +318,12 @@ class Engine:
             **{name: arrays[name].copy() for name in ("columns", "order", "free", "own_slots", "ending")}
         )
         self.nodes[:] = arrays["nodes"]
-        self._set(capacity=self.capacity)
+        self._put(
+            keys=np.zeros(self.capacity),
+            marks=np.zeros(self.capacity, np.int32),
+            ranking=np.zeros(self.capacity, np.int32),
+        )
+        self._set(capacity=self.capacity, is_sorted=False)
         self._use_journal()
         plan = self.plan = self._plans[0]
         plan.jobs = jobs = len(arrays["pace_s"])
@@ -394,7 +422,12 @@ class Engine:
             order[:active] = self.order[:active]
             unused = np.setdiff1d(np.arange(capacity, dtype=np.int32), order[:active])[::-1]
             free[: len(unused)] = unused
-        self._put(columns=columns, order=order, free=free, keys=np.zeros(capacity))
+        keys = np.zeros(capacity)
+        keys[: old.shape[1]] = self._arrays.get("keys", keys)[: old.shape[1]]
+        self._put(
+            columns=columns, order=order, free=free, keys=keys,
+            marks=np.zeros(capacity, np.int32), ranking=np.zeros(capacity, np.int32),
+        )  # fmt: skip
         self._set(fields=columns.shape[0], capacity=capacity)
         self._show()
 
@@ -460,8 +493,8 @@ class Engine:
 
 
 _OF_THIS_ENGINE = {
-    *("table", "submit_s", "keys", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "paused"),
+    *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
+    *("scratch", "load", "actions", "paused", "key", "options", "option_count"),
 }
 """Addresses that a restored engine keeps."""
 

@@ -18,7 +18,7 @@ from rota.core.timeline import EVENT
 
 ARRAYS = (
     # of jobs
-    *("columns", "order", "free", "table", "submit_s", "keys", "ranked"),
+    *("columns", "order", "free", "table", "submit_s", "keys", "marks", "ranking", "ranked"),
     # of the cluster
     *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
@@ -35,15 +35,26 @@ SIZES = (
 PLANS = ("current", "draft", "first", "second")
 """Addresses of plans: the one that runs, the spare one to fill, and the two that take turns to be that."""
 RULES = (
-    *("sharing", "each_instant", "is_even", "keeps_timeline"),
-    *(
-        "planned",
-        "ordering",
-        "pending",
-    ),  # of a compiled policy: jobs of its plan, order to keep, not yet committed
+    *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
+    # of a compiled policy: its form, and its latest plan
+    *("key", "style", "strict", "keep", "fixed_while_waiting", "is_sorted", "options", "option_count"),
+    *("planned", "ordering", "pending"),
 )
 COUNTERS = (
-    *("active", "arrived", "done", "ends", "count", "used", "changed", "idle", "instants", "running", "busy"),
+    *(
+        "active",
+        "arrived",
+        "done",
+        "ends",
+        "count",
+        "used",
+        "changed",
+        "idle",
+        "instants",
+        "running",
+        "busy",
+        "pauses",
+    ),
     *("coming", "ending_now", "changing"),  # of the next instant
     *("need_rows", "need_events", "need_slots"),
 )

@@ -30,7 +30,7 @@ from rota.core.memory import (
 )
 from rota.core.timeline import EventKind
 
-DONE, STUCK, RESTLESS, GROW = -1, -2, -3, -4
+DONE, STUCK, RESTLESS, GROW = -31, -32, -33, -34
 """What `advance` returns if nothing is to be decided: all jobs are done; jobs wait but nothing will happen;
 the policy changes its plan for ever at one time; or an array is full, and nothing was changed yet."""
 TOO_EARLY, TOO_MANY = -21, -22
@@ -241,7 +241,9 @@ def commit(address, plan, jobs, wake_s, ordering):
     `ordering` says which list order to keep: KEEP_ORDER or RANKED. If the plan is illegal or an array is full
     (`GROW`), nothing was changed.
     """
-    return settle(engine_at(address), plan, jobs, wake_s, ordering)
+    e = engine_at(address)
+    e.is_sorted = 0
+    return settle(e, plan, jobs, wake_s, ordering)
 
 
 @kernel
@@ -282,6 +284,7 @@ def settle(e, plan, jobs, wake_s, ordering):
     e.current = plan
     e.wake_s = wake_s
     e.running = jobs
+    e.pauses = pauses
     e.busy = busy
     e.end_s, e.ends = next_ends(
         columns, index, jobs, order, e.now_s, e.each_instant, e.ends_rel, e.ends_abs,

@@ -9,6 +9,7 @@ import numpy as np
 from rota.core.cluster import Cluster, fastest_first
 from rota.core.columns import KIND
 from rota.core.costs import EXACT, RESTART, CostModel
+from rota.core.driver import compiled_of, drive_compiled
 from rota.core.engine import Engine, Speed
 from rota.core.errors import unknown
 from rota.core.loop import planned
@@ -66,6 +67,14 @@ def odd_speeds(cluster: Cluster, jobs: Workload) -> list[str]:
     ]
 
 
+def drive_python(engine: Engine, policy: Policy, progress: Callable[[int], None] | None = None) -> None:
+    """Run an engine to its end under a policy in Python."""
+    for number, view in enumerate(engine, 1):
+        engine.commit(planned(policy, view))
+        if progress is not None and number % REPORT_EVERY == 0:
+            progress(engine.done)
+
+
 REPORT_EVERY = 512  # instants between two calls of `progress`
 
 
@@ -87,18 +96,21 @@ def simulate(
     cost: CostModel = RESTART,
     progress: Callable[[int], None] | None = None,
     types: Types = "fastest",
+    *,
+    compiled: bool = True,
 ) -> Simulation:
     """Simulate a workload until all jobs have finished; `progress` is called with the number that have.
 
     `types` says which devices jobs prefer: the fastest for their model, or those that the cluster lists
-    first.
+    first. If the policy has a compiled form, that decides, unless `compiled` is false.
     """
     engine = engine_for(jobs, cluster, policy.needs, cost, types)
     began = time.perf_counter()
-    for number, view in enumerate(engine, 1):
-        engine.commit(planned(policy, view))
-        if progress is not None and number % REPORT_EVERY == 0:
-            progress(engine.done)
+    form = compiled_of(policy) if compiled else None
+    if form is not None:
+        drive_compiled(engine, form, REPORT_EVERY, progress)
+    else:
+        drive_python(engine, policy, progress)
     wall_s = time.perf_counter() - began
     if progress is not None:
         progress(engine.done)

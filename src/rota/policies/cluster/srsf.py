@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+from rota.core.columns import GPUS, ITERATION_S, REMAINING
+from rota.core.compiled import kernel
 from rota.core.costs import Ties
+from rota.core.driver import CompiledKey
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Needs, Plan
 from rota.core.view import ClusterView
@@ -19,5 +22,15 @@ class Srsf:
     def needs(self) -> Needs:
         return Needs(ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
 
+    @property
+    def compiled(self) -> CompiledKey:
+        return CompiledKey(remaining_gpu_s, style=self.placement, fixed_while_waiting=True)
+
     def plan(self, view: ClusterView) -> Plan:
         return first_fit(view, view.rank(view.remaining * view.iteration_s * view.gpus), style=self.placement)
+
+
+@kernel
+def remaining_gpu_s(columns, row, now_s):
+    """Return the GPU-seconds of work left of a job."""
+    return columns[REMAINING, row] * columns[ITERATION_S, row] * columns[GPUS, row]
