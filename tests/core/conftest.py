@@ -8,7 +8,8 @@ import pytest
 from rota.core.cluster import Cluster
 from rota.core.columns import BEGIN, ROW, UNIT
 from rota.core.costs import RESTART
-from rota.core.engine import Engine, Instant
+from rota.core.engine import Engine
+from rota.core.instant import Instant
 from rota.core.policy import Plan
 from rota.workload.jobs import workload
 

@@ -5,8 +5,8 @@ import pytest
 
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import JOB, OWN
-from rota.core.engine import Instant
 from rota.core.errors import IllegalPlan
+from rota.core.instant import Instant
 from rota.core.timeline import Arrived, Failed, Finished, Migrated, Preempted, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.simulator.jobs import simulate

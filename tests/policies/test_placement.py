@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import ROW
 from rota.core.costs import INTERVAL, RESTART
-from rota.core.engine import Engine, Instant
+from rota.core.engine import Engine
+from rota.core.instant import Instant
 from rota.core.placement import STYLES, first_fit
 from rota.core.timeline import Arrived, Finished, Migrated, Preempted, Started
 from rota.policies.cluster.fifo import Fifo

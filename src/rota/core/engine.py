@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core import kernels, stepping
 from rota.core.arrays import Floats
-from rota.core.cluster import Cluster, Preferences, as_listed
+from rota.core.cluster import Cluster, Preferences, Speed, as_listed
 from rota.core.costs import EXACT, CostModel, Ties
 from rota.core.errors import IllegalPlan, Stuck
+from rota.core.instant import Instant
 from rota.core.memory import ENGINE, SUMS
 from rota.core.placement import scratch_rows
 from rota.core.policy import Plan
@@ -28,50 +29,6 @@ from rota.core.timeline import EventKind, Timeline, TimelineWriter
 from rota.core.view import INT32, ClusterView
 
 FIRST_ROWS = 64
-
-
-class Instant:
-    """Everything that happened at one time, as a real run says it."""
-
-    __slots__ = ("arrivals", "at_s", "ends", "finished", "first_job", "joined", "lost", "measured")
-
-    def __init__(
-        self,
-        at_s: float,
-        finished: NDArray[np.int32],
-        ends: int = 0,
-        first_job: int = 0,
-        arrivals: int = 0,
-        joined: Sequence[int] = (),
-        lost: Sequence[int] = (),
-        measured: Mapping[int, float] | None = None,
-    ) -> None:
-        self.at_s = at_s
-        self.finished = finished
-        """Rows of the jobs that ended; only the first `ends` are valid."""
-        self.ends = ends
-        self.first_job = first_job
-        """Index of the first job that arrived; `arrivals` jobs did, from this one on."""
-        self.arrivals = arrivals
-        self.joined = joined
-        self.lost = lost
-        self.measured = measured
-        """Row → iterations left, where they are measured and not computed from step times."""
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Speeds of models on the devices of a cluster, and slowdowns across nodes and switches."""
-
-    by_model: Floats
-    """Model × device kind → speed relative to the reference device."""
-    cross_node: float
-    cross_switch: float
-
-    @property
-    def is_even(self) -> bool:
-        """Whether every job runs at the reference speed everywhere."""
-        return bool(np.all(self.by_model == 1.0)) and self.cross_node == self.cross_switch == 1.0
 
 
 EVEN = Speed(np.ones((1, 1)), 1.0, 1.0)
@@ -104,6 +61,8 @@ class Engine:
     ) -> None:
         """`table` has all jobs, by submit time. `preferences` says which nodes jobs prefer; by default those
         that the cluster lists first."""
+        self._made_from = table, cluster, cost, sharing, own, own_slots, preferences
+        self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
         preferences = preferences or as_listed(cluster)
         slots = cluster.slots
         self.cluster, self.cost = cluster, cost
@@ -333,6 +292,14 @@ class Engine:
         self.view.own_slots = self._arrays["own_slots"]
         self._show()
         self.view.active, self.view.ranked = self.active, None
+
+    def fork(self, n: int) -> list["Engine"]:
+        """Return copies that go on from here, independently of each other."""
+        snapshot = self.snapshot()
+        forks = [Engine(*self._made_from, **self._made_by) for _ in range(n)]
+        for fork in forks:
+            fork.restore(snapshot)
+        return forks
 
     # ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -73,13 +73,13 @@ def first_fit(
 ) -> Plan:
     """Plan as `ClusterView.first_fit`; `anchors` names, for each row, the row whose slots it would keep."""
     plan = view.draft
-    keeps = not view.cost.each_instant if keep is None else keep
+    keeps = int(not view.cost.each_instant if keep is None else keep)
     if anchors is not None:
-        plan.jobs = fit_anchored(view.address, order, anchors, STYLES[style], strict)
+        plan.jobs = fit_anchored(view.address, order, anchors, STYLES[style], int(strict))
     elif order is view.ranked:
-        plan.jobs = fit_ranked(view.address, STYLES[style], strict, keeps)
+        plan.jobs = fit_ranked(view.address, STYLES[style], int(strict), keeps)
     else:
-        plan.jobs = fit_order(view.address, order, STYLES[style], strict, keeps)
+        plan.jobs = fit_order(view.address, order, STYLES[style], int(strict), keeps)
     # Jobs that are not in `order` keep their position.
     plan.order = order if len(order) == view.active else None
     plan.wake_at_s = math.inf
@@ -104,7 +104,7 @@ def fit_order(address, order, style, strict, keep):
 def fit_anchored(address, order, anchors, style, strict):
     """Place jobs in an order, each on the slots of its anchor if they can be kept."""
     e = engine_at(address)
-    return fit(e, order, anchors, style, strict, not e.each_instant)
+    return fit(e, order, anchors, style, strict, 1 - e.each_instant)
 
 
 @kernel

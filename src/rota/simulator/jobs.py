@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.core.cluster import Cluster, fastest_first
+from rota.core.cluster import Cluster, Speed, fastest_first
 from rota.core.columns import KIND
 from rota.core.costs import EXACT, RESTART, CostModel
 from rota.core.driver import compiled_of, drive_compiled
-from rota.core.engine import Engine, Speed
+from rota.core.engine import Engine
 from rota.core.errors import unknown
 from rota.core.loop import planned
 from rota.core.placement import Types

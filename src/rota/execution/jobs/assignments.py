@@ -9,8 +9,9 @@ import numpy as np
 
 from rota.config.bind import facts
 from rota.core import columns as c
-from rota.core.engine import Engine, Instant
+from rota.core.engine import Engine
 from rota.core.errors import InputError
+from rota.core.instant import Instant
 from rota.core.policy import Plan
 from rota.execution.assignments import ENCODE, Assignment, assignment_from
 from rota.execution.entries import LOST

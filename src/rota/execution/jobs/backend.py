@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.columns import UP
-from rota.core.engine import Engine, Instant
+from rota.core.engine import Engine
 from rota.core.errors import Stuck
+from rota.core.instant import Instant
 from rota.core.policy import Plan
 from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than

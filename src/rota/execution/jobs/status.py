@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rota.config.bind import facts
-from rota.core.engine import Engine, Instant
+from rota.core.engine import Engine
 from rota.core.errors import InputError
+from rota.core.instant import Instant
 from rota.core.policy import Plan
 from rota.execution.entries import DECIDED, INSTANT, LOST
 from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed

@@ -8,13 +8,19 @@ import numpy as np
 from rota.core.columns import EXECUTED_S, GPUS, JOB, OWN, PLACE, ROW
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
+from rota.core.driver import CompiledPlan, decide, options_of
 from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
-from rota.core.placement import Style, first_fit
+from rota.core.memory import columns_of, engine_at, index_of, ints, order_of_jobs, plan_at
+from rota.core.placement import STYLES, Style, first_fit, fit
 from rota.core.policy import Needs, Plan
+from rota.core.room import ANYWHERE, CONSOLIDATED
+from rota.core.stepping import KEEP_ORDER
 from rota.core.view import ClusterView
 
 LEVEL = OWN
+
+BY_COST = -1  # the placement of a compiled plan: that of the cost model
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,11 @@ class Tiresias:
     def needs(self) -> Needs:
         return Needs(own=("level",), ties=Ties(arrivals_rel=1e-9))
 
+    @property
+    def compiled(self) -> CompiledPlan:
+        style = BY_COST if self.placement is None else STYLES[self.placement]
+        return CompiledPlan(plan_queues, (style, *self.limits_gpu_s))
+
     def plan(self, view: ClusterView) -> Plan:
         limits = view.memo.get("limits")
         if limits is None:
@@ -52,6 +63,23 @@ class Tiresias:
         plan.order = np.empty_like(view.order)
         plan.wake_at_s = settle(view.columns, queued, plan.index, plan.jobs, limits, view.now_s, plan.order)
         return plan
+
+
+@kernel
+def plan_queues(address):
+    """Plan as `Tiresias.plan`."""
+    e = engine_at(address)
+    columns, order, old, options = columns_of(e), order_of_jobs(e), plan_at(e.current), options_of(e)
+    limits = options[1:] * e.slots_per_gpu
+    queued = ints(e.ranking, e.active)
+    sink(columns, order, index_of(old), old.jobs, limits, queued)
+    style, keep = int(options[0]), 1 - e.each_instant
+    if style == BY_COST:
+        counts_only = e.each_instant and e.slots_per_gpu == 1
+        style, keep = (ANYWHERE, 1) if counts_only else (CONSOLIDATED, keep)
+    jobs = fit(e, queued, queued, style, 0, keep)
+    wake_s = settle(columns, queued, index_of(plan_at(e.draft)), jobs, limits, e.now_s, order)
+    decide(e, jobs, KEEP_ORDER, wake_s)
 
 
 @kernel
