@@ -43,7 +43,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 def native_address(function: Any, *arguments: Any) -> tuple[int, Any]:
     """Compile a kernel for these types; return the address of its code, and the type that it returns.
 
-    Compiled code calls it there (`rota.core.driver`), so it is compiled once and needs no recompiled caller.
+    Compiled code calls it there (`rota.core.calls`): a kernel that is called by name is compiled once more in
+    each of its callers.
     """
     function.compile(arguments)
     compiled = function.overloads[arguments]

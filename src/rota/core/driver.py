@@ -11,9 +11,22 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
 from rota.core import stepping
+from rota.core.calls import (
+    ADVANCE_TYPES,
+    COMMIT_TYPES,
+    FIT_TYPES,
+    KEY_TYPES,
+    PLAN_TYPES,
+    SORT_TYPES,
+    call_advance,
+    call_commit,
+    call_key,
+    call_plan,
+    place,
+    sort_rows,
+)
 from rota.core.columns import JOB
 from rota.core.compiled import kernel, native_address
 from rota.core.engine import Engine
@@ -21,9 +34,8 @@ from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
 from rota.core.memory import all_rows, columns_of, engine_at, floats, index_of, ints, plan_at
 from rota.core.placement import STYLES, Style, fit
-from rota.core.stepping import KEEP_ORDER, OK, settle, step
+from rota.core.stepping import OK
 
-TABLE = types.Array(types.float64, 2, "C")
 FEW = 64  # arrivals at one instant that are inserted one by one
 
 
@@ -79,19 +91,22 @@ def drive_compiled(
 
 def prepare(engine: Engine, form: CompiledKey | CompiledPlan) -> tuple[int, Any]:
     """Give an engine the compiled form of its policy; return the address of its plan, and what to keep."""
+    engine.set_rules(
+        sort=_address(sort_by, types.none, *SORT_TYPES), fit=_address(fit, types.int64, *FIT_TYPES)
+    )
     match form:
         case CompiledKey():
-            key = _address(form.key, types.float64, TABLE, types.int64, types.float64)
+            key = _address(form.key, types.float64, *KEY_TYPES)
             keep = not engine.cost.each_instant if form.keep is None else form.keep
             engine.set_rules(
                 key=key, style=STYLES[form.style], strict=form.strict, keep=keep,
                 fixed_while_waiting=form.fixed_while_waiting, is_sorted=False, pending=False,
             )  # fmt: skip
-            return _address(plan_by_key, types.none, types.int64), None
+            return _address(plan_by_key, types.none, *PLAN_TYPES), None
         case CompiledPlan():
             options = np.array([*form.options], np.float64)
             engine.set_rules(options=options.ctypes.data, option_count=len(options), pending=False)
-            return _address(form.plan, types.none, types.int64), options
+            return _address(form.plan, types.none, *PLAN_TYPES), options
 
 
 def _address(function: Any, result: Any, *arguments: Any) -> int:
@@ -104,8 +119,10 @@ def _address(function: Any, result: Any, *arguments: Any) -> int:
 
 def _rounds(engine: Engine, function: int, every: int) -> Iterator[None]:
     """Yield after so many instants each, until all jobs are done."""
+    advance = _address(stepping.advance, types.int64, *ADVANCE_TYPES)
+    commit = _address(stepping.commit, types.int64, *COMMIT_TYPES)
     while True:
-        code = run(engine.address, function, every)
+        code = run(engine.address, advance, function, commit, every)
         engine.see()
         if code == stepping.DONE:
             return
@@ -115,50 +132,19 @@ def _rounds(engine: Engine, function: int, every: int) -> Iterator[None]:
             engine.resolve(code)
 
 
-@intrinsic
-def call_plan(typingctx: Any, function: Any, address: Any) -> Any:
-    """Call the compiled plan at an address."""
-    del typingctx
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(context, builder, types.none, (types.int64,), args)
-
-    return types.none(types.int64, types.int64), codegen
-
-
-@intrinsic
-def call_key(typingctx: Any, function: Any, columns: Any, row: Any, now_s: Any) -> Any:
-    """Call the compiled key at an address."""
-    del typingctx
-    arguments = (TABLE, types.int64, types.float64)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(context, builder, types.float64, arguments, args)
-
-    return types.float64(types.int64, *arguments), codegen
-
-
-def _call(context: Any, builder: Any, result: Any, arguments: Any, args: Any) -> Any:
-    convention = context.call_conv
-    function = builder.inttoptr(args[0], convention.get_function_type(result, arguments).as_pointer())
-    status, value = convention.call_function(builder, function, result, arguments, args[1:])
-    with builder.if_then(status.is_error, likely=False):
-        convention.return_status_propagate(builder, status)
-    return value
-
-
 @kernel
-def run(address, function, instants):
+def run(address, advance, plan, commit, instants):
     """Advance, plan and commit at so many instants; return OK, or why it ended before."""
     e = engine_at(address)
+    present = ints(e.order, 0)
     for _ in range(instants):
         if not e.pending:
-            code = step(e)
+            code = call_advance(advance, address)
             if code < 0:
                 return code
-            call_plan(function, address)
+            call_plan(plan, address)
             e.pending = 1
-        code = settle(e, e.draft, e.planned, e.wakes_s, e.ordering)
+        code = call_commit(commit, address, e.draft, e.planned, e.wakes_s, present)
         if code != OK:
             return code
         e.pending = 0
@@ -166,10 +152,9 @@ def run(address, function, instants):
 
 
 @kernel
-def decide(e, jobs, ordering, wake_s):
-    """Say what a compiled plan is: the number of jobs in the draft, the list order to keep, and a wake-up."""
+def decide(e, jobs, wake_s):
+    """Say what a compiled plan is: the number of jobs in the draft, and a wake-up."""
     e.planned = jobs
-    e.ordering = ordering
     e.wakes_s = wake_s
 
 
@@ -185,7 +170,7 @@ def plan_by_key(address):
     e = engine_at(address)
     rank_in_place(e)
     order = ints(e.order, e.active)
-    decide(e, fit(e, order, order, e.style, e.strict, e.keep), KEEP_ORDER, np.inf)
+    decide(e, place(e, address, order, e.style, e.strict, e.keep), np.inf)
 
 
 @kernel
@@ -201,7 +186,7 @@ def rank_in_place(e):
     for i in range(changed):
         keys[order[i]] = call_key(e.key, columns, order[i], e.now_s)
     out = ints(e.ranking, changed)
-    sort_by(order[:changed], keys, out)
+    sort_rows(e, order[:changed], keys, out)
     order[:changed] = out
     sink(order, keys, changed, arrived)
     for i in range(arrived, e.active):

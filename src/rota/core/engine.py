@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core import kernels, stepping
 from rota.core.arrays import Floats
+from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
 from rota.core.costs import EXACT, CostModel, Ties
 from rota.core.errors import IllegalPlan, Stuck
@@ -24,11 +25,11 @@ from rota.core.instant import Instant
 from rota.core.memory import ENGINE, SUMS
 from rota.core.placement import scratch_rows
 from rota.core.policy import Plan
-from rota.core.ranking import note_ranking
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
 from rota.core.view import INT32, ClusterView
 
 FIRST_ROWS = 64
+NO_ROWS = np.zeros(0, np.int32)
 
 
 EVEN = Speed(np.ones((1, 1)), 1.0, 1.0)
@@ -86,6 +87,9 @@ class Engine:
             ends_rel=ties.ends_rel, ends_abs=ties.ends_abs, arrivals_rel=ties.arrivals_rel,
             merge_rel=ties.merge_rel, merge_abs=ties.merge_abs,
         )  # fmt: skip
+        # Called directly, without Numba's look at the types of the arguments.
+        self._advance = stepping.advance.compile(ADVANCE_TYPES)
+        self._commit = stepping.commit.compile(COMMIT_TYPES)
         self._show_cluster()
         self._resize(FIRST_ROWS)
         self._use_plans()
@@ -104,12 +108,12 @@ class Engine:
         Raises Stuck if jobs wait and nothing will happen, or if the policy stops time.
         """
         view = self.view
-        active = stepping.advance(self.address)
+        active = self._advance(self.address)
         while active < 0:
             if active == stepping.DONE:
                 return False
             self._handle(active)
-            active = stepping.advance(self.address)
+            active = self._advance(self.address)
         view.active = active
         view.ranked = None
         return True
@@ -119,18 +123,17 @@ class Engine:
 
         Raises IllegalPlan if that is not possible; nothing is changed then.
         """
-        view = self.view
-        ordering = stepping.KEEP_ORDER
-        if plan.order is not None:
-            if plan.order is not view.ranked:
-                self._check_order(plan)
-            ordering = stepping.RANKED
-        code = stepping.commit(self.address, plan.address, plan.jobs, float(plan.wake_at_s), ordering)
+        view, order = self.view, plan.order
+        if order is None:
+            order = NO_ROWS
+        elif order is not view.ranked:
+            order = self._checked_order(order)
+        code = self._commit(self.address, plan.address, plan.jobs, plan.wake_at_s, order)
         while code != stepping.OK:
             if code != stepping.GROW:
                 raise IllegalPlan(self._why_illegal(code, plan))
             self._grow()
-            code = stepping.commit(self.address, plan.address, plan.jobs, float(plan.wake_at_s), ordering)
+            code = self._commit(self.address, plan.address, plan.jobs, plan.wake_at_s, order)
         first, second = self._plans
         view.draft = second if plan is first else first
         view.current = self.plan = plan
@@ -439,13 +442,13 @@ class Engine:
         waiting = f"{self.active} jobs wait"
         return f"at {self.now_s:g} s nothing runs and nothing will happen, but {waiting}; {first}"
 
-    def _check_order(self, plan: Plan) -> None:
-        order = plan.order = np.ascontiguousarray(plan.order, INT32)
+    def _checked_order(self, given: NDArray[np.int32]) -> NDArray[np.int32]:
+        order = np.ascontiguousarray(given, INT32)
         if len(order) != self.active:
             raise IllegalPlan(f"at {self.now_s} s: the plan orders {len(order)} of {self.active} jobs")
         if not kernels.names_each_once(order, self.columns):
             raise IllegalPlan(f"at {self.now_s} s: the plan's order does not name each active job once")
-        note_ranking(self.address, order)
+        return order
 
     def _why_illegal(self, code: int, plan: Plan) -> str:
         match code:

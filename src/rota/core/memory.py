@@ -18,7 +18,7 @@ from rota.core.timeline import EVENT
 
 ARRAYS = (
     # of jobs
-    *("columns", "order", "free", "table", "submit_s", "keys", "marks", "ranking", "ranked"),
+    *("columns", "order", "free", "table", "submit_s", "keys", "marks", "ranking"),
     # of the cluster
     *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
@@ -28,7 +28,7 @@ ARRAYS = (
 )
 """Fields of an engine's record that are addresses of arrays."""
 SIZES = (
-    *("fields", "capacity", "jobs", "ranked_n"),
+    *("fields", "capacity", "jobs"),
     *("node_rows", "node_count", "slots", "slot_rows", "models", "kinds", "changes"),
     *("scratch_rows", "scratch_width", "most_jobs", "bound", "event_room", "arena_room"),
 )
@@ -38,7 +38,8 @@ RULES = (
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "fixed_while_waiting", "is_sorted", "options", "option_count"),
-    *("planned", "ordering", "pending"),
+    *("planned", "pending"),
+    *("fit", "sort"),  # addresses of `placement.fit` and `kernels.sort_by`
 )
 COUNTERS = (
     *(

@@ -41,7 +41,6 @@ from rota.core.memory import (
     slots_of,
 )
 from rota.core.policy import Plan
-from rota.core.ranking import ranking_of
 from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_preempting
 
 if TYPE_CHECKING:
@@ -74,12 +73,9 @@ def first_fit(
     """Plan as `ClusterView.first_fit`; `anchors` names, for each row, the row whose slots it would keep."""
     plan = view.draft
     keeps = int(not view.cost.each_instant if keep is None else keep)
-    if anchors is not None:
-        plan.jobs = fit_anchored(view.address, order, anchors, STYLES[style], int(strict))
-    elif order is view.ranked:
-        plan.jobs = fit_ranked(view.address, STYLES[style], int(strict), keeps)
-    else:
-        plan.jobs = fit_order(view.address, order, STYLES[style], int(strict), keeps)
+    plan.jobs = fit(
+        view.address, order, order if anchors is None else anchors, STYLES[style], int(strict), keeps
+    )
     # Jobs that are not in `order` keep their position.
     plan.order = order if len(order) == view.active else None
     plan.wake_at_s = math.inf
@@ -87,29 +83,12 @@ def first_fit(
 
 
 @kernel
-def fit_ranked(address, style, strict, keep):
-    """Place the jobs of the last ranking."""
+def fit(address, order, anchors, style, strict, keep):
+    """Place jobs first fit, and fill the draft; return how many were placed.
+
+    With `keep`, a running job stays on the slots of its anchor if it can.
+    """
     e = engine_at(address)
-    order = ranking_of(e)
-    return fit(e, order, order, style, strict, keep)
-
-
-@kernel
-def fit_order(address, order, style, strict, keep):
-    """Place jobs in an order."""
-    return fit(engine_at(address), order, order, style, strict, keep)
-
-
-@kernel
-def fit_anchored(address, order, anchors, style, strict):
-    """Place jobs in an order, each on the slots of its anchor if they can be kept."""
-    e = engine_at(address)
-    return fit(e, order, anchors, style, strict, 1 - e.each_instant)
-
-
-@kernel
-def fit(e, order, anchors, style, strict, keep):
-    """Fill the draft; return how many jobs were placed."""
     new, old = plan_at(e.draft), plan_at(e.current)
     if keep:
         return fit_keeping(

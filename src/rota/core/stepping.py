@@ -37,8 +37,6 @@ TOO_EARLY, TOO_MANY = -21, -22
 """What `commit` returns, beside `GROW` and the codes of `rota.core.kernels`, for an illegal plan."""
 OK = 0
 
-KEEP_ORDER, RANKED = 0, 1  # which list order a plan leaves behind: the present one, or the last ranking
-
 PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
 
 NODE_LOST, NODE_JOINED = int(EventKind.NODE_LOST), int(EventKind.NODE_JOINED)
@@ -48,12 +46,7 @@ PAUSED = int(EventKind.PAUSED)
 @kernel
 def advance(address):
     """Move to the next instant; return the number of active jobs, or why there is nothing to decide."""
-    return step(engine_at(address))
-
-
-@kernel
-def step(e):
-    """Move to the next instant: find it, and take in what happens."""
+    e = engine_at(address)
     code = find_next(e)
     if code < 0:
         return code
@@ -235,20 +228,13 @@ def change_node_at(address, node, joins):
 
 
 @kernel
-def commit(address, plan, jobs, wake_s, ordering):
+def commit(address, plan, jobs, wake_s, listed):
     """Check a plan, given by its address, and put it into effect; return OK, or why not.
 
-    `ordering` says which list order to keep: KEEP_ORDER or RANKED. If the plan is illegal or an array is full
-    (`GROW`), nothing was changed.
+    `listed` is the list order to leave behind; empty for the present one. If the plan is illegal or an array
+    is full (`GROW`), nothing was changed.
     """
     e = engine_at(address)
-    e.is_sorted = 0
-    return settle(e, plan, jobs, wake_s, ordering)
-
-
-@kernel
-def settle(e, plan, jobs, wake_s, ordering):
-    """Check a plan, find what it changes, apply and write that, and find the next ends."""
     if wake_s < e.now_s:
         return TOO_EARLY
     if jobs > e.most_jobs:
@@ -277,8 +263,9 @@ def settle(e, plan, jobs, wake_s, ordering):
         events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
     )  # fmt: skip
     order = order_of_jobs(e)
-    if ordering == RANKED:
-        order[:] = ints(e.ranked, e.active)
+    if listed.shape[0] > 0:
+        order[:] = listed
+        e.is_sorted = 0
     new.jobs = jobs
     e.draft = e.second if plan == e.first else e.first
     e.current = plan

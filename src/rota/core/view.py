@@ -10,7 +10,6 @@ from rota.core.costs import CostModel
 from rota.core.kernels import sort_by
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Plan
-from rota.core.ranking import rank_active, rank_again
 
 INT32 = np.dtype(np.int32)
 
@@ -90,17 +89,11 @@ class ClusterView:
 
     def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """Return the rows by ascending key; equal keys stay in list order."""
-        if order is None:
-            ranked = np.empty(self.active, INT32)
-            rank_active(self.address, key, ranked)
+        rows = self.rows[: self.active] if order is None else order
+        ranked = np.empty(len(rows), INT32)
+        sort_by(rows, key, ranked)
+        if order is None or order is self.ranked:
             self.ranked = ranked
-        elif order is self.ranked:
-            ranked = np.empty(self.active, INT32)
-            rank_again(self.address, order, key, ranked)
-            self.ranked = ranked
-        else:
-            ranked = np.empty_like(order)
-            sort_by(order, key, ranked)
         return ranked
 
     def first_fit(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rota.core.calls import sort_rows
 from rota.core.columns import (
     BEGIN,
     COMPUTE_S,
@@ -29,7 +30,7 @@ from rota.core.columns import (
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.driver import CompiledPlan, decide
-from rota.core.kernels import has_stages, sort_by
+from rota.core.kernels import has_stages
 from rota.core.memory import (
     columns_of,
     engine_at,
@@ -45,7 +46,6 @@ from rota.core.memory import (
 )
 from rota.core.policy import Needs, Plan
 from rota.core.room import last_rank, may_use, order_of, ranks_for
-from rota.core.stepping import KEEP_ORDER
 from rota.core.view import ClusterView
 
 # Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
@@ -103,13 +103,13 @@ def plan_sharing(address):
     columns, order, nodes, slots = columns_of(e), order_of_jobs(e), nodes_of(e), own_slots_of(e)
     old, new, ranked = plan_at(e.current), plan_at(e.draft), ints(e.ranking, e.active)
     release(columns, order, nodes, slots)
-    sort_by(order, columns[PRIORITY], ranked)
+    sort_rows(e, order, columns[PRIORITY], ranked)
     jobs = admit(
         columns, ranked, nodes, slots, scratch_of(e),
         index_of(old), slots_of(old), index_of(new), slots_of(new), pace_of(new),
     )  # fmt: skip
     order[:] = ranked
-    decide(e, jobs, KEEP_ORDER, np.inf)
+    decide(e, jobs, np.inf)
 
 
 @kernel

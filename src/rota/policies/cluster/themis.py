@@ -6,15 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.core.calls import place, sort_rows
 from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, ROW, SIZE, SUBMIT_S, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
 from rota.core.driver import CompiledPlan, decide, options_of
-from rota.core.kernels import sort_by
 from rota.core.memory import columns_of, engine_at, floats, index_of, nodes_of, order_of_jobs, plan_at
-from rota.core.placement import STYLES, Style, first_fit, fit
+from rota.core.placement import STYLES, Style, first_fit
 from rota.core.policy import Needs, Plan
-from rota.core.stepping import KEEP_ORDER
 from rota.core.view import ClusterView
 
 # Own columns of a job.
@@ -63,17 +62,17 @@ def plan_fairly(address):
     e = engine_at(address)
     columns, order, style = columns_of(e), order_of_jobs(e), int(options_of(e)[0])
     ranked = rank_fairly(e, columns, order)
-    jobs = fit(e, ranked, ranked, style, 0, 1 - e.each_instant)
+    jobs = place(e, address, ranked, style, 0, 1 - e.each_instant)
     if e.each_instant:
         largest_first = floats(e.keys, e.capacity)
         largest_first[:] = -columns[GPUS]
         chosen = np.empty(jobs, np.int32)
-        sort_by(index_of(plan_at(e.draft))[ROW, :jobs].copy(), largest_first, chosen)
-        jobs = fit(e, chosen, chosen, style, 0, 0)
-        sort_by(ranked, largest_first, order)
+        sort_rows(e, index_of(plan_at(e.draft))[ROW, :jobs].copy(), largest_first, chosen)
+        jobs = place(e, address, chosen, style, 0, 0)
+        sort_rows(e, ranked, largest_first, order)
     else:
         order[:] = ranked
-    decide(e, jobs, KEEP_ORDER, np.inf)
+    decide(e, jobs, np.inf)
 
 
 @kernel
@@ -87,13 +86,13 @@ def rank_fairly(e, columns, order):
     divide(columns, order, e.now_s, capacity, shares, owed_s)
     ranked, before = np.empty(e.active, np.int32), np.empty(e.active, np.int32)
     key[:] = -shares
-    sort_by(order, key, ranked)
+    sort_rows(e, order, key, ranked)
     key[:] = -owed_s
-    sort_by(ranked, key, before)
+    sort_rows(e, ranked, key, before)
     for row in order:
         executed_s = columns[EXECUTED_S, row]
         key[row] = -(shares[row] / executed_s if executed_s > 0.0 else shares[row] * 1e9)
-    sort_by(before, key, ranked)
+    sort_rows(e, before, key, ranked)
     return ranked
 
 
