@@ -28,10 +28,10 @@ def main():
     agent = {"agent": Path(sys.argv[1])} if len(sys.argv) > 1 else {}
     scene = PopulationScenario(
         hypers=({},) * TRIALS,  # all alike: only the time counts here
-        fleet=PopulationCluster.of(SPEEDS),
+        cluster=PopulationCluster.of(SPEEDS),
         terms=Terms(INTERVAL, STEPS),
         costs=AssignmentCosts(dispatch_s=0.1 * INTERVAL * STEP_S),
-        weather=TimingNoise(noise=0.05, seed=0),
+        noise=TimingNoise(noise=0.05, seed=0),
     )
     bound_s = lower_bound_s(TRIALS, STEPS * STEP_S, SPEEDS)
     print(f"{TRIALS} trials of {STEPS:,} steps; no rule can be done before {bound_s:.1f} s\n")

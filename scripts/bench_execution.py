@@ -65,8 +65,8 @@ class Memory:
     def __init__(self, reports: int) -> None:
         self._at, self.early_mb = reports // 10, 0.0
 
-    def __call__(self, picture: object, events: object) -> None:
-        if not self.early_mb and getattr(picture, "reports", 0) >= self._at:
+    def __call__(self, status: object, events: object) -> None:
+        if not self.early_mb and getattr(status, "reports", 0) >= self._at:
             self.early_mb = peak_mb()
 
 
@@ -88,7 +88,7 @@ def main() -> None:
         began = time.perf_counter()
         outcome = run(engine, trials, reports, interval_s, policy, memory)
         wall_s = time.perf_counter() - began
-        overhead_s = outcome.picture.overhead_s_per_report or 0.0
+        overhead_s = outcome.status.overhead_s_per_report or 0.0
         used = f"{memory.early_mb:.0f} MB early on, {peak_mb():.0f} MB at most"
         print(said.format(trials, reports, interval_s, SLOTS, wall_s, 1000 * overhead_s, used))
     compare(many, args.rounds, args.backend)
@@ -139,16 +139,16 @@ def run(
     """A population of trials that only wait."""
     hypers = [{"lr": (1.0 + trial) / trials} for trial in range(trials)]
     spec = PopulationSpec(
-        hypers, engine.fleet(), Terms(1, reports), AssignmentCosts(), Equal(interval_s or 1e-4)
+        hypers, engine.cluster(), Terms(1, reports), AssignmentCosts(), Equal(interval_s or 1e-4)
     )
     with tempfile.TemporaryDirectory() as folder:
-        books = RunPaths(Path(folder) / "run")
-        assignment = WorkerSetup("rota.execution.idle:idle", {"step_s": interval_s}, 0, books)
+        paths = RunPaths(Path(folder) / "run")
+        assignment = WorkerSetup("rota.execution.idle:idle", {"step_s": interval_s}, 0, paths)
         return control(
             spec,
             policy,
-            lambda: engine.workers(spec.fleet, assignment),
-            books,
+            lambda: engine.workers(spec.cluster, assignment),
+            paths,
             watch=memory,
         )
 

@@ -19,7 +19,7 @@ from rota.simulator.population import PopulationScenario, simulate_trials
 from rota.simulator.population_config import NINE
 
 TURNS = 9
-SCENE = PopulationScenario(({},) * 20, PopulationCluster.of(NINE), Terms(50, 1000), weather=TimingNoise(0.05))
+SCENE = PopulationScenario(({},) * 20, PopulationCluster.of(NINE), Terms(50, 1000), noise=TimingNoise(0.05))
 BEST = -1
 
 

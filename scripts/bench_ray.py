@@ -68,17 +68,17 @@ def ours() -> tuple[float, int]:
     from rota.simulator.landscapes import Equal
 
     engine = RayConfig(slots=(RaySlotConfig(count=SLOTS),))
-    spec = PopulationSpec(HYPERS, engine.fleet(), Terms(1, REPORTS), AssignmentCosts(), Equal(WORK_S))
+    spec = PopulationSpec(HYPERS, engine.cluster(), Terms(1, REPORTS), AssignmentCosts(), Equal(WORK_S))
     with tempfile.TemporaryDirectory() as folder:
-        books = RunPaths(Path(folder) / "run")
-        assignment = WorkerSetup(IDLE, {"step_s": WORK_S}, 0, books)
+        paths = RunPaths(Path(folder) / "run")
+        assignment = WorkerSetup(IDLE, {"step_s": WORK_S}, 0, paths)
         outcome = control(
             spec,
             PopulationPolicy(FifoAllocation(), Pbt()),
-            lambda: engine.workers(spec.fleet, assignment),
-            books,
+            lambda: engine.workers(spec.cluster, assignment),
+            paths,
         )
-    return outcome.picture.overhead_s_per_report or 0.0, outcome.picture.reports
+    return outcome.status.overhead_s_per_report or 0.0, outcome.status.reports
 
 
 def tuned(way: str) -> tuple[float, int]:

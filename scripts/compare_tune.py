@@ -121,7 +121,7 @@ def checked(order: RunSpec) -> RunSpec:
 def about(order: RunSpec) -> str:
     """What is trained, and on what."""
     config, training = order.config, order.training
-    slots = f"{len(config.ray.fleet().slots)} slots of {config.ray.slots[0].cpus:g} CPU"
+    slots = f"{len(config.ray.cluster().slots)} slots of {config.ray.slots[0].cpus:g} CPU"
     what = f"{training.get('model', config.trial)} on {training.get('data', 'its data')}"
     population = f"{config.population.said()}, a report every {config.population.interval}"
     return f"{population}; {what}; {slots}, {cores()} cores, Ray {version('ray')}"
@@ -136,7 +136,7 @@ def run(name: str, order: RunSpec, seed: int) -> SideRun:
         cpu_s = carried_out(name, command(name, config, folder))
         process_s = time.perf_counter() - began_s
         finals = finals_of(folder, seed, ours=name == OURS)
-        slots = len(order.config.ray.fleet().slots)
+        slots = len(order.config.ray.cluster().slots)
         return SideRun(name, seed, slots, timed_trial.parts(folder / "log"), finals, process_s, cpu_s)
 
 
@@ -198,7 +198,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def under_tune(name: str, file: Path, folder: Path) -> list[float]:
     order = ordered(read(file), file)
     config, population = order.config, order.config.population
-    evolution = order.contender.policy.evolution
+    evolution = order.variant.policy.evolution
     assert isinstance(evolution, Pbt)
     slots = config.ray.slots
     job = Job(

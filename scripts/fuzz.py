@@ -141,7 +141,7 @@ def _carry_out(case: Case) -> int:
             return RAISED
 
 
-def judged(case: Case, status: int, late: bool) -> Verdict:
+def verdict_of(case: Case, status: int, late: bool) -> Verdict:
     """How a case ended, and what is wrong with that, if anything is."""
     out, err = (_read(case.folder / name) for name in OWN)
     code = os.waitstatus_to_exitcode(status)
@@ -204,7 +204,7 @@ def _ended(running: dict[int, tuple[Case, float]], keep: Path) -> Iterator[Verdi
         done, status = os.waitpid(child, 0 if late else os.WNOHANG)
         if done:
             del running[child]
-            verdict = judged(case, status, late)
+            verdict = verdict_of(case, status, late)
             if verdict.failure:
                 shutil.rmtree(keep / case.folder.name, ignore_errors=True)
                 shutil.copytree(case.folder, keep / case.folder.name, ignore_dangling_symlinks=True)
@@ -309,7 +309,7 @@ def main() -> int:
             warm_up(ground, args.only)
             print(f"warm after {time.monotonic() - began_s:.0f} s", flush=True)
             numbers = iter(args.case or range(args.first, args.first + args.cases))
-            ended = list(_told(run_all(numbers, args, ground, work), args))
+            ended = list(_reported(run_all(numbers, args, ground, work), args))
     failures = [each.failure for each in ended if each.failure]
     took_s = time.monotonic() - began_s
     for (what, where), count in Counter((each.what, each.where) for each in failures).most_common():
@@ -324,7 +324,7 @@ def main() -> int:
     return 1 if failures else 0
 
 
-def _told(ended: Iterator[Verdict], args: argparse.Namespace) -> Iterator[Verdict]:
+def _reported(ended: Iterator[Verdict], args: argparse.Namespace) -> Iterator[Verdict]:
     for verdict in ended:
         if failure := verdict.failure:
             kept = args.keep / f"case{failure.number}"

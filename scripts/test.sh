@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests; arguments go to pytest. Without any, those that start no cluster run first, in two halves side by
-# side; the others, which also kill what they start, have the machine for themselves.
+# Runs the tests; arguments go to pytest. Without any, all of them run, in parts, of which two are under way at any
+# time: whoever is done begins the next.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -15,22 +15,50 @@ if [[ $# != 0 ]]; then
     exec "${pytest[@]}" ${tests:+"$tests"} "$@"
 fi
 
-one=(config core figures learning library policies recordings test_wheel.py)
-other=(report results simulator test_fuzz.py test_notebook.py test_scripts.py test_tour.py training workload)
-both=("${one[@]}" "${other[@]}")
-said="$(mktemp)" half="" failed=()
-trap '[[ -z $half ]] || kill "$half" || true; rm -f "$said"' EXIT
+# The first takes longest, and mostly waits: it has all that needs Ray or Slurm. It stays in the foreground, where
+# Ctrl-C reaches it, so that it ends its clusters.
+parts=(
+    "execution engines sweeps test_docs.py test_examples.py"
+    "learning"
+    "training"
+    "figures report results recordings"
+    "commands"
+    "policies simulator"
+    "library test_wheel.py test_notebook.py test_fuzz.py"
+    "" # all others
+)
+state="$(mktemp -d)" background=""
+trap '[[ -z $background ]] || kill -- "-$background" 2>/dev/null || true; rm -rf "$state"' EXIT
 trap 'exit 130' INT # pytest has ended by then, but what runs in the background does not hear it
 trap 'exit 143' TERM
 
-"${pytest[@]}" "${other[@]/#/$root/tests/}" >"$said" 2>&1 &
-half=$!
-"${pytest[@]}" "${one[@]/#/$root/tests/}" || failed+=("${one[*]}")
-wait "$half" || failed+=("${other[*]}")
-half=""
-cat "$said"
-"${pytest[@]}" "$root/tests" "${both[@]/#/--ignore=$root/tests/}" || failed+=("the rest")
-for part in ${failed[@]+"${failed[@]}"}; do
-    echo "test.sh: failed, see above: $part" >&2
-done
-[[ ${#failed[@]} == 0 ]]
+run_part() {
+    local names files
+    read -ra names <<<"${parts[$1]}"
+    files=("${names[@]/#/$root/tests/}")
+    if [[ ${#names[@]} == 0 ]]; then
+        read -ra names <<<"${parts[*]}"
+        files=("$root/tests" "${names[@]/#/--ignore=$root/tests/}")
+    fi
+    "${pytest[@]}" "${files[@]}" || echo "${parts[$1]:-the others}" >"$state/$1/failed"
+}
+
+# Runs the parts from this one on that nobody else has begun.
+run_parts() {
+    local number
+    for ((number = $1; number < ${#parts[@]}; number++)); do
+        if mkdir "$state/$number" 2>/dev/null; then run_part "$number"; fi
+    done
+}
+
+set -m # so that it can be ended with all that it has started
+run_parts 1 </dev/null >"$state/said" 2>&1 &
+background=$!
+set +m
+run_parts 0
+wait "$background"
+background=""
+cat "$state/said"
+if ! compgen -G "$state/*/failed" >/dev/null; then exit 0; fi
+sed 's/^/test.sh: failed, see above: /' "$state"/*/failed >&2
+exit 1

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -374,26 +376,67 @@ def test_evaluate_says_what_is_missing_and_else_evaluates_all(machine):
     assert machine.run("evaluate.sh", "--fast").returncode == 2
 
 
-def test_without_arguments_all_tests_are_run_once(machine):
-    """In two halves at once, and then the rest."""
+@pytest.fixture
+def tested(machine):
+    """A machine on which the script of the tests finds what it needs."""
     machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray", "docs")
     machine.asked()
-    run = machine.run("test.sh")
+    return machine
+
+
+def test_without_arguments_all_tests_are_run_once(tested):
+    """In parts; the last of them has all that is in no other."""
+    run = tested.run("test.sh")
     assert (run.returncode, run.stderr) == (0, "")
-    *halves, rest = (asked.removeprefix(f"{PYTEST} ").split() for asked in machine.asked())
-    assert len(halves) == 2
-    in_halves = sorted(halves[0] + halves[1])
-    assert all((SCRIPTS.parent / name.removeprefix("ROOT/")).exists() for name in in_halves)
-    assert rest[0] == "ROOT/tests"
-    assert sorted(rest[1:]) == [f"--ignore={name}" for name in in_halves]
+    parts = [asked.removeprefix(f"{PYTEST} ").split() for asked in tested.asked()]
+    (rest,) = (part for part in parts if part[0] == "ROOT/tests")
+    named = [name for part in parts if part is not rest for name in part]
+    assert len(parts) > 2
+    assert len(set(named)) == len(named)
+    assert all((SCRIPTS.parent / name.removeprefix("ROOT/")).exists() for name in named)
+    assert sorted(rest[1:]) == sorted(f"--ignore={name}" for name in named)
 
 
-def test_tests_fail_if_a_half_does(machine):
-    machine.run("setup.sh", "dev", "train", "tensorflow", "sweeps", "lightning", "ray", "docs")
-    for broken in ("tests/config ", "tests/workload", "tests --ignore"):
-        (machine.root / ".venv" / "bin" / "python").write_text(f'#!/bin/bash\n[[ $* != *"{broken}"* ]]\n')
-        assert machine.run("test.sh").returncode == 1
-        assert machine.run("test.sh", "-k", "x").returncode == 0
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        (" ROOT/tests/execution", "execution"),
+        (" ROOT/tests/training", "training"),
+        ("--ignore", "the others"),
+    ],
+)
+def test_tests_fail_if_a_part_does_and_the_others_are_run(tested, broken, named):
+    broken = broken.replace("ROOT", str(tested.root))
+    (tested.root / ".venv" / "bin" / "python").write_text(
+        f'#!/bin/bash\necho "python $*" >> "$LOG"\n[[ $* != *"{broken}"* ]]\n'
+    )
+    run = tested.run("test.sh")
+    assert (run.returncode, len(tested.asked()) > 2) == (1, True)
+    assert run.stderr.startswith(f"test.sh: failed, see above: {named}")
+    assert run.stderr.count("\n") == 1
+    assert tested.run("test.sh", "-k", "x").returncode == 0
+
+
+def test_ctrl_c_ends_the_tests_in_the_background_too(tested):
+    """A terminal sends it to what is in the foreground only."""
+    (tested.root / ".venv" / "bin" / "python").write_text('#!/bin/bash\necho $$ >> "$LOG"\nexec sleep 600\n')
+    script = subprocess.Popen(
+        ["bash", tested.root / "scripts" / "test.sh"],
+        env=tested.variables,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as in a terminal
+    )
+    until_s = time.monotonic() + 60
+    while not tested.log.exists() or len(tested.log.read_text().split()) < 2:
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+    os.killpg(script.pid, signal.SIGINT)
+    assert script.wait(60) == 130
+    left = [Path("/proc", pid) for pid in tested.asked()]
+    assert len(left) == 2
+    while any(process.exists() for process in left):
+        assert time.monotonic() < until_s, "one of them is left"
+        time.sleep(0.02)
 
 
 FIDELITY = "results/fidelity/population"

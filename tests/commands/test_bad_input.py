@@ -29,7 +29,7 @@ slots = [{ count = 2, cores = 0 }]
 [kinds.fast]
 compute_s = 0.001
 """
-RESIDENT = '[opportunistic]\nkind = "fast"\n[kinds.fast.adaptive]\n'
+OPPORTUNISTIC = '[opportunistic]\nkind = "fast"\n[kinds.fast.adaptive]\n'
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_the_budget_of_an_opportunistic_job_is_a_time(command, here, value):
     (here / "trace.csv").write_text(
         "id,submit_s,gpus,model,iterations,duration_s,priority\na,0,1,fast,5,1,0\n"
     )
-    (here / "run.toml").write_text(RUN + RESIDENT)
+    (here / "run.toml").write_text(RUN + OPPORTUNISTIC)
     done = command("run", "run.toml", "--out", "run", "--set", f"kinds.fast.adaptive.budget_s={value}")
     assert_refused(done, "kinds.fast.adaptive", "budget_s")
 

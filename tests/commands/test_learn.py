@@ -207,7 +207,7 @@ def test_damaged_recordings_and_agents_are_told(rota, recordings, here):
     [
         (("learn",), "from what?"),
         (("learn", "--recordings", "nowhere", "--joint"), "nowhere: not there"),
-        (("learn", "--recordings", ".", "--joint", "--workers", "0"), "--workers 0"),
+        (("learn", "--recordings", ".", "--joint", "--workers", "ray"), "only agents that place trials"),
         (("learn", "none.toml"), "none.toml: no such file"),
         (("evaluate", "--recordings", "trees"), "Give --agent DIR"),
         (("evaluate", "--agent", "nowhere", "--recordings", "trees"), "nowhere: no agent in it"),

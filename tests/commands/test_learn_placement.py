@@ -135,7 +135,6 @@ def test_an_agent_for_a_target_is_tried_by_the_time_to_the_target(rota):
         (("--set", 'placement.cases.goal="fast"'), "makespan"),
         (("--recordings", "trees"), "--recordings: small.toml learns to place trials, from none"),
         (("--joint",), "--joint: small.toml learns to place trials"),
-        (("--workers", 0), "--workers 0: give 1 or more"),
     ],
 )
 def test_bad_input_says_what_is_wrong(rota, words, says):

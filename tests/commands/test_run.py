@@ -119,15 +119,15 @@ def test_a_finished_run_that_is_resumed_is_told_again_and_not_trained_again(conf
 def test_status_tells_the_same_as_the_run_did(config, tmp_path, capsys):
     out = tmp_path / "out"
     _, ran = printed(capsys, "run", config, "--out", out, "--json")
-    _, told = printed(capsys, "status", out, "--json")
-    found = json.loads(told.out)
+    _, shown = printed(capsys, "status", out, "--json")
+    found = json.loads(shown.out)
     assert found["phase"] == "complete"
     ran = json.loads(ran.out)
     assert {key: found[key] for key in ran if key != "complete"} == {
         key: ran[key] for key in ran if key != "complete"
     }
-    _, told = printed(capsys, "status", out)
-    lines = told.out.splitlines()
+    _, shown = printed(capsys, "status", out)
+    lines = shown.out.splitlines()
     assert lines[0].split()[:3] == ["trial", "node", "status"]
     assert len(lines) == 6
     assert lines[-1].startswith("complete: 16 reports")
@@ -263,15 +263,15 @@ def test_the_traceback_of_a_trial_is_logged_and_its_end_shown(config, own, tmp_p
     )
     log = tmp_path / "out/runs/0/logs/slot0.log"
     assert log.read_text().startswith("trial 0 failed:\nTraceback (most recent call last):")
-    code, told = printed(capsys, "status", tmp_path / "out")
-    lines = [line.strip() for line in told.out.splitlines()]
+    code, shown = printed(capsys, "status", tmp_path / "out")
+    lines = [line.strip() for line in shown.out.splitlines()]
     assert code == 0
     (at,) = [number for number, line in enumerate(lines) if line.endswith(f"all of it is in {log}:")]
     assert 'return table["weight_decay"]' in lines[at:]
     assert lines[-3] == "KeyError: 'weight_decay'"
     assert lines[-1] == "all 4 trials failed, at last with KeyError: 'weight_decay'"
-    _, told = printed(capsys, "status", tmp_path / "out", "--json")
-    assert json.loads(told.out)["failed"][0]["slot"] == 0
+    _, shown = printed(capsys, "status", tmp_path / "out", "--json")
+    assert json.loads(shown.out)["failed"][0]["slot"] == 0
 
 
 @pytest.mark.parametrize("evolution", ["pbt", "asha"])
@@ -287,8 +287,8 @@ def test_a_loss_is_made_small_and_has_its_own_sign_everywhere(config, own, tmp_p
     assert least == min(trial["best_metric"] for trial in found["trials"])
     assert 60.0 <= least <= 100.0 - 40 * max(lrs) + 1e-3
     assert any(trial["status"] == "stopped" for trial in found["trials"]) == (evolution == "asha")
-    _, told = printed(capsys, "status", out)
-    assert f"best {least:.4f} (trial {found['best']['id']})" in told.out
+    _, shown = printed(capsys, "status", out)
+    assert f"best {least:.4f} (trial {found['best']['id']})" in shown.out
     assert f"- best metric: {least:.4g}" in (out / "summary.md").read_text()
     printed(capsys, "report", out, "--out", tmp_path / "page.html")
     assert f"its best trial reaches {least:.4g}" in (tmp_path / "page.html").read_text()
@@ -341,8 +341,8 @@ def test_a_run_in_which_nothing_was_measured_has_failed(config, own, tmp_path, c
     code, out = own(capsys, config, name)
     assert code == 1
     assert said in out.err.splitlines()[-1]
-    _, told = printed(capsys, "status", tmp_path / "out")
-    assert told.out.splitlines()[-1].endswith(NANS)
+    _, shown = printed(capsys, "status", tmp_path / "out")
+    assert shown.out.splitlines()[-1].endswith(NANS)
 
 
 PLAIN = """
@@ -363,10 +363,10 @@ def strange(tmp_path, monkeypatch):
 
 def refused(capsys, *words):
     """What is said about it, in one sentence."""
-    code, told = printed(capsys, "run", *words)
+    code, shown = printed(capsys, "run", *words)
     assert code == 2
-    assert "Traceback" not in told.err
-    (said,) = [line for line in told.err.splitlines() if line.startswith("rota: error:")]
+    assert "Traceback" not in shown.err
+    (said,) = [line for line in shown.err.splitlines() if line.startswith("rota: error:")]
     return said
 
 
@@ -403,11 +403,11 @@ def spooled(config, tmp_path, monkeypatch):
 
     def run(goes_on):
         real = real_run.begin(ordered(read(config), config), tmp_path / "out", "test")
-        file, modes = real.folder.books(0).spool, []
+        file, modes = real.folder.paths(0).spool, []
 
-        def watch(picture, events):
+        def watch(status, events):
             modes.extend([file.stat().st_mode & 0o777] if file.exists() else [])
-            goes_on(picture)
+            goes_on(status)
 
         with suppress(ArithmeticError):
             real.carry_out(lambda: len(modes) > 3 and goes_on is stops, lambda seed: watch)
@@ -416,16 +416,16 @@ def spooled(config, tmp_path, monkeypatch):
     return run
 
 
-def stops(picture):
+def stops(status):
     """The run is asked to."""
 
 
-def fails(picture):
-    if picture.reports > 5:
+def fails(status):
+    if status.reports > 5:
         raise ArithmeticError
 
 
-@pytest.mark.parametrize("goes_on", [lambda picture: None, stops, fails])
+@pytest.mark.parametrize("goes_on", [lambda status: None, stops, fails])
 def test_the_spool_is_its_owners_and_goes_with_the_run(spooled, tmp_path, goes_on):
     assert spooled(goes_on) == ({0o600}, False)
     written = (tmp_path / "out/seed0/timeline.jsonl").exists()
@@ -435,7 +435,7 @@ def test_the_spool_is_its_owners_and_goes_with_the_run(spooled, tmp_path, goes_o
 def test_the_spool_is_read_once_for_all_results(spooled, monkeypatch):
     reads, iterate = [], Spool.__iter__
     monkeypatch.setattr(Spool, "__iter__", lambda self: reads.append(self) or iterate(self))
-    spooled(lambda picture: None)
+    spooled(lambda status: None)
     assert len(reads) == 1
 
 
@@ -520,8 +520,8 @@ def test_a_signal_stops_it_once_the_present_parts_are_done_and_it_can_be_resumed
     assert process.returncode == 130
     assert json.loads(out)["complete"] is False
     assert "go on with: rota run --resume" in err
-    _, told = printed(capsys, "status", folder, "--json")
-    stopped = json.loads(told.out)
+    _, shown = printed(capsys, "status", folder, "--json")
+    stopped = json.loads(shown.out)
     assert stopped["phase"] == "stopped"
     assert stopped["reports"] == json.loads(out)["reports"] < 16
     code, done = printed(capsys, "run", "--resume", folder, "--json")
@@ -554,8 +554,8 @@ def test_a_terminal_that_is_closed_stops_it_as_well_unless_that_is_to_be_ignored
     free.touch()
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == (0 if nohup else 130)
-    _, told = printed(capsys, "status", folder, "--json")
-    assert json.loads(told.out)["phase"] == ("complete" if nohup else "stopped")
+    _, shown = printed(capsys, "status", folder, "--json")
+    assert json.loads(shown.out)["phase"] == ("complete" if nohup else "stopped")
     code, done = printed(capsys, "run", "--resume", folder, "--json")
     assert code == 0
     assert json.loads(done.out)["reports"] == 16
@@ -597,25 +597,25 @@ def test_the_best_trial_trained_again_alone_comes_to_the_same(config, tmp_path, 
         capsys, "run", config, "--out", out, "--json", *(word for text in more for word in ("--set", text))
     )
     best = json.loads(ran.out)["best"]
-    code, told = printed(capsys, "run", "--retrain-best", out, "--json")
-    again = json.loads(told.out)
+    code, shown = printed(capsys, "run", "--retrain-best", out, "--json")
+    again = json.loads(shown.out)
     assert code == 0
     assert (again["trial"], again["metric"]) == (best["id"], best["best_metric"])
     assert all(stage["metric"] == stage["metric_then"] for stage in again["stages"])
     assert again["steps"] == sum(stage["steps"] for stage in again["stages"])
-    code, told = printed(capsys, "run", "--retrain-best", out)  # what is there is not trained again
-    assert told.out.startswith(f"trial {best['id']} again, alone")
-    code, told = printed(capsys, "run", config, "--retrain-best", out)
-    assert (code, "give only the folder" in told.err) == (2, True)
+    code, shown = printed(capsys, "run", "--retrain-best", out)  # what is there is not trained again
+    assert shown.out.startswith(f"trial {best['id']} again, alone")
+    code, shown = printed(capsys, "run", config, "--retrain-best", out)
+    assert (code, "give only the folder" in shown.err) == (2, True)
 
 
 def test_there_is_nothing_to_train_again_where_nothing_was_trained(config, tmp_path, capsys):
     out = tmp_path / "out"
     (out / "runs").mkdir(parents=True)
     (out / "config.toml").write_text(config.read_text())
-    code, told = printed(capsys, "run", "--retrain-best", out)
+    code, shown = printed(capsys, "run", "--retrain-best", out)
     assert code == 2
-    assert "nothing has been trained there yet" in told.err
+    assert "nothing has been trained there yet" in shown.err
 
 
 def test_the_command_of_a_run_is_the_one_that_was_given(config, tmp_path, capsys):

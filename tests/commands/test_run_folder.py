@@ -99,7 +99,7 @@ def run(began, tmp_path):
 
 
 @pytest.fixture
-def books(run):
+def repetition(run):
     return run / "runs" / "0"
 
 
@@ -131,11 +131,11 @@ def completes(capsys, run, *more):
 
 @pytest.mark.parametrize("empty", [False, True], ids=["no folder", "an empty folder"])
 def test_missing_storage_is_no_failure_of_trials_and_the_run_goes_on_once_it_is_back(
-    run, books, capsys, tmp_path, empty
+    run, repetition, capsys, tmp_path, empty
 ):
-    (books / "checkpoints").rename(tmp_path / "away")
+    (repetition / "checkpoints").rename(tmp_path / "away")
     if empty:
-        (books / "checkpoints").mkdir()  # where storage was mounted
+        (repetition / "checkpoints").mkdir()  # where storage was mounted
     code, out = printed(capsys, "run", "--resume", run)
     assert code == 2
     assert "is their storage mounted?" in out.err
@@ -144,17 +144,17 @@ def test_missing_storage_is_no_failure_of_trials_and_the_run_goes_on_once_it_is_
     assert code == 0
     assert "is their storage mounted?" in out.err
     if empty:
-        (books / "checkpoints").rmdir()
-    (tmp_path / "away").rename(books / "checkpoints")
+        (repetition / "checkpoints").rmdir()
+    (tmp_path / "away").rename(repetition / "checkpoints")
     completes(capsys, run)
 
 
-def test_storage_that_is_gone_for_good_is_trained_again_if_that_is_wanted(run, books, capsys):
-    shutil.rmtree(books / "checkpoints")
+def test_storage_that_is_gone_for_good_is_trained_again_if_that_is_wanted(run, repetition, capsys):
+    shutil.rmtree(repetition / "checkpoints")
     completes(capsys, run, "--salvage")
 
 
-def test_storage_that_goes_while_a_run_goes_on_stops_it(run, books, tmp_path, capsys):
+def test_storage_that_goes_while_a_run_goes_on_stops_it(run, repetition, tmp_path, capsys):
     resumed = subprocess.Popen(
         [sys.executable, "-m", "rota", "run", "--resume", str(run)], stderr=subprocess.PIPE, text=True
     )
@@ -162,16 +162,16 @@ def test_storage_that_goes_while_a_run_goes_on_stops_it(run, books, tmp_path, ca
     while len(entries(run)) < before + 3:
         assert time.monotonic() < until_s
         time.sleep(0.01)
-    (books / "checkpoints").rename(tmp_path / "away")
+    (repetition / "checkpoints").rename(tmp_path / "away")
     _, said = resumed.communicate(timeout=60)
     assert resumed.returncode == 2
     assert "bring its folder back" in said or "is their storage mounted?" in said
-    (tmp_path / "away").rename(books / "checkpoints")
+    (tmp_path / "away").rename(repetition / "checkpoints")
     completes(capsys, run)
 
 
-def test_the_checkpoints_of_another_run_are_not_taken_for_ones_own(run, books, capsys):
-    (books / "checkpoints" / OWNER).write_text("another")
+def test_the_checkpoints_of_another_run_are_not_taken_for_ones_own(run, repetition, capsys):
+    (repetition / "checkpoints" / OWNER).write_text("another")
     code, out = printed(capsys, "run", "--resume", run)
     assert code == 2
     assert "holds the checkpoints of another run" in out.err
@@ -180,24 +180,24 @@ def test_the_checkpoints_of_another_run_are_not_taken_for_ones_own(run, books, c
 # ── journal and configuration ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_journal_that_is_gone_is_missed(run, books, capsys):
-    for file in books.glob("journal.sqlite*"):
+def test_a_journal_that_is_gone_is_missed(run, repetition, capsys):
+    for file in repetition.glob("journal.sqlite*"):
         file.unlink()
     refused(capsys, run, "journal.sqlite: is missing or empty, but there are")
 
 
-def test_a_journal_that_is_gone_without_its_lock_is_missed_too(run, books, capsys):
-    (books / "journal.sqlite").unlink()
-    (books / "journal.sqlite-wal").unlink()
+def test_a_journal_that_is_gone_without_its_lock_is_missed_too(run, repetition, capsys):
+    (repetition / "journal.sqlite").unlink()
+    (repetition / "journal.sqlite-wal").unlink()
     refused(capsys, run, "journal.sqlite: is missing, but")
     assert main(["run", "--resume", str(run), "--salvage"]) == 2
     assert "--salvage" not in capsys.readouterr().err  # nothing is left that could be salvaged
 
 
-def test_a_journal_that_is_gone_but_for_its_first_entry_is_missed_too(run, books, capsys):
+def test_a_journal_that_is_gone_but_for_its_first_entry_is_missed_too(run, repetition, capsys):
     """What happened is in the log until SQLite moves it; the lock says how much was on the disk."""
     for name in ("journal.sqlite-wal", "journal.sqlite.lock"):
-        (books / name).unlink()
+        (repetition / name).unlink()
     refused(capsys, run, "journal.sqlite: has only its first entry, but there are")
 
 
@@ -231,39 +231,42 @@ def test_a_run_of_which_nothing_is_there_yet_says_that_it_begins(config, tmp_pat
     assert "there is no journal yet; the run begins now" in out.err
 
 
-def test_a_journal_whose_log_alone_is_left_is_missed_and_the_log_is_kept(run, books, capsys):
+def test_a_journal_whose_log_alone_is_left_is_missed_and_the_log_is_kept(run, repetition, capsys):
     """SQLite deletes the log of an empty file, even where it is only to read."""
-    whole, log = (books / "journal.sqlite").read_bytes(), (books / "journal.sqlite-wal").read_bytes()
-    (books / "journal.sqlite").write_bytes(b"")
+    whole, log = (
+        (repetition / "journal.sqlite").read_bytes(),
+        (repetition / "journal.sqlite-wal").read_bytes(),
+    )
+    (repetition / "journal.sqlite").write_bytes(b"")
     refused(capsys, run, "journal.sqlite: is empty, but has not always been")
-    assert (books / "journal.sqlite-wal").read_bytes() == log
-    (books / "journal.sqlite").write_bytes(whole)
+    assert (repetition / "journal.sqlite-wal").read_bytes() == log
+    (repetition / "journal.sqlite").write_bytes(whole)
     completes(capsys, run)
 
 
-def test_a_journal_whose_first_bytes_are_gone_is_damaged_not_something_else(run, books, capsys):
-    with (books / "journal.sqlite").open("r+b") as stream:
+def test_a_journal_whose_first_bytes_are_gone_is_damaged_not_something_else(run, repetition, capsys):
+    with (repetition / "journal.sqlite").open("r+b") as stream:
         stream.write(b"gone")
-    (books / "journal.sqlite-wal").unlink()
+    (repetition / "journal.sqlite-wal").unlink()
     refused(capsys, run, "journal.sqlite: is damaged")
 
 
 @pytest.mark.parametrize("renames", range(1, 6))
-def test_who_is_killed_while_it_salvages_loses_nothing_more(run, books, capsys, renames):
+def test_who_is_killed_while_it_salvages_loses_nothing_more(run, repetition, capsys, renames):
     """What was salvaged gets a name, the damaged file and two beside it get theirs, it gets the file's."""
-    with closing(sqlite3.connect(books / "journal.sqlite")) as journal:
+    with closing(sqlite3.connect(repetition / "journal.sqlite")) as journal:
         (count,) = journal.execute("SELECT count(*) FROM entry").fetchone()
         journal.execute("UPDATE entry SET body = body || ' ' WHERE number = ?", (count - 1,))
         journal.commit()
         killed = subprocess.run(
-            [sys.executable, "-c", KILLED_BY_RENAMES, str(books / "journal.sqlite"), str(renames)],
+            [sys.executable, "-c", KILLED_BY_RENAMES, str(repetition / "journal.sqlite"), str(renames)],
             check=False,
         )
     assert killed.returncode == -signal.SIGKILL
     assert [entry.number for entry in entries(run)] == list(range(1, count - 1))
     completes(capsys, run)
-    assert len(list(books.glob("journal-damaged-*.sqlite"))) == 1
-    assert not list(books.glob(".journal*"))
+    assert len(list(repetition.glob("journal-damaged-*.sqlite"))) == 1
+    assert not list(repetition.glob(".journal*"))
 
 
 KILLED_BY_RENAMES = """
@@ -285,20 +288,20 @@ salvage(Path(sys.argv[1]))
 """
 
 
-def test_a_journal_without_its_wal_is_missed_and_what_is_left_of_it_can_be_resumed(run, books, capsys):
-    sealed(books, len(entries(run)))
-    (books / "journal.sqlite-wal").unlink()
+def test_a_journal_without_its_wal_is_missed_and_what_is_left_of_it_can_be_resumed(run, repetition, capsys):
+    sealed(repetition, len(entries(run)))
+    (repetition / "journal.sqlite-wal").unlink()
     refused(capsys, run, "journal.sqlite-wal is missing or cut off")
     out = completes(capsys, run, "--salvage")
     assert "goes on with what comes before it" in out.err
-    assert list(books.glob("journal-damaged-1.sqlite"))
+    assert list(repetition.glob("journal-damaged-1.sqlite"))
 
 
-def sealed(books, count):
+def sealed(repetition, count):
     """As if so many entries had been on the disk: a run that is killed early may not have come to that."""
     from rota.execution.journal import _seal
 
-    lock = os.open(books / "journal.sqlite.lock", os.O_RDWR)
+    lock = os.open(repetition / "journal.sqlite.lock", os.O_RDWR)
     _seal(lock, count)
     os.close(lock)
 
@@ -323,20 +326,20 @@ def test_a_configuration_may_be_written_otherwise(run, capsys):
     completes(capsys, run)
 
 
-def test_every_flipped_byte_that_changes_an_entry_is_found(run, books, tmp_path, capsys):
+def test_every_flipped_byte_that_changes_an_entry_is_found(run, repetition, tmp_path, capsys):
     """Bytes of the main file, of which SQLite itself has no checksum."""
-    database = sqlite3.connect(books / "journal.sqlite")
+    database = sqlite3.connect(repetition / "journal.sqlite")
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
-    whole, content = entries(run), (books / "journal.sqlite").read_bytes()
+    whole, content = entries(run), (repetition / "journal.sqlite").read_bytes()
     chance, damaged = random.Random(3), 0
     for _ in range(300):
         changed = bytearray(content)
         changed[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-        (books / "journal.sqlite").write_bytes(changed)
+        (repetition / "journal.sqlite").write_bytes(changed)
         found = []
         try:
-            found.extend(read_journal(books / "journal.sqlite"))
+            found.extend(read_journal(repetition / "journal.sqlite"))
         except InputError as error:
             damaged += isinstance(error, DamagedJournal)
         else:
@@ -345,9 +348,9 @@ def test_every_flipped_byte_that_changes_an_entry_is_found(run, books, tmp_path,
     assert damaged > 30
 
 
-def test_a_damaged_entry_is_named_and_what_comes_before_it_can_be_resumed(run, books, capsys):
+def test_a_damaged_entry_is_named_and_what_comes_before_it_can_be_resumed(run, repetition, capsys):
     """Nothing is added to it before all of it was read, nor is anything said to have happened."""
-    with closing(sqlite3.connect(books / "journal.sqlite")) as database:
+    with closing(sqlite3.connect(repetition / "journal.sqlite")) as database:
         (count,) = database.execute("SELECT count(*) FROM entry").fetchone()
         database.execute("UPDATE entry SET body = body || ' ' WHERE number = ?", (count - 2,))
         database.commit()
@@ -357,8 +360,8 @@ def test_a_damaged_entry_is_named_and_what_comes_before_it_can_be_resumed(run, b
     assert [entry.number for entry in entries(run)][: count - 1] == list(range(1, count))
 
 
-def test_a_journal_without_checksums_is_still_read_and_resumed(run, books, capsys):
-    database = sqlite3.connect(books / "journal.sqlite")
+def test_a_journal_without_checksums_is_still_read_and_resumed(run, repetition, capsys):
+    database = sqlite3.connect(repetition / "journal.sqlite")
     body = json.loads(database.execute("SELECT body FROM entry WHERE number = 1").fetchone()[0])
     del body["config"]
     database.execute("UPDATE entry SET body = ? WHERE number = 1", (json.dumps(body),))
@@ -366,8 +369,8 @@ def test_a_journal_without_checksums_is_still_read_and_resumed(run, books, capsy
     database.execute("PRAGMA user_version = 1")
     database.commit()
     database.close()
-    (books / "journal.sqlite.lock").write_bytes(b"")
-    (books / "checkpoints" / OWNER).unlink()
+    (repetition / "journal.sqlite.lock").write_bytes(b"")
+    (repetition / "checkpoints" / OWNER).unlink()
     assert printed(capsys, "status", run)[0] == 0
     completes(capsys, run)
 
@@ -375,27 +378,29 @@ def test_a_journal_without_checksums_is_still_read_and_resumed(run, books, capsy
 # ── foreign files ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_only_files_of_its_own_are_deleted_and_none_through_a_link(run, books, tmp_path, capsys):
-    foreign = [books / "checkpoints" / name for name in ("notes.txt", "best.part", "0-1.pt", "0-1-2.part")]
+def test_only_files_of_its_own_are_deleted_and_none_through_a_link(run, repetition, tmp_path, capsys):
+    foreign = [
+        repetition / "checkpoints" / name for name in ("notes.txt", "best.part", "0-1.pt", "0-1-2.part")
+    ]
     for file in foreign:
         file.write_text("mine")
-    (books / "checkpoints" / "folder.part").mkdir()
-    (books / "checkpoints" / "1-1.part").unlink(missing_ok=True)
-    (books / "checkpoints" / "folder.part" / "0-1.part").write_text("mine")
+    (repetition / "checkpoints" / "folder.part").mkdir()
+    (repetition / "checkpoints" / "1-1.part").unlink(missing_ok=True)
+    (repetition / "checkpoints" / "folder.part" / "0-1.part").write_text("mine")
     (tmp_path / "mine").write_text("mine")
-    (books / "checkpoints" / "3-99.part").symlink_to(tmp_path / "mine")
+    (repetition / "checkpoints" / "3-99.part").symlink_to(tmp_path / "mine")
     completes(capsys, run)
     assert [file.read_text() for file in foreign] == ["mine"] * 4
-    assert (books / "checkpoints" / "folder.part" / "0-1.part").read_text() == "mine"
+    assert (repetition / "checkpoints" / "folder.part" / "0-1.part").read_text() == "mine"
     assert (tmp_path / "mine").read_text() == "mine"
-    assert (books / "checkpoints" / "3-99.part").is_symlink()
+    assert (repetition / "checkpoints" / "3-99.part").is_symlink()
 
 
-def test_a_folder_in_the_way_of_a_checkpoint_is_named_and_stays(run, books, capsys):
-    names = [re.fullmatch(r"(\d+)-(\d+)", file.stem) for file in (books / "checkpoints").glob("*.part")]
+def test_a_folder_in_the_way_of_a_checkpoint_is_named_and_stays(run, repetition, capsys):
+    names = [re.fullmatch(r"(\d+)-(\d+)", file.stem) for file in (repetition / "checkpoints").glob("*.part")]
     number = next(int(name[1]) for name in names)
     version = 1 + max(int(name[2]) for name in names if int(name[1]) == number)
-    (blocks := books / "checkpoints" / f"{number}-{version}.part").mkdir()
+    (blocks := repetition / "checkpoints" / f"{number}-{version}.part").mkdir()
     code, out = printed(capsys, "run", "--resume", run)
     assert code == 2
     assert f"{blocks}: cannot be written (Is a directory); move what is there away" in out.err
@@ -403,9 +408,9 @@ def test_a_folder_in_the_way_of_a_checkpoint_is_named_and_stays(run, books, caps
     completes(capsys, run)
 
 
-def test_what_is_behind_a_linked_folder_stays(run, books, tmp_path, capsys):
-    (books / "checkpoints").rename(tmp_path / "scratch")
-    (books / "checkpoints").symlink_to(tmp_path / "scratch")
+def test_what_is_behind_a_linked_folder_stays(run, repetition, tmp_path, capsys):
+    (repetition / "checkpoints").rename(tmp_path / "scratch")
+    (repetition / "checkpoints").symlink_to(tmp_path / "scratch")
     (tmp_path / "scratch" / "77-1.part").write_text("mine")
     (tmp_path / "scratch" / "0-9999.part").write_text("mine")
     completes(capsys, run)
@@ -521,12 +526,12 @@ def read_only():
 
 
 @pytest.mark.parametrize("complete", [False, True])
-def test_status_works_where_nothing_can_be_written(run, books, capsys, read_only, complete):
+def test_status_works_where_nothing_can_be_written(run, repetition, capsys, read_only, complete):
     """Not even the file that SQLite shares among those who read, which a copy may be without."""
     if complete:
         completes(capsys, run)
     wanted = printed(capsys, "status", run, "--json")
-    (books / "journal.sqlite-shm").unlink(missing_ok=True)
+    (repetition / "journal.sqlite-shm").unlink(missing_ok=True)
     read_only(run)
     assert printed(capsys, "status", run, "--json") == wanted
     assert wanted[0] == 0

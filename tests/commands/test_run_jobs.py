@@ -170,7 +170,7 @@ def test_an_agent_is_looked_for_from_the_folder_of_the_file(config, tmp_path):
     config.write_text(CONFIG.replace("count = 2", "count = 3") + kinds)
     order = ordered_jobs(read(config), config)
     assert order.kinds["grows"]["adaptive"]["agent"] == str(tmp_path / "agent")
-    assert order.jobs_spec().resident.until_s == 60.0
+    assert order.jobs_spec().opportunistic.until_s == 60.0
     assert order.jobs_spec().places == [1, 2]
 
 

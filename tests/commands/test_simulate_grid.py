@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import pytest
 
+from rota import cli
 from rota.commands import simulations
 from rota.results.metrics import Metrics
 from rota.results.population.run import read_population
@@ -174,10 +175,20 @@ def test_an_error_in_a_process_is_told_as_in_this_one(rota, grid, here):
 @pytest.mark.parametrize("flag", ["--workers", "--max-simulations"])
 @pytest.mark.parametrize("value", ["0", "-1", "many"])
 def test_a_number_that_is_none_is_refused(rota, grid, flag, value, capsys):
+    refused(capsys, flag, rota, grid, flag, value)
+
+
+def refused(capsys, flag, call, *words):
     with pytest.raises(SystemExit) as caught:
-        rota(grid, flag, value)
+        call(*words)
     assert caught.value.code == 2
     assert flag in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["learn", "evaluate"])
+@pytest.mark.parametrize("value", ["0", "many", "rays"])
+def test_other_commands_refuse_it_too(capsys, command, value):
+    refused(capsys, "--workers", cli.main, [command, "--workers", value])
 
 
 # limits

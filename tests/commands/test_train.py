@@ -199,9 +199,9 @@ def test_an_agent_decides_and_its_decisions_are_told(train, here):
     decisions = found["decisions"]
     assert len(decisions) == 3
     assert all(each["at_s"] >= 0.1 for each in decisions)
-    told = [line.split(None, 2) for line in out.splitlines() if line.startswith(" ")]
-    assert [(word, int(steps)) for word, steps, _ in told] == [("step", each["steps"]) for each in decisions]
-    for (_, _, text), each in zip(told, decisions, strict=True):
+    shown = [line.split(None, 2) for line in out.splitlines() if line.startswith(" ")]
+    assert [(word, int(steps)) for word, steps, _ in shown] == [("step", each["steps"]) for each in decisions]
+    for (_, _, text), each in zip(shown, decisions, strict=True):
         chances = each["probabilities"]
         assert each["chosen"] == max(chances, key=chances.get)
         assert text.startswith(f"{each['chosen']} (p {chances[each['chosen']]:.2f})  ")

@@ -88,8 +88,8 @@ class Small:
     seed: int = 0
 
     @property
-    def fleet(self) -> PopulationCluster:
-        return LocalConfig((LocalSlotConfig(count=self.slots),)).fleet()
+    def cluster(self) -> PopulationCluster:
+        return LocalConfig((LocalSlotConfig(count=self.slots),)).cluster()
 
     @property
     def hypers(self) -> list[dict[str, Any]]:
@@ -97,18 +97,24 @@ class Small:
 
     def spec(self) -> PopulationSpec:
         return PopulationSpec(
-            self.hypers, self.fleet, self.terms, AssignmentCosts(), Equal(STEP_S), self.seed, self.report_each
+            self.hypers,
+            self.cluster,
+            self.terms,
+            AssignmentCosts(),
+            Equal(STEP_S),
+            self.seed,
+            self.report_each,
         )
 
 
 def simulated(small: Small, policy: PopulationPolicy, folder: Path) -> Conducted:
     state = PopulationState(
-        small.hypers, small.fleet, small.terms, AssignmentCosts(), landscape := Had(), small.seed
+        small.hypers, small.cluster, small.terms, AssignmentCosts(), landscape := Had(), small.seed
     )
-    luck = NoiseStream(TimingNoise(), small.trials, small.slots)
+    noise = NoiseStream(TimingNoise(), small.trials, small.slots)
     for trial, hyper in enumerate(small.hypers):
         landscape.begin(trial, hyper)
-    backend = PopulationSimulator(small.fleet, landscape, luck, report_each=small.report_each)
+    backend = PopulationSimulator(small.cluster, landscape, noise, report_each=small.report_each)
     for _ in drive(policy, backend, state):
         pass
     return Conducted(state.timeline, state)
@@ -120,7 +126,7 @@ def on_local(
     engine = LocalConfig((LocalSlotConfig(count=small.slots, cores=0),))
     paths = RunPaths(folder / "books")
     setup = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, paths)
-    return control(small.spec(), policy, lambda: engine.workers(small.fleet, setup), paths, **more)
+    return control(small.spec(), policy, lambda: engine.workers(small.cluster, setup), paths, **more)
 
 
 def on_ray(small: Small, policy: PopulationPolicy, folder: Path, ray: Any, **more: Any) -> PopulationOutcome:
@@ -128,7 +134,7 @@ def on_ray(small: Small, policy: PopulationPolicy, folder: Path, ray: Any, **mor
     engine = RayConfig(ray.address, (slots,))
     paths = RunPaths(folder / "books")
     setup = WorkerSetup(IDLE, {"step_s": STEP_S}, small.seed, paths)
-    return control(small.spec(), policy, lambda: engine.workers(small.fleet, setup), paths, **more)
+    return control(small.spec(), policy, lambda: engine.workers(small.cluster, setup), paths, **more)
 
 
 def on_slurm(
@@ -144,7 +150,7 @@ def on_slurm(
     engine = SlurmConfig((SlurmNodeConfig(slots=small.slots),))
     paths = RunPaths(folder / "books")
     setup = WorkerSetup(trial, settings or {"step_s": STEP_S}, small.seed, paths)
-    return control(small.spec(), policy, lambda: engine.workers(small.fleet, setup), paths, **more)
+    return control(small.spec(), policy, lambda: engine.workers(small.cluster, setup), paths, **more)
 
 
 BACKENDS: dict[str, Callable[..., Any]] = {

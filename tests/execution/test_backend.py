@@ -63,7 +63,7 @@ def drive_on(tmp_path, small):
         spec = small(**what).spec()
         checkpoints = Checkpoints(tmp_path / "checkpoints")
         state = spec.state()
-        ledger = Ledger("run", spec.fleet, spec.hypers, spec.terms.target)
+        ledger = Ledger("run", spec.cluster, spec.hypers, spec.terms.target)
         clock, stack = RunClock(tick=lambda: 0.0), ExitStack()
         journal = stack.enter_context(Journal(tmp_path / "journal.sqlite"))
         machines = PopulationBackend(

@@ -26,7 +26,7 @@ from rota.policies.population import PopulationPolicy
 class StopOdd:
     """Odd trials are let go when they first report."""
 
-    def judge(self, view, trial):
+    def decide(self, view, trial):
         return Stop(trial) if trial % 2 else Continue(trial, reviewed=True)
 
 

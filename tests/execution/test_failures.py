@@ -57,7 +57,7 @@ def test_a_trial_that_always_raises_is_let_go_with_its_traceback_kept_and_others
     failed = kinds(outcome.timeline, TrialFailed)
     assert [event.trial for event in failed] == [1, 1, 1]
     assert [event.trial for event in kinds(outcome.timeline, Stopped)] == [1]
-    assert [trial.status for trial in outcome.picture.trials] == [
+    assert [trial.status for trial in outcome.status.trials] == [
         "finished",
         "failed",
         "finished",
@@ -117,7 +117,7 @@ def test_the_rest_of_an_assignment_is_done_after_an_interval_of_it_has_failed(
     trial = trial_module(ODD.format(train="assert hyper['lr'] != 0.25 or self._had == 0.0, 'no second part'"))
     outcome = local(small(slots=1), PopulationPolicy(twice), trial=trial)
     assert outcome.state.steps.tolist() == [10, 40, 40, 40]
-    assert outcome.picture.trials[0].status == "failed"
+    assert outcome.status.trials[0].status == "failed"
     follows(outcome.timeline, small().hypers)
 
 
@@ -170,7 +170,7 @@ def stop_after(reports):
     """Asks the run to stop once so many trials have reported."""
     seen = []
 
-    def watch(picture, events):
+    def watch(status, events):
         seen.extend(kinds(events, Reported))
 
     return {"watch": watch, "asked_to_stop": lambda: len(seen) >= reports}
@@ -300,7 +300,7 @@ config = LocalConfig((LocalSlotConfig(count=2),))
 books = RunPaths(Path(sys.argv[1]))
 books.make()
 setup = WorkerSetup("rota.execution.idle:idle", {"step_s": 1000.0}, 0, books)
-workers = config.workers(config.fleet(), setup)
+workers = config.workers(config.all_slots(), setup)
 workers.nodes()
 for slot in range(2):
     workers.send(slot, Assignment(checkpoint_info(slot, 1, 10, {}, (), None, "run")))

@@ -30,7 +30,7 @@ class LastFirst:
 def stop_after(reports):
     seen = []
     return {
-        "watch": lambda picture, events: seen.extend(e for e in events if isinstance(e, Reported)),
+        "watch": lambda status, events: seen.extend(e for e in events if isinstance(e, Reported)),
         "asked_to_stop": lambda: len(seen) >= reports,
     }
 
@@ -62,14 +62,14 @@ def test_it_goes_on_from_wherever_the_journal_ends(local, small, paths, follows,
     again = local(wanted, policy)
     assert again.complete
     assert follows(again.timeline, wanted.hypers) == 16
-    assert again.picture.record()["trials"] == whole.picture.record()["trials"]
+    assert again.status.record()["trials"] == whole.status.record()["trials"]
 
 
 def test_what_the_journal_says_is_what_the_run_looked_like(local, small, paths):
     outcome = local(small(), PopulationPolicy(FifoAllocation(), Pbt()))
-    picture, phase = read_status(paths.journal)
+    status, phase = read_status(paths.journal)
     assert phase == "complete"
-    assert picture.record() == outcome.picture.record()
+    assert status.record() == outcome.status.record()
 
 
 def test_the_time_in_which_it_was_not_run_does_not_count(local, small):
@@ -78,7 +78,7 @@ def test_the_time_in_which_it_was_not_run_does_not_count(local, small):
     second = local(small(), PopulationPolicy(FifoAllocation()))
     at_s = [event.at_s for event in second.timeline]
     assert at_s == sorted(at_s)
-    assert 0.0 < second.picture.at_s - first.picture.at_s < second.wall_s
+    assert 0.0 < second.status.at_s - first.status.at_s < second.wall_s
 
 
 @pytest.mark.parametrize("name", [name for name in ALLOCATIONS if name != "learned"])
@@ -91,4 +91,4 @@ def test_every_policy_decides_again_what_it_decided(local, small, name, evolutio
     again = local(wanted, policy)
     assert again.restored > 0
     assert list(again.timeline) == list(first.timeline)
-    assert again.picture.record() == first.picture.record()
+    assert again.status.record() == first.status.record()

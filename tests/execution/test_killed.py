@@ -66,7 +66,7 @@ def left_running(mark):
 
 
 def beginnings(folder):
-    journal = RealFolder(folder).books(0).journal
+    journal = RealFolder(folder).paths(0).journal
     if not journal.exists() or not journal.stat().st_size:
         return 0
     return sum(entry.kind in ("began", "resumed") for entry in read_journal(journal))
@@ -114,7 +114,7 @@ def finished(mark, *words):
 def journaled_reports(folder):
     return [
         event
-        for entry in read_journal(RealFolder(folder).books(0).journal)
+        for entry in read_journal(RealFolder(folder).paths(0).journal)
         if entry.kind == INSTANT
         for event in parse_events(entry.body["events"])
         if isinstance(event, Reported)
@@ -193,7 +193,7 @@ def written(folder):
     """Trial → what is in its newest checkpoint."""
     found = {}
     for trial in range(6):
-        file = RealFolder(folder).books(0).checkpoints.file(trial, 20)
+        file = RealFolder(folder).paths(0).checkpoints.file(trial, 20)
         found[trial] = json.loads(file.read_bytes().split(b"\n")[3])["had"]
     return found
 

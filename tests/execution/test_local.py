@@ -28,7 +28,7 @@ def hire(paths):
     hired = []
 
     def make(trial):
-        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, paths)))
+        hired.append(config.workers(config.cluster(), WorkerSetup(trial, {}, 0, paths)))
         return hired[-1]
 
     yield make

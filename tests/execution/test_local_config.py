@@ -27,7 +27,7 @@ def test_gpus_can_be_shared_and_stand_beside_cores():
         (LocalSlotConfig(count=2, gpu="0", speed=8.0, node="g"), LocalSlotConfig(node="g"), LocalSlotConfig())
     )
     assert [place.gpu for place in config.pinned([0])] == ["0", "0", "", ""]
-    cluster = config.fleet()
+    cluster = config.cluster()
     assert cluster.nodes == ("g", "here")
     assert [(slot.node, slot.speed, slot.device) for slot in cluster.slots] == [
         (0, 8.0, "gpu 0"), (0, 8.0, "gpu 0"), (0, 1.0, "cpu"), (1, 1.0, "cpu"),
@@ -75,12 +75,12 @@ def test_a_worker_is_pinned_to_its_core_and_sees_its_gpu(tmp_path, small, trial_
     outcome = control(
         wanted.spec(),
         PopulationPolicy(FifoAllocation()),
-        lambda: engine.workers(wanted.fleet, setup),
+        lambda: engine.workers(wanted.cluster, setup),
         paths,
     )
     cores = sorted(os.sched_getaffinity(0))
     seen = {event.slot: event.metric for event in outcome.timeline if type(event).__name__ == "Reported"}
-    assert outcome.picture.record()["failed"] == []
+    assert outcome.status.record()["failed"] == []
     assert seen == {slot: cores[slot % len(cores)] for slot in seen}
 
 

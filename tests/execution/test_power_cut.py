@@ -102,13 +102,13 @@ def copies(tmp_path, run):
     """The outcome of a run, and copies of its folder after each instant, with how many parts were trained."""
     found = []
 
-    def copy(picture, events):
-        found.append((tmp_path / f"copy{len(found)}", picture.reports))
+    def copy(status, events):
+        found.append((tmp_path / f"copy{len(found)}", status.reports))
         shutil.copytree(tmp_path / "run", found[-1][0])
 
     outcome, parts = run(tmp_path / "run", watch=copy)
     assert parts == len(reports(outcome)) == TRIALS * PARTS
-    assert outcome.picture.clones > 5
+    assert outcome.status.clones > 5
     return outcome, found
 
 
@@ -191,8 +191,8 @@ def test_trials_that_go_on_from_one_lost_checkpoint_on_several_slots_are_all_tra
     """A trial and its clone are sent at once; when the second is answered the first has been looked for."""
     found = []
 
-    def copy(picture, events):
-        if picture.clones > 0:
+    def copy(status, events):
+        if status.clones > 0:
             found.append(tmp_path / f"copy{len(found)}")
             shutil.copytree(tmp_path / "run", found[-1])
 

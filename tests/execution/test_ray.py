@@ -35,7 +35,7 @@ def hire(ray, paths):
 
     def make(*slots, trial=IDLE, **more):
         config = RayConfig(ray.address, slots, **more)
-        hired.append(config.workers(config.fleet(), WorkerSetup(trial, {}, 0, paths)))
+        hired.append(config.workers(config.cluster(), WorkerSetup(trial, {}, 0, paths)))
         return hired[-1]
 
     yield make
@@ -161,13 +161,13 @@ def test_a_node_that_is_killed_in_the_middle_of_a_run_is_lost_with_what_it_was_a
     nodes = [ray.add_node("doomed", 1)]
     slots = tuple(RaySlotConfig(node=kind, labels={"kind": kind}) for kind in ("fast", "doomed"))
     engine, paths = RayConfig(ray.address, slots), RunPaths(tmp_path / "books")
-    wanted, cluster = small(trials=4, terms=Terms(10, 200)), engine.fleet()
+    wanted, cluster = small(trials=4, terms=Terms(10, 200)), engine.cluster()
     # 20 parts each: the run is not over, and nodes have something to do, until the node is there again
     setup = WorkerSetup(rationed.trial, rationed.settings(20, step_s=STEP_S), 0, paths)
     spec = PopulationSpec(wanted.hypers, cluster, wanted.terms, AssignmentCosts(), Equal(STEP_S))
 
-    def watch(picture, events):
-        if picture.reports >= 6 and len(nodes) == 1:
+    def watch(status, events):
+        if status.reports >= 6 and len(nodes) == 1:
             ray.kill_node(nodes[0])
             nodes.append(None)
         if any(isinstance(event, NodeFailed) for event in events):

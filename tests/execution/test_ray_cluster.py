@@ -14,12 +14,12 @@ def environment(monkeypatch, tmp_path):
     for name in ("PYTHONPATH", "GLOO_SOCKET_IFNAME"):
         monkeypatch.delenv(name, raising=False)
 
-    def told(address):
+    def answer(address):
         cluster = RayCluster(address)
         cluster._folder = tmp_path
         return cluster._arguments().get("runtime_env", {}).get("env_vars", {})
 
-    return told
+    return answer
 
 
 def test_gangs_of_a_cluster_of_our_own_stay_on_this_machine_and_those_of_others_do_not(environment):

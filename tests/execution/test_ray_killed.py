@@ -58,7 +58,7 @@ def finished(*words):
 
 
 def reports_in(folder):
-    journal = RealFolder(folder).books(0).journal
+    journal = RealFolder(folder).paths(0).journal
     if not journal.exists() or not journal.stat().st_size:
         return []
     return [
@@ -131,7 +131,7 @@ def check_nothing_was_lost(folder, resumed):
         assert [each.metric for each in reports if each.trial == trial] == pytest.approx(
             [trial * 2**-20 + lr * 20 * part for part in range(1, 11)]
         )  # as if nothing had happened
-        file = RealFolder(folder).books(0).checkpoints.file(trial, 10)
+        file = RealFolder(folder).paths(0).checkpoints.file(trial, 10)
         written = json.loads(file.read_bytes().split(b"\n")[3])["had"]
         assert written == [each.metric for each in reports if each.trial == trial][-1]
 

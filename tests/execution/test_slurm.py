@@ -27,7 +27,7 @@ def begin(outside, paths):
 
     def workers(*nodes, trial="rota.execution.idle:idle", settings=None, **more):
         config = SlurmConfig(nodes or (SlurmNodeConfig(slots=2),), **more)
-        begun.append(config.workers(config.fleet(), WorkerSetup(trial, settings or {}, 0, paths)))
+        begun.append(config.workers(config.cluster(), WorkerSetup(trial, settings or {}, 0, paths)))
         return begun[-1]
 
     yield workers
@@ -327,7 +327,7 @@ def test_a_folder_may_be_called_whatever_one_likes(outside, tmp_path):
     paths.make()
     paths.checkpoints.claim("run")
     config = SlurmConfig()
-    workers = config.workers(config.fleet(), WorkerSetup("rota.execution.idle:idle", {}, 0, paths))
+    workers = config.workers(config.cluster(), WorkerSetup("rota.execution.idle:idle", {}, 0, paths))
     try:
         assert workers.nodes() == [0]
         workers.send(0, assignment(0, 1))

@@ -90,7 +90,7 @@ def answer(process):
 
 def events(folder):
     """What the journal has so far."""
-    journal = RealFolder(folder).books(0).journal
+    journal = RealFolder(folder).paths(0).journal
     if not journal.exists() or not journal.stat().st_size:
         return []
     return [
@@ -207,7 +207,7 @@ def test_in_an_allocation_no_step_is_left_when_only_the_controller_is_killed(
 
 def kinds(folder):
     """How the journal says that controllers began, and the last one ended."""
-    entries = read_journal(RealFolder(folder).books(0).journal)
+    entries = read_journal(RealFolder(folder).paths(0).journal)
     return [entry.kind for entry in entries if entry.kind in ("began", "resumed", "ended")]
 
 

@@ -137,9 +137,9 @@ class Whole:
     def train(self, steps, hyper, changes): ...
     def evaluate(self): ...
 
-class Told(Whole):
+class Kept(Whole):
     def __init__(self, settings, seed):
-        self.told = settings, seed
+        self.given = settings, seed
 
 class Few:
     evaluate = Whole.evaluate
@@ -164,6 +164,6 @@ def test_what_makes_something_else_than_it_says_is_an_error_that_says_what(tmp_p
     (tmp_path / "made_code.py").write_text(MADE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "made_code", raising=False)
-    assert make("made_code:Told", {"a": 1}, 7).told == ({"a": 1}, 7)
+    assert make("made_code:Kept", {"a": 1}, 7).given == ({"a": 1}, 7)
     with pytest.raises(InputError, match=says):
         make(f"made_code:{name}", {}, 0)

@@ -22,7 +22,7 @@ def test_runs_of_the_same_jobs_on_the_same_cluster_are_compared(make_run, jobs_o
         ("by-hand-3-jobs-2-gpus", "by hand: 3 jobs on 2 GPUs"),
         ("other-trace-3-jobs-2-gpus", "Other Trace!: 3 jobs on 2 GPUs"),
     ]
-    assert [contender.run.scheduler for contender in found[0].contenders] == ["fifo", "srtf"]
+    assert [drawn.run.scheduler for drawn in found[0].runs] == ["fifo", "srtf"]
 
 
 def test_groups_that_would_have_the_same_name_are_numbered(make_run, jobs_of):
@@ -31,20 +31,20 @@ def test_groups_that_would_have_the_same_name_are_numbered(make_run, jobs_of):
     assert names == ["by-hand-3-jobs-2-gpus", "by-hand-3-jobs-2-gpus-2"]
 
 
-def test_contenders_come_in_the_order_of_the_colours(three):
-    assert [contender.label for contender in three.contenders] == ["fifo", "srtf", "mine"]
+def test_runs_come_in_the_order_of_the_colours(three):
+    assert [drawn.label for drawn in three.runs] == ["fifo", "srtf", "mine"]
 
 
 def test_runs_of_one_scheduler_are_told_apart_by_their_folders(make_run):
     (group,) = groups([make_run("one/srtf/x"), make_run("two/srtf/x"), make_run("fifo", "fifo")])
-    assert [(c.label, c.twin, c.file_name) for c in group.contenders] == [
+    assert [(c.label, c.twin, c.file_name) for c in group.runs] == [
         ("fifo", 0, "fifo"),
         ("srtf (one)", 0, "srtf-one"),
         ("srtf (two)", 1, "srtf-two"),
     ]
 
 
-def test_a_contender_is_found_by_label_or_scheduler(make_run, three):
+def test_a_run_is_found_by_label_or_scheduler(make_run, three):
     assert three.find("mine").label == "mine"
     assert three.find(None).label == "srtf"
     (twins,) = groups([make_run("one"), make_run("two")])
@@ -68,7 +68,7 @@ def test_the_distribution_of_completion_times(three):
 
 
 def test_metrics_relative_to_one_scheduler(three):
-    average, tail, makespan = compare(three.contenders, three.find("srtf"))
+    average, tail, makespan = compare(three.runs, three.find("srtf"))
     assert average.metric == "average JCT"
     assert [value_s / HOUR_S for value_s in average.values_s] == pytest.approx([14 / 3, 10 / 3, 11 / 3])
     assert average.ratios == pytest.approx([1.4, 1.0, 1.1])
@@ -85,7 +85,7 @@ def test_makespans_of_a_trace_that_begins_late_count_from_its_first_job(make_run
     runs = [make_run("f", "fifo", workload=late, timeline=ended(2 * HOUR_S))]
     runs += [make_run("s", "srtf", workload=late, timeline=ended(HOUR_S))]
     (group,) = groups(runs)
-    *_, makespan = compare(group.contenders, group.find("srtf"))
+    *_, makespan = compare(group.runs, group.find("srtf"))
     assert (makespan.values_s, makespan.ratios) == ([2 * HOUR_S, HOUR_S], [2.0, 1.0])
 
 

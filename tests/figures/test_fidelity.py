@@ -10,11 +10,11 @@ from rota.core.population.events import Joined, Reported, TrialFinished
 from rota.figures.fidelity import charts, completion_times, done, extent, fidelity_figure, item_colours
 from rota.figures.page import MODELS, save, save_svg
 from rota.results.fidelity.compare import RunPair, compare, paired
-from rota.results.population.folder import measure
+from rota.results.population.repetition import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
-FLEET = PopulationCluster((Slot(0), Slot(1)), ("a", "b"))
+CLUSTER = PopulationCluster((Slot(0), Slot(1)), ("a", "b"))
 
 
 def write_trials(folder, scale, swapped=False):
@@ -30,7 +30,7 @@ def write_trials(folder, scale, swapped=False):
     events.sort(key=lambda event: event.at_s)
     about = {"seed": 0, "target": 1.0, "lower_bound_s": 1.0, "decisions": 4, "wall_s": 0.1}
     slots = (SlotInfo("a", "cpu", 1.0), SlotInfo("b", "cpu", 1.0))
-    repetition = measure(events, ({}, {}), FLEET, **about)
+    repetition = measure(events, ({}, {}), CLUSTER, **about)
     summary = PopulationSummary("finish", "none", "2 trials × 100 steps", "pair", None, slots, (repetition,))
     said = {"config": "", "inputs": "digest", "command": f"rota run {folder.name}.toml"}
     write_population(folder, summary, {0: events}, **said)
@@ -73,14 +73,14 @@ def test_bars_are_the_blocks_of_jobs(jobs):
 
 
 def test_shares_that_are_done_end_with_all(trials, jobs):
-    real, simulated = trials.told()
+    real, simulated = trials.timelines()
     assert done(real) == ([0.0, 20.0, 21.0], [0.0, 0.5, 1.0])
     assert done(simulated) == ([0.0, 10.0, 10.5], [0.0, 0.5, 1.0])
-    assert done(jobs.told()[0]) == ([0.0, 3600.0, 10800.0, 21600.0], [0.0, 1 / 3, 2 / 3, 1.0])
+    assert done(jobs.timelines()[0]) == ([0.0, 3600.0, 10800.0, 21600.0], [0.0, 1 / 3, 2 / 3, 1.0])
 
 
 def test_completion_times_are_those_of_the_same_job(jobs):
-    real, simulated = completion_times(*jobs.told())
+    real, simulated = completion_times(*jobs.timelines())
     assert real == [3600.0, 10800.0, 21600.0]
     assert simulated == [21600.0, 18000.0, 10800.0]
 
@@ -97,13 +97,13 @@ def test_axes_have_room_for_all_and_are_logarithmic_where_times_are_far_apart():
 
 
 def test_colours_are_the_same_in_both_timelines_and_repeat(trials):
-    assert item_colours(trials.told()[0]) == {"0": MODELS[0], "1": MODELS[1]}
+    assert item_colours(trials.timelines()[0]) == {"0": MODELS[0], "1": MODELS[1]}
 
 
 @pytest.mark.parametrize("kind", ["trials", "jobs"])
 def test_the_sheet_is_drawn_alike_each_time(kind, request):
     pair = request.getfixturevalue(kind)
-    found = compare(*pair.told())
+    found = compare(*pair.timelines())
     files = []
     for _ in range(2):
         png, svg = io.BytesIO(), io.BytesIO()
@@ -122,7 +122,7 @@ def test_the_sheet_is_drawn_alike_each_time(kind, request):
 
 
 def test_the_sheet_says_how_far_off_it_is(trials):
-    figure = fidelity_figure(trials, compare(*trials.told()), "rota compare real sim")
+    figure = fidelity_figure(trials, compare(*trials.timelines()), "rota compare real sim")
     head = " ".join(text.get_text() for text in figure.texts)
     assert "How faithful is the simulation? finish, seed 0" in head
     assert "makespan 21 seconds real, 10.5 simulated (-50.0 %)" in head
@@ -131,6 +131,6 @@ def test_the_sheet_says_how_far_off_it_is(trials):
 
 def test_nothing_is_marked_where_nothing_is_elsewhere(tmp_path):
     (pair,), _ = paired(write_trials(tmp_path / "real", 1.0), write_trials(tmp_path / "sim", 0.5))
-    figure = fidelity_figure(pair, compare(*pair.told()), "rota compare real sim")
+    figure = fidelity_figure(pair, compare(*pair.timelines()), "rota compare real sim")
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
     assert not any("a slot gets" in text for text in texts)

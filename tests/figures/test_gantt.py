@@ -96,7 +96,7 @@ def test_a_window_is_given_from_the_first_submit_on(make_run, three):
     ],
 )
 def test_the_axis_is_in_hours_unless_the_window_is_very_short_or_long(three, window_s, unit):
-    assert chart(three.contenders[0], window_s).unit.name == unit
+    assert chart(three.runs[0], window_s).unit.name == unit
 
 
 def test_models_are_listed_by_their_use(jobs_of):

@@ -193,13 +193,13 @@ def test_titles_folders_and_labels_name_the_point(make_run):
         "by hand: 3 jobs on 2 GPUs, load=2",
     ]
     assert [group.name for group in found] == ["by-hand-3-jobs-1-gpus-load=1", "by-hand-3-jobs-2-gpus-load=2"]
-    assert [each.label for each in found[0].contenders] == ["srtf seed=0", "srtf seed=1"]
+    assert [each.label for each in found[0].runs] == ["srtf seed=0", "srtf seed=1"]
 
 
 def test_twins_that_no_parameter_sets_apart_are_told_by_their_folders(make_run):
     point = {"parameters": {"load": 1}}
     (group,) = groups([make_run("a/srtf", **point), make_run("b/srtf", **point)])
-    assert [each.label for each in group.contenders] == ["srtf (a)", "srtf (b)"]
+    assert [each.label for each in group.runs] == ["srtf (a)", "srtf (b)"]
 
 
 def test_plot_draws_a_grid_and_each_of_a_few_points(make_run, tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.figures import learned, learned_objective
-from rota.figures.learned import EvaluatedTree, pictures
+from rota.figures.learned import EvaluatedTree, agent_groups
 from rota.figures.page import save
 from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, EvaluationRow
 
@@ -48,37 +48,37 @@ def words(figure):
 
 def test_places_are_in_order_of_time_within_their_model():
     rows = [row("late", "b"), row("early", "b"), row("late", seed=1), row("late"), row("middle")]
-    (picture,) = pictures([evaluation("joint", *rows)])
-    assert list(picture.rows) == [
+    (group,) = agent_groups([evaluation("joint", *rows)])
+    assert list(group.rows) == [
         EvaluatedTree("b", "early", 0), EvaluatedTree("b", "late", 0),
         EvaluatedTree("net", "middle", 0), EvaluatedTree("net", "late", 0), EvaluatedTree("net", "late", 1),
     ]  # fmt: skip
-    assert [place.label for place in picture.of_model("net")] == ["middle", "late", "late\nseed 1"]
+    assert [place.label for place in group.of_model("net")] == ["middle", "late", "late\nseed 1"]
 
 
 def test_the_same_model_on_other_data_is_another_place():
     rows = [row(data="digits"), row(data="mnist"), row(model="b", data="mnist")]
-    (picture,) = pictures([evaluation("joint", *rows)])
-    assert picture.models == ["net-digits", "net-mnist", "b"]
-    assert len(picture.rows) == 3
+    (group,) = agent_groups([evaluation("joint", *rows)])
+    assert group.models == ["net-digits", "net-mnist", "b"]
+    assert len(group.rows) == 3
 
 
 def test_agents_of_several_seeds_are_one_picture():
-    (picture,) = pictures([evaluation("x/joint/seed1", row(), seed=1), evaluation("x/joint/seed0", row())])
-    assert (picture.name, picture.seeds) == ("joint", [0, 1])
+    (group,) = agent_groups([evaluation("x/joint/seed1", row(), seed=1), evaluation("x/joint/seed0", row())])
+    assert (group.name, group.seeds) == ("joint", [0, 1])
 
 
 def test_what_was_left_out_in_turn_is_one_picture():
     one, other = row("early", seen=False), row("late", seen=False)
     found = [evaluation("x/without-late/seed0", other), evaluation("x/without-early/seed0", one)]
-    (picture,) = pictures(found)
-    assert picture.name == "x"
-    assert [place.scenario for place in picture.rows] == ["early", "late"]
+    (group,) = agent_groups(found)
+    assert group.name == "x"
+    assert [place.scenario for place in group.rows] == ["early", "late"]
 
 
 def test_different_agents_in_the_same_scenario_are_two_pictures():
-    found = pictures([evaluation("x/a", row()), evaluation("x/b", row())])
-    assert [picture.name for picture in found] == ["a", "b"]
+    found = agent_groups([evaluation("x/a", row()), evaluation("x/b", row())])
+    assert [group.name for group in found] == ["a", "b"]
 
 
 def test_bars_are_means_over_agents():

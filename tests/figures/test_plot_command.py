@@ -52,8 +52,8 @@ def test_traces_are_written_beside_the_figures(here, make_run, capsys):
     plot.run(parse("run", "--quick", "--figure", "jct", "--chrome", "--window", 0, 0.5))
     trace = drawn(capsys)[-1]
     assert trace.name == "trace-srtf.json"
-    slices = [record for record in json.loads(trace.read_text())["traceEvents"] if record["ph"] == "X"]
-    assert [(record["ts"], record["dur"]) for record in slices] == [(0, 1_800_000_000)]
+    bars = [record for record in json.loads(trace.read_text())["traceEvents"] if record["ph"] == "X"]
+    assert [(record["ts"], record["dur"]) for record in bars] == [(0, 1_800_000_000)]
 
 
 def test_a_run_is_drawn_once_however_often_it_is_named(here, make_run, capsys):

@@ -54,16 +54,16 @@ from rota.figures.population_gantt import (
     shading,
     undone,
 )
-from rota.results.population.folder import measure
 from rota.results.population.metrics import SlotUse
+from rota.results.population.repetition import measure
 from rota.results.population.run import read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
-FLEET = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
+CLUSTER = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),))
 OPTIONS = Options("rota plot")
 
 
-def told(scale: float = 1.0, accuracy: float = 0.5) -> list[Event]:
+def make_events(scale: float = 1.0, accuracy: float = 0.5) -> list[Event]:
     """Trial 1 goes on as trial 0 at 20, is lost with its node at 30, and done on the other one."""
     s = scale
     return [
@@ -91,9 +91,9 @@ def told(scale: float = 1.0, accuracy: float = 0.5) -> list[Event]:
 
 def write(folder: Path, allocation: str, *, cluster: str = "pair", accuracy: float = 0.5) -> None:
     """Two repetitions, the second twice as slow as the first."""
-    timelines = {seed: told(seed + 1.0, accuracy) for seed in (0, 1)}
+    timelines = {seed: make_events(seed + 1.0, accuracy) for seed in (0, 1)}
     about = {"target": 0.7, "lower_bound_s": 25.0, "decisions": 5, "wall_s": 0.1}
-    done = tuple(measure(events, [{}, {}], FLEET, seed=seed, **about) for seed, events in timelines.items())
+    done = tuple(measure(events, [{}, {}], CLUSTER, seed=seed, **about) for seed, events in timelines.items())
     slots = (SlotInfo("a", "gpu", 2.0), SlotInfo("b", "cpu", 1.0))
     summary = PopulationSummary(allocation, "pbt", "2 trials × 100 steps", cluster, 0.7, slots, done)
     write_population(
@@ -169,7 +169,7 @@ def test_shares_of_a_slot_add_up():
 
 
 def test_the_best_accuracy_only_rises():
-    at_s, best = best_so_far(reports(told()))
+    at_s, best = best_so_far(reports(make_events()))
     assert (at_s.tolist(), best.tolist()) == ([10.0, 35.0], [0.5, 0.75])
 
 
@@ -197,7 +197,7 @@ def test_without_accuracies_there_is_no_curve(runs):
 
 
 def test_a_clone_goes_from_the_donor_to_where_the_trial_is_trained_next():
-    assert copied(told()) == [(20.0, 0, 35.0, 0)]
+    assert copied(make_events()) == [(20.0, 0, 35.0, 0)]
 
 
 def test_lines_of_clones_join_the_edges_that_face_each_other_and_leave_numbers_free():
@@ -225,19 +225,19 @@ def test_charts_of_a_group_share_their_shades(runs):
 
 
 def test_what_a_slot_was_at_when_its_node_failed_is_lost():
-    assert undone(told(), [0, 1]) == [(1, 20.0, 30.0)]
+    assert undone(make_events(), [0, 1]) == [(1, 20.0, 30.0)]
 
 
 def test_what_a_slot_was_at_when_its_trial_failed_is_lost_and_its_list_goes_on():
-    failed = [TrialFailed(25.0, 1, 1, "out of memory"), *told()[11:]]
-    assert undone([*told()[:11], *failed], [0, 1]) == [(1, 20.0, 25.0), (1, 25.0, 30.0)]
+    failed = [TrialFailed(25.0, 1, 1, "out of memory"), *make_events()[11:]]
+    assert undone([*make_events()[:11], *failed], [0, 1]) == [(1, 20.0, 25.0), (1, 25.0, 30.0)]
     assert undone([TrialFailed(5.0, 0, 0, "could not begin")], [0, 1]) == []
 
 
 def test_nodes_are_away_before_they_join_and_after_they_fail():
-    assert away([Joined(0.0, 0), *told()[2:]], 2, 50.0) == [(1, 0.0, 50.0)]
-    assert away(told(), 2, 50.0) == [(1, 30.0, 50.0)]
-    assert away([*told(), Joined(40.0, 1)], 2, 50.0) == [(1, 30.0, 40.0)]
+    assert away([Joined(0.0, 0), *make_events()[2:]], 2, 50.0) == [(1, 0.0, 50.0)]
+    assert away(make_events(), 2, 50.0) == [(1, 30.0, 50.0)]
+    assert away([*make_events(), Joined(40.0, 1)], 2, 50.0) == [(1, 30.0, 40.0)]
 
 
 def test_a_slot_is_in_use_until_the_end_or_until_it_was_given_up():
@@ -268,13 +268,13 @@ def test_a_chart_has_every_part_with_what_was_moved_first(runs):
 
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_every_figure_is_drawn_and_is_the_same_each_time(groups, name):
-    def pictures():
+    def drawn():
         for sheet in population_figure(name)(groups, OPTIONS):
             stream = io.BytesIO()
             save(sheet.figure, stream, dots_per_in=40)
             yield sheet.name, stream.getvalue()
 
-    first, again = dict(pictures()), dict(pictures())
+    first, again = dict(drawn()), dict(drawn())
     assert first
     assert first == again
     for png in first.values():

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from rota.core.network import NOTHING, SHRINK, Change, Layer, Observation, Structure
 from rota.learning import features
-from rota.training.describe import sight_of
+from rota.training.describe import observation_of
 from rota.training.models.registry import MODELS, build
 from rota.training.net2net import blocks, deepen
 
 GROUPS = len(features.GROUPS)
 
 
-def sight_of_model(name: str, steps: int = 0, actions: tuple[Change, ...] | None = None) -> Observation:
+def observation_of_model(name: str, steps: int = 0, actions: tuple[Change, ...] | None = None) -> Observation:
     """A model that has been deepened so often, in one block after the other."""
     shapes = {"classification": ((3, 32, 32), 10), "language": ((16,), 20)}
     network = build(name, *shapes.get(MODELS[name].task, ((4,), 2)))
@@ -26,7 +26,7 @@ def sight_of_model(name: str, steps: int = 0, actions: tuple[Change, ...] | None
     for step in range(steps if names else 0):
         deepen(network, names[step % len(names)])
     every = (*(Change("deepen", block) for block in range(len(names))), SHRINK, NOTHING)
-    return sight_of(network, left_s=30.0, budget_s=120.0, actions=actions or every, made=[0] * steps)
+    return observation_of(network, left_s=30.0, budget_s=120.0, actions=actions or every, made=[0] * steps)
 
 
 def row(layer: Layer) -> list[float]:
@@ -76,7 +76,7 @@ def test_sizes_are_logarithms():
 
 
 def test_the_shares_of_the_work_add_up_to_one():
-    assert features.layers(sight_of_model("resnet18").structure)[:, -1].sum() == pytest.approx(1.0)
+    assert features.layers(observation_of_model("resnet18").structure)[:, -1].sum() == pytest.approx(1.0)
 
 
 def test_a_network_that_does_no_work_has_no_shares_of_it():
@@ -90,7 +90,9 @@ def test_the_actions_of_convnet2_by_hand():
     work = (3 * 32 * 9 + 32) * 1024 + (32 * 32 * 9 + 32) * 256 + 320 + 1
     weights = 3 * 32 * 9 + 32 + 32 * 32 * 9 + 32 + 320 + 1
     wide = Change("widen", 1, 64)
-    found = features.actions(sight_of_model("convnet2", actions=(Change("deepen", 0), wide, NOTHING, SHRINK)))
+    found = features.actions(
+        observation_of_model("convnet2", actions=(Change("deepen", 0), wide, NOTHING, SHRINK))
+    )
     assert found.shape == (4, features.ACTION)
     assert found[:, :4].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]
     assert found[0, 4:] == pytest.approx(
@@ -114,7 +116,7 @@ def test_the_actions_of_convnet2_by_hand():
 
 
 def test_deeper_blocks_are_seen_to_be_deeper():
-    once, twice = (features.actions(sight_of_model("feedforward1", steps))[0] for steps in (0, 2))
+    once, twice = (features.actions(observation_of_model("feedforward1", steps))[0] for steps in (0, 2))
     assert (once[8], twice[8]) == (1 / 4, 3 / 4)
     assert once[10] == twice[10] == 1.0  # linear
 
@@ -122,19 +124,19 @@ def test_deeper_blocks_are_seen_to_be_deeper():
 def test_of_a_residual_block_the_width_is_that_of_the_layer_that_is_made_wider():
     """The first layer of a bottleneck has 64 channels, its last one 256."""
     at = blocks(build("resnet50", (3, 32, 32), 10)).index("layer1.0")
-    found = features.actions(sight_of_model("resnet50", actions=(Change("widen", at, 128), NOTHING)))
+    found = features.actions(observation_of_model("resnet50", actions=(Change("widen", at, 128), NOTHING)))
     assert found[0, -1] == 1.0
 
 
 def test_an_action_for_a_block_that_is_not_there_is_told_by_its_kind_only():
-    found = features.actions(sight_of_model("convnet2", actions=(Change("deepen", 9), NOTHING)))
+    found = features.actions(observation_of_model("convnet2", actions=(Change("deepen", 9), NOTHING)))
     assert found.tolist() == [[1.0] + [0.0] * 11, [0.0, 0.0, 0.0, 1.0] + [0.0] * 8]
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_has_finite_features_at_any_growth(name, steps):
-    observation = sight_of_model(name, steps)
+    observation = observation_of_model(name, steps)
     layers, actions = features.layers(observation.structure), features.actions(observation)
     assert layers.shape == (len(observation.structure.layers), features.LAYER)
     assert actions.shape == (len(observation.actions), features.ACTION)
@@ -145,9 +147,9 @@ def test_every_model_has_finite_features_at_any_growth(name, steps):
 
 def test_the_network_as_a_whole_is_its_depth_and_what_was_decided():
     """ConvNet2 has three layers that mix channels; one more after a decision."""
-    assert features.network(sight_of_model("convnet2")).tolist() == [0.3, 0.0]
-    assert features.network(sight_of_model("convnet2", 1)).tolist() == [0.4, 1 / 3]
-    assert len(features.network(sight_of_model("convnet2"))) == features.NETWORK
+    assert features.network(observation_of_model("convnet2")).tolist() == [0.3, 0.0]
+    assert features.network(observation_of_model("convnet2", 1)).tolist() == [0.4, 1 / 3]
+    assert len(features.network(observation_of_model("convnet2"))) == features.NETWORK
 
 
 def test_the_time_by_hand():

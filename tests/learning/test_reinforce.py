@@ -144,7 +144,7 @@ def test_jitter_moves_each_scenario_as_a_whole(make_tree, network, options):
         for observation, move in zip(observations(problems), moves, strict=True)
     ]
     again = Tables.of(
-        [replace_sights(p, expected[21 * at :][:21]) for at, p in enumerate(problems)],
+        [replace_observations(p, expected[21 * at :][:21]) for at, p in enumerate(problems)],
         Agent.new(network, options, 0).network,
         Method(),
     )
@@ -155,7 +155,7 @@ def observations(problems):
     return [observation for problem in problems for observation in problem.observations]
 
 
-def replace_sights(problem, observations):
+def replace_observations(problem, observations):
     return replace(problem, observations=tuple(observations))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import rota
+from rota.library.compare import _simulated as real
 from rota.library.processes import call_all
 from rota.policies.cluster.srtf import Srtf
 from rota.results.metrics import mean_interval, student_95
@@ -99,7 +100,8 @@ def test_a_class_with_several_options_is_told_apart_by_them(jobs, cluster, aging
         ({"schedulers": "srtf"}, "schedulers is the text 'srtf'; give a list"),
         ({"seeds": 0}, "seeds is empty"),
         ({"seeds": [1, 1]}, "seeds has one twice"),
-        ({"workers": 0}, "workers is 0; it must be at least 1"),
+        ({"workers": 0}, "workers is 0; give a number from 1 to 1,024, or ray"),
+        ({"workers": "many"}, "workers is 'many'; give a number from 1 to 1,024, or ray"),
         ({"jobs": "philly.csv"}, "jobs are a str"),
     ],
 )
@@ -129,6 +131,38 @@ def test_an_interval_by_hand():
         (2.0, 2 - 4.303 / math.sqrt(3), 2 + 4.303 / math.sqrt(3))
     )
     assert math.isnan(mean_interval([1.0])[1])
+
+
+# Saved runs
+
+
+def test_a_comparison_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    cluster = rota.Cluster.uniform(nodes=2, gpus=4)
+    asked = (lambda seed: rota.synthetic_trace(jobs=20, gpus=8, seed=seed), cluster, ["fifo", "srtf"])
+    first = rota.compare(*asked, seeds=2, out=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "fifo_seed=0", "fifo_seed=1", "srtf_seed=0", "srtf_seed=1",
+    ]  # fmt: skip
+    (tmp_path / "srtf_seed=1" / "metrics.json").unlink()  # it was not finished
+    made = []
+    monkeypatch.setattr("rota.library.compare._simulated", lambda *call: made.append(call) or real(*call))
+    again = rota.compare(*asked, seeds=2, out=tmp_path)
+    assert len(made) == 1
+    frames = [found.to_frame().drop(columns="wall_s") for found in (first, again)]
+    assert frames[0].equals(frames[1])
+    assert again["srtf"].timeline.equals(first["srtf"].timeline)
+    other = rota.Cluster.uniform(nodes=1, gpus=8)
+    rota.compare(asked[0], other, ["fifo", "srtf"], seeds=2, out=tmp_path)
+    assert len(made) == 5  # other inputs: all are made anew
+
+
+def test_runs_that_would_share_a_folder_are_refused(tmp_path):
+    def jobs(seed, kind):
+        return rota.synthetic_trace(jobs=5, gpus=8, seed=seed)
+
+    cluster = rota.Cluster.uniform(nodes=2, gpus=4)
+    with pytest.raises(rota.RotaError, match=r"two runs would be in .*kind=a-b"):
+        rota.compare(jobs, cluster, ["fifo"], seeds=1, grid={"kind": ["a/b", "a:b"]}, out=tmp_path)
 
 
 # Processes
@@ -168,7 +202,8 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
             f"""
             import os, time
             from pathlib import Path
-            from rota.library.processes import call_all
+            from rota.library.compare import _simulated as real
+from rota.library.processes import call_all
 
             def work(name):
                 Path(r"{tmp_path}", name).write_text(str(os.getpid()))

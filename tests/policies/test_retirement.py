@@ -114,11 +114,11 @@ def scenes():
         yield PopulationScenario(
             ({},) * int(rng.integers(slots, 30)),
             PopulationCluster.of(speeds),
-            weather=TimingNoise(noise=0.05, seed=seed),
+            noise=TimingNoise(noise=0.05, seed=seed),
         )
 
 
-def test_nothing_is_handed_to_a_slot_after_it_was_given_up():
+def test_nothing_is_assigned_to_a_slot_after_it_retired():
     gone = 0
     for scene in scenes():
         timeline = simulate_trials(

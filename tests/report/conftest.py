@@ -29,7 +29,7 @@ from rota.learning.outcome import EvaluationRow as Scenario
 from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
 from rota.policies.allocation.learned import FORMAT as PLACEMENT_AGENT
 from rota.results.jobs import JobColumns
-from rota.results.population.folder import measure
+from rota.results.population.repetition import measure
 from rota.results.population.run import PopulationRecord, read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.results.run import RunRecord, read_run, write_run
@@ -64,7 +64,7 @@ FIFO: list[Happened] = [
     (17, K.FINISHED, 2, (), 0),
 ]
 """One after the other."""
-FLEET = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"))
+CLUSTER = PopulationCluster((Slot(0, 2.0), Slot(1, 1.0)), ("a", "b"))
 
 
 def timeline_of(rows: Sequence[Happened]) -> Timeline:
@@ -142,7 +142,7 @@ def make_grid(make_run: Callable[..., RunRecord]) -> Callable[[int], None]:
     return make
 
 
-def told(slower: float = 1.0) -> list[Event]:
+def make_events(slower: float = 1.0) -> list[Event]:
     """Trial 1 goes on as trial 0 at 20 s; its next part is lost with node b at 30 s, and it is stopped."""
     s = slower
     return [
@@ -163,9 +163,9 @@ def told(slower: float = 1.0) -> list[Event]:
     ]
 
 
-@pytest.fixture(name="told")
+@pytest.fixture(name="make_events")
 def _timeline() -> Callable[..., list[Event]]:
-    return told
+    return make_events
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def make_population(tmp_path: Path) -> Callable[..., PopulationRecord]:
         command: str = "rota simulate --population 2",
         parameters: dict[str, Any] | None = None,
     ) -> PopulationRecord:
-        timelines = {seed: told(slower) for seed in range(seeds)}
+        timelines = {seed: make_events(slower) for seed in range(seeds)}
         summary = PopulationSummary(
             allocation=name,
             evolution="pbt",
@@ -191,7 +191,7 @@ def make_population(tmp_path: Path) -> Callable[..., PopulationRecord]:
                 measure(
                     events,
                     [{}, {}],
-                    FLEET,
+                    CLUSTER,
                     seed=seed,
                     target=1.0,
                     lower_bound_s=20.0,

@@ -5,7 +5,7 @@ from rota.report.fidelity import fidelity_sections, pairs_of
 REAL = "rota run local.toml --out x"
 
 
-def test_a_real_run_is_held_against_its_rehearsal(make_population):
+def test_a_real_run_is_held_against_its_simulation(make_population):
     runs = [make_population("fifo", command=REAL), make_population("fifo", 1.1), make_population("eta")]
     (section,) = fidelity_sections(runs)
     assert section.title == "Simulated against real: fifo, seed 0"

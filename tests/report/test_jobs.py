@@ -99,8 +99,8 @@ def test_a_slot_that_is_shared_is_cut_into_parts(make_run):
     names = ("start", "length", "item", "place", "of")
     bars = list(zip(*(columns[name].tolist() for name in names), strict=True))
     seconds = [round(at * found["tick_s"]) for at in columns["instants"]]
-    told = [(seconds[s], seconds[s + n], "abc"[job], place, of) for s, n, job, place, of in bars]
-    assert told == [
+    seen = [(seconds[s], seconds[s + n], "abc"[job], place, of) for s, n, job, place, of in bars]
+    assert seen == [
         (0, 2, "a", 0, 1), (2, 6, "a", 0, 2), (2, 6, "b", 1, 2), (6, 10, "a", 0, 1),
         (2, 4, "b", 0, 1), (4, 6, "b", 0, 2), (4, 6, "c", 1, 2), (6, 7, "c", 0, 1),
     ]  # fmt: skip
@@ -167,7 +167,7 @@ def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):
     assert [cell[1] for cell in block["rows"][0]][1:4] == ["6.50", "6.50", "10.00"]  # b: 10 s, c: 3 s
     assert block["rows"][0][-2][1] == "1 of 3"
     assert glance(group).says == "completes a job after 6.50 s on average; 1 of 3 jobs failed"
-    columns = unpacked(job_bars(group.contenders[0].run))
+    columns = unpacked(job_bars(group.runs[0].run))
     assert columns["values"][columns["event_value"][2]] == 50.0  # five of ten iterations, in percent
 
 

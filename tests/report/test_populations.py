@@ -28,19 +28,19 @@ from rota.results.population.summary import SlotInfo
 SLOTS = (SlotInfo("a", "gpu", 2.0), SlotInfo("b", "cpu", 1.0))
 
 
-def test_what_became_of_a_trial_is_told_with_its_last_part(told):
-    parts = [(report.trial, then, donor, listed) for report, then, donor, listed in trained(told())]
+def test_what_became_of_a_trial_is_told_with_its_last_part(make_events):
+    parts = [(report.trial, then, donor, listed) for report, then, donor, listed in trained(make_events())]
     # trial 0: the first of a list of two, then done; trial 1 went on as 0 and was stopped, which counts
     assert parts == [(0, GOES_ON, 0, 2), (1, STOPPED, 0, 1), (0, DONE, 0, 2)]
 
 
-def test_a_clone_names_its_donor(told):
-    events = [event for event in told() if type(event).__name__ != "Stopped"]
+def test_a_clone_names_its_donor(make_events):
+    events = [event for event in make_events() if type(event).__name__ != "Stopped"]
     assert [(then, donor) for _, then, donor, _ in trained(events)][1] == (CLONED, 0)
 
 
-def test_bars_are_parts_with_what_was_moved_first(told):
-    found = trial_bars(told(), SLOTS, 40.0)
+def test_bars_are_parts_with_what_was_moved_first(make_events):
+    found = trial_bars(make_events(), SLOTS, 40.0)
     columns = unpacked(found)
     seconds = [round(at * found["tick_s"]) for at in columns["instants"]]
     assert seconds == [0, 1, 10, 20, 30, 40]
@@ -55,8 +55,8 @@ def test_bars_are_parts_with_what_was_moved_first(told):
     assert columns["metric"].tolist() == [0.5, 0.75, 0.25]
 
 
-def test_nodes_that_failed_and_what_was_lost_with_them_are_told(told):
-    found = trial_bars(told(), SLOTS, 40.0)
+def test_nodes_that_failed_and_what_was_lost_with_them_are_told(make_events):
+    found = trial_bars(make_events(), SLOTS, 40.0)
     columns = unpacked(found)
     when = {
         name: (columns["instants"][columns[name]] * found["tick_s"]).round().tolist()
@@ -72,8 +72,8 @@ def test_the_worst_is_pale_the_best_strong_and_what_was_not_measured_neither():
     assert len(blocks.shades()) == blocks.SHADES
 
 
-def test_trials_have_colours_of_their_own_where_nothing_was_measured(told):
-    columns = unpacked(trial_bars(told(), SLOTS, 40.0, measured=False))
+def test_trials_have_colours_of_their_own_where_nothing_was_measured(make_events):
+    columns = unpacked(trial_bars(make_events(), SLOTS, 40.0, measured=False))
     assert columns["paint"].tolist() == [0, 0, 1]
 
 

@@ -35,7 +35,7 @@ def names(records, what):
     }
 
 
-def slices(records):
+def bars(records):
     """Thread's name → (job, start, end) in seconds, by start."""
     threads = names(records, "thread")
     by_thread = defaultdict(list)
@@ -47,7 +47,7 @@ def slices(records):
 
 
 def assert_no_overlaps(records):
-    for spans in slices(records).values():
+    for spans in bars(records).values():
         for before, after in pairwise(spans):
             assert before[2] <= after[1]
 
@@ -55,7 +55,7 @@ def assert_no_overlaps(records):
 def test_each_slot_is_a_thread_of_its_node(trace, two_jobs):
     records = trace(*two_jobs)
     assert set(names(records, "process").values()) == {"cluster", "node 0"}
-    assert slices(records) == {
+    assert bars(records) == {
         "node 0 / slot 0": [("a", 0, 2), ("b", 2, 6), ("a", 6, 14)],
         "node 0 / slot 1": [("a", 0, 2), ("a", 6, 14)],
     }
@@ -70,7 +70,7 @@ def test_a_slice_says_what_runs(trace, two_jobs):
 def test_jobs_that_share_a_slot_are_on_lanes_of_their_own(trace, shared_slots):
     records = trace(*shared_slots)
     assert_no_overlaps(records)
-    assert slices(records) == {
+    assert bars(records) == {
         "node 0 / slot 0": [("a", 1, 5), ("a", 5, 7)],
         "node 0 / slot 0 / lane 2": [("b", 1, 5)],
         "node 1 / slot 0": [("c", 1, 5), ("b", 5, 9)],
@@ -93,7 +93,7 @@ def test_the_queue_is_a_counter(trace, two_jobs):
 
 def test_a_window_cuts_slices_and_starts_counters_at_its_edge(trace, two_jobs):
     records = trace(*two_jobs, window_s=(4, 8))
-    assert slices(records) == {
+    assert bars(records) == {
         "node 0 / slot 0": [("b", 4, 6), ("a", 6, 8)],
         "node 0 / slot 1": [("a", 6, 8)],
     }
@@ -102,12 +102,12 @@ def test_a_window_cuts_slices_and_starts_counters_at_its_edge(trace, two_jobs):
 
 
 def test_nothing_in_the_window_is_still_a_trace(trace, two_jobs):
-    assert slices(trace(*two_jobs, window_s=(100, 200))) == {}
+    assert bars(trace(*two_jobs, window_s=(100, 200))) == {}
 
 
 def test_what_is_shorter_than_a_microsecond_is_left_out(trace, write_down, some_jobs):
     timeline = write_down(Arrived(0, 0), Started(0, 0, 1.0, (0,)), Finished(1e-7, 0))
-    assert slices(trace(timeline, some_jobs((0, 1, 1, 1e-7)), Cluster.uniform(1, 1))) == {}
+    assert bars(trace(timeline, some_jobs((0, 1, 1, 1e-7)), Cluster.uniform(1, 1))) == {}
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -123,4 +123,4 @@ def test_a_simulated_run_has_no_overlaps(trace, cost):
     )
     records = trace(simulate(jobs, cluster, Srtf(), COSTS[cost]).timeline, jobs, cluster)
     assert_no_overlaps(records)
-    assert len(slices(records)) == cluster.slots
+    assert len(bars(records)) == cluster.slots

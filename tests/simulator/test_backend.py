@@ -246,6 +246,6 @@ def test_an_arrival_at_the_very_end_of_a_job_is_one_event(cost):
 
 
 def test_progress_is_told_how_many_jobs_are_done():
-    told = []
-    simulate(jobs(*[(0, 1, 5)] * 3), TWO_GPUS, Fifo(), progress=told.append)
-    assert told == [3]
+    done_jobs = []
+    simulate(jobs(*[(0, 1, 5)] * 3), TWO_GPUS, Fifo(), progress=done_jobs.append)
+    assert done_jobs == [3]

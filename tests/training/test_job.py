@@ -168,7 +168,7 @@ def test_a_checkpoint_that_was_trained_on_other_texts_is_refused(site):
             site.open(0, "language", 0, 1, "").load(content.getvalue())
 
 
-def test_a_class_of_the_users_decides_for_a_resident_whichever_site_it_is(tmp_path):
+def test_a_class_of_the_users_decides_for_any_opportunistic_job(tmp_path):
     file = tmp_path / "grow.py"
     file.write_text(
         "from dataclasses import dataclass\nimport rota\n\n@dataclass(frozen=True)\n"

@@ -4,7 +4,7 @@ import pytest
 from torch import Tensor, nn
 
 from rota.core.network import NOTHING, Change
-from rota.training.describe import describe, sight_of, with_blocks
+from rota.training.describe import describe, observation_of, with_blocks
 from rota.training.models.registry import build
 from rota.training.net2net import blocks, deepen, layer_in, widen
 
@@ -149,7 +149,7 @@ def test_each_block_has_exactly_the_new_layers_more_when_it_grows(name):
 def test_a_sight_is_the_network_as_it_is_now():
     network = grown("convnet2", "conv1")
     actions = [Change("deepen", 0), NOTHING]
-    observation = sight_of(network, left_s=30.0, budget_s=120.0, actions=actions, made=[0])
+    observation = observation_of(network, left_s=30.0, budget_s=120.0, actions=actions, made=[0])
     assert observation.structure == describe(network)
     assert observation.blocks == with_blocks(network)[1]
     assert (observation.left, observation.actions, observation.made) == (0.25, tuple(actions), (0,))

@@ -143,8 +143,8 @@ def test_a_machine_that_is_shared_shows_in_the_time_waited():
     for thread in threads:
         thread.join()
     waited_s = max((wait_s - before.get(name, 0.0) for name, wait_s in after.items()), default=0.0)
-    told = Path("/proc/self/schedstat").exists()  # or else the kernel does not count
-    assert (waited_s > 0.05) == told
+    counted = Path("/proc/self/schedstat").exists()  # or else the kernel does not count
+    assert (waited_s > 0.05) == counted
 
 
 def test_a_batch_may_be_larger_than_the_data():

@@ -13,7 +13,7 @@ WITH_HEADER = [name for name in FORMATS if name != "gavel"]
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_reader_gives_sorted_jobs_that_can_be_replayed(sample, name):
+def test_a_reader_gives_sorted_jobs_that_can_be_simulated(sample, name):
     jobs = read(sample(name), name, seed=3)
     assert len(jobs) >= 1
     assert np.all(np.diff(jobs.submit_s) >= 0)

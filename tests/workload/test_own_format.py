@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import sys
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,11 @@ def read_mine(file, gpus=1):
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
+    """A trace in a folder that has a module `mine`, whatever else has been imported by that name."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "mine", None)  # so that what is imported now goes with the test
+    del sys.modules["mine"]
     (tmp_path / "mine.py").write_text(READER)
     (tmp_path / "mine.txt").write_text(LINES)
     return tmp_path / "mine.txt"

@@ -28,6 +28,7 @@ class Exported:
     seed: int
 
     def said(self) -> str:
+        """Return a sentence for people."""
         return f"{self.file}: trial {self.trial} of seed {self.seed}, as it was after its best report"
 
 
@@ -41,13 +42,13 @@ def export(folder: RealFolder, file: Path) -> Exported | None:
     """Write what the best trial of all repetitions saved; None if nothing was measured."""
     found: list[tuple[float, int, int]] = []
     for seed in folder.begun():
-        picture, _ = read_status(folder.books(seed).journal)
-        if (best := picture.best) is not None:
-            found.append((picture.trials[best].best, best, seed))
+        status, _ = read_status(folder.paths(seed).journal)
+        if (best := status.best) is not None:
+            found.append((status.trials[best].best, best, seed))
     if not found:
         return None
     _, trial, seed = max(found, key=lambda each: each[0])
-    content = read_best(folder.books(seed)).content
+    content = read_best(folder.paths(seed)).content
     with atomic_write(file) as stream:
         stream.write(content)
     return Exported(file, trial, seed)
@@ -60,19 +61,19 @@ def retrain_best(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
     real = resume(args.retrain_best, typed(), settings)
     if not real.folder.begun():
         raise InputError(f"{args.retrain_best}: nothing has been trained there yet; --resume goes on with it")
-    lineages = [best_lineage(real.folder.books(seed).journal) for seed in real.folder.begun()]
+    lineages = [best_lineage(real.folder.paths(seed).journal) for seed in real.folder.begun()]
     seed, lineage = max(
         zip(real.folder.begun(), lineages, strict=True), key=lambda pair: pair[1].stages[-1].metric
     )
-    config, books = real.order.config, real.folder.again
-    books.make()
-    books.checkpoints.claim(f"{lineage.run} again")
-    fleet = config.engine.fleet()
-    workers = config.engine.workers(fleet, real.order.assignment(seed, books, real.folder.path))
+    config, paths = real.order.config, real.folder.again
+    paths.make()
+    paths.checkpoints.claim(f"{lineage.run} again")
+    cluster = config.engine.cluster()
+    workers = config.engine.workers(cluster, real.order.assignment(seed, paths, real.folder.path))
     try:
         done, there = [], workers.nodes()
-        first = next(number for number, slot in enumerate(fleet.slots) if slot.node in there)
-        for answer in retrain(lineage, workers, books.checkpoints, first, fleet.slots[first].node):
+        first = next(number for number, slot in enumerate(cluster.slots) if slot.node in there)
+        for answer in retrain(lineage, workers, paths.checkpoints, first, cluster.slots[first].node):
             done.append(answer)
             say(_line(lineage, done), file=sys.stderr)
     finally:

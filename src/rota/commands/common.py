@@ -132,6 +132,17 @@ def _of_trace(command: str, path: Path) -> str:
     return f"This is a trace ({known}), not a configuration; one names it as trace in [workload]"
 
 
+def workers(text: str) -> int | str:
+    """Return the value of a flag --workers. Raises argparse's error if there are no such workers."""
+    from rota.core.errors import ConfigError
+    from rota.library.processes import check_workers
+
+    try:
+        return check_workers(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 SLOW_S = 1.5
 MESSAGE = "compiling the simulator: once per version, about half a minute"
 

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     pairs, notes = paired(args.real, args.simulated)
     for note in notes:
         say(f"note: {note}", file=sys.stderr)
-    found = [(pair, compare(*pair.told())) for pair in pairs]
+    found = [(pair, compare(*pair.timelines())) for pair in pairs]
     exceeded = _exceeded(found, limits)
     text = "\n\n".join(table(pair.title, comparison) for pair, comparison in found)
     say(json.dumps(_record(args, found, exceeded)) if args.json else text)

@@ -34,7 +34,8 @@ def evaluate_placement(args: argparse.Namespace) -> int:
     from rota.policies.allocation.learned import read_weights
 
     _refuse_others(args)
-    found = tried(read_weights(args.agent), config_of(args.agent), workers_of(args), args)
+    with workers_of(args) as pool:
+        found = tried(read_weights(args.agent), config_of(args.agent), pool, args)
     _keep_placement(found, args)
     if args.json:
         say(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))
@@ -186,8 +187,8 @@ def _left_out(args: argparse.Namespace) -> int:
     evaluations = [each for fold in found for each in _evaluated(fold)]
     args.out = out
     _keep(evaluations, args)
-    told = summary(evaluations, trees)
-    say(json.dumps(told.to_json()) if args.json else told.text())
+    summed = summary(evaluations, trees)
+    say(json.dumps(summed.to_json()) if args.json else summed.text())
     return 0
 
 

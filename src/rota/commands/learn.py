@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import command_line, given_file, say
+from rota.commands.common import command_line, given_file, say, workers
 from rota.commands.learn_placement import asks_to_place, run_placement
 from rota.core.errors import ConfigError
 
@@ -47,7 +47,10 @@ def add_learning(parser: argparse.ArgumentParser, out: str) -> None:
     add("--seed", type=int, action="append", metavar="N", help="of the agent (0); may be repeated")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")
     add("--out", type=Path, metavar="DIR", help=out)
-    add("--workers", type=int, metavar="N", help="processes side by side (one per core)")
+    add(
+        "--workers", type=workers, metavar="N",
+        help="processes side by side (one per core); to place trials also ray[:ADDRESS], a Ray cluster",
+    )  # fmt: skip
     add("--again", action="store_true", help="learn anew what is there")
     add("--json", action="store_true", help="print one JSON object, and nothing else")
     add("--quiet", action="store_true", help="no progress bar")
@@ -87,8 +90,10 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
     from rota.learning.runs import learn
     from rota.training.setup import cores
 
-    if args.workers is not None and args.workers < 1:
-        raise ConfigError(f"--workers {args.workers}: give 1 or more")
+    if isinstance(args.workers, str):
+        raise ConfigError(
+            f"--workers {args.workers}: only agents that place trials learn on Ray; give a number"
+        )
     for each in runs:
         if not (args.again or over):
             each.refuse_another()

@@ -38,8 +38,8 @@ def run_live(args: argparse.Namespace) -> int:
     with recorder.common.alone():
         recorder.common.claim(recorder.asked())
         say("note: measures the seconds per step of all structures first", file=sys.stderr)
-        paces = recorder.paces()
-        trees = [LiveTree(recorder, scenario, paces) for scenario in recorder.config.scenarios]
+        step_times = recorder.known_step_times()
+        trees = [LiveTree(recorder, scenario, step_times) for scenario in recorder.config.scenarios]
         online = Online(config, trees)
         began_s = time.perf_counter()
         for number, episode in enumerate(online.episodes(), 1):

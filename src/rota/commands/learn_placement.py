@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from rota.commands.common import say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rota.core.processes import WorkerPool
     from rota.learning.files import PlacementHistoryRow
     from rota.learning.placement.config import PlacementAgentConfig
     from rota.learning.placement.outcome import PlacementComparison
@@ -35,28 +36,28 @@ def run_placement(args: argparse.Namespace) -> int:
     from rota.learning.placement.run import PlacementRun
 
     _refuse_others(args)
-    workers = workers_of(args)
     run = PlacementRun(_config(args), args.out or OUT / args.config.stem)
     with folder_lock(run.folder):
         if not args.again:
             run.refuse_another()
-        if args.again or not run.learned:
-            _learn(run, workers, args)
-        elif not run.tried:
-            _try_again(run, workers, args)
-        else:
+        if not args.again and run.tried:
             say(f"note: {run.folder} is learned already; --again learns it anew", file=sys.stderr)
+        else:
+            with workers_of(args) as pool:
+                if args.again or not run.learned:
+                    _learn(run, pool, args)
+                else:
+                    _try_again(run, pool, args)
     _print(run.folder, args)
     return 0
 
 
-def workers_of(args: argparse.Namespace) -> int:
-    """Return the number of processes."""
+def workers_of(args: argparse.Namespace) -> "AbstractContextManager[WorkerPool]":
+    """Return the pool of `--workers`; by default a process per core."""
+    from rota.library.processes import worker_pool
     from rota.training.setup import cores
 
-    if args.workers is not None and args.workers < 1:
-        raise ConfigError(f"--workers {args.workers}: give 1 or more")
-    return args.workers or cores()
+    return worker_pool(args.workers or cores())
 
 
 @contextmanager
@@ -88,7 +89,7 @@ def _config(args: argparse.Namespace) -> "PlacementAgentConfig":
     return bind(PlacementFile, override(read(args.config), [*args.set, *seeds]), args.config).placement
 
 
-def _learn(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
+def _learn(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) -> None:
     from rota.commands.learn import command_of
     from rota.learning.placement.run import finish, learn
 
@@ -99,30 +100,30 @@ def _learn(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
             shown.set_postfix(ratio=f"{row.ratio:.3f}", refresh=False)
             shown.update()
 
-        learn(learner, workers, tell)
-    found = tried(learner.network.weights, run.config, workers, args)
+        learn(learner, pool, tell)
+    found = tried(learner.network.weights, run.config, pool, args)
     finish(run, learner, found, command_of(args))
 
 
-def _try_again(run: "PlacementRun", workers: int, args: argparse.Namespace) -> None:
+def _try_again(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) -> None:
     from rota.commands.learn import command_of
     from rota.learning.placement.run import write_tried
     from rota.policies.allocation.learned import read_about, read_weights
 
     say(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
     weights = read_weights(run.folder)
-    found = tried(weights, run.config, workers, args)
+    found = tried(weights, run.config, pool, args)
     write_tried(run, weights, read_about(run.folder), found, command_of(args))
 
 
 def tried(
-    weights: "Weights", config: "PlacementAgentConfig", workers: int, args: argparse.Namespace
+    weights: "Weights", config: "PlacementAgentConfig", pool: "WorkerPool", args: argparse.Namespace
 ) -> "PlacementComparison":
     """Compare an agent with the rules, with a progress bar."""
     from rota.learning.placement.compare import DISPATCHES, compare
 
     with bar(config.tests * len(DISPATCHES), 0, " cases", args) as shown:
-        return compare(weights, config.tests, workers, config.cases.goal, shown.update)
+        return compare(weights, config.tests, pool, config.cases.goal, shown.update)
 
 
 def _print(folder: Path, args: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,9 +41,9 @@ def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
         def watch(seed: int) -> "Watch":
             paced = Pace(every_s)
 
-            def tell(picture: PopulationStatus, events: Sequence[Event]) -> None:
+            def tell(status: PopulationStatus, events: Sequence[Event]) -> None:
                 if paced.due():
-                    shown.update(_rich_table(picture), refresh=True)
+                    shown.update(_rich_table(status), refresh=True)
 
             return tell
 
@@ -57,6 +58,7 @@ class Pace:
         self._last_s = -math.inf
 
     def due(self) -> bool:
+        """Return whether the time has come; if so, the next interval begins."""
         now_s = self._tick()
         if now_s - self._last_s < self._every_s:
             return False
@@ -70,33 +72,33 @@ class Lines:
     def __init__(self, stream: TextIO, every_s: float) -> None:
         self._stream, self._pace = stream, Pace(every_s)
 
-    def __call__(self, picture: PopulationStatus, events: Sequence[Event]) -> None:
+    def __call__(self, status: PopulationStatus, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, Reported) and not self._pace.due():
                 continue  # before any text is made: there may be many reports, and many trials to count
-            if text := _line(picture, event):
+            if text := _line(status, event):
                 self._stream.write(f"{printable(text)}\n")
                 self._stream.flush()
 
 
-def summed_up(picture: PopulationStatus) -> str:
+def summed_up(status: PopulationStatus) -> str:
     """Return a run in a line: `80 reports in 4.1 s, 9 clones, …; best 0.9812 (trial 3)`."""
-    done = sum(trial.over for trial in picture.trials)
-    best = picture.best
+    done = sum(trial.over for trial in status.trials)
+    best = status.best
     text = (
-        f"{picture.reports:,} reports in {picture.at_s:,.1f} s, {picture.clones} clones, "
-        f"{len(picture.failures)} failures, {done} of {len(picture.trials)} trials done"
+        f"{status.reports:,} reports in {status.at_s:,.1f} s, {status.clones} clones, "
+        f"{len(status.failures)} failures, {done} of {len(status.trials)} trials done"
     )
     return (
         text
         if best is None
-        else f"{text}; best {picture.frame.sign * picture.trials[best].best:.4f} (trial {best})"
+        else f"{text}; best {status.frame.sign * status.trials[best].best:.4f} (trial {best})"
     )
 
 
-def failures_text(picture: PopulationStatus, logs: Path) -> str:
+def failures_text(status: PopulationStatus, logs: Path) -> str:
     """Return the last lines of the last traceback of each error, and where all of it is."""
-    errors = {last_line(failed.why): failed for failed in picture.failures}  # the last of each
+    errors = {last_line(failed.why): failed for failed in status.failures}  # the last of each
     return "\n".join(_failure(failed, logs) for failed in sorted(errors.values())[-ERRORS:])
 
 
@@ -107,9 +109,9 @@ def _failure(failed: TrialFailed, logs: Path) -> str:
     return "\n    ".join([f"trial {failed.trial} failed at {failed.at_s:.2f} s; {where}:", *lines])
 
 
-def table_text(picture: PopulationStatus) -> str:
+def table_text(status: PopulationStatus) -> str:
     """Return the trials, a line each."""
-    return columns_text([HEADER, *(_row(picture, number) for number in range(len(picture.trials)))])
+    return columns_text([HEADER, *(_row(status, number) for number in range(len(status.trials)))])
 
 
 def columns_text(rows: Sequence[tuple[str, ...]]) -> str:
@@ -118,8 +120,8 @@ def columns_text(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(aligned(shown, left=len(shown[0]), gap=2))
 
 
-def _row(picture: PopulationStatus, number: int) -> tuple[str, ...]:
-    trial, sign = picture.trials[number], picture.frame.sign
+def _row(status: PopulationStatus, number: int) -> tuple[str, ...]:
+    trial, sign = status.trials[number], status.frame.sign
     hyper = " ".join(f"{name}={_number(value)}" for name, value in trial.hyper.items())
     changed = " ".join([hyper, *trial.changes])
     return (
@@ -136,35 +138,35 @@ def _number(value: Any) -> str:
     return str(value)
 
 
-def _line(picture: PopulationStatus, event: Event) -> str:
+def _line(status: PopulationStatus, event: Event) -> str:
     at = f"{event.at_s:9.2f} s"
     match event:
         case Reported(trial=trial, metric=metric):
-            steps, node = picture.trials[trial].steps, picture.trials[trial].node
-            worth = _number(picture.frame.sign * metric)
+            steps, node = status.trials[trial].steps, status.trials[trial].node
+            worth = _number(status.frame.sign * metric)
             return (
                 f"{at}  trial {trial} on {node}: step {steps}, metric {worth}  "
-                f"({picture.reports} reports, {picture.clones} clones, {picture.unused} slots unused)"
+                f"({status.reports} reports, {status.clones} clones, {status.unused} slots unused)"
             )
         case TrialFailed(trial=trial, why=why):
             return f"{at}  trial {trial} failed: {last_line(why)}"
         case NodeFailed(node=node):
-            return f"{at}  node {picture.frame.nodes[node]} has left: its slots are not used"
+            return f"{at}  node {status.frame.nodes[node]} has left: its slots are not used"
         case Joined(node=node):
-            return f"{at}  node {picture.frame.nodes[node]} has joined: its slots can be used"
+            return f"{at}  node {status.frame.nodes[node]} has joined: its slots can be used"
     return ""
 
 
-def _rich_table(picture: PopulationStatus) -> Any:
+def _rich_table(status: PopulationStatus) -> Any:
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    caption = f"{summed_up(picture)}; {picture.unused} slots unused"
+    caption = f"{summed_up(status)}; {status.unused} slots unused"
     table = Table(*map(escape, HEADER), caption=caption)
-    order = sorted(range(len(picture.trials)), key=lambda number: _rank(picture.trials[number]))
+    order = sorted(range(len(status.trials)), key=lambda number: _rank(status.trials[number]))
     for number in sorted(order[:MOST]):
-        cells = map(printable, _row(picture, number))
+        cells = map(printable, _row(status, number))
         table.add_row(*map(Text, cells))  # not markup, whatever is in it
     return table
 
@@ -190,9 +192,9 @@ def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
     with Live(console=Console(file=stream), auto_refresh=False, transient=True) as shown:
         pace = Pace(every_s)
 
-        def tell(board: JobsStatus) -> None:
+        def tell(status: JobsStatus) -> None:
             if pace.due():
-                shown.update(_rich_jobs_table(board), refresh=True)
+                shown.update(_rich_jobs_table(status), refresh=True)
 
         yield tell
 
@@ -206,56 +208,62 @@ class JobLines:
         """Of jobs, as they were said."""
         self._over: set[int] = set()
 
-    def __call__(self, board: JobsStatus) -> None:
-        for number, line in enumerate(board.jobs):
+    def __call__(self, status: JobsStatus) -> None:
+        for number, line in enumerate(status.jobs):
             if line.status in ("finished", "failed") and number not in self._over:
                 self._over.add(number)
-                self._say(board, f"{board.frame.ids[number]} {line.status} after {board.jct_s(number):.2f} s")
-            self._look(board, number, line, board.frame.ids[number])
-        self._look(board, len(board.jobs), board.resident, "the opportunistic job")
+                self._say(
+                    status, f"{status.frame.ids[number]} {line.status} after {status.jct_s(number):.2f} s"
+                )
+            self._look(status, number, line, status.frame.ids[number])
+        self._look(status, len(status.jobs), status.opportunistic, "the opportunistic job")
         if self._pace.due():
-            self._say(board, jobs_summed_up(board))
+            self._say(status, jobs_summed_up(status))
 
-    def _look(self, board: JobsStatus, number: int, line: JobLine, name: str) -> None:
+    def _look(self, status: JobsStatus, number: int, line: JobLine, name: str) -> None:
         """Say what failed since."""
         if line.failures > self._failures.get(number, 0):
             self._failures[number] = line.failures
-            self._say(board, f"a slice of {name} failed: {last_line(line.why)}")
+            self._say(status, f"an assignment of {name} failed: {last_line(line.why)}")
 
-    def _say(self, board: JobsStatus, text: str) -> None:
-        self._stream.write(f"{board.at_s:9.2f} s  {printable(text)}\n")
+    def _say(self, status: JobsStatus, text: str) -> None:
+        self._stream.write(f"{status.at_s:9.2f} s  {printable(text)}\n")
         self._stream.flush()
 
 
-def jobs_summed_up(board: JobsStatus) -> str:
+def jobs_summed_up(status: JobsStatus) -> str:
     """Return a run in a line."""
-    count = {status: sum(line.status == status for line in board.jobs) for status in ORDER}
+    count = Counter(line.status for line in status.jobs)
     return (
-        f"{board.frame.scheduler}: {count['running']} running, {count['waiting']} waiting, "
-        f"{count['finished']} of {len(board.jobs)} finished, {count['failed']} failed; "
-        f"{board.slices:,} slices in {board.at_s:,.1f} s, {board.pauses} pauses{_beside(board)}"
+        f"{status.frame.scheduler}: {count['running']} running, {count['waiting']} waiting, "
+        f"{count['finished']} of {len(status.jobs)} finished, {count['failed']} failed; "
+        f"{status.assignments:,} assignments in {status.at_s:,.1f} s, {status.pauses} pauses{_beside(status)}"
     )
 
 
-def _beside(board: JobsStatus) -> str:
+def _beside(status: JobsStatus) -> str:
     """Return the progress of the opportunistic job, if there is one."""
-    line, kind = board.resident, board.frame.resident
+    line, kind = status.opportunistic, status.frame.opportunistic
     failures = f", {line.failures} failures" if line.failures else ""
     text = f"; opportunistic job {kind}: {line.done:,} iterations, metric {_metric(line)}{failures}"
     return text if kind else ""
 
 
-def jobs_text(board: JobsStatus) -> str:
+def jobs_text(status: JobsStatus) -> str:
     """Return the jobs, a line each, and the opportunistic job."""
     return columns_text(
-        [JOBS_HEADER, *(_job_row(board, number) for number in range(len(board.jobs))), *_opportunistic(board)]
+        [
+            JOBS_HEADER,
+            *(_job_row(status, number) for number in range(len(status.jobs))),
+            *_opportunistic(status),
+        ]
     )
 
 
-def _job_row(board: JobsStatus, number: int) -> tuple[str, ...]:
-    line, frame = board.jobs[number], board.frame
+def _job_row(status: JobsStatus, number: int) -> tuple[str, ...]:
+    line, frame = status.jobs[number], status.frame
     where = " ".join(f"{slot}:{frame.slots[slot]}" for slot in line.slots)
-    since_s = (board.at_s if math.isnan(line.ended_s) else line.ended_s) - frame.submit_s[number]
+    since_s = (status.at_s if math.isnan(line.ended_s) else line.ended_s) - frame.submit_s[number]
     return (
         frame.ids[number],
         frame.kinds[number],
@@ -267,11 +275,13 @@ def _job_row(board: JobsStatus, number: int) -> tuple[str, ...]:
     )
 
 
-def _opportunistic(board: JobsStatus) -> list[tuple[str, ...]]:
+def _opportunistic(status: JobsStatus) -> list[tuple[str, ...]]:
     """Return the line of the opportunistic job, if there is one."""
-    line, kind = board.resident, board.frame.resident
+    line, kind = status.opportunistic, status.frame.opportunistic
     return (
-        [("resident", kind, "beside", "", str(line.done), _metric(line), f"{board.at_s:.1f}")] if kind else []
+        [("opportunistic", kind, "on idle slots", "", str(line.done), _metric(line), f"{status.at_s:.1f}")]
+        if kind
+        else []
     )
 
 
@@ -279,15 +289,15 @@ def _metric(line: JobLine) -> str:
     return "-" if math.isnan(line.metric) else f"{line.metric:.4g}"
 
 
-def _rich_jobs_table(board: JobsStatus) -> Any:
+def _rich_jobs_table(status: JobsStatus) -> Any:
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*map(escape, JOBS_HEADER), caption=jobs_summed_up(board))
-    ranked = sorted(range(len(board.jobs)), key=lambda number: ORDER.index(board.jobs[number].status))
+    table = Table(*map(escape, JOBS_HEADER), caption=jobs_summed_up(status))
+    ranked = sorted(range(len(status.jobs)), key=lambda number: ORDER.index(status.jobs[number].status))
     for number in sorted(ranked[:MOST]):
-        table.add_row(*map(Text, map(printable, _job_row(board, number))))  # not markup, whatever is in it
-    for row in _opportunistic(board):
+        table.add_row(*map(Text, map(printable, _job_row(status, number))))  # not markup, whatever is in it
+    for row in _opportunistic(status):
         table.add_row(*map(Text, row))
     return table

@@ -17,8 +17,7 @@ from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, g
 if TYPE_CHECKING:
     from rota.figures.groups import Options, RunGroup
     from rota.figures.page import Pen
-    from rota.results.folder import RunFolder
-    from rota.results.population.folder import PopulationFolder
+    from rota.results.folder import PopulationFolder, RunFolder
     from rota.results.run import RunRecord
 
 
@@ -89,7 +88,7 @@ def small(
 NAMES = list(GRIDS | FIGURES | POPULATIONS)
 RUNS = Path("results")
 OUT = Path("plots")
-BESIDES = ("recordings", "learn", "evaluate", "compare-tune")
+OTHER_RESULTS = ("recordings", "learn", "evaluate", "compare-tune")
 """Folders of RUNS in which there are no runs, but something to draw."""
 SIMULATE = "rota simulate --out results/simulate"
 SCRIPT = "plotting.py"
@@ -125,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         check(name)
     window_s = _window_s(args.window)
     left: list[Path] = []
-    pen, tell = _pen(args)._replace(on_kept=left.append), _no_words if args.count else _told
+    pen, tell = _pen(args)._replace(on_kept=left.append), _no_words if args.count else _say_file
     others = [] if args.runs or args.figure else [tell(file) for file in _draw_all(args, pen)]
     if others and not _any_runs():
         _sum_up(others, left, args)
@@ -139,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     options = Options(command_of(args), args.normalise_to, window_s, args.quick, pen)
     drawn = list(others)
     for file in draw_grids(of_traces, of_populations, args.out, names, options):
-        drawn.append(_told(file))
+        drawn.append(_say_file(file))
     if not args.figure:
         of_traces, of_populations = small(of_traces, of_populations)
     for file in draw_populations(of_populations, args.out / "populations", names, options):
@@ -163,7 +162,7 @@ def _refuse(args: argparse.Namespace, of_traces: list["RunFolder"]) -> None:
             raise ConfigError(f"{flag}: is for runs of traces, and there are only populations; leave it out")
 
 
-def _told(file: Path) -> Path:
+def _say_file(file: Path) -> Path:
     say(file)
     return file
 
@@ -213,7 +212,7 @@ def _any_runs() -> bool:
 
 def _draw_all(args: argparse.Namespace, pen: "Pen") -> Iterator[Path]:
     """Draw what was recorded, learned and evaluated, if anything was."""
-    if not any((RUNS / name).is_dir() for name in BESIDES):
+    if not any((RUNS / name).is_dir() for name in OTHER_RESULTS):
         return
     from rota.figures.files import draw_all
 
@@ -241,8 +240,7 @@ def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFol
 
     Others are left out with a note, or refused if asked for by name.
     """
-    from rota.results.folder import run_folders
-    from rota.results.population.folder import PopulationFolder
+    from rota.results.folder import PopulationFolder, run_folders
 
     folders = [folder for path in paths or [RUNS] for folder in run_folders(path)]
     found = list({folder.path.resolve(): folder for folder in folders}.values())
@@ -280,10 +278,10 @@ def _draw(group: "RunGroup", out: Path, names: list[str], options: "Options") ->
 def _export(group: "RunGroup", out: Path, options: "Options") -> Iterator[Path]:
     from rota.results.chrome import write_chrome_trace
 
-    for contender in group.contenders:
-        run = contender.run
+    for each in group.runs:
+        run = each.run
         first_s = float(run.jobs.submit_s[0])
         start_s, end_s = options.window_s or (-math.inf, math.inf)
-        file = out / f"trace-{contender.file_name}.json"
+        file = out / f"trace-{each.file_name}.json"
         write_chrome_trace(file, run.timeline(), run.jobs, run.cluster, (first_s + start_s, first_s + end_s))
         yield file

@@ -21,7 +21,7 @@ Cell = tuple[str, int, str]
 
 def profiles_of_run(folder: Path, device: str) -> list[Profile]:
     """Return profiles by kind of job: an iteration with all overhead, and how much longer the first took."""
-    journal = RealFolder(folder).books(0).journal
+    journal = RealFolder(folder).paths(0).journal
     if not journal.exists() or not is_of_jobs(journal):
         raise InputError(f"{folder}: not a run of jobs; name the folder that was given with rota run … --out")
     entries = list(read_journal(journal))

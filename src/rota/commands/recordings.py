@@ -46,6 +46,7 @@ def add_parser(subparsers: Parsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Carry out the verb."""
     verbs = {
         "describe": _describe,
         "adaptation": _adaptation,
@@ -141,7 +142,7 @@ def _from_run(args: argparse.Namespace) -> None:
 
     rows = profiles_of_run(args.source, args.device)
     command = f"rota recordings from-run {args.source.name}"
-    origin = _provenance(args.device, command, RealFolder(args.source).books(0).journal)
+    origin = _provenance(args.device, command, RealFolder(args.source).paths(0).journal)
     _check_free(args.out)
     write_profiles(args.out, Profiles(tuple(rows), origin))
     for row in rows:

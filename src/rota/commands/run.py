@@ -149,12 +149,12 @@ def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
     if args.json:
         say(json.dumps(jobs.record(outcome)))
     else:
-        say(jobs_summed_up(outcome.board))
+        say(jobs_summed_up(outcome.status))
     if not outcome.complete:
         return _stopped(jobs.folder.path)
     if not args.json:
         say(table([jobs.line(outcome)]), jobs.folder.path, sep="\n")
-    return 1 if outcome.board.record()["finished"] == 0 else 0
+    return 1 if outcome.status.record()["finished"] == 0 else 0
 
 
 def _check_resume(args: argparse.Namespace) -> None:
@@ -177,7 +177,7 @@ def _salvage(args: argparse.Namespace) -> None:
 
     if args.salvage:
         folder = RealFolder(args.resume)
-        for journal in (folder.books(seed).journal for seed in folder.begun()):
+        for journal in (folder.paths(seed).journal for seed in folder.begun()):
             if what := salvage(journal):
                 say(f"rota: {what}; goes on with what comes before it", file=sys.stderr)
 
@@ -214,11 +214,11 @@ def _code(real: "RealRun", outcomes: "list[PopulationOutcome]") -> int:
     last = outcomes[-1]
     if not last.complete:
         return _stopped(real.folder.path)
-    fruitless = [each.picture for each in outcomes if each.picture.fruitless]
-    for picture in fruitless:
-        seed = f"seed {picture.frame.seed}: " if len(outcomes) > 1 else ""
-        where = f" (more: rota status {real.folder.path})" if picture.failures else ""
-        say(f"rota: error: {seed}{printable(picture.fruitless)}{where}", file=sys.stderr)
+    fruitless = [each.status for each in outcomes if each.status.fruitless]
+    for status in fruitless:
+        seed = f"seed {status.frame.seed}: " if len(outcomes) > 1 else ""
+        where = f" (more: rota status {real.folder.path})" if status.failures else ""
+        say(f"rota: error: {seed}{printable(status.fruitless)}{where}", file=sys.stderr)
     return 1 if fruitless else 0
 
 
@@ -226,7 +226,7 @@ def _said(real: "RealRun", outcomes: "list[PopulationOutcome]") -> str:
     """Return the summary for people."""
     from rota.commands.live import summed_up
 
-    lines = [summed_up(outcome.picture) for outcome in outcomes]
+    lines = [summed_up(outcome.status) for outcome in outcomes]
     return "\n".join([*lines, str(real.folder.path)])
 
 

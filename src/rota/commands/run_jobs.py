@@ -131,16 +131,18 @@ class JobsRunSpec:
     options: Mapping[str, Any]
     kinds: Mapping[str, Any]
     jobs: Workload
-    fleet: PopulationCluster
+    all_slots: PopulationCluster
     cluster: Cluster
     digest: str = ""
     """Digest of the configuration that a run in a folder began with."""
 
     @property
     def scheduler(self) -> str:
+        """The proper name of the scheduler."""
         return canonical(self.config.scheduler)
 
     def jobs_spec(self) -> JobsSpec:
+        """Return what is trained, and where."""
         jobs, config = self.jobs, self.config
         return JobsSpec(
             ids=jobs.ids,
@@ -149,20 +151,20 @@ class JobsRunSpec:
             submit_s=jobs.submit_s.tolist(),
             table=jobs.table(self.cluster),
             cluster=self.cluster,
-            places=_places(self.fleet, self.home, config.placement.types),
-            nodes=[slot.node for slot in self.fleet.slots],
+            places=_places(self.all_slots, self.home, config.placement.types),
+            nodes=[slot.node for slot in self.all_slots.slots],
             slice_s=config.assignment_s,
             attempts=config.attempts,
             seed=config.seed,
-            resident=self._opportunistic(),
+            opportunistic=self._opportunistic(),
             config=self.digest,
             preferences=self._preferences() if config.placement.types == "fastest" else None,
         )
 
     def _preferences(self) -> Preferences:
         """Return which nodes jobs prefer: one is as fast as its slowest slot, by configuration or score."""
-        slots, models = self.fleet.slots[self.home :], self.jobs.models
-        nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.fleet.nodes))]
+        slots, models = self.all_slots.slots[self.home :], self.jobs.models
+        nodes = [[slot for slot in slots if slot.node == node] for node in range(len(self.all_slots.nodes))]
         speeds = [[min(slot.speed_of(model) for slot in node) for node in nodes] for model in models]
         return fastest_first(self.cluster, np.array(speeds), np.arange(len(nodes), dtype=np.int32))
 
@@ -204,14 +206,14 @@ def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[st
     (policy,) = schedulers((config.scheduler,), config.placement.defaults_for, options, str(where)).values()
     if not config.code:
         config = replace(config, code=code_of([policy, *in_a_file(config.job), *_growth(kinds)]))
-    jobs, fleet = config.workload.load(config.iteration_s), config.engine.fleet()
+    jobs, all_slots = config.workload.load(config.iteration_s), config.engine.cluster()
     opportunistic = [config.opportunistic.kind] if config.opportunistic else []
     missing = [model for model in (*jobs.models, *opportunistic) if model not in kinds]
     if missing:
         raise ConfigError(f"{where}: there are jobs of {missing[0]!r}; add [kinds.{missing[0]}]")
     whole = replace(jobs, iterations=np.maximum(np.rint(jobs.iterations), 1.0))
     home = config.opportunistic.slots if config.opportunistic else 0
-    order = JobsRunSpec(config, policy, options, kinds, whole, fleet, _cluster(fleet, home, where))
+    order = JobsRunSpec(config, policy, options, kinds, whole, all_slots, _cluster(all_slots, home, where))
     _check_opportunistic(order)
     together = config.opportunistic is not None or max(whole.gpus) > 1
     if config.backend == "ray" and not config.ray.shared and together:
@@ -231,7 +233,7 @@ def _growth(kinds: Mapping[str, Any]) -> list[Any]:
 
 def _check_opportunistic(order: JobsRunSpec) -> None:
     """Raise an error if its batch cannot be shared by as many slots as it may be given."""
-    job = order.jobs_spec().resident  # which also checks that all jobs fit
+    job = order.jobs_spec().opportunistic  # which also checks that all jobs fit
     if job is None or order.config.job not in NETWORKS:
         return
     try:
@@ -239,26 +241,28 @@ def _check_opportunistic(order: JobsRunSpec) -> None:
     except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
         return
     kind = bound({job.kind: order.kinds[job.kind]})[job.kind]
-    for size in job.sizes(len(order.fleet.slots)):
+    for size in job.sizes(len(order.all_slots.slots)):
         kind.member(job.kind, size)
 
 
-def _places(fleet: PopulationCluster, home: int, types: Types) -> list[int]:
+def _places(all_slots: PopulationCluster, home: int, types: Types) -> list[int]:
     """Return slots of the workers, node by node, without the first, which are the opportunistic job's.
 
     Slots of a node are assigned in this order, so the fastest come first if they are preferred.
     """
-    slots, sign = fleet.slots, 1.0 if types == "fastest" else 0.0
+    slots, sign = all_slots.slots, 1.0 if types == "fastest" else 0.0
     return sorted(range(home, len(slots)), key=lambda slot: (slots[slot].node, -sign * slots[slot].speed))
 
 
-def _cluster(fleet: PopulationCluster, home: int, where: Path) -> Cluster:
+def _cluster(all_slots: PopulationCluster, home: int, where: Path) -> Cluster:
     """Return nodes with as many slots as they have; all of one kind: step times are measured in the run."""
-    counts = [sum(slot.node == node for slot in fleet.slots[home:]) for node in range(len(fleet.nodes))]
+    counts = [
+        sum(slot.node == node for slot in all_slots.slots[home:]) for node in range(len(all_slots.nodes))
+    ]
     if 0 in counts:
-        name = fleet.nodes[counts.index(0)]
+        name = all_slots.nodes[counts.index(0)]
         raise ConfigError(f"{where}: opportunistic: {name} has no slot left for jobs; give it more slots")
-    return Cluster(tuple(Node(count, fleet.switches[node], "cpu") for node, count in enumerate(counts)))
+    return Cluster(tuple(Node(count, all_slots.switches[node], "cpu") for node, count in enumerate(counts)))
 
 
 ONLY = 0
@@ -275,15 +279,16 @@ class JobsRun:
     """Whether checkpoints are made again if none is left."""
 
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
-        order, books = self.order, self.folder.books(ONLY)
+        """Run the jobs, and write the result if all of them are over."""
+        order, paths = self.order, self.folder.paths(ONLY)
         warm_up(order.policy)  # compiling is not the run's business
-        assignment = WorkerSetup(order.config.job, order.kinds, order.config.seed, books)
+        assignment = WorkerSetup(order.config.job, order.kinds, order.config.seed, paths)
         outcome = control_jobs(
             order.jobs_spec(),
             order.scheduler,
             order.policy,
-            lambda: order.config.engine.workers(order.fleet, assignment),
-            books,
+            lambda: order.config.engine.workers(order.all_slots, assignment),
+            paths,
             asked_to_stop=asked_to_stop,
             watch=watch,
             anew=self.anew,
@@ -302,7 +307,7 @@ class JobsRun:
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
         """Return the result as plain values."""
-        found = {"complete": outcome.complete, **outcome.board.record()}
+        found = {"complete": outcome.complete, **outcome.status.record()}
         return found | {"metrics": asdict(self.metrics(outcome))} if outcome.complete else found
 
     def _write(self, outcome: JobsOutcome) -> None:

@@ -1,138 +1,179 @@
 """`rota simulate` of a population: trials on unequal slots, under allocations that are compared."""
 
 import argparse
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import os
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.commands import simulations
-from rota.commands.common import say, typed
+import tomli_w
+
+import rota
+from rota.commands.common import typed
+from rota.commands.simulate import OF_POPULATIONS
+from rota.commands.simulations import GridTask, Subject, announce, expanded, seen_from
+from rota.config.grid import fix
+from rota.config.load import dump
 from rota.core.errors import ConfigError, unknown
+from rota.core.population.scores import cluster_of, read_scores
+from rota.core.registry import placed_name
+from rota.library.inputs import files_behind
+from rota.library.populations import (
+    NAMES,
+    Variant,
+    measured,
+    simulate_seed,
+    summarised,
+    variants,
+    warm_up,
+)
+from rota.policies.allocation.registry import MODES, NAMED
+from rota.results.folder import PopulationFolder
+from rota.results.parameters import Labels
+from rota.results.population.repetition import Repetition
+from rota.results.population.run import PopulationRecord, read_population, write_population
+from rota.results.population.summary import PopulationSummary, at_points, comparison
+from rota.simulator.population import SimulatedPopulation
+from rota.simulator.population_config import PopulationsConfig
 
 if TYPE_CHECKING:
-    from rota.commands.population_task import PopulationTask
     from rota.figures.grid_runs import ParameterGrid
-    from rota.results.population.summary import PopulationSummary
-    from rota.simulator.population_config import PopulationsConfig
 
 QUICK_STEPS, QUICK_SEEDS = 4, 1
 """Intervals that a trial gets, and repetitions, with `--quick`."""
-
-FLAGS: tuple[tuple[str, str, str, str], ...] = (
-    # flag, key of the configuration, metavar, help
-    ("--population", "population.trials", "N", "simulate so many trials instead of a trace"),
-    ("--steps", "population.steps", "N", "steps that each trial gets"),
-    ("--interval", "population.interval", "N", "steps after which a trial reports"),
-    ("--target", "population.target", "N", "accuracy at which a trial is done, too"),
-    ("--step-cost-s", "population.step_s", "N", "seconds that a step takes on a slot of speed 1"),
-    ("--dispatch-cost-s", "costs.dispatch_s", "N", "seconds that a slot's next assignment takes"),
-    (
-        "--noise",
-        "noise.sigma",
-        "N",
-        "how far times are off: each is multiplied by exp(N(-sigma²/2, sigma))",
-    ),
-    ("--seeds", "seeds", "N", "repetitions, with the seeds 0, 1, …"),
-    ("--slots", "slots", "S,S,…", "speeds of the slots, or a score.json that has them"),
-    ("--allocations", "allocations", "A,B,…", "which allocations to compare; all if not given"),
-    (
-        "--preset",
-        "preset",
-        "NAME",
-        "also a system that has a name: spa or gpa; only that without --allocations",
-    ),
-    ("--mode", "mode", "MODE", "how a preset allocates: ERA (default) or ETA"),
-)
-PRESETS, MODES = ("spa", "gpa"), ("ERA", "ETA")
 PATHS = ("population.curves", "population.profiles", "options.learned.agent")
 """Keys that name folders."""
 JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "idle", "clones", "decisions_per_s")
 MEASURED = ("best_accuracy", "final_accuracy", "to_target_s")
 """Keys of the JSON that are there where accuracies are measured."""
+SOURCES = ("core", "policies", "simulator", "results", "agents")
+"""Parts of the package that a run follows from."""
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of a population. Nothing heavy is imported for them."""
-    group = parser.add_argument_group("populations")
-    for flag, key, metavar, meaning in FLAGS:
-        group.add_argument(flag, dest=key, metavar=metavar, help=meaning)
+class SeedResult(NamedTuple):
+    """The result of a population with one seed: its timeline, and its metrics."""
+
+    done: SimulatedPopulation
+    repetition: Repetition
 
 
-def asked(args: argparse.Namespace, table: Mapping[str, object], others: Mapping[str, str]) -> bool:
-    """Return whether a population is to be simulated; `table` is the configuration.
+@dataclass(frozen=True)
+class PopulationTask(GridTask):
+    """One allocation at one point of a grid, ready to run."""
 
-    `others` are the flags of traces, by key: they do not mix.
-    """
-    given = [flag for flag, key, _, _ in FLAGS if vars(args)[key] is not None]
-    wanted = (
-        vars(args)["population.trials"] is not None
-        or any(text.startswith(("population.", "population=")) for text in args.set)
-        or "population" in table
-    )
-    if given and not wanted:
-        raise ConfigError(f"{given[0]}: is for populations; give --population N, too, or leave it out")
-    wrong = [flag for key, flag in others.items() if vars(args)[key] is not None]
-    if wanted and wrong:
-        raise ConfigError(f"{wrong[0]}: is for traces, and this is a population; leave it out")
-    return wanted
+    config: PopulationsConfig
+    variant: Variant
+    results = PopulationFolder
+
+    @property
+    def name(self) -> str:
+        return self.variant.name
+
+    @property
+    def policies(self) -> tuple[Any, ...]:
+        return (self.variant.policy.allocation, self.variant.policy.evolution)
+
+    @property
+    def seeds(self) -> range:
+        return range(self.config.seeds)
+
+    def read(self, folder: Path) -> PopulationSummary:
+        return read_population(folder).summary
+
+    def finish(self, made: Sequence[SeedResult]) -> PopulationSummary:
+        summary = summarised(self.config, self.variant, [each.repetition for each in made])
+        if self.folder is not None:
+            self.note_if_made_anew()
+            write_population(
+                self.folder, summary, {seed: each.done.timeline for seed, each in enumerate(made)},
+                config=self._resolved(self.folder), inputs=self.inputs, command=self.command,
+                parameters=self.point.parameters,
+            )  # fmt: skip
+        return summary
+
+    def record(self, summary: PopulationSummary) -> PopulationRecord:
+        """Return the run as figures of a grid see it."""
+        folder = PopulationFolder(self.folder or Path(self.point.name) / self.name)
+        return PopulationRecord(folder, summary, self.command, parameters=self.point.parameters)
+
+    def simulated(self, seed: int) -> SeedResult:
+        self.warm_up()
+        done = simulate_seed(self.config, self.variant, seed)
+        return SeedResult(done, measured(self.config, self.variant, seed, done))
+
+    def warm_up(self) -> None:
+        if (self.point.name, self.name) not in _warm:
+            _warm.add((self.point.name, self.name))
+            warm_up(self.config, self.variant)
+
+    def _resolved(self, folder: Path) -> str:
+        """Return the configuration of this run, complete: it can be given to `rota simulate` as it is."""
+        config, given = self.config, self.config.population
+        used = {config.cluster: config.clusters[config.cluster]} if config.cluster else {}
+        curves, profiles = seen_from(folder, given.curves), seen_from(folder, given.profiles)
+        population = replace(given, curves=curves, profiles=profiles)
+        named = [placed_name(name, Path.cwd()) for name in (self.variant.spec, config.evolution)]
+        whole = replace(
+            config, population=population, clusters=used, allocations=(named[0],), evolution=named[1]
+        )
+        options = {name: dict(table) for name, table in self.variant.options.items()}
+        for table in options.values():
+            table.update({"agent": os.path.relpath(table["agent"], folder)} if "agent" in table else {})
+        return tomli_w.dumps({**tomllib.loads(dump(whole)), **({"options": options} if options else {})})
+
+    @cached_property
+    def inputs(self) -> str:
+        """The digest of the configuration, what it names, and the code that simulates."""
+        config, population = replace(self.config, allocations=(self.variant.spec,)), self.config.population
+        digest = hashlib.sha256(repr((config, self.variant.settings())).encode())
+        agent = getattr(self.variant.policy.allocation, "agent", None)
+        folders = [Path(rota.__file__).parent / part for part in SOURCES]
+        folders += [folder for folder in (population.curves, population.profiles, agent) if folder]
+        files = [file for folder in folders for file in _files(folder)]
+        for file in (*files, *files_behind(self.policies)):
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
 
 
-def print_keys() -> None:
-    """Print the keys of a population, for `--help-config`."""
-    from rota.config.describe import help_text
-    from rota.library.populations import option_classes
-    from rota.simulator.population_config import PopulationsConfig
-
-    say(f"\nFor a population\n\n{help_text(PopulationsConfig)}")
-    for name, chosen in option_classes().items():
-        if text := help_text(chosen):
-            say(f"\n[options.{name}]\n{text}")
+_warm: set[tuple[str, str]] = set()
+"""What was simulated in this process: point and allocation."""
 
 
-def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> "list[PopulationTask]":
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+
+
+def _tasks(args: argparse.Namespace, table: dict[str, Any]) -> list[PopulationTask]:
     """Put the flags over the configuration, and check all of it before anything runs."""
-    from rota.commands.population_task import PopulationTask
-    from rota.config.bind import bind
-    from rota.library.populations import NAMES, contenders
-    from rota.simulator.population_config import PopulationsConfig
-
     if "workload" in table:
         raise ConfigError(f"{args.config}: is about a workload; leave it out, or --population")
-    assignments = [*_assignments(args), *args.set]
-    folder, where = args.config.parent if args.config else Path(), simulations.named(args)
-    tasks, points = [], set()
-    given = _without_machines(table, args)
-    for point, raw, options in simulations.expanded(args, given, assignments, folder, PATHS, NAMES):
-        points.add(point.name)
-        config = bind(PopulationsConfig, raw, where)
+    if args.slots is not None:  # they replace the clusters of the file
+        table = {key: value for key, value in fix(table, ("cluster",)).items() if key != "cluster"}
+    tasks, points = [], 0
+    for point, config, options in expanded(
+        args, PopulationsConfig, table, list(_assignments(args)), args.config, PATHS, NAMES
+    ):
+        points += 1
         config = _shortened(config) if args.quick else config
         config.scene(0)  # what cannot be read is said before anything runs
-        for each in contenders(config, options, where):
-            out = args.out / point.name / each.name if args.out else None
-            tasks.append(PopulationTask(point.name, point.parameters, out, typed(), config, each))
-    simulations.announce(sum(len(task.seeds) for task in tasks), len(points), args.max_simulations)
+        for each in variants(config, options, str(args.config or "command line")):
+            tasks.append(PopulationTask(point, args.out, typed(), config, each))
+    announce(sum(len(task.seeds) for task in tasks), points, args.max_simulations)
     return tasks
-
-
-def _without_machines(table: dict[str, object], args: argparse.Namespace) -> dict[str, object]:
-    """Return a table in which slots given as a flag replace the clusters of the file."""
-    from rota.config.grid import fix
-
-    if args.slots is None:
-        return table
-    return {key: value for key, value in fix(table, ("cluster",)).items() if key != "cluster"}
 
 
 def _assignments(args: argparse.Namespace) -> Iterator[str]:
     """Return the flags as assignments to keys."""
-    for flag, key, metavar, _ in FLAGS:
-        text = vars(args)[key]
-        if text is not None and metavar == "N":
-            yield f"{key}={text}"
-        elif text is not None and flag == "--slots":
-            yield f"{key}={_speeds(text)}"
+    for _, key, metavar, _ in OF_POPULATIONS:
+        if metavar == "N" and vars(args)[key] is not None:
+            yield f"{key}={vars(args)[key]}"
+    if args.slots is not None:
+        yield f"slots={_speeds(args.slots)}"
     names = _names(args)
     if names is not None:
         yield f"allocations={json.dumps(names)}"
@@ -143,8 +184,8 @@ def _names(args: argparse.Namespace) -> list[str] | None:
     if args.mode and not args.preset:
         raise ConfigError(f"--mode {args.mode}: says how a preset allocates; give --preset spa or gpa, too")
     names = [word.strip() for word in (args.allocations or "").split(",") if word.strip()]
-    if args.preset and args.preset.lower() not in PRESETS:
-        raise ConfigError(f"--preset: {unknown('preset', args.preset, PRESETS)}")
+    if args.preset and args.preset.lower() not in NAMED:
+        raise ConfigError(f"--preset: {unknown('preset', args.preset, NAMED)}")
     if args.mode and args.mode.upper() not in MODES:
         raise ConfigError(f"--mode: {unknown('mode', args.mode, MODES)}")
     if args.preset:
@@ -155,9 +196,7 @@ def _names(args: argparse.Namespace) -> list[str] | None:
 def _speeds(text: str) -> str:
     """Return speeds as TOML, `[1.3, 1.0]` for `1.3,1`; of a file of scores, those of its slots."""
     if text.endswith(".json"):
-        from rota.core.population.scores import fleet_of, read_scores
-
-        return json.dumps([slot.speed for slot in fleet_of(read_scores(Path(text))).fleet.slots])
+        return json.dumps([slot.speed for slot in cluster_of(read_scores(Path(text))).cluster.slots])
     try:
         return json.dumps([float(word) for word in text.split(",")])
     except ValueError:
@@ -166,38 +205,33 @@ def _speeds(text: str) -> str:
         ) from None
 
 
-def _shortened(config: "PopulationsConfig") -> "PopulationsConfig":
+def _shortened(config: PopulationsConfig) -> PopulationsConfig:
     population = config.population
     steps = min(population.steps, QUICK_STEPS * population.interval)
     seeds = min(config.seeds, QUICK_SEEDS)
     return replace(config, population=replace(population, steps=steps), seeds=seeds)
 
 
-def _rows(tasks: "Sequence[PopulationTask]", done: "Sequence[PopulationSummary]") -> list[dict[str, Any]]:
+def _rows(tasks: Sequence[PopulationTask], done: Sequence[PopulationSummary]) -> list[dict[str, Any]]:
     """Return the columns of the table and more, with the bounds of the table."""
-    from rota.results.population.summary import at_points
-
     rows = []
-    for task, summary in zip(tasks, at_points([task.point for task in tasks], done), strict=True):
+    for task, summary in zip(tasks, at_points([task.point.name for task in tasks], done), strict=True):
         values = {key: getattr(summary, key) for key in JSON_KEYS}
         known = {key: value for key in MEASURED if (value := getattr(summary, key)) is not None}
         rows.append({**task.at(), "allocation": summary.allocation, **values, **known})
     return rows
 
 
-def _text(tasks: "Sequence[PopulationTask]", done: "Sequence[PopulationSummary]") -> str:
-    from rota.results.parameters import Labels
-    from rota.results.population.summary import comparison
-
-    labels = Labels(task.parameters for task in tasks)
-    points = [labels.text(task.parameters) for task in tasks]
+def _text(tasks: Sequence[PopulationTask], done: Sequence[PopulationSummary]) -> str:
+    labels = Labels(task.point.parameters for task in tasks)
+    points = [labels.text(task.point.parameters) for task in tasks]
     return comparison(list(zip(points, done, strict=True)))
 
 
-def _grid(tasks: "Sequence[PopulationTask]", done: "Sequence[PopulationSummary]") -> "ParameterGrid":
+def _grid(tasks: Sequence[PopulationTask], done: Sequence[PopulationSummary]) -> "ParameterGrid":
     from rota.figures.grid_runs import population_grid
 
-    return population_grid([task.run(summary) for task, summary in zip(tasks, done, strict=True)])
+    return population_grid([task.record(summary) for task, summary in zip(tasks, done, strict=True)])
 
 
-POPULATIONS = simulations.Subject(" allocations", _tasks, _rows, _text, _grid)
+POPULATIONS = Subject(" allocations", _tasks, _rows, _text, _grid)

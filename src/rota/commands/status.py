@@ -36,34 +36,34 @@ def run(args: argparse.Namespace) -> int:
     seeds = folder.begun()
     if not seeds:
         raise InputError(f"{args.folder}: nothing has begun there yet; go on with --resume {args.folder}")
-    books = folder.books(seeds[-1])
-    journal = books.journal
+    paths = folder.paths(seeds[-1])
+    journal = paths.journal
     if is_of_jobs(journal):
-        board, phase = read_jobs_status(journal)
-        _note_missing(books, phase, made=any(job.done for job in board.jobs))
+        jobs, phase = read_jobs_status(journal)
+        _note_missing(paths, phase, made=any(job.done for job in jobs.jobs))
         if args.json:
-            say(json.dumps({"phase": phase, "seed": board.frame.seed, **board.record()}))
+            say(json.dumps({"phase": phase, "seed": jobs.frame.seed, **jobs.record()}))
         else:
-            say(jobs_text(board))
-            say(f"{phase}: {jobs_summed_up(board)}")
+            say(jobs_text(jobs))
+            say(f"{phase}: {jobs_summed_up(jobs)}")
         return 0
-    picture, phase = read_status(journal)
-    _note_missing(books, phase, made=picture.reports > 0)
+    status, phase = read_status(journal)
+    _note_missing(paths, phase, made=status.reports > 0)
     if args.json:
-        say(json.dumps({"phase": phase, "seed": picture.frame.seed, **picture.record()}))
+        say(json.dumps({"phase": phase, "seed": status.frame.seed, **status.record()}))
     else:
-        say(table_text(picture))
-        if picture.failures:
-            say(failures_text(picture, books.logs))
-        say(f"{phase}: {summed_up(picture)}")
-        if phase == "complete" and picture.fruitless:
-            say(picture.fruitless)
+        say(table_text(status))
+        if status.failures:
+            say(failures_text(status, paths.logs))
+        say(f"{phase}: {summed_up(status)}")
+        if phase == "complete" and status.fruitless:
+            say(status.fruitless)
     return 0
 
 
-def _note_missing(books: "RunPaths", phase: str, *, made: bool) -> None:
+def _note_missing(paths: "RunPaths", phase: str, *, made: bool) -> None:
     """Say what --resume would say: that there should be checkpoints, and are none."""
     from rota.execution.checkpoints import MissingStorage
 
-    if phase == "stopped" and made and next(books.checkpoints.names(), None) is None:
-        say(f"rota: note: {MissingStorage(books.checkpoints.folder)}", file=sys.stderr)
+    if phase == "stopped" and made and next(paths.checkpoints.names(), None) is None:
+        say(f"rota: note: {MissingStorage(paths.checkpoints.folder)}", file=sys.stderr)

@@ -86,9 +86,11 @@ class KeyPath:
         return replace(self, key=f"{self.key}.{name}" if self.key else name)
 
     def item(self, index: int) -> "KeyPath":
+        """Return the path of an item of this list."""
         return replace(self, key=f"{self.key}[{index}]")
 
     def error(self, message: str) -> ConfigError:
+        """Return a ConfigError that names the file and the key."""
         return ConfigError(": ".join(part for part in (self.file, self.key, message) if part))
 
 
@@ -133,6 +135,7 @@ def keys(kind: Any) -> dict[str, Field[Any]]:
 
 
 def is_required(field: Field[Any]) -> bool:
+    """Return whether a field has no default."""
     return field.default is MISSING and field.default_factory is MISSING
 
 

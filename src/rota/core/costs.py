@@ -21,7 +21,7 @@ class CostModel:
     none."""
 
 
-SCHEDULED = 1.015
+MURI_SCHEDULER_OVERHEAD = 1.015
 """Factor by which the Muri simulator lengthens iterations that were measured without its scheduler."""
 
 RESTART = CostModel()

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from threading import Thread, current_thread, main_thread
 from types import FrameType
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rota.core.errors import RotaError
 
@@ -56,20 +56,19 @@ def run_dag(
                 process.terminate()  # the result of a long task is not needed any more
 
 
-@contextmanager
-def process_map(workers: int) -> Iterator[Callable[[Callable[[Task], Result], Iterable[Task]], list[Result]]]:
-    """Yield a parallel `map` over worker processes; a serial one for one worker. Results are in order."""
-    if workers == 1:
-        yield lambda work, tasks: [work(task) for task in tasks]
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=be_a_worker) as pool:
-        try:
-            yield lambda work, tasks: list(pool.map(work, tasks))
-        except BrokenProcessPool:
-            raise WorkerLost(LOST) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+class WorkerPool(Protocol):
+    """A pool of workers that make calls."""
+
+    def each(
+        self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Result]]:
+        """Give the position of a call and its result, in the order in which they are done."""
+
+
+def map_over(pool: WorkerPool, function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
+    """Return the result of each task, in the order of the tasks."""
+    done = dict(pool.each(function, [(task,) for task in tasks]))
+    return [done[number] for number in range(len(done))]
 
 
 def be_a_worker() -> None:

@@ -108,7 +108,7 @@ def load_file(path: Path) -> ModuleType:
         exec(compile(content, str(file), "exec"), module.__dict__)
     except Exception as error:
         del sys.modules[name]
-        raise ConfigError(f"{path}: cannot be loaded: {told(error, file)}") from error
+        raise ConfigError(f"{path}: cannot be loaded: {describe_error(error, file)}") from error
     return module
 
 
@@ -185,10 +185,10 @@ def _import(module: str, name: str, what: str) -> ModuleType:
             raise ConfigError(f"{name}: {module} cannot be imported: {error}") from error
         raise ConfigError(f"{name}: no module {module!r}; install it, or name its file") from None
     except Exception as error:
-        raise ConfigError(f"{name}: {module} cannot be imported: {told(error)}") from error
+        raise ConfigError(f"{name}: {module} cannot be imported: {describe_error(error)}") from error
 
 
-def told(error: Exception, file: Path | None = None) -> str:
+def describe_error(error: Exception, file: Path | None = None) -> str:
     """Return what went wrong, and in which line of the file."""
     lines = [error.lineno] if isinstance(error, SyntaxError) else []
     trace = error.__traceback__

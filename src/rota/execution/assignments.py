@@ -63,9 +63,11 @@ class Assignment:
     """Trial and version of a checkpoint that is not needed; its file may be overwritten."""
 
     def fields(self) -> dict[str, Any]:
+        """Return the assignment as plain values, as `assignment_from` reads them."""
         return {"make": self.make, "source": self.source, "earlier": self.earlier, "over": self.over}
 
     def line(self) -> bytes:
+        """Return the assignment as a line of JSON."""
         return _line(self.fields())
 
 
@@ -80,10 +82,12 @@ class IntervalSeconds:
 
     @property
     def computing_s(self) -> float:
+        """Seconds of training and evaluation."""
         return self.training_s + self.evaluating_s
 
     @property
     def whole_s(self) -> float:
+        """Seconds of the whole interval, loading and saving included."""
         return self.loading_s + self.computing_s + self.saving_s
 
 
@@ -102,6 +106,7 @@ class Done:
     """Number of steps trained when the trial ended by itself; None if it can continue."""
 
     def record(self) -> dict[str, Any]:
+        """Return the answer as plain values, as `parse_done` reads them."""
         times = [getattr(self.spent, name) for name in IntervalSeconds.__slots__]
         more = {} if self.ended is None else {"ended": self.ended}
         return {"digest": self.digest, "metric": self.metric, "spent": times, "again": self.again, **more}
@@ -124,12 +129,14 @@ Answer = Done | FailedAnswer
 
 
 def answer_line(answer: Answer) -> bytes:
+    """Return an answer as a line of JSON."""
     if isinstance(answer, Done):
         return _line(answer.record())
     return _line({name: getattr(answer, name) for name in FailedAnswer.__slots__})
 
 
 def parse_assignment(line: bytes) -> Assignment:
+    """Return the assignment in a line of JSON."""
     return assignment_from(json.loads(line))
 
 

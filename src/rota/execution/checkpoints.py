@@ -62,6 +62,7 @@ class Checkpoints:
     folder: Path
 
     def file(self, trial: int, version: int) -> Path:
+        """Return the file of a checkpoint, whether it exists or not."""
         return self.folder / f"{trial:d}-{version:d}{ENDING}"
 
     def claim(self, run: str, needed: Iterable[Name] = (), *, anew: bool = False) -> None:
@@ -164,6 +165,7 @@ class Checkpoints:
         return CheckpointContents(answer, content)
 
     def is_intact(self, which: CheckpointInfo) -> bool:
+        """Return whether exactly this checkpoint can be read."""
         try:
             self.read(which)
         except DamagedCheckpoint:
@@ -171,6 +173,7 @@ class Checkpoints:
         return True
 
     def prune(self, unused: Iterable[Name]) -> None:
+        """Delete these checkpoints, if they exist."""
         for name in unused:
             self.file(*name).unlink(missing_ok=True)
 

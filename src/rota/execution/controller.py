@@ -27,7 +27,7 @@ class PopulationSpec:
     """What is trained, whatever the policy and the engine."""
 
     hypers: Sequence[Hyper]
-    fleet: PopulationCluster
+    cluster: PopulationCluster
     terms: Terms
     costs: AssignmentCosts
     work: Work
@@ -41,17 +41,20 @@ class PopulationSpec:
     is."""
 
     def state(self) -> PopulationState:
-        return PopulationState(self.hypers, self.fleet, self.terms, self.costs, self.work, self.seed)
+        """Return the state of the population before anything happens."""
+        return PopulationState(self.hypers, self.cluster, self.terms, self.costs, self.work, self.seed)
 
     def frame(self, run: str) -> PopulationFrame:
+        """Return the facts for the first entry of the journal; `run` is the name of the run."""
         hypers = [dict(hyper) for hyper in self.hypers]
-        slots = [slot.node for slot in self.fleet.slots]
+        slots = [slot.node for slot in self.cluster.slots]
         return PopulationFrame(
-            run, self.seed, hypers, slots, self.fleet.nodes, self.terms, self.config, self.mode
+            run, self.seed, hypers, slots, self.cluster.nodes, self.terms, self.config, self.mode
         )
 
     def ledger(self, run: str) -> Ledger:
-        return Ledger(run, self.fleet, self.hypers, self.terms.target)
+        """Return an empty ledger; `run` is the name of the run."""
+        return Ledger(run, self.cluster, self.hypers, self.terms.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class PopulationOutcome:
     state: PopulationState
     timeline: Spool
     """All events; the caller closes it."""
-    picture: PopulationStatus
+    status: PopulationStatus
     complete: bool
     restored: int
     """Number of instants that came from the journal."""

@@ -16,6 +16,7 @@ AnyAnswer = Done | FailedAnswer | JobAnswer
 
 
 def parse_answer(line: bytes) -> AnyAnswer:
+    """Return the answer of a worker, of trials or of jobs, in a line of JSON."""
     found = json.loads(line)
     if PARTS in found:
         return parse_job_answer(found[PARTS])
@@ -102,7 +103,7 @@ class WorkerSetup:
 class Engine(Protocol):
     """The section of a configuration that describes slots: `[local]`, `[ray]` or `[slurm]`."""
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
         """Return the cluster, which must be the same when a run is resumed."""
 
     def check(self) -> None:

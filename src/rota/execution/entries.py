@@ -41,6 +41,7 @@ def follow(observer: Any, entry: JournalEntry) -> None:
 
 
 def event_records(events: Iterable[Event]) -> list[Record]:
+    """Return events as plain lists, as `parse_events` reads them."""
     return [[name_in_files(type(event)), *event] for event in events]
 
 

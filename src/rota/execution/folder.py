@@ -32,22 +32,27 @@ class RunPaths:
 
     @property
     def journal(self) -> Path:
+        """The journal, an SQLite database."""
         return self.path / "journal.sqlite"
 
     @property
     def checkpoints(self) -> Checkpoints:
+        """The checkpoints of all trials or jobs."""
         return Checkpoints(self.path / "checkpoints")
 
     @property
     def spool(self) -> Path:
+        """The file of events that are too many for memory."""
         return self.path / "spool.jsonl"
 
     @property
     def ray(self) -> Path:
+        """A link to the folder of a Ray cluster that was started for the run."""
         return self.path / "ray"
 
     @property
     def logs(self) -> Path:
+        """The folder of what workers print, a file per slot."""
         return self.path / "logs"
 
     def check_nothing_was_made(self, is_what: str = "is missing or empty") -> None:
@@ -87,14 +92,17 @@ class RealFolder:
 
     @property
     def config(self) -> Path:
+        """The configuration in full."""
         return self.path / "config.toml"
 
     @property
     def result(self) -> Path:
+        """The result as JSON; it exists once the run is complete."""
         return self.path / "result.json"
 
     @property
     def runs(self) -> Path:
+        """The folder of all repetitions."""
         return self.path / "runs"
 
     def begin(self, config: str, files: Mapping[str, bytes] | None = None) -> None:
@@ -167,9 +175,9 @@ class RealFolder:
             raise InputError(f"{self.config}: is empty; bring back the configuration that the run began with")
         for seed in self._seeds("runs/*/"):
             if seed not in begun:
-                self.books(seed).check_nothing_was_made()
+                self.paths(seed).check_nothing_was_made()
         for seed in begun:
-            self.books(seed).check_config(config_digest(table), self.config)
+            self.paths(seed).check_config(config_digest(table), self.config)
         self._check_runs(begun, table.get("seed"))
         return table
 
@@ -184,14 +192,15 @@ class RealFolder:
             broken = [self.runs]
         elif begun and isinstance(first, int):
             gone = (seed for seed in range(first, begun[-1]) if seed not in begun)
-            broken += [self.books(seed).journal for seed in islice(gone, 1)]
+            broken += [self.paths(seed).journal for seed in islice(gone, 1)]
         if broken:
             raise InputError(
                 f"{broken[0]}: is missing, but the run has begun; bring it back (is its storage mounted?), "
                 "or begin anew in another folder"
             )
 
-    def books(self, seed: int) -> RunPaths:
+    def paths(self, seed: int) -> RunPaths:
+        """Return the files of the repetition with a seed."""
         return RunPaths(self.runs / str(seed))
 
     @property
@@ -201,7 +210,7 @@ class RealFolder:
 
     def begun(self) -> list[int]:
         """Return the seeds of repetitions that have a journal."""
-        return [seed for seed in self._seeds("runs/*/") if is_begun(self.books(seed).journal)]
+        return [seed for seed in self._seeds("runs/*/") if is_begun(self.paths(seed).journal)]
 
     def _seeds(self, pattern: str) -> list[int]:
         names = (folder.name for folder in self.path.glob(pattern))

@@ -37,4 +37,5 @@ class Idle:
 
 
 def idle(settings: Mapping[str, Any], seed: int) -> Idle:
+    """Return an idle trial; the setting `step_s` is the seconds of a step (0)."""
     return Idle(float(settings.get("step_s", 0.0)))

@@ -21,6 +21,7 @@ class RunClock:
         self._began = tick()
 
     def now_s(self) -> float:
+        """Return the time of the run in seconds."""
         return self._tick() - self._began
 
     def at_least(self, at_s: float) -> None:
@@ -28,6 +29,7 @@ class RunClock:
         self._began = min(self._began, self._tick() - at_s)
 
     def go_on_from(self, at_s: float) -> None:
+        """Set the clock to this time."""
         self._began = self._tick() - at_s
 
 
@@ -95,6 +97,7 @@ class Journaled:
         """Number of instants from the journal."""
 
     def instants(self, state: Any) -> Iterator[Any]:
+        """Yield the instants of the journal, then those of the backend."""
         for instant in self._past(state):
             yield self._seen(instant)
         self._decided, self._live = None, True
@@ -109,6 +112,7 @@ class Journaled:
         return instant
 
     def perform(self, decisions: Any, state: Any) -> None:
+        """Write new decisions, then act on them; compare repeated ones with the journal."""
         if self._observer is not None:
             self._observer.decide(decisions)
         said = self._format.decided(decisions, state)

@@ -122,6 +122,7 @@ class LocalWorkers:
         self._selector.close()
 
     def pids(self) -> list[int]:
+        """Return the process ids of the workers."""
         return [process.pid for process in self._running.values()]
 
     def _start(self, slot: int) -> "_Process":
@@ -290,12 +291,13 @@ class LocalConfig:
     """Groups of slots, in the order in which they are first assigned."""
 
     def __post_init__(self) -> None:
-        if (slots := len(self.fleet().slots)) > MOST_PROCESSES:
+        if (slots := len(self.cluster().slots)) > MOST_PROCESSES:
             raise ConfigError(
                 f"slots: they are {slots:,}, each with a process on this machine; at most {MOST_PROCESSES:,}"
             )
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
+        """Return the cluster: the groups of slots in their order, on their nodes."""
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:
@@ -334,6 +336,7 @@ class LocalConfig:
         return slots
 
     def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> LocalWorkers:
+        """Return workers that are pinned to the cores of this process."""
         slots = self.pinned(own_cores())
         return LocalWorkers(cluster, slots, setup.trial, setup.hello(), setup.paths.logs)
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rota.core.errors import InputError
 from rota.core.population.events import Hyper
 
@@ -50,6 +48,8 @@ class Code:
         """Call it with the configuration of a trial, and with a seed of its own if it takes one."""
         if not self._takes_seed:
             return self.train(config)
+        import numpy as np  # workers of those that need no seed do not wait for it
+
         return self.train(config, seed=int(np.random.SeedSequence((self._seed, trial)).generate_state(1)[0]))
 
     def config(self, hyper: Hyper) -> dict[str, Any]:

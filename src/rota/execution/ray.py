@@ -100,9 +100,11 @@ class SlotActor:
         return self._why_not
 
     def carry_out(self, assignment: bytes) -> bytes:
+        """Return the answer to a line of JSON, also a line of JSON."""
         return self._worker.answer(assignment)
 
     def pid(self) -> int:
+        """Return the process id of the actor."""
         return os.getpid()
 
 
@@ -157,6 +159,7 @@ class NodeSelector:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def fits(self, node: RayNode) -> bool:
+        """Return whether a node of the Ray cluster meets the condition."""
         if self.labels:
             return self.labels.items() <= node.labels.items()
         return not self.name or self.name in node.names
@@ -235,6 +238,7 @@ class RayWorkers:
         self._ray_cluster.close()
 
     def pids(self) -> list[int]:
+        """Return the process ids of the actors."""
         found: list[int] = self._ray.get([actor.handle.pid.remote() for actor in self._actors.values()])
         return found
 

@@ -185,4 +185,5 @@ def _own_signals() -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
+    """Return the first line of an error message, or the name of the error if it has none."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

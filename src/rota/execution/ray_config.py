@@ -44,6 +44,7 @@ class RaySlotConfig:
                 raise ConfigError(f"{name} is {amount:g}; it must be a fraction of 1, or a whole number")
 
     def bundle(self) -> SlotResources:
+        """Return the resources of one of the slots."""
         return SlotResources(self.cpus, self.gpus, self.resources)
 
 
@@ -65,7 +66,7 @@ class RayConfig:
     def __post_init__(self) -> None:
         if not 0.0 < self.wait_s < math.inf:
             raise ConfigError(f"wait_s is {self.wait_s:g}; it must be above 0")
-        nodes = self.fleet().nodes
+        nodes = self.cluster().nodes
         self._check_labels()
         if not self.address and len(nodes) > 1:
             raise ConfigError(
@@ -81,7 +82,8 @@ class RayConfig:
                 if other != value:
                     raise ConfigError(f"slots: node {group.node}: {label} is both {other!r} and {value!r}")
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
+        """Return the cluster: the groups of slots in their order, on their nodes."""
         nodes: dict[str, int] = {}
         slots = []
         for group in self.slots:
@@ -114,6 +116,7 @@ class RayConfig:
         """Do nothing: only the cluster knows what there is."""
 
     def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> RayWorkers:
+        """Return workers on the Ray cluster, none of them started yet."""
         paths = setup.paths
         hello = setup.hello()
         bundles = [group.bundle() for group in self.slots for _ in range(group.count)]

@@ -53,6 +53,7 @@ class Pipe:
 
     @property
     def pid(self) -> int:
+        """The process id of the command."""
         return self._process.pid
 
     @property
@@ -62,6 +63,7 @@ class Pipe:
         return self._process.stdout.fileno()
 
     def say(self, line: bytes) -> None:
+        """Write a line to the command, if it has not ended."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended: that is heard of when its lines end
             self._process.stdin.write(line)

@@ -121,6 +121,7 @@ def with_rota(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_commands() -> None:
+    """Raise InputError if a command of Slurm is missing here."""
     missing = [name for name in ("srun", "salloc", "squeue", "sinfo", "scancel") if not shutil.which(name)]
     if missing:
         raise InputError(
@@ -147,8 +148,8 @@ def end_jobs(name: str) -> None:
 
 def hosts_inside(environment: Mapping[str, str]) -> list[Host]:
     """Return the nodes of the present allocation that are not down."""
-    names = _told("scontrol", "show", "hostnames", environment["SLURM_JOB_NODELIST"]).split()
-    listed = _told("sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T|%b")
+    names = _output_of("scontrol", "show", "hostnames", environment["SLURM_JOB_NODELIST"]).split()
+    listed = _output_of("sinfo", "--noheader", "--Node", f"--nodes={','.join(names)}", "--format=%N|%T|%b")
     about = {name: (state, features) for name, state, features in map(_fields, listed.split("\n"))}
     cpus = cpus_per_node(environment.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if len(cpus) != len(names):
@@ -176,7 +177,7 @@ def cpus_per_node(text: str) -> list[int]:
     return found
 
 
-def _told(*command: str) -> str:
+def _output_of(*command: str) -> str:
     """Return the output of a command; raise InputError if it fails."""
     answer = _asked(*command)
     if answer is None:

@@ -55,6 +55,7 @@ class SlurmNodeConfig:
 
     @property
     def request(self) -> NodeRequest:
+        """The requirements of one of the nodes."""
         found = GRES.fullmatch(self.gres)
         assert found is not None
         count = int(found["count"] or 1) if self.gres else 0
@@ -78,9 +79,9 @@ class SlurmConfig:
                 raise ConfigError(f"arguments: {argument!r}; write each as --name=value, in one line")
         if not 0.0 <= self.patience_s < float("inf"):
             raise ConfigError(f"patience_s is {self.patience_s:g}; it must be 0 or more")
-        self.fleet()
+        self.cluster()
 
-    def fleet(self) -> PopulationCluster:
+    def cluster(self) -> PopulationCluster:
         """Return the cluster; its nodes have names of their own, as Slurm may grant others each time."""
         names: list[str] = []
         slots: list[Slot] = []
@@ -92,12 +93,14 @@ class SlurmConfig:
         return PopulationCluster(tuple(slots), tuple(names))
 
     def requests(self) -> list[NodeRequest]:
+        """Return the requirements of each node."""
         return [group.request for group in self.nodes for _ in range(group.count)]
 
     def check(self) -> None:
         """Do nothing: only Slurm knows what there is."""
 
     def workers(self, cluster: PopulationCluster, setup: WorkerSetup) -> SlurmWorkers:
+        """Return workers in the present allocation, or in a job per node."""
         queue, hello, logs = Queue(self.arguments, self.patience_s), setup.hello(), setup.paths.logs
         allocated = self._allocated(os.environ)
         return SlurmWorkers(cluster, self.requests(), allocated, queue, setup.trial, hello, logs)

@@ -58,6 +58,7 @@ class PopulationFrame:
         return -1.0 if self.mode == "min" else 1.0
 
     def record(self) -> dict[str, Any]:
+        """Return the facts as plain values, as `parse_frame` reads them."""
         return {**plain(self), "terms": asdict(self.terms)}
 
 
@@ -68,6 +69,7 @@ def plain(frame: Any) -> dict[str, Any]:
 
 
 def parse_frame(found: Mapping[str, Any]) -> PopulationFrame:
+    """Return the facts that were written; raise InputError if they are malformed."""
     return facts(PopulationFrame, found, "the first entry of the journal is malformed", LOST, any_number=True)
 
 
@@ -93,6 +95,7 @@ class ShownTrial:
 
     @property
     def over(self) -> bool:
+        """Whether the trial will not train any more."""
         return self.status in ("finished", "stopped", "failed")
 
 

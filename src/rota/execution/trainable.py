@@ -15,7 +15,7 @@ from typing import Any, Protocol, get_args, get_type_hints
 
 from rota.core.errors import InputError, RotaError
 from rota.core.population.events import Hyper
-from rota.core.registry import SUFFIX, load_file, told
+from rota.core.registry import SUFFIX, describe_error, load_file
 from rota.execution.jobs.worker import JobFactory
 from rota.execution.own_code import is_trained_by_steps, trial_of
 
@@ -109,7 +109,7 @@ def named(name: str) -> Any:
         raise
     except Exception as error:
         if not isinstance(error, ImportError | AttributeError):
-            raise InputError(f"trial {name}: {where} cannot be imported: {told(error)}") from error
+            raise InputError(f"trial {name}: {where} cannot be imported: {describe_error(error)}") from error
         raise InputError(
             f"trial {name}: {error}; name a function as module:function, and install what it needs "
             f'(rota\'s own: pip install "rota[train]")'
@@ -146,6 +146,7 @@ def _said(names: tuple[str, ...]) -> str:
 
 
 def check_name(name: str) -> None:
+    """Raise InputError if a text does not look like `module:name` or `path/to/file.py:name`."""
     if not NAME.fullmatch(name):
         raise InputError(
             f"trial {name!r}: not the name of a function; write module:function or path/to/file.py:function"

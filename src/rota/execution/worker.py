@@ -61,11 +61,13 @@ class WorkerHello:
     """Whether a larger ("max") or a smaller metric ("min") is better; in answers larger always is."""
 
     def line(self) -> bytes:
+        """Return the message as a line of JSON."""
         fields = {name: getattr(self, name) for name in WorkerHello.__slots__}
         return json.dumps(fields).encode() + b"\n"
 
 
 def parse_hello(line: bytes) -> WorkerHello:
+    """Return the message in a line of JSON."""
     found = json.loads(line)
     return WorkerHello(**{**found, "cores": tuple(found["cores"])})
 
@@ -81,6 +83,7 @@ class Worker:
         """The digest of the checkpoint that the trainable equals; empty if unknown."""
 
     def answer(self, line: bytes) -> bytes:
+        """Return the answer to a line of JSON, also a line of JSON."""
         return answer_line(self.carry_out(parse_assignment(line)))
 
     def carry_out(self, assignment: Assignment) -> Answer:
@@ -173,6 +176,7 @@ def work(name: str, assignments: Iterator[bytes], answers: IO[bytes]) -> int:
 
 
 def main(answers_to: int, parent: int, name: str) -> int:
+    """Be the worker of a local slot; return the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the controller
     end_with(parent)
     end_with_all()

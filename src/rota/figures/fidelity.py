@@ -69,9 +69,9 @@ def charts(pair: RunPair) -> tuple[FidelityChart, FidelityChart]:
     return _chart(pair.real, pair.seed), _chart(pair.simulated, pair.seed)
 
 
-def done(told: AlignedTimeline) -> tuple[list[float], list[float]]:
+def done(timeline: AlignedTimeline) -> tuple[list[float], list[float]]:
     """Return times and the share of all that was done then; begins with 0 at 0."""
-    ends_s = sorted(life.end_s for life in told.lives.values())
+    ends_s = sorted(life.end_s for life in timeline.lives.values())
     return [0.0, *ends_s], [place / len(ends_s) for place in range(len(ends_s) + 1)]
 
 
@@ -144,7 +144,7 @@ DIVERGED = "#a5006a"
 
 def fidelity_figure(pair: RunPair, comparison: TimelineComparison, command: str) -> Figure:
     """Return the figure of two runs that were compared."""
-    real, simulated = pair.told()
+    real, simulated = pair.timelines()
     both = charts(pair)
     heights_in = [min(max(SLOT_IN * len(chart.slots), LOWEST_IN), HIGHEST_IN) for chart in both]
     commands = tuple(dict.fromkeys((pair.real.command, pair.simulated.command)))
@@ -223,8 +223,11 @@ def draw_done(axes: Axes, real: AlignedTimeline, simulated: AlignedTimeline) -> 
     """Draw the share that was done over time."""
     unit = unit_for(max(real.makespan_s, simulated.makespan_s))
     end_s = 1.01 * max(real.makespan_s, simulated.makespan_s)
-    for told, name, colour, width in ((real, "real", REAL, 3.2), (simulated, "simulated", SIMULATED, 1.4)):
-        at_s, share = done(told)
+    for timeline, name, colour, width in (
+        (real, "real", REAL, 3.2),
+        (simulated, "simulated", SIMULATED, 1.4),
+    ):
+        at_s, share = done(timeline)
         times = [each / unit.seconds for each in [*at_s, end_s]]
         axes.step(times, [*share, share[-1]], where="post", color=colour, linewidth=width, label=name)
     axes.set(xlim=(0, end_s / unit.seconds), ylim=(0, 1.02))
@@ -235,9 +238,9 @@ def draw_done(axes: Axes, real: AlignedTimeline, simulated: AlignedTimeline) -> 
     plain(axes, grid="y")
 
 
-def item_colours(told: AlignedTimeline) -> dict[str, str]:
+def item_colours(timeline: AlignedTimeline) -> dict[str, str]:
     """Return a colour for each trial or job, the same in both timelines; they repeat if there are many."""
-    return {name: MODELS[number % len(MODELS)] for number, name in enumerate(told.lives)}
+    return {name: MODELS[number % len(MODELS)] for number, name in enumerate(timeline.lives)}
 
 
 def draw_timeline(

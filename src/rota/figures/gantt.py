@@ -199,19 +199,19 @@ class GanttChart(NamedTuple):
 
 def window_of(group: RunGroup, window_s: tuple[float, float] | None) -> tuple[float, float]:
     """Return the window of all runs on the clock of the trace; it is given from the first submit."""
-    run = group.contenders[0].run
+    run = group.runs[0].run
     if window_s is None:
-        end_s = max(contender.run.end_s for contender in group.contenders)
+        end_s = max(each.run.end_s for each in group.runs)
         return default_window(run.jobs, end_s)
     origin_s = float(run.jobs.submit_s[0])
     return origin_s + window_s[0], origin_s + window_s[1]
 
 
-def chart(contender: DrawnRun, window_s: tuple[float, float]) -> GanttChart:
+def chart(drawn: DrawnRun, window_s: tuple[float, float]) -> GanttChart:
     """Return the chart of the slots in a window."""
-    run, timeline = contender.run, contender.run.timeline()
+    run, timeline = drawn.run, drawn.run.timeline()
     return GanttChart(
-        label=contender.label,
+        label=drawn.label,
         window_s=window_s,
         origin_s=float(run.jobs.submit_s[0]),
         blocks=blocks(timeline, run.cluster, window_s),
@@ -230,9 +230,9 @@ def models_by_use(jobs: JobColumns) -> list[str]:
 
 def sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
     window_s = window_of(group, options.window_s)
-    for contender in group.contenders[: 1 if options.quick else None]:
-        drawn = draw_gantt(chart(contender, window_s), group.title, options.footer(group))
-        yield DrawnFigure(f"gantt-{contender.file_name}", drawn)
+    for each in group.runs[: 1 if options.quick else None]:
+        figure = draw_gantt(chart(each, window_s), group.title, options.footer(group))
+        yield DrawnFigure(f"gantt-{each.file_name}", figure)
 
 
 def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure:

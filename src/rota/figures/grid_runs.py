@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from rota.figures.page import ALLOCATIONS, SCHEDULERS, allocation_colour, scheduler_colour
 from rota.results.metrics import Metrics
 from rota.results.parameters import Labels, Parameters, in_order, is_seed, shown, value_of
-from rota.results.population.folder import Repetition
+from rota.results.population.repetition import Repetition
 from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import at_points
 from rota.results.run import RunHead

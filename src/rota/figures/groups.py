@@ -40,20 +40,18 @@ class RunGroup:
     """Name in files."""
     title: str
     """Title in figures."""
-    contenders: tuple[DrawnRun, ...]
+    runs: tuple[DrawnRun, ...]
 
     @property
     def commands(self) -> tuple[str, ...]:
         """The commands that made the runs."""
-        return tuple(dict.fromkeys(contender.run.command for contender in self.contenders))
+        return tuple(dict.fromkeys(drawn.run.command for drawn in self.runs))
 
     def find(self, name: str | None) -> DrawnRun:
         """Return the run of this label or scheduler; without a name srtf, or else the first."""
-        named = {c.run.scheduler: c for c in reversed(self.contenders)} | {
-            c.label: c for c in self.contenders
-        }
+        named = {c.run.scheduler: c for c in reversed(self.runs)} | {c.label: c for c in self.runs}
         if name is None:
-            return named.get("srtf", self.contenders[0])
+            return named.get("srtf", self.runs[0])
         if name not in named:
             raise InputError(f"{self.title}: {unknown('scheduler', name, named)}")
         return named[name]
@@ -78,20 +76,20 @@ def groups(runs: Iterable[RunRecord]) -> list[RunGroup]:
         if names[name] > 1:
             name += f"-{names[name]}"
         title = ", ".join(filter(None, [_title(first), labels.text(first.parameters, shared)]))
-        found.append(RunGroup(name, title, _contenders(members, labels)))
+        found.append(RunGroup(name, title, _drawn_runs(members, labels)))
     return found
 
 
-def _contenders(runs: list[RunRecord], labels: Labels) -> tuple[DrawnRun, ...]:
+def _drawn_runs(runs: list[RunRecord], labels: Labels) -> tuple[DrawnRun, ...]:
     places = {scheduler: place for place, scheduler in enumerate(SCHEDULERS)}
     ordered = sorted(runs, key=lambda run: (places.get(run.scheduler, len(places)), run.scheduler))
     seen: dict[str, int] = {}
-    contenders = []
+    found = []
     for run in ordered:
         twin = seen[run.scheduler] = seen.get(run.scheduler, -1) + 1
         twins = [other for other in runs if other.scheduler == run.scheduler]
-        contenders.append(DrawnRun(_label(run, twins, labels), twin, run))
-    return tuple(contenders)
+        found.append(DrawnRun(_label(run, twins, labels), twin, run))
+    return tuple(found)
 
 
 def _label(run: RunRecord, twins: list[RunRecord], labels: Labels) -> str:

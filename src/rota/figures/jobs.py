@@ -45,7 +45,7 @@ class JctCurve(NamedTuple):
 def jct_curves(group: RunGroup) -> list[JctCurve]:
     """Return a curve per run in which a job has finished."""
     curves = []
-    for label, twin, run in group.contenders:
+    for label, twin, run in group.runs:
         jct_s = np.sort(run.times.jct_s[run.times.finished])
         if not len(jct_s):
             continue
@@ -102,10 +102,10 @@ class SchedulerComparison(NamedTuple):
     """Ratios to the reference."""
 
 
-def compare(contenders: Sequence[DrawnRun], reference: DrawnRun) -> list[SchedulerComparison]:
+def compare(runs: Sequence[DrawnRun], reference: DrawnRun) -> list[SchedulerComparison]:
     compared = []
     for metric, of in METRICS.items():
-        values_s = [of(contender.run) for contender in contenders]
+        values_s = [of(drawn.run) for drawn in runs]
         base_s = of(reference.run)
         compared.append(SchedulerComparison(metric, values_s, [value_s / base_s for value_s in values_s]))
     return compared
@@ -113,40 +113,40 @@ def compare(contenders: Sequence[DrawnRun], reference: DrawnRun) -> list[Schedul
 
 def comparison_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
     reference = group.find(options.normalise_to)
-    compared = compare(group.contenders, reference)
-    figure = draw_comparison(compared, group.contenders, reference.label, group.title, options.footer(group))
+    compared = compare(group.runs, reference)
+    figure = draw_comparison(compared, group.runs, reference.label, group.title, options.footer(group))
     yield DrawnFigure("comparison", figure)
 
 
 def draw_comparison(
     compared: Sequence[SchedulerComparison],
-    contenders: Sequence[DrawnRun],
+    runs: Sequence[DrawnRun],
     reference: str,
     subject: str,
     footer: Sequence[str],
 ) -> Figure:
     """Draw a panel per metric, a bar per run: names are written once, at the left."""
-    height_in = 0.75 + 0.3 * len(contenders)
+    height_in = 0.75 + 0.3 * len(runs)
     figure = new_page(
         f"Compared with {reference}: shorter bars are better", subject, footer, height_in=height_in
     )
     for axes, comparison in zip(figure.subplots(1, len(compared), sharey=True), compared, strict=True):
-        _draw_bars(axes, comparison, contenders)
+        _draw_bars(axes, comparison, runs)
     return figure
 
 
-def _draw_bars(axes: Axes, comparison: SchedulerComparison, contenders: Sequence[DrawnRun]) -> None:
-    places = np.arange(len(contenders))
-    colours = [scheduler_colour(contender.run.scheduler) for contender in contenders]
-    hatches = [HATCHES[contender.twin % len(HATCHES)] for contender in contenders]
+def _draw_bars(axes: Axes, comparison: SchedulerComparison, runs: Sequence[DrawnRun]) -> None:
+    places = np.arange(len(runs))
+    colours = [scheduler_colour(drawn.run.scheduler) for drawn in runs]
+    hatches = [HATCHES[drawn.twin % len(HATCHES)] for drawn in runs]
     bars = axes.barh(places, comparison.ratios, 0.72, color=colours, hatch=hatches, edgecolor="white")
     texts = zip(comparison.ratios, comparison.values_s, strict=True)
     labels = [f"{ratio:.2f}× ({said(value_s)})" for ratio, value_s in texts]
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     axes.bar_label(bars, labels, padding=4, size=8, color=INK, bbox=paper)
     axes.axvline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-    axes.set_yticks(places, [contender.label for contender in contenders])
-    axes.set_ylim(len(contenders) - 0.45, -0.55)
+    axes.set_yticks(places, [drawn.label for drawn in runs])
+    axes.set_ylim(len(runs) - 0.45, -0.55)
     axes.set_xlim(0, 1.75 * max(comparison.ratios))
     axes.set_title(comparison.metric, size=10, color=INK, loc="left")
     plain(axes)
@@ -176,12 +176,12 @@ class LoadCurve(NamedTuple):
 
 
 def load_curves(group: RunGroup, bins: int = BINS) -> list[LoadCurve]:
-    series = [contender.run.series() for contender in group.contenders]
+    series = [drawn.run.series() for drawn in group.runs]
     first_s = min(steps.at_s[0] for steps in series)
     last_s = max(steps.at_s[-1] for steps in series)
     edges_s = np.linspace(first_s, last_s, bins + 1)
     curves = []
-    for (label, twin, run), steps in zip(group.contenders, series, strict=True):
+    for (label, twin, run), steps in zip(group.runs, series, strict=True):
         waiting, utilisation = load_of(steps, edges_s)
         means = (run.metrics.queue_length, run.metrics.utilisation)
         curves.append(LoadCurve(label, run.scheduler, twin, edges_s - first_s, waiting, utilisation, *means))

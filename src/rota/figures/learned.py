@@ -168,7 +168,7 @@ class EvaluatedTree(NamedTuple):
 
 
 class AgentGroup(NamedTuple):
-    """Agents that are drawn together: of one configuration, or all folds of a leave-one-out evaluation."""
+    """Agents that are drawn group: of one configuration, or all folds of a leave-one-out evaluation."""
 
     name: str
     rows: dict[EvaluatedTree, dict[int, EvaluationRow]]
@@ -187,7 +187,7 @@ class AgentGroup(NamedTuple):
         return {place: rows for place, rows in self.rows.items() if place.model == model}
 
 
-def pictures(evaluations: Iterable[Evaluation]) -> list[AgentGroup]:
+def agent_groups(evaluations: Iterable[Evaluation]) -> list[AgentGroup]:
     """Return groups of agents; configurations without a common scenario form one group."""
     groups: dict[str, dict[EvaluatedTree, dict[int, EvaluationRow]]] = {}
     evaluations = list(evaluations)
@@ -280,16 +280,16 @@ class AccuracyPanel(NamedTuple):
 
 def panels(evaluations: Sequence[Evaluation]) -> list[AccuracyPanel]:
     """Return the panels to be drawn."""
-    found = pictures(evaluations)
-    return [_panel(picture, model, named=len(found) > 1) for picture in found for model in picture.models]
+    found = agent_groups(evaluations)
+    return [_panel(group, model, named=len(found) > 1) for group in found for model in group.models]
 
 
-def _panel(picture: AgentGroup, model: str, *, named: bool) -> AccuracyPanel:
-    columns = [_column(place, list(rows.values())) for place, rows in picture.of_model(model).items()]
+def _panel(group: AgentGroup, model: str, *, named: bool) -> AccuracyPanel:
+    columns = [_column(place, list(rows.values())) for place, rows in group.of_model(model).items()]
     headroom = np.mean([column.headroom for column in columns])
-    agents = len(picture.seeds)
+    agents = len(group.seeds)
     means = f" ({agents} agents)" if agents > 1 else ""
-    name = f"{picture.name}\n" if named else ""
+    name = f"{group.name}\n" if named else ""
     return AccuracyPanel(model, f"{name}{model}: mean headroom {headroom:.2f}{means}", columns)
 
 

@@ -18,9 +18,9 @@ from rota.figures.learned import (
     AgentGroup,
     DrawnAgent,
     EvaluatedTree,
+    agent_groups,
     alike,
     percent,
-    pictures,
     rolling,
     several_models,
 )
@@ -245,20 +245,20 @@ class ProbabilityStrip(NamedTuple):
 
 def strips(evaluations: Sequence[Evaluation]) -> list[ProbabilityStrip]:
     """Return the strips to be drawn."""
-    found = pictures(evaluations)
+    found = agent_groups(evaluations)
     return [
-        _strip(picture, model, seed, named=len(found) > 1)
-        for picture in found
-        for model in picture.models
-        for seed in picture.seeds
-        if any(seed in rows for rows in picture.of_model(model).values())
+        _strip(group, model, seed, named=len(found) > 1)
+        for group in found
+        for model in group.models
+        for seed in group.seeds
+        if any(seed in rows for rows in group.of_model(model).values())
     ]
 
 
-def _strip(picture: AgentGroup, model: str, seed: int, *, named: bool) -> ProbabilityStrip:
-    places = picture.of_model(model)
+def _strip(group: AgentGroup, model: str, seed: int, *, named: bool) -> ProbabilityStrip:
+    places = group.of_model(model)
     cells = [_cell(place, rows[seed]) for place, rows in places.items() if seed in rows]
-    parts = [picture.name] * named + [model] + [f"agent with seed {seed}"] * (len(picture.seeds) > 1)
+    parts = [group.name] * named + [model] + [f"agent with seed {seed}"] * (len(group.seeds) > 1)
     every = [row for rows in places.values() for row in rows.values()]
     return ProbabilityStrip(", ".join(parts), action_names(every), cells)
 

@@ -3,6 +3,7 @@
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -14,12 +15,14 @@ from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.placement import Types
-from rota.library.inputs import NamedPolicy, named_policy, seeds_of, table_of, whole
-from rota.library.processes import call_all, progress_bar
+from rota.library.inputs import NamedPolicy, named_policy, seeds_of, table_of
+from rota.library.processes import Workers, call_all, check_workers, progress_bar
 from rota.library.run import Run, html_of
-from rota.library.simulate import CostName, as_run, check_inputs, check_types, cost_model
+from rota.library.simulate import CostName, as_run, check_inputs, check_types, cost_model, digest
+from rota.results.folder import RunFolder
 from rota.results.metrics import Metrics, MetricsRow, mean_interval
 from rota.results.metrics import table as text_table
+from rota.results.run import read_run
 from rota.simulator.jobs import Simulation, simulate, warm_up
 from rota.workload.jobs import Workload
 
@@ -183,7 +186,8 @@ def compare(
     *,
     seeds: int | Iterable[int] = 5,
     grid: Mapping[str, Sequence[Any]] | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
+    out: str | os.PathLike[str] | None = None,
     cost: CostName | CostModel = "restart",
     checkpoint_every_s: float = 0.0,
     types: Types = "fastest",
@@ -196,8 +200,10 @@ def compare(
     schedulers that have an option `seed`. Where nothing is random there is one run of a scheduler, and `note`
     says so. All of it is done at each point of a `grid`, a dictionary of parameters and their values: `jobs`
     is then a function of a seed and of those parameters that it names, `cluster` may be a function of some of
-    them. `workers` processes share the work. A bar shows how far it is on a terminal and in a notebook;
-    `progress` turns it on or off.
+    them. `workers` processes share the work, or with `"ray"` (`"ray:ADDRESS"`) the CPUs of a Ray cluster.
+    With `out` each run is saved to a folder of its own in that folder as soon as it is done; called again,
+    for example after a crash, `compare` reuses those that were made from the same inputs. A bar shows how
+    far it is on a terminal and in a notebook; `progress` turns it on or off.
 
     >>> import rota
     >>> cluster = rota.Cluster.uniform(nodes=2, gpus=8)
@@ -216,21 +222,26 @@ def compare(
     """
     model = cost_model(cost, checkpoint_every_s)
     check_types(types)
-    if whole("workers", workers) < 1:
-        raise ConfigError(f"workers is {workers}; it must be at least 1")
+    check_workers(workers)
     named, drawn = _labelled(schedulers), seeds_of(seeds)
     plan = [task for point in _points(grid, jobs, cluster) for task in _planned(point, named, drawn)]
     classes = {type(task.named.policy) for task in plan}
-    calls = [(task.jobs, task.at.cluster, task.named.policy, model, types) for task in plan]
-    runs: list[Run | None] = [None] * len(plan)
-    with progress_bar(len(plan), "run", progress) as bar:
-        for number, done in call_all(_simulated, calls, workers, classes):
-            task = plan[number]
+    runs = {} if out is None else _found(plan, Path(out), model, types)
+    left = [number for number in range(len(plan)) if number not in runs]
+    calls = [
+        (plan[number].jobs, plan[number].at.cluster, plan[number].named.policy, model, types)
+        for number in left
+    ]
+    with progress_bar(len(plan), "run", progress, initial=len(runs)) as bar:
+        for place, done in call_all(_simulated, calls, workers, classes):
+            task = plan[left[place]]
             made = as_run(task.named, task.jobs, task.at.cluster, model, types, done)
-            runs[number] = made.at_point(task.parameters)
+            runs[left[place]] = made.at_point(task.parameters)
+            if out is not None:
+                made.at_point(task.parameters).write(Path(out) / task.folder)
             bar.update()
     return Comparison(
-        [run for run in runs if run],
+        [runs[number] for number in range(len(plan))],
         [task.seed for task in plan],
         _note(jobs, plan),
         [task.at.values for task in plan],
@@ -261,6 +272,12 @@ class _Task:
     jobs: Workload
 
     @property
+    def folder(self) -> str:
+        """The name of its folder: `srtf load=0.8 seed=1`, without what a file system has no room for."""
+        said = [self.named.name, *(f"{name}={value}" for name, value in self.parameters.items())]
+        return re.sub(r"[^\w.,=()-]+", "-", " ".join(said).replace(" ", "_"))
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The parameters that tell it from other runs of its scheduler."""
         plain = {
@@ -268,6 +285,20 @@ class _Task:
             for name, value in self.at.values.items()
         }
         return plain if self.seed is None else {**plain, "seed": self.seed}
+
+
+def _found(plan: Sequence[_Task], out: Path, cost: CostModel, types: Types) -> dict[int, Run]:
+    """Return the runs that are in their folders and were made from the same inputs, by number."""
+    folders = [task.folder for task in plan]
+    if twice := next((name for name in folders if folders.count(name) > 1), None):
+        raise ConfigError(f"out: two runs would be in {out / twice}; give other names, or no `out`")
+    found = {}
+    for number, task in enumerate(plan):
+        folder = out / task.folder
+        inputs = digest(task.jobs, task.at.cluster, task.named.policy, cost, types)
+        if RunFolder(folder).complete(inputs):
+            found[number] = Run(read_run(folder), RunFolder(folder).config.read_text("utf-8"))
+    return found
 
 
 def _simulated(jobs: Workload, cluster: Cluster, policy: Any, cost: CostModel, types: Types) -> Simulation:

@@ -24,7 +24,7 @@ from rota.core.population.events import (
 )
 from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import GIVEN, LIVED, JobColumns, JobTimes
-from rota.results.population.folder import Repetition
+from rota.results.population.repetition import Repetition
 from rota.results.timeline_pass import Series
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def series_frame(series: Series) -> "pd.DataFrame":
 
 
 def check_series(name: str) -> None:
+    """Raise ConfigError if there is no series of this name."""
     if name not in SERIES:
         raise ConfigError(unknown("series", name, SERIES))
 

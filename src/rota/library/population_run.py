@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from rota.core.errors import InputError
 from rota.library import frames as frames
 from rota.library.run import html_of
+from rota.results.folder import PopulationFolder
 from rota.results.metrics import mean_interval
-from rota.results.population.folder import PopulationFolder, Repetition
+from rota.results.population.repetition import Repetition
 from rota.results.population.run import PopulationRecord as Record
 from rota.results.population.run import read_population, write_population
 from rota.results.population.summary import PopulationSummary, comparison
@@ -69,6 +70,7 @@ class PopulationRun:
 
     @property
     def seeds(self) -> list[int]:
+        """The seed of each repetition."""
         return [each.seed for each in self.summary.repetitions]
 
     def to_frame(self) -> "pd.DataFrame":
@@ -172,4 +174,4 @@ def load_population(folder: Path) -> PopulationRun:
         config = record.folder.config.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"{record.folder.config}: cannot be read ({error}); make the run again") from None
-    return PopulationRun(record, config, str(record.folder.read().get("inputs", "")))
+    return PopulationRun(record, config, str(record.folder.read_head()["inputs"]))

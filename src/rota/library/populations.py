@@ -28,7 +28,8 @@ from rota.policies.evolution import registry as evolutions
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
 from rota.policies.population import PopulationPolicy, RetireSlowest
-from rota.results.population.folder import PopulationFolder, Repetition, measure
+from rota.results.folder import PopulationFolder
+from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import PopulationRecord as Record
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import BATCH
@@ -81,7 +82,7 @@ def option_classes() -> dict[str, Any]:
     return classes | {name: evolution_class(name) for name in EVOLUTIONS}
 
 
-def contenders(
+def variants(
     config: PolicyChoice, options: Any, where: str, objects: Mapping[str, Any] | None = None
 ) -> Iterator[Variant]:
     """Give each allocation with its options; evolution is the same for all, retirement for all but presets.
@@ -286,14 +287,14 @@ def summarised(
     config: PopulationsConfig, chosen: Variant, repetitions: Iterable[Repetition]
 ) -> PopulationSummary:
     """Return what came of it with each seed, in numbers."""
-    fleet = config.fleet()
+    cluster = config.population_cluster()
     return PopulationSummary(
         allocation=chosen.name,
         evolution=chosen.evolution,
         population=config.population.said(),
         cluster=config.cluster_name(),
         target=config.population.target if math.isfinite(config.population.target) else None,
-        slots=tuple(SlotInfo(fleet.nodes[slot.node], slot.device, slot.speed) for slot in fleet.slots),
+        slots=tuple(SlotInfo(cluster.nodes[slot.node], slot.device, slot.speed) for slot in cluster.slots),
         repetitions=tuple(repetitions),
     )
 
@@ -302,7 +303,7 @@ def measured(config: PopulationsConfig, chosen: Variant, seed: int, done: Simula
     """Return what came of a population with one seed, in numbers."""
     scene = scene_of(config, chosen, seed)
     return measure(
-        done.timeline, scene.hypers, scene.fleet, seed=seed, target=scene.terms.target,
+        done.timeline, scene.hypers, scene.cluster, seed=seed, target=scene.terms.target,
         lower_bound_s=config.lower_bound_s(done.timeline, scene),
         decisions=done.decisions, wall_s=done.wall_s,
     )  # fmt: skip

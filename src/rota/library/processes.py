@@ -1,21 +1,23 @@
-"""Calls in other processes that need nothing of the calling script, with progress."""
+"""Calls in other processes, here or on Ray, that need nothing of the calling script; and progress."""
 
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import IO, Any, TypeVar
 
 import cloudpickle
 
-from rota.core.processes import LOST, WorkerLost
+from rota.core.errors import ConfigError
+from rota.core.processes import LOST, WorkerLost, WorkerPool
 from rota.core.registry import PREFIX, files_of, load_file
 
 
@@ -33,51 +35,114 @@ def progress_bar(
 
 
 Made = TypeVar("Made")
+Workers = int | str
+"""A number of processes, or a Ray cluster: `ray`, or `ray:ADDRESS`."""
+RAY = "ray"
+MOST_WORKERS = 1024
 LENGTH = struct.Struct("<Q")
 
 
-def call_all(
-    function: Callable[..., Made],
-    calls: Sequence[tuple[Any, ...]],
-    workers: int,
-    classes: Iterable[type] = (),
-) -> Iterator[tuple[int, Made]]:
-    """Call a function with each tuple of arguments; gives the position of a call and its result when done.
+class LocalPool:
+    """Processes of this machine that make calls, started when they are needed."""
 
-    `classes` are those from outside that arguments have: what they need is made known there first.
-    """
-    if workers <= 1 or len(calls) <= 1:
+    def __init__(self, workers: int, files: Sequence[Path]) -> None:
+        self._files = files
+        self._threads = ThreadPoolExecutor(workers)
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._started: list[_Worker] = []
+
+    def each(
+        self, function: Callable[..., Made], calls: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Made]]:
+        """Give the position of a call and its result, in the order in which they are done."""
+        futures = {
+            self._threads.submit(self._ask, function, arguments): number
+            for number, arguments in enumerate(calls)
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+    def _ask(self, function: Callable[..., Made], arguments: tuple[Any, ...]) -> Made:
+        try:
+            worker = self._idle.get_nowait()
+        except Empty:
+            worker = _Worker(self._files)
+            self._started.append(worker)
+        try:
+            found: Made = worker.call(function, arguments)
+            return found
+        finally:
+            self._idle.put(worker)
+
+    def close(self) -> None:
+        """End all processes, whatever they are doing."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in self._started:
+            worker.stop()
+        self._threads.shutdown()
+
+
+class SerialPool:
+    """Calls in this process, one after the other."""
+
+    def each(
+        self, function: Callable[..., Made], calls: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Made]]:
+        """Give the position of a call and its result."""
         for number, arguments in enumerate(calls):
             yield number, function(*arguments)
+
+
+@contextmanager
+def worker_pool(workers: Workers, classes: Iterable[type] = ()) -> Iterator[WorkerPool]:
+    """Yield a pool: this process for 1, else as many processes, or `ray`, the CPUs of a Ray cluster.
+
+    `ray` is the cluster that RAY_ADDRESS names, else one that is started for this on this machine;
+    `ray:ADDRESS` is that at an address. `classes` are those from outside that arguments have: what they need
+    is made known to the workers first. Raises ConfigError if there is no such pool.
+    """
+    count = check_workers(workers)
+    if count == 1:
+        yield SerialPool()
         return
     files = sorted({file for each in classes for file in files_of(each)})
     for module in {base.__module__ for each in classes for base in each.__mro__}:
         if module != "__main__" and module in sys.modules and not can_be_imported(module):
             cloudpickle.register_pickle_by_value(sys.modules[module])
-    idle: SimpleQueue[_Worker] = SimpleQueue()
-    started: list[_Worker] = []
+    if isinstance(count, str):
+        from rota.library.ray_pool import RayPool
 
-    def ask(arguments: tuple[Any, ...]) -> Made:
-        worker = idle.get()
-        try:
-            found: Made = worker.call(function, arguments)
-            return found
-        finally:
-            idle.put(worker)
-
-    pool = ThreadPoolExecutor(workers)
+        pool: LocalPool | RayPool = RayPool(count.partition(":")[2], files)
+    else:
+        pool = LocalPool(count, files)
     try:
-        for _ in range(min(workers, len(calls))):
-            started.append(_Worker(files))
-            idle.put(started[-1])
-        futures = {pool.submit(ask, arguments): number for number, arguments in enumerate(calls)}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        yield pool
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in started:
-            worker.stop()
-        pool.shutdown()
+        pool.close()
+
+
+def check_workers(workers: Any) -> Workers:
+    """Return a number of workers, or the name of a Ray cluster. Raises ConfigError if it is neither."""
+    text = str(workers)
+    if text.partition(":")[0] == RAY:
+        return text
+    if isinstance(workers, bool) or not re.fullmatch(r"[0-9]+", text) or not 1 <= int(text) <= MOST_WORKERS:
+        raise ConfigError(f"workers is {workers!r}; give a number from 1 to {MOST_WORKERS:,}, or {RAY}")
+    return int(text)
+
+
+def call_all(
+    function: Callable[..., Made],
+    calls: Sequence[tuple[Any, ...]],
+    workers: Workers,
+    classes: Iterable[type] = (),
+) -> Iterator[tuple[int, Made]]:
+    """Call a function with each tuple of arguments; gives the position of a call and its result when done.
+
+    `workers` and `classes` are those of `worker_pool`.
+    """
+    with worker_pool(workers if len(calls) > 1 or isinstance(workers, str) else 1, classes) as pool:
+        yield from pool.each(function, calls)
 
 
 def can_be_imported(module: str) -> bool:
@@ -98,26 +163,23 @@ class _Worker:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
-        self._first: tuple[list[str], list[str]] | None = (sys.path, [str(file) for file in files])
+        self._first = preparation(files)
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Return what the function returns there, or raise what it raises."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            if self._first is not None:
-                send(self._process.stdin, pickle.dumps(self._first))
-                self._first = None
+            if self._first:
+                send(self._process.stdin, self._first)
+                self._first = b""
             send(self._process.stdin, cloudpickle.dumps((function, arguments)))
             answer = receive(self._process.stdout)
         except OSError:
             answer = None
         if answer is None:
             raise WorkerLost(LOST)
-        error, result = pickle.loads(answer)
-        if error is not None:
-            raise error
-        return result
+        return result_of(answer)
 
     def stop(self) -> None:
         """End it, whatever it is doing."""
@@ -130,6 +192,7 @@ class _Worker:
 
 
 def send(stream: IO[bytes], content: bytes) -> None:
+    """Write a message with its length before it."""
     stream.write(LENGTH.pack(len(content)))
     stream.write(content)
     stream.flush()
@@ -145,10 +208,17 @@ def receive(stream: IO[bytes]) -> bytes | None:
     return content if len(content) == length else None
 
 
+def preparation(files: Sequence[Path]) -> bytes:
+    """Return what `prepare` needs to know of this process."""
+    return pickle.dumps((sys.path, [str(file) for file in files], str(Path.cwd())))
+
+
 def prepare(first: bytes) -> None:
-    """Import as the parent does, and know the classes that it knows from files."""
-    paths, files = pickle.loads(first)
-    sys.path[:] = paths
+    """Import as the parent does, in the same folder, and know the classes that it knows from files."""
+    paths, files, folder = pickle.loads(first)
+    sys.path[:] = [*paths, *(path for path in sys.path if path not in paths)]
+    if Path(folder).is_dir():  # not on another node, perhaps
+        os.chdir(folder)
     for file in files:
         load_file(Path(file))
 
@@ -160,6 +230,14 @@ def answer(content: bytes) -> bytes:
         return bytes(cloudpickle.dumps((None, function(*arguments))))
     except Exception as error:
         return _pickled_error(error)
+
+
+def result_of(content: bytes) -> Any:
+    """Return the result of a call from its answer, or raise what it raised."""
+    error, result = pickle.loads(content)
+    if error is not None:
+        raise error
+    return result
 
 
 def _pickled_error(error: Exception) -> bytes:

@@ -32,10 +32,10 @@ from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
 from rota.execution.trainable import check_name, named
 from rota.library.inputs import check_code, code_of
-from rota.library.populations import NAMES, Variant, contenders
+from rota.library.populations import NAMES, Variant, variants
 from rota.policies.config import MOST, TrialsConfig, check_names
 from rota.policies.population import PopulationPolicy, RetireSlowest
-from rota.results.population.folder import Repetition, measure
+from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import Writing, writing
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.simulator.landscapes import Equal
@@ -120,10 +120,12 @@ class RunConfig(RealConfig):
 
     @property
     def allocations(self) -> tuple[str, ...]:
+        """The one allocation, as configurations of simulations name several."""
         return (self.allocation,)
 
     @property
     def seeds(self) -> range:
+        """The seed of each repetition."""
         return range(self.seed, self.seed + self.repeat)
 
 
@@ -135,13 +137,16 @@ class ExpectedCosts:
     seconds: float
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
+        """Return what trials with the same costs have in common: model, batch size, count of changes."""
         words = (self.model, str(hyper.get("batch_size", "")), f"+{len(changes)}" if changes else "")
         return " ".join(word for word in words if word)
 
     def step_s(self, kind: str) -> float:
+        """Return the expected seconds of a step on a slot of speed 1."""
         return self.seconds
 
     def size_mb(self, kind: str) -> float:
+        """Return 0: checkpoints are not expected to take time."""
         return 0.0
 
 
@@ -150,19 +155,20 @@ class RunSpec:
     """A run of a population as it was asked for: checked, and complete."""
 
     config: RunConfig
-    contender: Variant
+    variant: Variant
     training: Mapping[str, Any]
     digest: str = ""
     """Digest of the configuration that a run in a folder began with."""
 
     def population_spec(self, seed: int) -> PopulationSpec:
+        """Return what is trained in the repetition with a seed."""
         config = self.config
         terms = config.population.terms(config.attempts)
         if config.mode == "min" and isfinite(terms.target):
             terms = replace(terms, target=-terms.target)
         return PopulationSpec(
             hypers=config.population.hypers(seed),
-            fleet=config.engine.fleet(),
+            cluster=config.engine.cluster(),
             terms=terms,
             costs=config.costs,
             work=ExpectedCosts(str(self.training.get("model", "trial")), config.step_s),
@@ -172,7 +178,7 @@ class RunSpec:
             mode=config.mode,
         )
 
-    def assignment(self, seed: int, books: RunPaths, folder: Path) -> WorkerSetup:
+    def assignment(self, seed: int, paths: RunPaths, folder: Path) -> WorkerSetup:
         """Return what workers are set up with; `folder` is that of the run."""
         config, settings = self.config, dict(self.training)
         if config.metric:
@@ -182,11 +188,11 @@ class RunSpec:
             settings["file"] = str(file)
             if config.backend == "ray" and not config.ray.shared:
                 settings["content"] = b64encode(file.read_bytes()).decode()
-        return WorkerSetup(config.trial, settings, seed, books, config.mode)
+        return WorkerSetup(config.trial, settings, seed, paths, config.mode)
 
     def text(self) -> str:
         """Return the configuration in full, from which it can be resumed."""
-        return config_text(self.config, options=self.contender.options, training=dict(self.training))
+        return config_text(self.config, options=self.variant.options, training=dict(self.training))
 
 
 def config_text(config: RealConfig, **raw: Mapping[str, Any]) -> str:
@@ -216,11 +222,11 @@ def ordered(
         raise ConfigError(f"{where}: training is not a table")
     check_code(config.code)
     there = objects or pickled_policies(folder, (config.allocation, config.evolution))
-    (contender,) = contenders(config, table.get("options", {}), str(where), there)
+    (variant,) = variants(config, table.get("options", {}), str(where), there)
     if not config.code:
-        policies = (contender.policy.allocation, contender.policy.evolution)
+        policies = (variant.policy.allocation, variant.policy.evolution)
         config = replace(config, code=code_of([*policies, *in_a_file(config.trial)]))
-    return RunSpec(config, contender, training)
+    return RunSpec(config, variant, training)
 
 
 def in_a_file(name: str) -> list[Any]:
@@ -290,23 +296,23 @@ class RealRun:
         """Have all that allocation needs compiled before slots wait for it, by a short simulation."""
         order = self.order.population_spec(self.order.config.seed)
         terms = replace(order.terms, steps=2 * order.terms.interval)
-        scene = PopulationScenario(tuple(order.hypers[:WARM_TRIALS]), order.fleet, terms, order.costs)
+        scene = PopulationScenario(tuple(order.hypers[:WARM_TRIALS]), order.cluster, terms, order.costs)
         with suppress(RotaError):  # what is wrong will be said when it matters
             simulate_trials(
                 scene,
                 Equal(self.order.config.step_s, 0.0),
-                PopulationPolicy(self.order.contender.policy.allocation),
+                PopulationPolicy(self.order.variant.policy.allocation),
             )
 
     def _repetition(self, seed: int, asked_to_stop: Callable[[], bool], watch: Watch) -> PopulationOutcome:
-        spec, books = self.order.population_spec(seed), self.folder.books(seed)
-        assignment = self.order.assignment(seed, books, self.folder.path)
+        spec, paths = self.order.population_spec(seed), self.folder.paths(seed)
+        assignment = self.order.assignment(seed, paths, self.folder.path)
         engine = self.order.config.engine
         return control(
             spec,
-            self.order.contender.policy,
-            lambda: engine.workers(spec.fleet, assignment),
-            books,
+            self.order.variant.policy,
+            lambda: engine.workers(spec.cluster, assignment),
+            paths,
             asked_to_stop=asked_to_stop,
             watch=watch,
             anew=self.anew,
@@ -322,11 +328,11 @@ class RealRun:
         write_result(self.folder, record(outcomes))
 
     def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
-        config, found = self.order.config, self.order.config.engine.fleet()
+        config, found = self.order.config, self.order.config.engine.cluster()
         target = self.order.population_spec(config.seed).terms.target
         return PopulationSummary(
-            allocation=self.order.contender.name,
-            evolution=self.order.contender.evolution,
+            allocation=self.order.variant.name,
+            evolution=self.order.variant.evolution,
             population=config.population.said(),
             cluster=f"{config.backend}: {len(found.slots)} slots",
             target=target if math.isfinite(target) else None,
@@ -337,11 +343,11 @@ class RealRun:
 
     def _measured(self, outcome: PopulationOutcome, run: Writing) -> Repetition:
         """Measure a timeline, which is written while it is read: it may be long."""
-        state, seed = outcome.state, outcome.picture.frame.seed
+        state, seed = outcome.state, outcome.status.frame.seed
         return measure(
             run.passing(seed, outcome.timeline),
             self.order.population_spec(seed).hypers,
-            state.fleet,
+            state.cluster,
             seed=seed,
             target=state.terms.target,
             decisions=state.decisions,
@@ -383,13 +389,13 @@ def resume(path: Path, command: str, settings: Sequence[str] = (), *, anew: bool
 def record(outcomes: list[PopulationOutcome]) -> dict[str, Any]:
     """Return plain values: of the only run, or of the last one and, in brief, all of them."""
     last = outcomes[-1]
-    found = {"complete": last.complete, **last.picture.record()}
+    found = {"complete": last.complete, **last.status.record()}
     if len(outcomes) > 1:
         found["repetitions"] = [_brief(outcome) for outcome in outcomes]
     return found
 
 
 def _brief(outcome: PopulationOutcome) -> dict[str, Any]:
-    whole = outcome.picture.record()
+    whole = outcome.status.record()
     names = ("best", "reports", "clones", "wall_s", "overhead_s_per_report")
-    return {"seed": outcome.picture.frame.seed, **{name: whole[name] for name in names}}
+    return {"seed": outcome.status.frame.seed, **{name: whole[name] for name in names}}

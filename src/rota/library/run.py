@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError
 from rota.library import frames
-from rota.results.folder import RunFolder
+from rota.results.folder import PopulationFolder, RunFolder
 from rota.results.metrics import Metrics, MetricsRow, table
 from rota.results.parameters import Parameters
-from rota.results.population.folder import PopulationFolder
 from rota.results.run import RunRecord as Record
 from rota.results.run import read_run, write_run
 
@@ -55,6 +54,7 @@ class Run:
 
     @property
     def cluster(self) -> Cluster:
+        """The cluster that the jobs ran on."""
         return self.record.cluster
 
     @property

@@ -72,24 +72,24 @@ class BestTrial:
 class TuneResult:
     """The result of `rota.tune`: the best trial, all trials as a frame, figures and the run folder."""
 
-    def __init__(self, folder: Path, order: RunSpec, picture: PopulationStatus) -> None:
+    def __init__(self, folder: Path, order: RunSpec, status: PopulationStatus) -> None:
         self.folder = folder
         """The run folder; `rota status`, `rota plot` and `rota report` read it, too."""
-        self._order, self._picture = order, picture
+        self._order, self._status = order, status
 
     @cached_property
     def best(self) -> BestTrial:
         """The trial that reported the best metric."""
-        number, picture = self._picture.best, self._picture
+        number, status = self._status.best, self._status
         if number is None:
             raise RotaError(f"{self.folder}: no trial reported a metric that is a number")
-        metric = picture.frame.sign * picture.trials[number].best
-        config = self._values(best_checkpoint(self._books.journal).hyper)
+        metric = status.frame.sign * status.trials[number].best
+        config = self._values(best_checkpoint(self._paths.journal).hyper)
         return BestTrial(number, metric, config, self._load_best)
 
     @property
-    def _books(self) -> RunPaths:
-        return RealFolder(self.folder).books(self._picture.frame.seed)
+    def _paths(self) -> RunPaths:
+        return RealFolder(self.folder).paths(self._status.frame.seed)
 
     @cached_property
     def run(self) -> PopulationRun:
@@ -114,7 +114,7 @@ class TuneResult:
 
     def _load_best(self) -> Any:
         trial = trial_of(*self._code(), self._order.config.seed)
-        trial.load(read_best(self._books).content)
+        trial.load(read_best(self._paths).content)
         return trial.opened()
 
     def _code(self) -> tuple[Any, str, Mapping[str, Mapping[str, Any]]]:
@@ -130,12 +130,12 @@ class TuneResult:
         return {name: meanings.get(name, {}).get(value, value) for name, value in hyper.items()}
 
     def __repr__(self) -> str:
-        best = self._picture.best
+        best = self._status.best
         said = "nothing measured" if best is None else f"best {self.best.metric:.6g} (trial {best})"
-        return f"TuneResult({len(self._picture.trials)} trials, {said}, {str(self.folder)!r})"
+        return f"TuneResult({len(self._status.trials)} trials, {said}, {str(self.folder)!r})"
 
     def _repr_html_(self) -> str:
-        frame = self.trials.sort_values("best_metric", ascending=self._picture.frame.mode == "min")
+        frame = self.trials.sort_values("best_metric", ascending=self._status.frame.mode == "min")
         html: str = frame.head(20).to_html()
         return f"<p>{self!r}</p>{html}"
 
@@ -253,9 +253,9 @@ def _differences(now: RunSpec, then: RunSpec) -> list[str]:
     changed = [name for name in ASKED if getattr(now.config, name) != getattr(then.config, name)]
     if now.training.get("source", "") != then.training.get("source", ""):
         changed.append("train")
-    if (now.contender.settings(), now.contender.options) != (
-        then.contender.settings(),
-        then.contender.options,
+    if (now.variant.settings(), now.variant.options) != (
+        then.variant.settings(),
+        then.variant.options,
     ):
         changed.append("policy, or options of one")
     if now.config.engine != then.config.engine:
@@ -272,13 +272,13 @@ def _carried_out(run: RealRun, progress: bool | None) -> TuneResult:
 
 
 def _shown(bar: Any) -> Watch:
-    def watch(picture: PopulationStatus, events: Sequence[Event]) -> None:
+    def watch(status: PopulationStatus, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, TrialFailed) and (wrong := _misused(event.why)):
                 raise InputError(wrong)
-        if picture.best is not None:
-            bar.set_postfix_str(f"best {picture.frame.sign * picture.trials[picture.best].best:.4g}", False)
-        bar.update(picture.reports - bar.n)
+        if status.best is not None:
+            bar.set_postfix_str(f"best {status.frame.sign * status.trials[status.best].best:.4g}", False)
+        bar.update(status.reports - bar.n)
 
     return watch
 
@@ -290,15 +290,15 @@ def _misused(why: str) -> str:
 
 
 def _result(run: RealRun, outcome: PopulationOutcome) -> TuneResult:
-    picture, folder = outcome.picture, run.folder.path
+    status, folder = outcome.status, run.folder.path
     if not outcome.complete:
         raise KeyboardInterrupt(f"stopped; go on with resume=True and out={str(folder)!r}")
-    if picture.best is None:
-        failed = [each.why for each in picture.failures]
+    if status.best is None:
+        failed = [each.why for each in status.failures]
         last = failed[-1].strip().splitlines()[-1] if failed else "all metrics are NaN"
         what = "every trial failed" if failed else "nothing was measured"
         raise RotaError(f"{what}: {last}; rota status {folder} says more")
-    return TuneResult(folder, run.order, picture)
+    return TuneResult(folder, run.order, status)
 
 
 def _trained(train: Any, space: Mapping[str, Any], files: dict[str, bytes]) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class AllocationPolicy(Protocol):
 class EvolutionPolicy(Protocol):
     """A rule that reviews trials after their reports."""
 
-    def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
+    def decide(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
         """Return the decision about a trial; called once per report, before the trial is queued again."""
 
 
@@ -126,7 +126,7 @@ class PopulationPolicy:
     def plan(self, view: PopulationView) -> Iterator[Decision]:
         """Yield all decisions of an instant."""
         for trial in list(view.to_review):
-            yield self.evolution.judge(view, trial)
+            yield self.evolution.decide(view, trial)
         if self.retirement is not None:
             for slot in list(self.retirement.retire(view)):
                 yield Retire(slot)

@@ -33,8 +33,7 @@ from rota.report.learning import (
     placement_section,
 )
 from rota.report.populations import population_section
-from rota.results.folder import RunFolder
-from rota.results.population.folder import PopulationFolder
+from rota.results.folder import PopulationFolder, RunFolder
 from rota.results.population.run import read_population
 from rota.results.run import read_head, read_run
 

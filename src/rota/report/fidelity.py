@@ -24,12 +24,12 @@ def fidelity_sections(runs: Sequence[AnyRun]) -> Iterator[Section]:
     simulated = [run for run in runs if not is_real(run.command)]
     number = 0
     for pair in (pair for here, there in product(real, simulated) for pair in pairs_of(here, there)):
-        told = pair.told()
+        timelines = pair.timelines()
         try:
-            found = compare(*told)
+            found = compare(*timelines)
         except InputError:  # other trials or jobs: not the same work
             continue
-        yield fidelity_section(number, pair, told, found)
+        yield fidelity_section(number, pair, timelines, found)
         number += 1
 
 
@@ -53,7 +53,7 @@ def pairs_of(real: AnyRun, simulated: AnyRun) -> list[RunPair]:
 
 
 def fidelity_section(
-    number: int, pair: RunPair, told: tuple[AlignedTimeline, AlignedTimeline], found: TimelineComparison
+    number: int, pair: RunPair, timelines: tuple[AlignedTimeline, AlignedTimeline], found: TimelineComparison
 ) -> Section:
     folders = pair.real.folder.path.name, pair.simulated.folder.path.name
     return Section(
@@ -62,7 +62,7 @@ def fidelity_section(
         title=f"Simulated against real: {pair.title}",
         about=f"{found.count:,} {found.what}; real: {folders[0]}, simulated: {folders[1]}",
         glance=glance(found),
-        blocks=[errors(found), ended(told, found.what)],
+        blocks=[errors(found), ended(timelines, found.what)],
         commands=tuple(dict.fromkeys((pair.real.command, pair.simulated.command))),
     )
 
@@ -121,10 +121,10 @@ def _decided(found: TimelineComparison) -> str:
     return f"{slots}The order in which {found.what} ended is {order}."
 
 
-def ended(told: tuple[AlignedTimeline, AlignedTimeline], what: str) -> Block:
+def ended(timelines: tuple[AlignedTimeline, AlignedTimeline], what: str) -> Block:
     """Return a chart of the share of trials or jobs done over time."""
     lines = []
-    for name, each in zip((REAL, SIMULATED), told, strict=True):
+    for name, each in zip((REAL, SIMULATED), timelines, strict=True):
         at_s, shares = done(each)
         kept = [0, *(thinned(len(at_s) - 1, POINTS) + 1).tolist()]
         x, y = ([values[at] for at in kept] for values in (at_s, shares))

@@ -40,9 +40,9 @@ def jobs_section(number: int, group: RunGroup, tick: Callable[[str], object] = l
 
 
 def _about(group: RunGroup) -> str:
-    run = group.contenders[0].run
+    run = group.runs[0].run
     nodes, slots = len(run.cluster.nodes), run.cluster.slots
-    count = len(group.contenders)
+    count = len(group.runs)
     kinds = "" if run.cluster.kinds == ("gpu",) else f" ({', '.join(run.cluster.kinds)})"
     what = "one scheduler" if count == 1 else f"{count} schedulers on the same jobs"
     how = "Real run" if _is_real(group) else "Simulated"
@@ -55,36 +55,36 @@ def _is_real(group: RunGroup) -> bool:
 
 def glance(group: RunGroup) -> Glance:
     """Return the scheduler with the least average completion time of finished jobs."""
-    contenders = [each for each in group.contenders if each.run.metrics.failed < each.run.metrics.jobs]
-    if not contenders:
-        first = group.contenders[0]
+    finished = [each for each in group.runs if each.run.metrics.failed < each.run.metrics.jobs]
+    if not finished:
+        first = group.runs[0]
         return Glance(first.label, blocks.scheduler(first.run.scheduler), "no job has finished")
-    names = [each.label for each in contenders]
-    values = [each.run.metrics.avg_jct_s for each in contenders]
-    contest = verdict.Standings(names, values)
-    best = contenders[contest.best]
-    colours = [blocks.scheduler(each.run.scheduler) for each in contenders]
-    bars = verdict.bars(contest, colours, verdict.span)
-    says = f"completes a job after {verdict.span(values[contest.best])} on average"
+    names = [each.label for each in finished]
+    values = [each.run.metrics.avg_jct_s for each in finished]
+    standings = verdict.Standings(names, values)
+    best = finished[standings.best]
+    colours = [blocks.scheduler(each.run.scheduler) for each in finished]
+    bars = verdict.bars(standings, colours, verdict.span)
+    says = f"completes a job after {verdict.span(values[standings.best])} on average"
     says += "" if len(names) == 1 else ", the soonest of all"
     lost, several = best.run.metrics.failed, len(names) > 1
     says += f"; {lost:,} of {best.run.metrics.jobs:,} jobs failed" if lost else ""
-    colour, others = colours[contest.best], verdict.others(contest)
+    colour, others = colours[standings.best], verdict.others(standings)
     return Glance(best.label, colour, says, others, bars * several, won=several)
 
 
 def comparison(group: RunGroup) -> Block:
     """Return the columns of the text table; times are in the unit that suits the longest average."""
-    unit, unit_s = unit_of(each.run.metrics for each in group.contenders)
+    unit, unit_s = unit_of(each.run.metrics for each in group.runs)
     failed = _has_failed(group)
     rows = [
         [
             TableCell(each.label, each.label),
             *metric_cells(each.run.metrics, each.run.wall_s, unit_s, failed=failed),
         ]
-        for each in group.contenders
+        for each in group.runs
     ]
-    colours = [blocks.scheduler(each.run.scheduler) for each in group.contenders]
+    colours = [blocks.scheduler(each.run.scheduler) for each in group.runs]
     heads = [Head("scheduler"), *metric_heads(unit, real=_is_real(group), failed=failed)]
     return table("Comparison", heads, rows, colours)
 
@@ -115,7 +115,7 @@ def metric_heads(unit: str, *, real: bool = False, failed: bool = False) -> list
 
 
 def _has_failed(group: RunGroup) -> bool:
-    return any(each.run.metrics.failed for each in group.contenders)
+    return any(each.run.metrics.failed for each in group.runs)
 
 
 def metric_cells(m: Metrics, wall_s: float, unit_s: float, *, failed: bool = False) -> list[TableCell]:
@@ -180,9 +180,9 @@ def _steps(curves: list[LoadCurve], name: str) -> list[ChartLine]:
 
 def timelines(group: RunGroup, tick: Callable[[str], object]) -> Block:
     """Return a timeline per run."""
-    jobs, cluster = group.contenders[0].run.jobs, group.contenders[0].run.cluster
+    jobs, cluster = group.runs[0].run.jobs, group.runs[0].run.cluster
     runs = []
-    for each in group.contenders:
+    for each in group.runs:
         tick(each.label)
         about = blocks.RULES.get(each.run.scheduler, "")
         runs.append({"name": each.label, "about": about, **job_bars(each.run)})
@@ -196,7 +196,7 @@ def timelines(group: RunGroup, tick: Callable[[str], object]) -> Block:
         "palette": blocks.models(jobs.models),
         "legend": list(jobs.models),
         "runs": runs,
-        "first": verdict.Standings([], [each.run.metrics.avg_jct_s for each in group.contenders]).best,
+        "first": verdict.Standings([], [each.run.metrics.avg_jct_s for each in group.runs]).best,
     }
 
 

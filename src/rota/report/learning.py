@@ -113,16 +113,16 @@ def heat(strip: ProbabilityStrip) -> Block:
 def placement_comparison_section(at: int, found: PlacementComparison, command: str, folder: Path) -> Section:
     """Return the section of an agent that places trials, compared with the rules."""
     ratios = [float(found.ratios(name).mean()) for name in found.names]
-    contest = verdict.Standings(found.names, ratios)
-    best = found.names[contest.best]
-    bars = verdict.bars(contest, list(map(blocks.allocation, found.names)), "{:.3f}".format)
+    standings = verdict.Standings(found.names, ratios)
+    best = found.names[standings.best]
+    bars = verdict.bars(standings, list(map(blocks.allocation, found.names)), "{:.3f}".format)
     says = f"takes {min(ratios):.3f} times as long as the lower bound, on average"
     return Section(
         id=f"comparison-{at}",
         kind="an agent that places trials",
         title=f"Placing trials, the agent and the rules: {folder.name}",
         about=f"{against_best(found)}.",
-        glance=Glance(best, blocks.allocation(best), says, verdict.others(contest), bars, won=True),
+        glance=Glance(best, blocks.allocation(best), says, verdict.others(standings), bars, won=True),
         blocks=[placements(found)],
         commands=(command,),
     )

@@ -214,17 +214,17 @@ def labels(runs: Sequence[PopulationRecord]) -> list[str]:
 def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
     """Return the allocation with the least makespan."""
     values = [run.summary.makespan_s for run in runs]
-    contest = verdict.Standings(names, values)
+    standings = verdict.Standings(names, values)
     colours = [blocks.allocation(run.summary.allocation) for run in runs]
-    bars = verdict.bars(contest, colours, verdict.span)
+    bars = verdict.bars(standings, colours, verdict.span)
     more = "" if len(runs) == 1 else ", before all others"
-    best = runs[contest.best].summary
+    best = runs[standings.best].summary
     measured = best.best_accuracy is not None
     accuracy = f"; its best trial reaches {best.shown(best.best_accuracy)}" if measured else ""
-    says = f"is done after {verdict.span(values[contest.best])}{more}{accuracy}"
+    says = f"is done after {verdict.span(values[standings.best])}{more}{accuracy}"
     several = len(runs) > 1
-    colour = colours[contest.best]
-    return Glance(names[contest.best], colour, says, verdict.others(contest), bars * several, won=several)
+    colour = colours[standings.best]
+    return Glance(names[standings.best], colour, says, verdict.others(standings), bars * several, won=several)
 
 
 def comparison(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:

@@ -38,18 +38,18 @@ class Standings(NamedTuple):
         return sorted(range(len(self.values)), key=self.values.__getitem__)
 
 
-def bars(contest: Standings, colours: Sequence[list[str]], said: Callable[[float], str]) -> list[Bar]:
+def bars(standings: Standings, colours: Sequence[list[str]], said: Callable[[float], str]) -> list[Bar]:
     """Return a bar for each policy, the best first: name, colour, value, and its text."""
-    names, values = contest
-    return [(names[at], colours[at], values[at], said(values[at])) for at in contest.by_value]
+    names, values = standings
+    return [(names[at], colours[at], values[at], said(values[at])) for at in standings.by_value]
 
 
-def others(contest: Standings) -> str:
+def others(standings: Standings) -> str:
     """Return `srsf takes 1.0% longer, fifo 4.6 times as long`: the next and the last, if any."""
-    least = contest.values[contest.best]
+    least = standings.values[standings.best]
     if least <= 0.0:
         return ""
-    beaten = [(contest.names[at], contest.values[at] / least) for at in contest.by_value[1:]]
+    beaten = [(standings.names[at], standings.values[at] / least) for at in standings.by_value[1:]]
     alike = [name for name, ratio in beaten if ratio <= ALIKE]
     worse = [each for each in beaten if each[1] > ALIKE]
     said = [f"{_listed(alike)} {'does' if len(alike) == 1 else 'do'} as well"] if alike else []

@@ -36,9 +36,7 @@ def write_chrome_trace(
     series = measure(timeline, jobs, cluster).series
     stretches = segments(timeline, by_step_time=True).between(*window_s)
     lanes = Lanes(cluster)
-    records = chain(
-        _processes(cluster), _counters(series, window_s), _slices(stretches, timeline, jobs, lanes)
-    )
+    records = chain(_processes(cluster), _counters(series, window_s), _bars(stretches, timeline, jobs, lanes))
     with atomic_write(path) as stream:
         stream.write(b'{"displayTimeUnit": "ms", "traceEvents": [\n')
         separator = ""
@@ -116,12 +114,12 @@ def _counters(series: Series, window_s: tuple[float, float]) -> Iterator[str]:
             yield json.dumps({"ph": "C", "name": name, "pid": CLUSTER_PID, "ts": _us(step_s), "args": args})
 
 
-def _slices(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> Iterator[str]:
+def _bars(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> Iterator[str]:
     for job, start_s, end_s, begin, gpus, step_s in _rows(stretches):
         ts, end_us = _us(start_s), _us(end_s)
         if end_us == ts:
             continue
-        what = _slice(jobs, job, ts, end_us - ts, gpus, step_s)
+        what = _bar(jobs, job, ts, end_us - ts, gpus, step_s)
         for slot in timeline.slots[begin : begin + gpus].tolist():
             lane, new = lanes.take(slot, job, ts, end_us)
             pid, tid = lanes.pid(slot), lanes.tid(slot, lane)
@@ -139,7 +137,7 @@ def _rows(stretches: Segments) -> Iterator[tuple[int, float, float, int, int, fl
         yield from zip(*(column[first : first + BLOCK].tolist() for column in columns), strict=True)
 
 
-def _slice(jobs: Jobs, job: int, ts: int, dur: int, gpus: int, step_s: float) -> str:
+def _bar(jobs: Jobs, job: int, ts: int, dur: int, gpus: int, step_s: float) -> str:
     """Return what the slices of all slots of a gang share, as the inside of a JSON object."""
     model = jobs.models[jobs.model[job]]
     args = {"job": jobs.ids[job], "model": model, "gpus": gpus, "pace_s": step_s}

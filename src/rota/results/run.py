@@ -1,22 +1,19 @@
 """Runs of jobs: written to their folders, and read."""
 
-import json
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rota import __version__
 from rota.config.bind import facts
 from rota.core.cluster import Cluster, Node, NodeChange, expand_kinds
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, folder_lock
 from rota.core.timeline import Timeline
-from rota.results.folder import AGAIN, FORMAT, RunFolder
+from rota.results.folder import AGAIN, RunFolder
 from rota.results.jobs import JobColumns, Jobs, JobTimes, read_jobs, read_timeline, write_jobs, write_timeline
 from rota.results.metrics import Metrics, measure
 from rota.results.parameters import Parameters
-from rota.results.population.folder import PopulationFolder
 from rota.results.timeline_pass import Series
 
 
@@ -63,27 +60,6 @@ def cluster_of(found: ClusterRecord) -> Cluster:
         speeds=found.speeds,
         changes=found.changes,
     )
-
-
-def check_replaceable(path: Path, inputs: str, command: str) -> None:
-    """Raise an error if there is a complete run that another command made from other inputs.
-
-    The result of the same command may be replaced: its trace, or rota, has changed.
-    """
-    for file in (RunFolder(path).metrics, PopulationFolder(path).summary):
-        found = _said_of_itself(file)
-        if found.get("inputs", inputs) != inputs and found.get("command", command) != command:
-            made_by = f"made by: {found['command']}"
-            raise InputError(f"{path}: holds another run, {made_by}; choose another --out, or add --replace")
-
-
-def _said_of_itself(file: Path) -> dict[str, Any]:
-    """Return the head of a run's JSON file; empty if it cannot be read."""
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,29 +117,21 @@ def write_run(
     """Write a finished run, `metrics.json` last; returns the metrics."""
     measured = measure(timeline, workload, cluster)
     run = RunFolder(folder)
-    about = {
-        "format": FORMAT,
-        "rota": __version__,
-        "inputs": inputs,
+    results = {
         "scheduler": scheduler,
         "workload": workload.name,
-        "command": command,
         "wall_s": wall_s,
         "metrics": asdict(measured.metrics),
         "cluster": record_of(cluster),
-        **({"parameters": parameters} if parameters else {}),
     }
-    text = (json.dumps(about, indent=2, allow_nan=False) + "\n").encode()
     with folder_lock(folder):
         run.reopen()
-        with atomic_write(run.config) as stream:
-            stream.write(config_text.encode())
+        run.write(run.config, config_text)
         with atomic_write(run.timeline) as stream:
             write_timeline(stream, timeline)
         with atomic_write(run.jobs) as stream:
             write_jobs(stream, workload, measured.times)
-        with atomic_write(run.metrics) as stream:
-            stream.write(text)
+        run.write_head(results, inputs=inputs, command=command, parameters=parameters)
     return measured.metrics
 
 
@@ -201,7 +169,7 @@ def read_head(folder: Path) -> RunHead:
 
 
 def _facts(run: RunFolder) -> _RunFacts:
-    return facts(_RunFacts, run.read_metrics(), run.metrics, AGAIN)
+    return facts(_RunFacts, run.read_head(), run.head, AGAIN)
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -214,7 +182,7 @@ def read_run(folder: Path) -> RunRecord:
     try:
         cluster = cluster_of(found.cluster)
     except InputError as error:
-        raise InputError(f"{run.metrics}: {error}; {AGAIN}") from None
+        raise InputError(f"{run.head}: {error}; {AGAIN}") from None
     metrics = found.metrics
     if found.format == 1:  # which counted from the beginning of the trace's clock
         metrics = replace(metrics, makespan_s=metrics.makespan_s - float(jobs.submit_s[0]))

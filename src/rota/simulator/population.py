@@ -59,10 +59,10 @@ class PopulationSimulator:
         noise: NoiseStream,
         *,
         report_each: bool = True,
-        besides: ReportOverhead | None = None,
+        overhead: ReportOverhead | None = None,
     ) -> None:
         self._cluster, self._landscape, self._noise = cluster, landscape, noise
-        self._overhead = besides or ReportOverhead()
+        self._overhead = overhead or ReportOverhead()
         self._report_each = report_each
         self._heap: list[tuple[float, int, int]] = []
         self._pushed = 0
@@ -246,13 +246,13 @@ class PopulationScenario:
     """Everything about a simulated population except the policy."""
 
     hypers: tuple[Hyper, ...]
-    fleet: PopulationCluster
+    cluster: PopulationCluster
     terms: Terms = field(default_factory=Terms)
     costs: AssignmentCosts = field(default_factory=AssignmentCosts)
-    weather: TimingNoise = field(default_factory=TimingNoise)
+    noise: TimingNoise = field(default_factory=TimingNoise)
     report_each: bool = True
     """Whether each interval reports when it is done; else all at the end of the assignment."""
-    besides: ReportOverhead = field(default_factory=ReportOverhead)
+    overhead: ReportOverhead = field(default_factory=ReportOverhead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +272,10 @@ def simulate_trials(
     scene: PopulationScenario, landscape: Landscape, policy: PopulationPolicy, seed: int = 0
 ) -> SimulatedPopulation:
     """Simulate a population until every trial is finished or stopped."""
-    state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, seed)
-    noise = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    state = PopulationState(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape, seed)
+    noise = NoiseStream(scene.noise, len(scene.hypers), len(scene.cluster.slots))
     backend = PopulationSimulator(
-        scene.fleet, landscape, noise, report_each=scene.report_each, besides=scene.besides
+        scene.cluster, landscape, noise, report_each=scene.report_each, overhead=scene.overhead
     )
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)

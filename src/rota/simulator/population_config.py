@@ -293,9 +293,9 @@ class PopulationsConfig:
         if self.cluster and self.cluster not in self.clusters:
             how = "" if self.clusters else f"none; define it: [clusters.{self.cluster}]"
             raise ConfigError(f"cluster: {unknown('cluster', self.cluster, self.clusters)}{how}")
-        self.fleet()
+        self.population_cluster()
 
-    def fleet(self) -> PopulationCluster:
+    def population_cluster(self) -> PopulationCluster:
         return (
             self.clusters[self.cluster].build() if self.cluster else PopulationCluster.of(self.slots or NINE)
         )
@@ -305,18 +305,18 @@ class PopulationsConfig:
         hypers = self.population.hypers(seed)
         return PopulationScenario(
             hypers=hypers,
-            fleet=self._predicted(hypers, batch_sizes),
+            cluster=self._predicted(hypers, batch_sizes),
             terms=self.population.terms(),
             costs=self.costs,
-            weather=self.noise.seeded(seed),
+            noise=self.noise.seeded(seed),
             report_each=self.population.report == "each",
-            besides=self.population.recorded_overhead() if self.overhead is None else self.overhead,
+            overhead=self.population.recorded_overhead() if self.overhead is None else self.overhead,
         )
 
     def _predicted(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:
         """Return the slots with speeds from profiles, predicted before slots are grouped."""
         if not self.cluster:
-            return self.population.predict_speeds(self.fleet(), hypers, batch_sizes)
+            return self.population.predict_speeds(self.population_cluster(), hypers, batch_sizes)
         slots = self.clusters[self.cluster]
         return slots.spanned(self.population.predict_speeds(slots.apart(), hypers, batch_sizes))
 
@@ -329,5 +329,5 @@ class PopulationsConfig:
         population, landscape = self.population, self.population.landscape()
         if population.curves is None:
             work_s, kind = population.steps * population.step_s, landscape.kind({}, ())
-            return lower_bound_s(population.trials, work_s, best_speeds(scene.fleet, kind))
-        return bound_of_s(work_done(events, scene.hypers, landscape), scene.fleet)
+            return lower_bound_s(population.trials, work_s, best_speeds(scene.cluster, kind))
+        return bound_of_s(work_done(events, scene.hypers, landscape), scene.cluster)

@@ -9,7 +9,7 @@ from typing import Any
 from rota.core.errors import ConfigError, InputError
 from rota.core.network import NOTHING, SHRINK, Change, GrowthPolicy
 from rota.training.config import TrainConfig
-from rota.training.describe import sight_of
+from rota.training.describe import observation_of
 from rota.training.net2net import blocks
 from rota.training.setup import check_changes
 from rota.training.trainer import Trainer
@@ -86,7 +86,7 @@ class Decider:
         if self.policy is None:
             return [1.0]
         made = [offered.index(Change.parse(each.chosen)) for each in before]
-        observation = sight_of(
+        observation = observation_of(
             trainer.network, left_s=left_s, budget_s=self.config.until_s, actions=offered, made=made
         )
         chances = list(self.policy.probabilities(observation))

@@ -157,7 +157,7 @@ _LAYERS: dict[type, tuple[str, Callable[[Any], Sizes]]] = {  # class → kind (o
 }
 
 
-def sight_of(
+def observation_of(
     network: nn.Module, *, left_s: float, budget_s: float, actions: Sequence[Change], made: Sequence[int] = ()
 ) -> Observation:
     """Return the observation of a network at a decision."""

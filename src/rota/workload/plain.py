@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, TraceError, unknown
 from rota.core.files import atomic_write, name_of
-from rota.core.registry import told
+from rota.core.registry import describe_error
 from rota.core.table import Table, open_table, read_table
 from rota.workload.jobs import (
     UNNAMED,
@@ -267,7 +267,7 @@ def read_with(
         except (InputError, OSError, UnicodeDecodeError):
             raise
         except Exception as error:
-            raise TraceError(f"{path}: {name}: {told(error, _file_of(reader))}") from error
+            raise TraceError(f"{path}: {name}: {describe_error(error, _file_of(reader))}") from error
     if not rows:
         raise TraceError(f"{path}: no jobs in it, says {name}")
     columns = {key: [_cell(row.get(key)) for row in rows] for key in _keys(rows)}

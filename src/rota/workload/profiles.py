@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.arrays import Floats, Ints
-from rota.core.costs import SCHEDULED
+from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 from rota.core.errors import InputError
 from rota.recordings.profile import Profile, nearest_gang, read_profiles
 
@@ -116,7 +116,10 @@ def _seconds_by_gang(model: str) -> Floats:
     """Return the rows of `profiled_s`, one column per gang size."""
     if model not in PROFILES:
         return np.full((4, len(GANG_SIZES)), np.nan)
-    rows = [(p.iteration_ms * SCHEDULED / 1000, *(ms / 1000 for ms in p.stages_ms)) for p in PROFILES[model]]
+    rows = [
+        (p.iteration_ms * MURI_SCHEDULER_OVERHEAD / 1000, *(ms / 1000 for ms in p.stages_ms))
+        for p in PROFILES[model]
+    ]
     return np.array(rows).T
 
 

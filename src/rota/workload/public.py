@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster, Node
-from rota.core.costs import SCHEDULED
+from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 from rota.core.errors import TraceError
 from rota.core.files import name_of
 from rota.core.table import Table, read_table
@@ -205,7 +205,7 @@ def read_muri(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
         model=table.texts("model_name"),
         duration_s=table.numbers("duration") / 1000,
         iterations=table.positives("iterations"),
-        iteration_s=table.positives("iteration_time") * SCHEDULED / 1000,
+        iteration_s=table.positives("iteration_time") * MURI_SCHEDULER_OVERHEAD / 1000,
         stages_s=[table.numbers(f"resource_time_{stage}") / 1000 for stage in range(3)],
         priority=[int(priority) for priority in table.one_of("priority", ("0", "1"))],
     )

@@ -66,7 +66,7 @@ def report(state, at_s, slot, trial, steps=10, metric=nan, *, last=True):
     state.apply([*events, Idled(at_s, slot)] if last else events)
 
 
-def told(*events):
+def texts(*events):
     """As text: two events are equal tuples if they have the same numbers, whatever happened."""
     return [str(event) for event in events]
 
@@ -107,7 +107,7 @@ def test_a_plan_that_cannot_be_is_illegal_and_the_error_says_why(decision, compl
         (Continue(0), "trial 0 has not reported"),
     ],
 )
-def test_a_slot_and_a_trial_are_handed_out_once(then, complaint):
+def test_a_slot_and_a_trial_are_assigned_once(then, complaint):
     with pytest.raises(IllegalPlan, match=complaint):
         state_of().request([Assign(0, [Interval(0, 10)]), then])
 
@@ -137,7 +137,7 @@ def test_about_a_trial_one_thing_is_decided():
         state.request([Stop(0), Continue(0)])
 
 
-def test_a_trial_is_handed_to_nobody_before_something_is_decided():
+def test_a_trial_is_not_assigned_before_something_is_decided():
     state = state_of()
     carry_out(state, Assign(0, [Interval(0, 10)]))
     report(state, 10.0, 0, 0)
@@ -145,7 +145,7 @@ def test_a_trial_is_handed_to_nobody_before_something_is_decided():
         state.request([Assign(0, [Interval(0, 10)])])
 
 
-def test_a_trial_that_is_done_is_neither_handed_out_nor_judged():
+def test_a_trial_that_is_done_is_neither_assigned_nor_reviewed():
     state = state_of()
     carry_out(state, Assign(0, [Interval(0, 30)]))
     report(state, 30.0, 0, 0, steps=30)
@@ -161,7 +161,7 @@ def test_a_slot_of_a_node_that_is_gone_is_not_idle_until_it_is_back():
         state.request([Assign(0, [Interval(0, 10)])])
     state.apply([Joined(4.0, 0)])
     carry_out(state, Assign(0, [Interval(0, 10)]))
-    assert told(state.timeline[-1]) == told(Assigned(4.0, 0, 1, 10))
+    assert texts(state.timeline[-1]) == texts(Assigned(4.0, 0, 1, 10))
 
 
 # what is taken in
@@ -183,9 +183,9 @@ def test_a_plan_is_taken_in_decision_by_decision_so_that_it_can_look_at_what_it_
 def test_nothing_is_on_the_timeline_before_it_is_confirmed():
     state = state_of()
     (decision,) = state.request([Assign(0, [Interval(0, 10), Interval(1, 5), Interval(0, 5)])])
-    assert told(*state.timeline) == told(Joined(0.0, 0), Joined(0.0, 1))
+    assert texts(*state.timeline) == texts(Joined(0.0, 0), Joined(0.0, 1))
     state.confirm(decision)
-    assert told(state.timeline[-1]) == told(Assigned(0.0, 0, 2, 20))
+    assert texts(state.timeline[-1]) == texts(Assigned(0.0, 0, 2, 20))
 
 
 def test_a_report_says_how_far_and_how_good_a_trial_is_and_where():
@@ -230,7 +230,7 @@ def test_a_trial_is_done_after_its_steps_or_when_it_is_as_good_as_asked(steps, m
     state = state_of(terms=Terms(10, 30, target=0.8))
     carry_out(state, Assign(0, [Interval(0, 30)]))
     report(state, 30.0, 0, 0, steps=steps, metric=metric)
-    assert told(*state.timeline[-2:]) == told(TrialFinished(30.0, 0), Idled(30.0, 0))
+    assert texts(*state.timeline[-2:]) == texts(TrialFinished(30.0, 0), Idled(30.0, 0))
     assert (state.status[0], state.assigned[0], state.to_review, state.left) == (
         TrialStatus.FINISHED,
         0,
@@ -244,7 +244,7 @@ def test_a_trial_that_is_stopped_is_done():
     carry_out(state, Assign(0, [Interval(0, 10), Interval(0, 10)]))
     report(state, 10.0, 0, 0, last=False)
     carry_out(state, Stop(0))
-    assert told(state.timeline[-1]) == told(Stopped(10.0, 0))
+    assert texts(state.timeline[-1]) == texts(Stopped(10.0, 0))
     assert (state.status[0], state.assigned[0], state.left, state.waiting) == (
         TrialStatus.STOPPED,
         0,
@@ -258,7 +258,7 @@ def test_trials_whose_list_goes_on_do_not_wait_meanwhile():
     carry_out(state, Assign(0, [Interval(0, 10), Interval(0, 10)]))
     report(state, 10.0, 0, 0, last=False)
     carry_out(state, Continue(0))
-    assert (state.status[0], state.assigned[0], state.waiting) == (TrialStatus.HANDED, 10, [1, 2, 3])
+    assert (state.status[0], state.assigned[0], state.waiting) == (TrialStatus.ASSIGNED, 10, [1, 2, 3])
 
 
 # the queue
@@ -384,9 +384,10 @@ def test_a_node_that_is_lost_or_joins_twice_is_lost_or_joins_once():
 def test_a_busy_slot_that_is_given_up_is_so_on_the_timeline_when_it_is_free():
     state = state_of()
     carry_out(state, Assign(0, [Interval(0, 10)]), Retire(0))
-    assert (state.usable.tolist(), told(state.timeline[-1])) == ([False, True], told(Assigned(0.0, 0, 1, 10)))
+    assert state.usable.tolist() == [False, True]
+    assert texts(state.timeline[-1]) == texts(Assigned(0.0, 0, 1, 10))
     report(state, 10.0, 0, 0)
-    assert (told(state.timeline[-1]), state.idle) == (told(Retired(10.0, 0)), [1])
+    assert (texts(state.timeline[-1]), state.idle) == (texts(Retired(10.0, 0)), [1])
 
 
 def test_a_slot_that_is_done_with_its_last_list_counts_among_those_that_are_done():
@@ -472,7 +473,7 @@ def test_a_trial_that_failed_too_often_is_let_go():
         state.apply([TrialFailed(at_s, 0, 0, "why"), Idled(at_s, 0)])
     assert state.status.tolist() == [TrialStatus.STOPPED, TrialStatus.WAITING]
     assert (state.left, state.waiting) == (1, [1])
-    assert told(*state.timeline[-3:]) == told(TrialFailed(2.0, 0, 0, "why"), Stopped(2.0, 0), Idled(2.0, 0))
+    assert texts(*state.timeline[-3:]) == texts(TrialFailed(2.0, 0, 0, "why"), Stopped(2.0, 0), Idled(2.0, 0))
 
 
 def test_a_list_that_failed_as_a_whole_says_nothing_about_its_slot():

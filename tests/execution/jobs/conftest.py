@@ -43,12 +43,12 @@ class Few:
     slice_s: float = 0.03
     kinds: dict[str, Any] = field(default_factory=lambda: KINDS)
     site: str = IDLE
-    resident: tuple[str, float] | None = None
+    opportunistic: tuple[str, float] | None = None
     """Kind and until when: the first slot is its own, on the first node."""
 
     @property
     def home(self) -> int:
-        return 1 if self.resident else 0
+        return 1 if self.opportunistic else 0
 
     @property
     def cluster(self) -> Cluster:
@@ -88,7 +88,9 @@ class Few:
             places=range(self.home, self.slots),
             nodes=[0] * self.home + self.cluster.slot_nodes().tolist(),
             slice_s=self.slice_s,
-            resident=OpportunisticJob(self.resident[0], (0,), self.resident[1]) if self.resident else None,
+            opportunistic=OpportunisticJob(self.opportunistic[0], (0,), self.opportunistic[1])
+            if self.opportunistic
+            else None,
         )
 
 
@@ -99,7 +101,7 @@ def run(few: Few, engine: Any, folder: Path, **more: Any) -> JobsOutcome:
         few.spec(),
         few.scheduler,
         few.policy,
-        lambda: engine.workers(engine.fleet(), setup),
+        lambda: engine.workers(engine.cluster(), setup),
         paths,
         **more,
     )

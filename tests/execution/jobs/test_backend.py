@@ -27,10 +27,10 @@ class Scripted:
             0.0,
         )
 
-    def fleet(self):
+    def cluster(self):
         return None
 
-    def workers(self, fleet, setup):
+    def workers(self, cluster, setup):
         return self
 
     def nodes(self):
@@ -86,7 +86,7 @@ def spread(few):
     class Spread(few):
         cluster = Cluster((Node(1, kind="cpu"), Node(1, kind="cpu")))
 
-    return lambda *jobs, until_s=2.0: Spread(jobs, slots=3, kinds=KINDS, resident=("resident", until_s))
+    return lambda *jobs, until_s=2.0: Spread(jobs, slots=3, kinds=KINDS, opportunistic=("resident", until_s))
 
 
 def test_when_the_home_of_an_opportunistic_job_goes_what_it_was_lent_is_free_and_it_is_back_when_that_comes(
@@ -107,8 +107,8 @@ def test_when_the_home_of_an_opportunistic_job_goes_what_it_was_lent_is_free_and
     workers = Scripted([leave, *[Scripted.all_done] * 30, come], nodes=(0, 1))
     outcome = conduct(spread(("job", 1, 40, 0.0)), workers)
     assert outcome.complete
-    assert (outcome.board.jobs[0].status, outcome.board.jobs[0].failures) == ("finished", 0)
-    assert outcome.board.resident.failures == 0
+    assert (outcome.status.jobs[0].status, outcome.status.jobs[0].failures) == ("finished", 0)
+    assert outcome.status.opportunistic.failures == 0
     assert set(workers.sent[went[0] : came[0]]) == {(2, (0,))}
     assert (0, (1,)) in workers.sent[came[0] :]
 
@@ -119,7 +119,7 @@ def test_an_opportunistic_job_waits_for_its_home_when_a_run_goes_on_without_it(c
     stopped = conduct(asked, Scripted(nodes=(0, 1)), asked_to_stop=lambda: True)
     assert not stopped.complete
     workers = Scripted(nodes=(1,))
-    outcome = conduct(asked, workers, watch=lambda board: finished.append(board.jobs[0].status))
+    outcome = conduct(asked, workers, watch=lambda status: finished.append(status.jobs[0].status))
     assert outcome.complete
     assert finished[-1] == "finished"
     assert {slot for slot, _ in workers.sent} == {2}
@@ -129,7 +129,7 @@ def test_slots_of_a_node_that_was_gone_and_still_is_are_not_lent(conduct, spread
     asked = spread(("job", 1, 400, 0.0), until_s=8.0)
     first = Scripted([lambda self: self.lose(1, 2)], nodes=(0, 1))
     lost = []
-    stopped = conduct(asked, first, watch=lambda board: lost.append(0), asked_to_stop=lambda: len(lost) > 5)
+    stopped = conduct(asked, first, watch=lambda status: lost.append(0), asked_to_stop=lambda: len(lost) > 5)
     assert not stopped.complete
     workers = Scripted(nodes=(0,))
     assert conduct(asked, workers).complete
@@ -137,12 +137,12 @@ def test_slots_of_a_node_that_was_gone_and_still_is_are_not_lent(conduct, spread
 
 
 def test_a_run_is_not_over_while_its_opportunistic_job_has_time_left(conduct, few, journal):
-    asked = few((("job", 1, 20, 0.0),), kinds=KINDS, resident=("resident", 4.0))
+    asked = few((("job", 1, 20, 0.0),), kinds=KINDS, opportunistic=("resident", 4.0))
     seen = []
     stopped = conduct(
         asked,
         Scripted(),
-        watch=lambda board: seen.append(board.jobs[0].status),
+        watch=lambda status: seen.append(status.jobs[0].status),
         asked_to_stop=lambda: "finished" in seen,
     )
     assert seen[-1] == "finished"
@@ -150,7 +150,7 @@ def test_a_run_is_not_over_while_its_opportunistic_job_has_time_left(conduct, fe
     assert read_jobs_status(journal)[1] == "stopped"
     outcome = conduct(asked, Scripted())
     assert outcome.complete
-    assert outcome.board.resident.done > stopped.board.resident.done
+    assert outcome.status.opportunistic.done > stopped.status.opportunistic.done
 
 
 def test_a_job_that_ends_workers_is_found_out_and_the_others_of_its_group_are_not_abandoned(conduct, few):
@@ -172,7 +172,7 @@ def test_a_job_that_ends_workers_is_found_out_and_the_others_of_its_group_are_no
             return super().all_done()
 
     workers = Deadly()
-    deadly, fine = conduct(few(jobs, slots=1, kinds=kinds, scheduler="muri-s"), workers).board.jobs
+    deadly, fine = conduct(few(jobs, slots=1, kinds=kinds, scheduler="muri-s"), workers).status.jobs
     assert (deadly.status, deadly.failures, deadly.why) == ("failed", 3, "killed")
     assert (fine.status, fine.failures, fine.done) == ("finished", 0, 40)
     assert [jobs for _, jobs in workers.sent[:5]] == [(0, 1), (0,), (0,), (0,), (1,)]
@@ -191,7 +191,7 @@ def test_jobs_that_go_well_alone_are_together_again(conduct, few):
 
     workers = Scripted([die])
     outcome = conduct(few(jobs, slots=1, kinds=kinds, scheduler="muri-s"), workers)
-    assert [(line.status, line.failures) for line in outcome.board.jobs] == [("finished", 0)] * 2
+    assert [(line.status, line.failures) for line in outcome.status.jobs] == [("finished", 0)] * 2
     assert [jobs for _, jobs in workers.sent[:4]] == [(0, 1), (0,), (1,), (0, 1)]
 
 
@@ -202,9 +202,9 @@ def test_a_policy_is_told_what_an_assignment_in_flight_should_have_done(conduct,
     asked = few((("job", 1, 100, 0.0), ("job", 1, 50, 0.59)), slots=1, slice_s=0.4, kinds=KINDS)
     assert conduct(asked, workers).complete
     assert [jobs for _, jobs in workers.sent] == [(0,), (0,), (0,), (1,), (1,)]
-    told = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
-    assert (told[1]["at_s"], told[1]["arrived"]) == (pytest.approx(0.6), [1, 1])
-    assert told[1]["left"] == [[0, pytest.approx(40.0)]]
+    bodies = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
+    assert (bodies[1]["at_s"], bodies[1]["arrived"]) == (pytest.approx(0.6), [1, 1])
+    assert bodies[1]["left"] == [[0, pytest.approx(40.0)]]
 
 
 def test_the_last_iteration_of_an_assignment_counts_when_it_is_complete(conduct, few, journal):
@@ -212,8 +212,8 @@ def test_the_last_iteration_of_an_assignment_counts_when_it_is_complete(conduct,
     workers = Scripted([Scripted.silent] * round(0.8 / TURN_S))
     asked = few((("job", 1, 40, 0.0), ("job", 1, 10, 0.75)), slots=1, slice_s=0.4, kinds=KINDS)
     assert conduct(asked, workers).complete
-    told = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
-    assert (told[1]["arrived"], told[1]["left"]) == ([1, 1], [[0, 1.0]])
+    bodies = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
+    assert (bodies[1]["arrived"], bodies[1]["left"]) == ([1, 1], [[0, 1.0]])
 
 
 def test_one_that_waits_for_its_slots_does_nothing_meanwhile(conduct, few, journal):
@@ -223,9 +223,9 @@ def test_one_that_waits_for_its_slots_does_nothing_meanwhile(conduct, few, journ
         (("job", 1, 100, 0.0), ("job", 1, 30, 0.1), ("job", 1, 200, 0.3)), slots=1, slice_s=0.4, kinds=KINDS
     )
     assert conduct(asked, workers).complete
-    told = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
-    assert told[2]["arrived"] == [2, 1]
-    assert dict(told[2]["left"])[1] == 30.0
+    bodies = [entry.body for entry in read_journal(journal) if entry.kind == "instant"]
+    assert bodies[2]["arrived"] == [2, 1]
+    assert dict(bodies[2]["left"])[1] == 30.0
 
 
 @pytest.mark.parametrize("gang", [2, 1])
@@ -263,13 +263,13 @@ def test_an_assignment_says_what_was_told_when_what_it_goes_on_from_was_made_als
     class Noting(Scripted):
         def send(self, slot, assignment):
             super().send(slot, assignment)
-            noted.extend((share.room, share.at_s, share.told) for share in assignment.shares if slot == 0)
+            noted.extend((share.room, share.at_s, share.contexts) for share in assignment.shares if slot == 0)
 
     noted = []
-    asked = few((("job", 1, 20, 0.3),), kinds=KINDS, resident=("resident", 1.5))
+    asked = few((("job", 1, 20, 0.3),), kinds=KINDS, opportunistic=("resident", 1.5))
     stopped = conduct(asked, Noting(), asked_to_stop=lambda: len(completions()) >= 6)
     assert not stopped.complete
     assert conduct(asked, Noting()).complete
     assert {room for room, _, _ in noted} == {0, 1}
     earlier = [(0, 0.0), *((room, at_s) for room, at_s, _ in noted[:-1])]
-    assert [told for _, _, told in noted] == [(each,) for each in earlier]
+    assert [contexts for _, _, contexts in noted] == [(each,) for each in earlier]

@@ -17,8 +17,8 @@ def test_every_job_does_all_its_iterations_once(on_each, few, completions):
         for part in completed.parts:
             done[part.job] += part.iterations
     assert [done[job] for job in range(5)] == asked.spec().iterations
-    assert [line.metric for line in outcome.board.jobs] == asked.spec().iterations  # what they counted
-    assert {line.status for line in outcome.board.jobs} == {"finished"}
+    assert [line.metric for line in outcome.status.jobs] == asked.spec().iterations  # what they counted
+    assert {line.status for line in outcome.status.jobs} == {"finished"}
 
 
 def test_its_timeline_is_one_that_a_simulation_could_have(on_each, few):
@@ -26,7 +26,7 @@ def test_its_timeline_is_one_that_a_simulation_could_have(on_each, few):
     outcome = on_each(asked)
     measured = measure(outcome.timeline, asked.workload, asked.cluster)
     assert measured.metrics.jobs == 5
-    assert measured.metrics.makespan_s == pytest.approx(max(line.ended_s for line in outcome.board.jobs))
+    assert measured.metrics.makespan_s == pytest.approx(max(line.ended_s for line in outcome.status.jobs))
     events = list(outcome.timeline)
     for job in range(5):
         mine = [event for event in events if getattr(event, "job", None) == job]

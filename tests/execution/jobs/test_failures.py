@@ -38,14 +38,14 @@ def workers_of(folder):
 def test_a_worker_that_is_killed_costs_what_it_was_at(locally, few, completions, tmp_path, gang):
     killed = []
 
-    def watch(board):
-        if board.slices >= 2 and not killed:
+    def watch(status):
+        if status.assignments >= 2 and not killed:
             killed.append(workers_of(tmp_path)[0])
             os.kill(killed[0], signal.SIGKILL)
 
     outcome = locally(few(jobs=(("long", gang, 60, 0.0),)), watch=watch)
     assert killed
-    (line,) = outcome.board.jobs
+    (line,) = outcome.status.jobs
     assert (line.status, line.done, line.metric, line.failures) == ("finished", 60, 60.0, 1)
     assert sum(part.iterations for completed in completions() for part in completed.parts) == 60
     assert "the worker died" in line.why
@@ -74,19 +74,19 @@ def test_a_job_that_always_fails_is_given_up_and_the_others_go_on(locally, few, 
     jobs = (("odd", 1, 40, 0.0), ("fine", 1, 40, 0.0), ("fine", 2, 20, 0.0))
     outcome = locally(few(jobs=jobs, kinds=kinds, site=trial_module(ODD), slice_s=0.02))
     assert outcome.complete
-    odd, *fine = outcome.board.jobs
+    odd, *fine = outcome.status.jobs
     assert (odd.status, odd.failures) == ("failed", 3)
     assert odd.done <= 7
     assert "ValueError: odd" in odd.why
     assert [line.status for line in fine] == ["finished", "finished"]
-    assert outcome.board.record()["failed"] == 1
+    assert outcome.status.record()["failed"] == 1
 
 
 def test_one_of_a_group_that_fails_leaves_the_other_alone(locally, few, trial_module, completions):
     kinds = {"odd": {"fetch_s": 0.01, "compute_s": 0.001, "fails_at": 3}, "fine": {"compute_s": 0.01}}
     jobs = (("odd", 1, 20, 0.0), ("fine", 1, 20, 0.0))
     asked = few(jobs=jobs, kinds=kinds, site=trial_module(ODD), slots=1, scheduler="muri-s")
-    odd, fine = locally(asked).board.jobs
+    odd, fine = locally(asked).status.jobs
     assert (odd.status, fine.status, fine.failures, fine.metric) == ("failed", "finished", 0, 20.0)
     assert any(len(completed.parts) == 2 for completed in completions())
 
@@ -133,13 +133,13 @@ def test_a_lost_node_is_not_the_fault_of_a_job(ray, few, on_engine, completions)
     class Two(few):
         cluster = Cluster((Node(1, kind="cpu"), Node(1, kind="cpu")))
 
-    def watch(board):
-        if board.slices >= 4 and not killed:
+    def watch(status):
+        if status.assignments >= 4 and not killed:
             killed.append(ray.kill_node(extra))
 
     asked = Two(jobs=(("long", 1, 150, 0.0), ("long", 1, 150, 0.0)))
     outcome = on_engine(asked, RayConfig(ray.address, nodes), watch=watch)
-    found = [(line.status, line.failures, line.metric) for line in outcome.board.jobs]
+    found = [(line.status, line.failures, line.metric) for line in outcome.status.jobs]
     assert found == [("finished", 0, 150.0)] * 2
     events = list(outcome.timeline)
     assert [event.node for event in events if isinstance(event, NodeLost)] == [1]
@@ -194,8 +194,8 @@ def rota(*words):
     )
 
 
-def slices_in(folder):
-    journal = RealFolder(folder).books(0).journal
+def assignments_in(folder):
+    journal = RealFolder(folder).paths(0).journal
     if not journal.exists() or not journal.stat().st_size:
         return 0
     return sum(entry.kind == SLICE for entry in read_journal(journal))
@@ -209,16 +209,16 @@ def test_nothing_is_lost_however_often_the_controller_is_killed(tmp_path, trial_
     (tmp_path / "jobs.csv").write_text(TRACE)
     words = ["run", tmp_path / "jobs.toml", "--out", folder]
     for number in range(KILLS):
-        before, controller = slices_in(folder), rota(*words)
+        before, controller = assignments_in(folder), rota(*words)
         until_s = time.monotonic() + LIMIT_S
-        while slices_in(folder) <= before + number:
+        while assignments_in(folder) <= before + number:
             assert controller.poll() is None, controller.stderr.read()
             assert time.monotonic() < until_s
             time.sleep(0.01)
         controller.kill()
         controller.communicate()
         words = ["run", "--resume", folder]
-    journal = RealFolder(folder).books(0).journal
+    journal = RealFolder(folder).paths(0).journal
     assert is_of_jobs(journal)
     assert read_jobs_status(journal)[1] == "stopped"
     gate.touch()
@@ -233,5 +233,5 @@ def test_nothing_is_lost_however_often_the_controller_is_killed(tmp_path, trial_
         if entry.kind == SLICE:
             done.update({part["job"]: part["iterations"] for part in entry.body["parts"]})
     assert [done[job] for job in range(4)] == [1000, 1100, 1200, 1300]
-    board, phase = read_jobs_status(journal)
-    assert (phase, board.record()["finished"]) == ("complete", 4)
+    status, phase = read_jobs_status(journal)
+    assert (phase, status.record()["finished"]) == ("complete", 4)

@@ -34,32 +34,37 @@ def test_it_is_known_how_many_it_may_be_given(home, most, slots, sizes):
 def test_idle_slots_are_lent_and_taken_back_on_each_engine(on_each, few, completions):
     """Two slots: one is its own, the other is a job's for a while."""
     jobs = (("job", 1, 40, 0.5),)
-    outcome = on_each(few(jobs=jobs, kinds=KINDS, resident=("resident", 4.0)))
+    outcome = on_each(few(jobs=jobs, kinds=KINDS, opportunistic=("resident", 4.0)))
     assert outcome.complete
-    assert outcome.board.jobs[0].done == 40
+    assert outcome.status.jobs[0].done == 40
     found = completions()
     job = [completed for completed in found if completed.parts[0].job == 0]
-    resident = [completed for completed in found if completed.parts[0].job == 1]
+    opportunistic = [completed for completed in found if completed.parts[0].job == 1]
     assert {completed.slots for completed in job} == {(1,)}
-    assert {completed.slots for completed in resident} == {(0,), (0, 1)}
+    assert {completed.slots for completed in opportunistic} == {(0,), (0, 1)}
     began_s, ended_s = job[0].began_s, job[-1].ended_s
     during = [
-        completed for completed in resident if began_s <= completed.began_s and completed.ended_s <= ended_s
+        completed
+        for completed in opportunistic
+        if began_s <= completed.began_s and completed.ended_s <= ended_s
     ]
     assert {completed.slots for completed in during} <= {(0,)}
-    assert sum(completed.parts[0].iterations for completed in resident) == outcome.board.resident.metric
-    assert max(completed.began_s for completed in resident) < 4.0
-    assert outcome.board.record()["resident"]["iterations"] == outcome.board.resident.done
+    assert (
+        sum(completed.parts[0].iterations for completed in opportunistic)
+        == outcome.status.opportunistic.metric
+    )
+    assert max(completed.began_s for completed in opportunistic) < 4.0
+    assert outcome.status.record()["resident"]["iterations"] == outcome.status.opportunistic.done
 
 
 def test_it_goes_on_where_it_was_after_a_stop(locally, few, completions):
-    asked = few(jobs=(("job", 1, 20, 0.2),), kinds=KINDS, resident=("resident", 1.5))
+    asked = few(jobs=(("job", 1, 20, 0.2),), kinds=KINDS, opportunistic=("resident", 1.5))
     stopped = locally(asked, asked_to_stop=lambda: len(completions()) >= 6)
     assert not stopped.complete
     done = locally(asked)
     assert done.complete
-    resident = [part for completed in completions() for part in completed.parts if part.job == 1]
-    assert sum(part.iterations for part in resident) == done.board.resident.metric
+    opportunistic = [part for completed in completions() for part in completed.parts if part.job == 1]
+    assert sum(part.iterations for part in opportunistic) == done.status.opportunistic.metric
 
 
 REAL = {
@@ -75,16 +80,20 @@ REAL = {
 def test_a_real_network_grows_and_shrinks_with_the_room_on_each_engine(on_each, few):
     jobs = (("vision", 1, 30, 1.5),)
     asked = few(
-        jobs=jobs, kinds=REAL, resident=("adaptive", 10.0), site="rota.training.job:networks", slice_s=0.2
+        jobs=jobs,
+        kinds=REAL,
+        opportunistic=("adaptive", 10.0),
+        site="rota.training.job:networks",
+        slice_s=0.2,
     )
-    board = on_each(asked).board
-    assert board.jobs[0].status == "finished"
-    resident = board.resident
-    assert (resident.failures, resident.why) == (0, "")
-    whats = [note["what"] for note in resident.notes]
+    status = on_each(asked).status
+    assert status.jobs[0].status == "finished"
+    opportunistic = status.opportunistic
+    assert (opportunistic.failures, opportunistic.why) == (0, "")
+    whats = [note["what"] for note in opportunistic.notes]
     assert whats[0] == "up"  # nobody else is there at first
-    decided = [note["chosen"] for note in resident.notes if note["what"] == "decided"]
+    decided = [note["chosen"] for note in opportunistic.notes if note["what"] == "decided"]
     assert decided == ["deepen 1", "deepen 0"][: len(decided)]
     assert decided
     assert "down" in whats  # the job came
-    assert resident.metric > 0.1
+    assert opportunistic.metric > 0.1

@@ -20,10 +20,10 @@ JOBS = (("short", 1, 60, 0.0), ("short", 1, 50, 0.0), ("short", 1, 40, 0.02))
 class InProcess:
     """An engine whose only worker carries out an assignment when it is waited for."""
 
-    def fleet(self):
+    def cluster(self):
         return None
 
-    def workers(self, fleet, setup):
+    def workers(self, cluster, setup):
         self._hand, self._assignments = (
             JobWorker(IdleJobFactory(setup.settings), setup.paths.checkpoints),
             [],
@@ -54,7 +54,7 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
     asked = few(JOBS, slots=1, slice_s=0.01, kinds={"short": {"compute_s": 0.001}})
     found = []
 
-    def copy(board):
+    def copy(status):
         found.append(tmp_path / f"copy{len(found)}" / "books")
         shutil.copytree(tmp_path / "books", found[-1])
 
@@ -79,9 +79,9 @@ def test_jobs_go_on_from_newer_checkpoints_and_what_is_lost_is_made_again(
         folder.rename(tmp_path / "books")
         resumed = on_engine(asked, InProcess(), anew=True)
         assert resumed.complete
-        assert [(job.status, job.done, job.metric, job.failures) for job in resumed.board.jobs] == [
-            (job.status, job.done, job.metric, job.failures) for job in calm.board.jobs
+        assert [(job.status, job.done, job.metric, job.failures) for job in resumed.status.jobs] == [
+            (job.status, job.done, job.metric, job.failures) for job in calm.status.jobs
         ]
-    assert [job.done for job in calm.board.jobs] == [60, 50, 40]
+    assert [job.done for job in calm.status.jobs] == [60, 50, 40]
     assert refused < PLACES
     assert lost > 5

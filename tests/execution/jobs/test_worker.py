@@ -106,17 +106,17 @@ class Telling(IdleJob):
 
     def __init__(self):
         super().__init__({})
-        self.told, self.new = [], []
+        self.shown, self.new = [], []
 
     def load(self, content):
         super().load(content)
-        self.told = json.loads(content)["told"]
+        self.shown = json.loads(content)["told"]
 
     def save(self):
-        return json.dumps({"done": self.done, "told": self.told}).encode()
+        return json.dumps({"done": self.done, "told": self.shown}).encode()
 
     def tell(self, room, at_s):
-        self.told.append([room, at_s])
+        self.shown.append([room, at_s])
         self.new.append({"told": [room, at_s]})
 
     def notes(self):
@@ -131,7 +131,7 @@ class Tellings(IdleJobFactory):
 
 def test_what_is_made_again_is_told_what_it_was_told_then_and_does_not_note_it_again(ledger, store):
     def carry_out(worker, room, at_s):
-        assignment = share(ledger, 0, room=room, at_s=at_s, told=(ledger.jobs[0].context,))
+        assignment = share(ledger, 0, room=room, at_s=at_s, contexts=(ledger.jobs[0].context,))
         (part,) = worker.carry_out(parse_job_assignment(JobAssignment((assignment,)).line())).parts
         ledger.did(0, 10, (room, at_s))
         return part
@@ -143,8 +143,8 @@ def test_what_is_made_again_is_told_what_it_was_told_then_and_does_not_note_it_a
     file.write_bytes(file.read_bytes()[:-3])
     part = carry_out(JobWorker(Tellings({}), store), 1, 9.0)
     assert (part.metric, part.notes) == (30.0, ({"told": [1, 9.0]},))
-    told = json.loads(store.read(ledger.jobs[0].newest).content)["told"]
-    assert told == [[0, 1.0], [3, 2.0], [1, 9.0]]
+    shown = json.loads(store.read(ledger.jobs[0].newest).content)["told"]
+    assert shown == [[0, 1.0], [3, 2.0], [1, 9.0]]
 
 
 def test_only_the_first_of_a_gang_writes(worker, ledger, store):

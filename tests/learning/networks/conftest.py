@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from rota.core.network import NOTHING, Change, Layer, Observation, Structure
-from rota.training.describe import sight_of
+from rota.training.describe import observation_of
 from rota.training.models.registry import build
 from rota.training.net2net import blocks, deepen
 
@@ -22,7 +22,7 @@ def see() -> Callable[..., Observation]:
         for block in grown:
             deepen(network, names[block])
         some = [Change("deepen", block) for block in range(len(names))][: actions and actions - 1]
-        return sight_of(network, left_s=left * 80, budget_s=80.0, actions=[*some, NOTHING], made=grown)
+        return observation_of(network, left_s=left * 80, budget_s=80.0, actions=[*some, NOTHING], made=grown)
 
     return look
 

@@ -106,7 +106,7 @@ def test_time_before_the_first_decision_counts():
     """The only slot joins after 3 s; two trials take it 4 s, which is the least."""
     late = PopulationCluster(PopulationCluster.of([1.0]).slots, changes=(NodeChange(3.0, 0, joins=True),))
     for reward in ("makespan", "steps"):
-        env = PlacementEnv(replace(TWO_BY_TWO, fleet=late), reward=reward)
+        env = PlacementEnv(replace(TWO_BY_TWO, cluster=late), reward=reward)
         assert env.reset()[1]["now_s"] == 3.0
         assert env.step(FOUR)[1:3] == (pytest.approx(-7 / 4), True)
 
@@ -134,7 +134,7 @@ def test_what_an_agent_does_takes_as_long_as_in_a_simulation(seed, tmp_path):
 
     _, info = play(PlacementEnv(masked="refuse"), seed, choose)
     assert (info["makespan_s"], info["bound_s"]) == (done.makespan_s, case.bound_s)
-    assert info["ratio"] == done.makespan_s / case.bound_s >= 1.0 - 5 * case.scene.weather.noise
+    assert info["ratio"] == done.makespan_s / case.bound_s >= 1.0 - 5 * case.scene.noise.noise
 
 
 def test_the_same_seed_gives_the_same_episodes():

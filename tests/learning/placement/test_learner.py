@@ -14,6 +14,7 @@ from rota.learning.placement.cases import CaseDistribution
 from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.learner import PlacementLearner
 from rota.learning.placement.run import PlacementRun
+from rota.library.processes import SerialPool, worker_pool
 
 SMALL = PlacementAgentConfig(
     updates=4,
@@ -33,7 +34,8 @@ def _few_held_out_cases(monkeypatch):
 
 def learned(folder, config=SMALL, workers=1):
     learner = PlacementLearner(config, folder, "this")
-    learner.learn(workers)
+    with worker_pool(workers) as pool:
+        learner.learn(pool)
     return learner
 
 
@@ -66,11 +68,11 @@ def test_an_agent_that_is_stopped_and_goes_on_comes_to_the_same(tmp_path, monkey
             raise Stopped
 
     with pytest.raises(Stopped):
-        PlacementLearner(SMALL, tmp_path, "this").learn(1, stop)
+        PlacementLearner(SMALL, tmp_path, "this").learn(SerialPool(), stop)
     again = PlacementLearner(SMALL, tmp_path, "this")
     again.resume()
     assert len(again.rows) == after
-    again.learn(1)
+    again.learn(SerialPool())
     assert same(whole, again)
     assert [row[2:] for row in whole.rows] == [row[2:] for row in again.rows]
 
@@ -87,7 +89,7 @@ def test_another_learning_that_is_under_way_is_written_over_only_if_that_is_said
 def test_to_learn_again_goes_on_where_that_was_stopped(tmp_path):
     run = PlacementRun(SMALL, tmp_path)
     started = run.begin(again=True)
-    started.learn(1)
+    started.learn(SerialPool())
     started.save()
     assert run.begin(again=True).rows == started.rows
 

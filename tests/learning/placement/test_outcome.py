@@ -17,6 +17,7 @@ from rota.learning.placement.outcome import (
     write_comparison,
 )
 from rota.learning.placement.rollout import Scorer
+from rota.library.processes import SerialPool, worker_pool
 from rota.policies.allocation.registry import ALLOCATIONS
 
 
@@ -94,10 +95,10 @@ def test_a_file_without_the_agent_is_refused(tmp_path):
 
 def test_a_case_has_the_same_slots_at_each_dispatch_cost_and_other_noise_each_time():
     free, dear, lucky = case_of(3, 0.0, 0), case_of(3, 0.5, 0), case_of(3, 0.0, 1)
-    assert free.scene.fleet == dear.scene.fleet == lucky.scene.fleet
+    assert free.scene.cluster == dear.scene.cluster == lucky.scene.cluster
     assert (free.scene.costs.dispatch_s, dear.scene.costs.dispatch_s) == (0.0, 0.5)
-    assert free.scene.weather != lucky.scene.weather
-    assert case_of(4, 0.0, 0).scene.fleet != free.scene.fleet
+    assert free.scene.noise != lucky.scene.noise
+    assert case_of(4, 0.0, 0).scene.cluster != free.scene.cluster
 
 
 def test_shuffling_moves_weights_within_each_array():
@@ -111,7 +112,8 @@ def test_shuffling_moves_weights_within_each_array():
 def test_all_are_tried_with_the_same_noise_and_the_number_of_workers_makes_no_difference(monkeypatch):
     monkeypatch.setattr(module, "DISPATCHES", (0.0, 0.5))
     weights = Scorer(hidden=5, seed=0).weights
-    one, two = compare(weights, 1, 1), compare(weights, 1, 2)
+    with worker_pool(2) as pool:
+        one, two = compare(weights, 1, SerialPool()), compare(weights, 1, pool)
     assert one == two
     assert set(one.names) == set(ALLOCATIONS)
     assert len(one.tried) == 2

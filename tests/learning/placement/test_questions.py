@@ -21,14 +21,14 @@ from rota.simulator.population import PopulationScenario, simulate_trials
 WEIGHTS = Scorer(hidden=8, seed=3).weights
 TROUBLED = PopulationScenario(
     hypers=({},) * 7,
-    fleet=PopulationCluster(
+    cluster=PopulationCluster(
         tuple(Slot(node, speed) for node, speed in ((0, 1.0), (0, 0.7), (1, 2.0), (2, 0.2))),
         changes=(NodeChange(2.0, 1, joins=False), NodeChange(5.0, 1, joins=True), NodeChange(1.0, 2, True)),
         slowdowns=(Slowdown(3.0, 0, 1.5),),
     ),
     terms=Terms(50, 170),
     costs=AssignmentCosts(dispatch_s=0.1, latency_s=0.05),
-    weather=TimingNoise(0.1, 0.05, seed=4),
+    noise=TimingNoise(0.1, 0.05, seed=4),
 )
 """Nodes fail, come late and slow down; trials that move wait for their checkpoints."""
 
@@ -54,16 +54,16 @@ def learned(tmp_path) -> Learned:
     return Learned(tmp_path, careful=False)
 
 
-COSTLY = replace(TROUBLED, besides=ReportOverhead(load_s=0.3, evaluate_s=0.2, save_s=0.1))
+COSTLY = replace(TROUBLED, overhead=ReportOverhead(load_s=0.3, evaluate_s=0.2, save_s=0.1))
 
 
 @pytest.mark.parametrize("scene", [TROUBLED, replace(TROUBLED, report_each=False), COSTLY, *drawn(3)])
 def test_the_answers_of_an_allocation_give_its_timeline(scene, learned):
     asked = answered(scene, lambda due: int(np.argmax(scores(due.features, due.allowed, WEIGHTS))))
-    told = simulate_trials(scene, PlacementCase(scene).landscape(), PopulationPolicy(learned))
-    assert asked.state.timeline == told.timeline
-    assert asked.state.now_s == told.makespan_s
-    assert asked.state.decisions == told.decisions
+    simulated = simulate_trials(scene, PlacementCase(scene).landscape(), PopulationPolicy(learned))
+    assert asked.state.timeline == simulated.timeline
+    assert asked.state.now_s == simulated.makespan_s
+    assert asked.state.decisions == simulated.decisions
 
 
 def test_what_is_asked_is_what_agents_learn_from():

@@ -33,7 +33,7 @@ def episode(drawn, ratio):
 
 
 @pytest.mark.parametrize("goal", ["makespan", "target"])
-def test_a_compiled_rehearsal_takes_as_long_as_one_of_the_real_loop(goal, tmp_path):
+def test_a_compiled_simulation_takes_as_long_as_one_of_the_real_loop(goal, tmp_path):
     write_agent(tmp_path, NETWORK.weights, {})
     for seed in range(8):
         case = CaseDistribution(goal=goal).draw(np.random.default_rng(seed))
@@ -48,7 +48,7 @@ def test_parts_that_end_together_are_reported_in_the_order_in_which_they_began(t
     """Equal slots without noise: everything ends at once."""
     write_agent(tmp_path, NETWORK.weights, {})
     drawn = CaseDistribution(slots=(5, 5), trials=(7, 7), spread=1.0).draw(np.random.default_rng(1))
-    case = PlacementCase(replace(drawn.scene, weather=replace(drawn.scene.weather, noise=0.0)))
+    case = PlacementCase(replace(drawn.scene, noise=replace(drawn.scene.noise, noise=0.0)))
     done = simulate_trials(case.scene, case.landscape(), PopulationPolicy(Learned(tmp_path)))
     assert play(case, NETWORK.weights).ratio == done.makespan_s / case.bound_s
 
@@ -113,5 +113,5 @@ def test_one_trial_at_least_can_be_as_good_as_asked():
 
 def test_a_target_is_reached_at_the_earliest_on_the_fastest_slot():
     case = CaseDistribution(goal="target", noise=0.0, dispatch=0.0).draw(np.random.default_rng(3))
-    assert case.bound_s == min(case.good_at) * 0.02 / max(slot.speed for slot in case.scene.fleet.slots)
+    assert case.bound_s == min(case.good_at) * 0.02 / max(slot.speed for slot in case.scene.cluster.slots)
     assert play(case, NETWORK.weights).ratio >= 1.0

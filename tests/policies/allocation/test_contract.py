@@ -75,11 +75,11 @@ def changes_of(rng, nodes):
 
 def simulated_with_care(scene, landscape, allocation):
     """As a simulation; fails if trials wait while all slots that are there are idle."""
-    state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
-    noise = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
+    state = PopulationState(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape)
+    noise = NoiseStream(scene.noise, len(scene.hypers), len(scene.cluster.slots))
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
-    backend = PopulationSimulator(scene.fleet, landscape, noise, report_each=scene.report_each)
+    backend = PopulationSimulator(scene.cluster, landscape, noise, report_each=scene.report_each)
     for _ in drive(PopulationPolicy(allocation), backend, state):
         there = int(state.usable.sum())
         assert not (state.waiting and there and len(state.idle) == there), f"nobody works at {state.now_s} s"

@@ -13,7 +13,7 @@ from rota.simulator.landscapes import Equal
 from rota.simulator.population import PopulationScenario, simulate_trials
 
 
-def handed(population, lists, share, leader):
+def assigned(population, lists, share, leader):
     """How long the list of a slot is that should have `share` trials, when the leading one is so far."""
     view = population(share, [1.0])
     view.leader = leader
@@ -30,13 +30,13 @@ def handed(population, lists, share, leader):
     ],
 )
 def test_lists_become_shorter_stage_by_stage(population, lists, share, lengths):
-    assert [handed(population, lists, share, 100 * stage) for stage in range(11)] == lengths
-    assert [handed(population, lists, share, 100 * stage + 99) for stage in range(10)] == lengths[:10]
+    assert [assigned(population, lists, share, 100 * stage) for stage in range(11)] == lengths
+    assert [assigned(population, lists, share, 100 * stage + 99) for stage in range(10)] == lengths[:10]
 
 
 def test_a_whole_number_is_not_rounded_up(population, lists):
     """300 × 0.9² is 243, and 243.00000000000003 in binary."""
-    assert handed(population, lists, 300, 200) == 243
+    assert assigned(population, lists, 300, 200) == 243
 
 
 def test_a_slot_gets_at_least_one_and_at_most_what_waits(population, lists):

@@ -97,7 +97,7 @@ def test_finished_trials_are_behind_for_ever_in_the_original(measured):
     assert original_lag(view) == 2 + 4
     view.status[0] = TrialStatus.FINISHED
     assert original_lag(view) == 2 + 4
-    view.status[0] = TrialStatus.HANDED
+    view.status[0] = TrialStatus.ASSIGNED
     assert original_lag(view) == 4
 
 

@@ -190,6 +190,6 @@ def test_the_shipped_agent_is_not_a_rule_in_disguise(reached, tmp_path, seed):
 def test_the_shipped_agent_copes_with_one_slot_and_one_trial():
     for slots, trials in (((1, 1), (1, 1)), ((1, 1), (30, 30)), ((40, 40), (3, 3)), ((3, 3), (300, 300))):
         case = CaseDistribution(slots=slots, trials=trials).draw(np.random.default_rng(0))
-        scene = replace(case.scene, weather=replace(case.scene.weather, noise=0.0))
+        scene = replace(case.scene, noise=replace(case.scene.noise, noise=0.0))
         done = simulate_trials(scene, Equal(STEP_S), PopulationPolicy(Learned()))
         assert done.makespan_s >= case.bound_s * (1 - 1e-9)

@@ -119,7 +119,7 @@ def test_it_stops_the_trials_that_the_table_rule_stops_at_the_same_report(seed, 
         hypers,
         PopulationCluster.of([1.0, 0.7, 2.3]),
         Terms(50, 900),
-        weather=TimingNoise(noise=0.3, seed=seed),
+        noise=TimingNoise(noise=0.3, seed=seed),
     )
     timeline = simulate_trials(
         scene, Drawn(curves.tolist(), 50), PopulationPolicy(FifoAllocation(), asha)
@@ -132,7 +132,7 @@ def test_on_recorded_curves_it_stops_the_trials_that_the_table_rule_stops():
     recorded = read_curves(CURVES)
     hypers = tuple(each.hyper for each in recorded.settings.values())
     scene = PopulationScenario(
-        hypers, PopulationCluster.of([1.0, 0.7, 2.3]), Terms(50, 1000), weather=TimingNoise(noise=0.1)
+        hypers, PopulationCluster.of([1.0, 0.7, 2.3]), Terms(50, 1000), noise=TimingNoise(noise=0.1)
     )
     timeline = simulate_trials(
         scene, RecordedLandscape(recorded), PopulationPolicy(FifoAllocation(), Asha())
@@ -145,7 +145,7 @@ def test_on_recorded_curves_it_stops_the_trials_that_the_table_rule_stops():
 def test_most_of_a_large_population_is_stopped():
     curves = np.random.default_rng(1).random((64, 1)).repeat(20, axis=1)
     scene = PopulationScenario(
-        ({},) * 64, PopulationCluster.of([1.0] * 4), Terms(50, 1000), weather=TimingNoise(noise=0.1)
+        ({},) * 64, PopulationCluster.of([1.0] * 4), Terms(50, 1000), noise=TimingNoise(noise=0.1)
     )
     found = simulate_trials(scene, Drawn(curves.tolist(), 50), PopulationPolicy(FifoAllocation(), Asha()))
     kept = [event.trial for event in found.timeline if isinstance(event, TrialFinished)]
@@ -157,11 +157,11 @@ def test_one_that_was_good_enough_is_stopped_once_better_ones_have_come(populati
     state = population([0.5, float("nan")])
     state.history[0] = [(50, 0.5)]
     asha = Asha(reduction_factor=2)
-    assert type(asha.judge(state, 0)).__name__ == "Continue"
+    assert type(asha.decide(state, 0)).__name__ == "Continue"
     state.steps[:] = [100, 50]
     state.history[0].append((100, 0.9))
     state.history[1] = [(50, 0.8)]
-    assert type(asha.judge(state, 0)).__name__ == "Stop"
+    assert type(asha.decide(state, 0)).__name__ == "Stop"
 
 
 def test_an_interval_that_was_reported_in_parts_is_an_interval(population):
@@ -169,10 +169,10 @@ def test_an_interval_that_was_reported_in_parts_is_an_interval(population):
     state.history = [[(25, 0.9), (50, 0.1)], [(25, 0.0), (75, 0.2)]]
     state.steps[:] = [50, 75]
     asha = Asha(reduction_factor=2)
-    assert [type(asha.judge(state, trial)).__name__ for trial in (0, 1)] == ["Stop", "Continue"]
+    assert [type(asha.decide(state, trial)).__name__ for trial in (0, 1)] == ["Stop", "Continue"]
     state.steps[0] = 25
     state.history[0] = [(25, 0.1)]
-    assert type(asha.judge(state, 0)).__name__ == "Continue"
+    assert type(asha.decide(state, 0)).__name__ == "Continue"
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_kept_ranking_decides_what_sorting_all_trials_decides(trials, happenin
             before = state.random.bit_generator.state
             wanted = by_sorting_all(state, trial, pbt)
             state.random.bit_generator.state = before
-            assert pbt.judge(state, trial) == wanted
+            assert pbt.decide(state, trial) == wanted
             state.request([Stop(trial) if stops == 0 else wanted])
 
 
@@ -138,7 +138,7 @@ def test_the_worst_quarter_goes_on_as_one_of_the_best_quarter(population):
     state.changes[3], state.changes[5] = ("deepen 0",), ("widen 1 64", "deepen 1")
     donors = Counter()
     for _ in range(200):
-        clone = PLAIN.judge(state, 1)
+        clone = PLAIN.decide(state, 1)
         assert isinstance(clone, Clone)
         assert clone.hyper == state.hyper[clone.donor]
         assert clone.changes == state.changes[clone.donor]
@@ -149,29 +149,31 @@ def test_the_worst_quarter_goes_on_as_one_of_the_best_quarter(population):
 
 def test_the_others_go_on_as_they_are(population):
     state = population([0.1, 0.2, 0.3, 0.4, NAN, 0.5])
-    assert [PLAIN.judge(state, trial) for trial in (2, 3, 5)] == [
+    assert [PLAIN.decide(state, trial) for trial in (2, 3, 5)] == [
         Continue(t, reviewed=True) for t in (2, 3, 5)
     ]
 
 
 def test_equals_do_not_clone_each_other(population):
     state = population([0.6, 0.6, 0.6, 0.6])
-    assert [PLAIN.judge(state, trial) for trial in range(4)] == [Continue(t, reviewed=True) for t in range(4)]
+    assert [PLAIN.decide(state, trial) for trial in range(4)] == [
+        Continue(t, reviewed=True) for t in range(4)
+    ]
 
 
 def test_only_donors_that_are_better_count(population):
     # both of the upper half, 2 and 3; 2 is no better than 0 and 1
     state = population([0.6, 0.6, 0.6, 0.9])
     half = replace(PLAIN, quantile=0.5)
-    assert {half.judge(state, 0).donor for _ in range(50)} == {3}
+    assert {half.decide(state, 0).donor for _ in range(50)} == {3}
 
 
 def test_a_trial_without_a_metric_is_neither_replaced_nor_a_donor(population):
     state = population([0.1, NAN])
     state.to_review.append(1)
-    assert PLAIN.judge(state, 0) == Continue(0, reviewed=True)
+    assert PLAIN.decide(state, 0) == Continue(0, reviewed=True)
     state.fresh[1] = 50
-    assert PLAIN.judge(state, 1) == Continue(1, reviewed=True)
+    assert PLAIN.decide(state, 1) == Continue(1, reviewed=True)
 
 
 def test_a_trial_that_diverged_is_the_worst(population):
@@ -179,21 +181,21 @@ def test_a_trial_that_diverged_is_the_worst(population):
     state = population([0.1, NAN, 0.2])
     state.steps[1] = state.fresh[1] = 50
     state.to_review.append(1)
-    assert PLAIN.judge(state, 1).donor == 2
+    assert PLAIN.decide(state, 1).donor == 2
 
 
 @pytest.mark.parametrize(("status", "donor"), [(TrialStatus.FINISHED, 3), (TrialStatus.STOPPED, 2)])
 def test_who_is_finished_may_be_a_donor_and_who_was_stopped_may_not(population, status, donor):
     state = population([0.1, 0.5, 0.6, 0.7])
     state.status[3] = status
-    assert PLAIN.judge(state, 0).donor == donor
+    assert PLAIN.decide(state, 0).donor == donor
 
 
 def test_what_the_clone_gets_is_not_the_dictionary_of_the_donor(population):
     state = population([0.1, 0.5])
     before = dict(state.hyper[1])
     state.to_review = [0]
-    state.request([PLAIN.judge(state, 0)])
+    state.request([PLAIN.decide(state, 0)])
     state.hyper[0]["lr"] = 99.0
     assert state.hyper[1] == before
 
@@ -203,7 +205,7 @@ def test_what_a_clone_takes_over_and_what_it_keeps(population):
     state.to_review = [0]
     state.steps[1] = 300
     state.checkpoint_node[1] = 7
-    state.request([Pbt(explore=False).judge(state, 0)])
+    state.request([Pbt(explore=False).decide(state, 0)])
     assert (state.hyper[0], state.checkpoint_node[0]) == (state.hyper[1], 7)
     assert (state.steps[0], state.metric[0]) == (50, 0.1)
     assert state.fresh[0] == 0
@@ -212,14 +214,14 @@ def test_what_a_clone_takes_over_and_what_it_keeps(population):
 def test_hyper_parameters_may_be_a_trials_own_for_good(population):
     hypers = [{"lr": 0.1, "batch_size": 32}, {"lr": 0.2, "batch_size": 512}]
     state = population([0.1, 0.5], hypers)
-    assert Pbt(explore=False, keep=("batch_size",)).judge(state, 0).hyper == {"lr": 0.2, "batch_size": 32}
+    assert Pbt(explore=False, keep=("batch_size",)).decide(state, 0).hyper == {"lr": 0.2, "batch_size": 32}
     both = Pbt(space={"batch_size": Space(values=(256.0, 512.0))}, keep=("batch_size",))
-    assert both.judge(state, 0).hyper["batch_size"] == 32
+    assert both.decide(state, 0).hyper["batch_size"] == 32
 
 
 def test_without_a_space_the_usual_hyper_parameters_are_explored_where_there_are_any(population):
     state = population([0.1, 0.5], [{"h": 1.0}, {"h": 2.0, "momentum": 0.9}])
-    hypers = [Pbt().judge(state, 0).hyper for _ in range(300)]
+    hypers = [Pbt().decide(state, 0).hyper for _ in range(300)]
     assert {hyper["h"] for hyper in hypers} == {2.0}
     assert len({hyper["momentum"] for hyper in hypers}) > 20
     assert max(hyper["momentum"] for hyper in hypers) < 1.0
@@ -228,7 +230,7 @@ def test_without_a_space_the_usual_hyper_parameters_are_explored_where_there_are
 def test_without_exploiting_a_bad_trial_keeps_its_weights_and_explores(population):
     state = population([0.1, 0.5])
     state.changes[0] = ("deepen 0",)
-    clone = Pbt(exploit=False, resample=0.0).judge(state, 0)
+    clone = Pbt(exploit=False, resample=0.0).decide(state, 0)
     assert (clone.donor, clone.changes) == (0, ("deepen 0",))
     assert clone.hyper["lr"] in (0.1 * 0.8, 0.1 * 1.2)
     state.to_review = [0]
@@ -239,19 +241,19 @@ def test_without_exploiting_a_bad_trial_keeps_its_weights_and_explores(populatio
 def test_a_trial_is_looked_at_after_an_interval_and_half_intervals_add_up(population):
     state = population([0.1, 0.5])
     state.fresh[0] = 25
-    assert PLAIN.judge(state, 0) == Continue(0)
+    assert PLAIN.decide(state, 0) == Continue(0)
     state.to_review = [0]
     state.request([Continue(0)])
     assert state.fresh[0] == 25
     state.fresh[0] += 25
-    assert isinstance(PLAIN.judge(state, 0), Clone)
-    assert replace(PLAIN, interval=60).judge(state, 0) == Continue(0)
+    assert isinstance(PLAIN.decide(state, 0), Clone)
+    assert replace(PLAIN, interval=60).decide(state, 0) == Continue(0)
 
 
 def test_to_have_been_looked_at_is_to_begin_anew(population):
     state = population([0.1, 0.5])
     state.to_review = [1]
-    state.request([PLAIN.judge(state, 1)])
+    state.request([PLAIN.decide(state, 1)])
     assert state.fresh[1] == 0
 
 
@@ -259,7 +261,7 @@ def test_a_clone_may_deepen_or_widen_the_network_it_got(population):
     state = population([0.1, 0.5])
     state.changes[1] = ("deepen 1",)
     grow = Grow(0.5, ("deepen 0", "widen 1 64"), most=3)
-    found = Counter(Pbt(grow=grow).judge(state, 0).changes for _ in range(400))
+    found = Counter(Pbt(grow=grow).decide(state, 0).changes for _ in range(400))
     assert found.keys() == {("deepen 1",), ("deepen 1", "deepen 0"), ("deepen 1", "widen 1 64")}
     assert found[("deepen 1",)] == pytest.approx(200, abs=40)
 
@@ -287,10 +289,10 @@ class Watched:
     def __init__(self, inner: object) -> None:
         self.inner, self.asked = inner, []
 
-    def judge(self, view: PopulationView, trial: int) -> object:
+    def decide(self, view: PopulationView, trial: int) -> object:
         assert view.status[trial] == TrialStatus.REPORTED
         self.asked.append((view.now_s, trial))
-        return self.inner.judge(view, trial)
+        return self.inner.decide(view, trial)
 
 
 @pytest.mark.parametrize("report_each", [True, False])
@@ -396,7 +398,7 @@ def test_without_a_space_what_trials_begin_with_is_explored(population):
     pbt = Pbt().fitted(TrialsConfig(start=start))
     assert pbt == Pbt(space=start)
     state = population([0.1, 0.5], [{"lr": 0.1, "wd": 0.0}, {"lr": 0.4, "wd": 0.5}])
-    hypers = [pbt.judge(state, 0).hyper for _ in range(300)]
+    hypers = [pbt.decide(state, 0).hyper for _ in range(300)]
     assert {0.4 * 0.8, 0.4} < {hyper["lr"] for hyper in hypers}  # 0.4 · 1.2 is beyond the range
     assert {0.5 * 0.8, 0.5} < {hyper["wd"] for hyper in hypers}
     assert all(0.1 <= hyper["lr"] <= 0.4 and 0.0 <= hyper["wd"] <= 0.5 for hyper in hypers)

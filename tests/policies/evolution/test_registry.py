@@ -41,8 +41,8 @@ class Counted:
     def __init__(self, inner: object) -> None:
         self.inner, self.decisions = inner, []
 
-    def judge(self, view, trial):
-        decision = self.inner.judge(view, trial)
+    def decide(self, view, trial):
+        decision = self.inner.decide(view, trial)
         assert decision.trial == trial
         self.decisions.append(decision)
         return decision
@@ -66,7 +66,7 @@ class TestEveryEvolution:
             drawn(trials, seed),
             PopulationCluster.of(speeds),
             terms,
-            weather=TimingNoise(0.2),
+            noise=TimingNoise(0.2),
             report_each=report_each,
         )
         evolution = Counted(bind(evolution_class(name), tomllib.loads(text)))

@@ -177,7 +177,7 @@ class Page:
                 modifiers=8 if shift else 0, **text,
             )  # fmt: skip
 
-    def picture(self, file: Path, *, whole: bool = False) -> Path:
+    def screenshot(self, file: Path, *, whole: bool = False) -> Path:
         """What it looks like, as a PNG."""
         found = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         file.write_bytes(base64.b64decode(found["data"]))
@@ -193,15 +193,15 @@ class Page:
         self.browser.ask("Target.closeTarget", targetId=self.target)
 
 
-def _complaint(method: str, told: dict[str, Any]) -> str:
+def _complaint(method: str, params: dict[str, Any]) -> str:
     if method == "Runtime.exceptionThrown":
-        return str(told["exceptionDetails"])
-    if method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-        return str(told["args"])
-    if method == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-        return str(told["entry"])
-    if method == "Network.requestWillBeSent" and not told["request"]["url"].startswith(("file:", "data:")):
-        return f"fetched {told['request']['url']}"
+        return str(params["exceptionDetails"])
+    if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+        return str(params["args"])
+    if method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+        return str(params["entry"])
+    if method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("file:", "data:")):
+        return f"fetched {params['request']['url']}"
     return ""
 
 

@@ -114,14 +114,14 @@ def test_a_bar_says_what_it_is_and_why_it_is_there(open_page, jobs_page):
     at = over(page, 0.3, 0.5)  # at about 3.5 s: b, on both slots
     page.mouse("mouseMoved", *at)
     page.until("!document.getElementById('tip').hidden")
-    told = page.script("document.getElementById('tip').textContent")
-    assert told.startswith("bvgg16, 2 GPUs; 4 s alone")
+    text = page.script("document.getElementById('tip').textContent")
+    assert text.startswith("bvgg16, 2 GPUs; 4 s alone")
     for part in (
         "node 0, slot 0–1", "2 – 6 s: for 4 s", "1 s per iteration",
         "started at once; before it: a, preempted by it", "finished",
         "srtf: the job with the least time left",
     ):  # fmt: skip
-        assert part in told
+        assert part in text
     page.mouse("mouseMoved", 2, 2)
     page.until("document.getElementById('tip').hidden")
 
@@ -143,13 +143,13 @@ def test_a_job_that_was_paused_says_what_it_waited_for(open_page, jobs_page):
     page = open_page(jobs_page)
     page.mouse("mouseMoved", *over(page, 0.12, 0.3))  # at about 1 s: a, before it makes way
     page.until("!document.getElementById('tip').hidden")
-    told = page.script("document.getElementById('tip').textContent")
-    assert "paused with 80% left; preempted by b" in told
+    text = page.script("document.getElementById('tip').textContent")
+    assert "paused with 80% left; preempted by b" in text
     page.mouse("mouseMoved", *over(page, 0.55, 0.85))  # at about 7 s on slot 1: a again
     page.until("document.getElementById('tip').textContent.includes('resumed')")
-    told = page.script("document.getElementById('tip').textContent")
-    assert "resumed after waiting 4 s (paused with 80% left); before it: b, finished" in told
-    assert "migrated to other slots" in told
+    text = page.script("document.getElementById('tip').textContent")
+    assert "resumed after waiting 4 s (paused with 80% left); before it: b, finished" in text
+    assert "migrated to other slots" in text
 
 
 def test_arrow_keys_go_from_bar_to_bar(open_page, jobs_page):
@@ -272,10 +272,10 @@ def test_an_interval_of_a_trial_says_what_became_of_it(open_page, whole_page):
     box = page.box(canvas)
     page.mouse("mouseMoved", box["x"] + 0.6 * box["width"], box["y"] + 0.4 * box["height"])
     page.until("!document.getElementById('tip').hidden")
-    told = page.script("document.getElementById('tip').textContent")
-    assert "trial 0" in told
-    assert "of 2 trials" in told
-    assert "was done" in told
+    text = page.script("document.getElementById('tip').textContent")
+    assert "trial 0" in text
+    assert "of 2 trials" in text
+    assert "was done" in text
 
 
 def test_names_are_only_names(open_page, tmp_path, make_run):

@@ -14,12 +14,12 @@ from rota.core.population.events import Assigned, Event, Joined, Reported, Trial
 from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.results.fidelity.aligned import PER_INTERVAL, TRIALS, AlignedTimeline, lives_of_trials
 from rota.results.jobs import JobColumns
-from rota.results.population.folder import measure
+from rota.results.population.repetition import measure
 from rota.results.population.run import write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 from rota.results.run import write_run
 
-FLEET = PopulationCluster.of((1.0, 1.0))
+CLUSTER = PopulationCluster.of((1.0, 1.0))
 Part = tuple[int, int, int, float, float, float]
 Row = tuple[float, EventKind, int, float, Sequence[int]]
 
@@ -50,7 +50,7 @@ def reports(*parts: Part) -> list[Event]:
 def write_trials(folder: Path, *parts: Part, allocation: str = "finish", seeds: Sequence[int] = (0,)) -> Path:
     events = reports(*parts)
     about = {"target": 1.0, "lower_bound_s": 1.0, "decisions": 4, "wall_s": 0.1}
-    repetitions = tuple(measure(events, ({}, {}), FLEET, seed=seed, **about) for seed in seeds)
+    repetitions = tuple(measure(events, ({}, {}), CLUSTER, seed=seed, **about) for seed in seeds)
     slots = (SlotInfo("a", "cpu", 1.0), SlotInfo("b", "cpu", 1.0))
     summary = PopulationSummary(allocation, "none", "2 trials × 100 steps", "pair", None, slots, repetitions)
     said = {"config": "seeds = 1\n", "inputs": "digest", "command": "rota run x.toml"}

@@ -40,14 +40,14 @@ def test_intervals_of_two_trials(two_trials):
     assert found.same_slot == 0.5
 
 
-def test_what_is_off_besides_the_pace_of_computing(two_trials):
+def test_what_differs_apart_from_step_times(two_trials):
     at_pace = two_trials.makespan_at_real_step_time  # of 23 s, as if 10.5 s of computing had been 9.75 s
     assert at_pace == (22.0, pytest.approx(23 * 9.75 / 10.5))
 
 
 def test_the_pace_of_jobs_is_not_known(hand, tmp_path):
-    told = jobs_timeline(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
-    found = compare(told, told)
+    timeline = jobs_timeline(read_run(hand.write_jobs(tmp_path / "real", *hand.PREEMPTED)))
+    found = compare(timeline, timeline)
     assert found.makespan_at_real_step_time is None
     assert "pace" not in table("srtf", found)
 
@@ -141,11 +141,11 @@ def test_a_job_that_starts_once_has_all_its_iterations_in_one_stretch(hand, tmp_
         (120.0, EventKind.STARTED, 1, 1.0, (0,)),
         (126.0, EventKind.FINISHED, 1, 0.0, ()),
     )
-    told = jobs_timeline(read_run(hand.write_jobs(tmp_path / "run", *rows)))
-    assert [each.whole_s for each in told.lives["a"].intervals] == [2.0]
-    assert [each.whole_s for each in told.lives["b"].intervals] == [1.5]
+    timeline = jobs_timeline(read_run(hand.write_jobs(tmp_path / "run", *rows)))
+    assert [each.whole_s for each in timeline.lives["a"].intervals] == [2.0]
+    assert [each.whole_s for each in timeline.lives["b"].intervals] == [1.5]
     other = jobs_timeline(read_run(hand.write_jobs(tmp_path / "other", *hand.PREEMPTED)))
-    found = compare(told, other)
+    found = compare(timeline, other)
     assert found.intervals.only_simulated == 1  # a's second stretch
     assert found.ends == (False, -1.0)
 
@@ -157,8 +157,8 @@ def test_a_stretch_in_which_nothing_was_done_is_left_out(hand, tmp_path):
         *hand.PREEMPTED[4:7],
         (116.0, EventKind.FINISHED, 0, 0.0, ()),
     )
-    told = jobs_timeline(read_run(hand.write_jobs(tmp_path / "run", *rows)))
-    assert [each.whole_s for each in told.lives["a"].intervals] == [1.0]
+    timeline = jobs_timeline(read_run(hand.write_jobs(tmp_path / "run", *rows)))
+    assert [each.whole_s for each in timeline.lives["a"].intervals] == [1.0]
 
 
 parts = st.lists(

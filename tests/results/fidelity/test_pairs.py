@@ -42,8 +42,8 @@ def test_seeds_that_both_have_are_aligned(hand, tmp_path):
     simulated = hand.write_trials(tmp_path / "sim", *hand.SIMULATED, seeds=(0, 1, 2, 3, 4))
     assert titles(real, simulated)[0] == ["finish, seed 3", "finish, seed 4"]
     pairs, _ = paired(real, simulated)
-    told = pairs[0].told()
-    assert (told[0].makespan_s, told[1].makespan_s) == (22.0, 23.0)
+    pair = pairs[0].timelines()
+    assert (pair[0].makespan_s, pair[1].makespan_s) == (22.0, 23.0)
 
 
 def test_without_a_common_seed_there_is_nothing_to_align(hand, tmp_path):

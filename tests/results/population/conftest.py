@@ -16,18 +16,18 @@ from rota.core.population.events import (
     Reported,
     TrialFinished,
 )
-from rota.results.population.folder import Repetition, measure
+from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import PopulationRecord, read_population, write_population
 from rota.results.population.summary import PopulationSummary, SlotInfo
 
-FLEET = PopulationCluster(
+CLUSTER = PopulationCluster(
     (Slot(0, 2.0, device="gpu"), Slot(1, 1.0)), ("a", "b"), changes=(NodeChange(30.0, 1, False),)
 )
 HYPERS = ({"lr": 0.1, "batch_size": 16}, {"lr": 0.2, "batch_size": 32})
 CLONE = {"lr": 0.12, "batch_size": 16}
 
 
-def told() -> list[Event]:
+def trial_events() -> list[Event]:
     """Slot 0 is busy for 40 of 50 s, of which it communicates for 3; slot 1 loses 10 s with its node."""
     return [
         Joined(0.0, 0),
@@ -54,9 +54,9 @@ def told() -> list[Event]:
 
 def repetition(seed: int = 0) -> Repetition:
     return measure(
-        told(),
+        trial_events(),
         HYPERS,
-        FLEET,
+        CLUSTER,
         seed=seed,
         target=0.7,
         lower_bound_s=25.0,
@@ -66,7 +66,7 @@ def repetition(seed: int = 0) -> Repetition:
 
 
 def summary(allocation: str = "era", seeds: int = 2) -> PopulationSummary:
-    slots = tuple(SlotInfo(FLEET.nodes[slot.node], slot.device, slot.speed) for slot in FLEET.slots)
+    slots = tuple(SlotInfo(CLUSTER.nodes[slot.node], slot.device, slot.speed) for slot in CLUSTER.slots)
     return PopulationSummary(
         allocation, "pbt", "2 trials × 100 steps", "pair", 0.7, slots, tuple(map(repetition, range(seeds)))
     )
@@ -74,7 +74,7 @@ def summary(allocation: str = "era", seeds: int = 2) -> PopulationSummary:
 
 @pytest.fixture
 def events() -> list[Event]:
-    return told()
+    return trial_events()
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def by_hand() -> PopulationSummary:
 def run(tmp_path: Path) -> PopulationRecord:
     """The same on disk."""
     given = summary()
-    timelines = {each.seed: told() for each in given.repetitions}
+    timelines = {each.seed: trial_events() for each in given.repetitions}
     about = {"config": "seeds = 2\n", "inputs": "digest", "command": "rota simulate x.toml"}
     write_population(tmp_path / "era", given, timelines, **about)
     return read_population(tmp_path / "era")

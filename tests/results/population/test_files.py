@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.errors import InputError
 from rota.core.population.events import Idled, Reported
-from rota.results.population.folder import PopulationFolder
+from rota.results.folder import PopulationFolder
 from rota.results.population.run import read_population, write_population
 from rota.results.population.timeline_file import Logged, Logs, read_events, read_log, write_event
 
@@ -79,7 +79,7 @@ def test_a_run_is_complete_once_its_summary_is_there(run):
     assert folder.complete()
     assert folder.complete("digest")
     assert not folder.complete("other")
-    folder.summary.unlink()
+    folder.head.unlink()
     assert not folder.complete()
     assert folder.begun
 
@@ -101,15 +101,15 @@ def test_what_is_no_summary_is_no_run(tmp_path, text):
 
 
 def test_a_summary_that_lacks_something_is_an_input_error(run):
-    found = json.loads(run.folder.summary.read_text())
+    found = json.loads(run.folder.head.read_text())
     del found["slots"]
-    run.folder.summary.write_text(json.dumps(found))
+    run.folder.head.write_text(json.dumps(found))
     with pytest.raises(InputError, match=r"summary.json: missing key 'slots': a list; delete the folder"):
         read_population(run.folder.path)
 
 
 def test_the_summary_has_averages_first(run):
-    found = json.loads(run.folder.summary.read_text())
+    found = json.loads(run.folder.head.read_text())
     assert found["mean"] == {
         "makespan_s": 50.0,
         "lower_bound_s": 25.0,

@@ -16,8 +16,8 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.results.population.folder import measure
 from rota.results.population.metrics import MeasuredBound, Usage
+from rota.results.population.repetition import measure
 
 
 def test_a_slot_computes_communicates_loses_or_is_idle(by_hand):
@@ -30,8 +30,8 @@ def test_a_slot_computes_communicates_loses_or_is_idle(by_hand):
     assert (cpu.idle_share, cpu.lists, cpu.parts) == (0.0, 2, 1)
 
 
-def usage(events, fleet, end_s):
-    found = Usage(fleet)
+def usage(events, cluster, end_s):
+    found = Usage(cluster)
     for event in events:
         found.see(event)
     return found.until(end_s)

@@ -36,7 +36,7 @@ OTHER = replace(RUN, side="Ray Tune, class", slots=3)
 SIDES = Sides("2 trials", "bash scripts/compare-tune.sh", (RUN, OTHER))
 
 
-def test_overhead_is_what_slots_did_besides_work():
+def test_overhead_is_time_of_slots_that_is_not_work():
     assert RUN.training_s == 4.0
     assert RUN.work_s == 1.0 + 1.0 + 1.0 + 2.0
     assert RUN.overhead_s == (2 * 4.0 - 5.0) / 4

@@ -30,7 +30,7 @@ from rota.policies.population import PopulationPolicy
 from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 
 
-class Told(list[Event]):
+class EventList(list[Event]):
     """A timeline that is equal to another only if its events are of the same kinds.
 
     Events are tuples: `Finished(10.0, 0)` alone would be equal to `Emptied(10.0, 0)`.
@@ -40,7 +40,7 @@ class Told(list[Event]):
         return isinstance(other, list) and list(map(repr, self)) == list(map(repr, other))
 
     def __getitem__(self, at: Any) -> Any:
-        return Told(super().__getitem__(at)) if isinstance(at, slice) else super().__getitem__(at)
+        return EventList(super().__getitem__(at)) if isinstance(at, slice) else super().__getitem__(at)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -64,7 +64,7 @@ class Verdicts:
 
     given: Mapping[tuple[int, int], Clone | Stop]
 
-    def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
+    def decide(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
         return self.given.get((trial, int(view.steps[trial])), Continue(trial))
 
 
@@ -149,7 +149,7 @@ def run() -> Callable[..., SimulatedPopulation]:
         done = simulate_trials(
             PopulationScenario(tuple(hypers), cluster, terms, **options), Telling(), policy
         )
-        return replace(done, timeline=Told(done.timeline))
+        return replace(done, timeline=EventList(done.timeline))
 
     return make
 
@@ -176,7 +176,7 @@ class Referee:
         self.check_overlaps("slot")
         self.check_overlaps("trial")
         trained_s = sum(span.ended_s - span.began_s for span in self.spans)
-        assert trained_s <= len(self.scene.fleet.slots) * now_s * (1 + 1e-12), "slots trained in parallel"
+        assert trained_s <= len(self.scene.cluster.slots) * now_s * (1 + 1e-12), "slots trained in parallel"
 
     def see(self, event: Event) -> None:
         match event:
@@ -216,12 +216,12 @@ class Referee:
 
     def take_back(self) -> None:
         """Slots that were given up are needed if no others are there, or if those are given up once idle."""
-        there = {slot for slot in range(len(self.scene.fleet.slots)) if self.node(slot) in self.up}
+        there = {slot for slot in range(len(self.scene.cluster.slots)) if self.node(slot) in self.up}
         if there <= self.retired | set(self.busy):
             self.retired -= there
 
     def node(self, slot: int) -> int:
-        return self.scene.fleet.slots[slot].node
+        return self.scene.cluster.slots[slot].node
 
     def check_overlaps(self, whose: str) -> None:
         """A slot trains one part at a time, and a trial is trained in one place at a time."""

@@ -33,7 +33,7 @@ class Asked:
 
     about: list[int] = field(default_factory=list)
 
-    def judge(self, view, trial):
+    def decide(self, view, trial):
         self.about.append(trial)
         return Continue(trial)
 

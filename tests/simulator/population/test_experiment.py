@@ -23,7 +23,7 @@ def config(**table):
 
 
 def test_by_default_the_slots_are_those_of_the_original_systems():
-    assert tuple(slot.speed for slot in config().fleet().slots) == NINE
+    assert tuple(slot.speed for slot in config().population_cluster().slots) == NINE
     assert config().cluster_name() == "slots 1.3,1,0.33,0.33,0.33,1.6,1,1,8"
 
 
@@ -45,7 +45,7 @@ def test_the_bound_of_equal_trials_does_not_depend_on_what_happened():
 
 def test_a_seed_is_that_of_noise_and_of_first_hyper_parameters():
     recorded = config(population={"curves": str(CURVES)}, noise={"sigma": 0.1})
-    assert recorded.scene(3).weather.seed == 3
+    assert recorded.scene(3).noise.seed == 3
     assert recorded.scene(3).hypers == recorded.scene(3).hypers
     assert recorded.scene(3).hypers != recorded.scene(4).hypers
 

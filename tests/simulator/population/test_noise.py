@@ -89,9 +89,9 @@ def test_noise_and_drift_multiply():
 
 def test_a_part_takes_its_steps_times_its_factor():
     scene = PopulationScenario(
-        ({}, {}), PopulationCluster.of([2.0]), Terms(10, 30), weather=TimingNoise(noise=0.2, seed=7)
+        ({}, {}), PopulationCluster.of([2.0]), Terms(10, 30), noise=TimingNoise(noise=0.2, seed=7)
     )
-    stream = NoiseStream(scene.weather, 2, 1)
+    stream = NoiseStream(scene.noise, 2, 1)
     done = simulate_trials(scene, Equal(3.0), PopulationPolicy(FifoAllocation()))
     spans = [event for event in done.timeline if isinstance(event, Reported)]
     for span in spans:  # ten steps of 3 s at twice the speed: 15 s

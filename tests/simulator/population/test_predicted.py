@@ -75,13 +75,13 @@ def test_a_configuration_names_profiles_and_its_slots_have_speeds_for_each_batch
     scene = config(tmp_path, trials=40).scene(0)
     kinds = {f"convnet2 {hyper['batch_size']}" for hyper in scene.hypers}
     assert len(kinds) > 1
-    assert scene.fleet.slots[1].speeds == pytest.approx(dict.fromkeys(kinds, 4.0))
-    assert scene.fleet.slots[0].speeds == {}
+    assert scene.cluster.slots[1].speeds == pytest.approx(dict.fromkeys(kinds, 4.0))
+    assert scene.cluster.slots[0].speeds == {}
 
 
 def test_a_trial_that_takes_several_slots_has_what_is_predicted_of_each(tmp_path):
     gpus = {"slots": [{"speed": 2.0, "device": "gpu", "node": "a", "count": 4}], "per_trial": 4}
-    (slot,) = config(tmp_path, {**gpus, "efficiency": 0.5}, trials=40).scene(0).fleet.slots
+    (slot,) = config(tmp_path, {**gpus, "efficiency": 0.5}, trials=40).scene(0).cluster.slots
     assert slot.speed == pytest.approx(4.0)
     assert slot.speed_of("convnet2 32") == pytest.approx(4 * 4.0 * 0.5)
 
@@ -90,7 +90,7 @@ def test_batch_sizes_that_no_trial_begins_with_are_predicted_too(tmp_path):
     """One that was recorded, and one that evolution may lead to."""
     alone = config(tmp_path, trials=2, start={"batch_size": {"values": [16]}})
     assert {hyper["batch_size"] for hyper in alone.scene(0).hypers} == {16}
-    slot = alone.scene(0, (48.0,)).fleet.slots[1]
+    slot = alone.scene(0, (48.0,)).cluster.slots[1]
     assert [slot.speed_of(f"convnet2 {size}") for size in (16, 128, 48)] == pytest.approx([4.0] * 3)
     assert slot.speed_of("convnet2 7") == 2.0
 
@@ -104,6 +104,6 @@ def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_pat
 
 def test_a_simulation_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):
     explored = Pbt(space={"batch_size": Space(values=(16.0, 48.0))})
-    contender = Variant("fifo", PopulationPolicy(FifoAllocation(), explored), {}, "pbt")
-    scene = scene_of(config(tmp_path, trials=2), contender, 0)
-    assert scene.fleet.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)
+    variant = Variant("fifo", PopulationPolicy(FifoAllocation(), explored), {}, "pbt")
+    scene = scene_of(config(tmp_path, trials=2), variant, 0)
+    assert scene.cluster.slots[1].speed_of("convnet2 48") == pytest.approx(4.0)

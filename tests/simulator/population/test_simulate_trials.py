@@ -70,7 +70,7 @@ class AnyVerdict:
 
     random: Random
 
-    def judge(self, view, trial):
+    def decide(self, view, trial):
         donors = np.flatnonzero(view.checkpoint_node >= 0).tolist()
         dice = self.random.random()
         if dice < 0.05:
@@ -128,12 +128,12 @@ def scenes(draw):
     )
     return PopulationScenario(
         hypers=tuple(draw(st.lists(hyper, min_size=1, max_size=8))),
-        fleet=draw(clusters()),
+        cluster=draw(clusters()),
         terms=Terms(10, draw(st.integers(1, 45)), draw(st.sampled_from([1.0, 1e9])), draw(st.booleans())),
         costs=AssignmentCosts(
             *draw(st.sampled_from([(0.0, 0.0), (2.5, 0.0), (1.0, 0.5, 10.0), (0.0, 1.0, 10.0, 2.0)]))
         ),
-        weather=TimingNoise(*draw(st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.3, 0.1)]))),
+        noise=TimingNoise(*draw(st.sampled_from([(0.0, 0.0), (0.1, 0.0), (0.3, 0.1)]))),
         report_each=draw(st.booleans()),
     )
 
@@ -144,7 +144,7 @@ def check(state):
     assert sorted(state.waiting) == [trial for trial in trials if state.status[trial] == TrialStatus.WAITING]
     assert state.left == int((state.status < TrialStatus.FINISHED).sum())
     for trial in trials:
-        assert (state.assigned[trial] > 0) == (state.status[trial] == TrialStatus.HANDED)
+        assert (state.assigned[trial] > 0) == (state.status[trial] == TrialStatus.ASSIGNED)
         assert 0 <= state.steps[trial] + state.assigned[trial] <= state.terms.steps
     if state.terms.least_advanced_first:
         assert all(state.steps[first] <= state.steps[then] for first, then in pairwise(state.waiting))
@@ -175,9 +175,9 @@ def test_whatever_happens_a_simulation_ends_or_says_why_it_cannot(
 ):
     random, landscape = Random(seed), telling()
     policy = PopulationPolicy(AnyLists(random, lazy), AnyVerdict(random), AnyRetirement(random, retiring))
-    state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape, 0)
-    noise = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
-    backend = PopulationSimulator(scene.fleet, landscape, noise, report_each=scene.report_each)
+    state = PopulationState(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape, 0)
+    noise = NoiseStream(scene.noise, len(scene.hypers), len(scene.cluster.slots))
+    backend = PopulationSimulator(scene.cluster, landscape, noise, report_each=scene.report_each)
     for trial, hyper in enumerate(scene.hypers):
         landscape.begin(trial, hyper)
     complaint = drive_checked(policy, backend, state)
@@ -244,11 +244,11 @@ def test_equal_slots_that_each_get_as_many_trials_reach_the_lower_bound():
 @settings(max_examples=30)
 @given(scene=scenes(), seed=st.integers(0, 2**32))
 def test_on_slots_that_are_all_twice_as_fast_everything_takes_half_the_time(scene, seed):
-    cluster = replace(scene.fleet, changes=(), slowdowns=())
+    cluster = replace(scene.cluster, changes=(), slowdowns=())
     faster = replace(cluster, slots=tuple(replace(slot, speed=2 * slot.speed) for slot in cluster.slots))
     runs = []
     for slots in (cluster, faster):
-        alike = replace(scene, fleet=slots, hypers=({},) * len(scene.hypers), costs=AssignmentCosts())
+        alike = replace(scene, cluster=slots, hypers=({},) * len(scene.hypers), costs=AssignmentCosts())
         runs.append(simulate_trials(alike, Equal(), PopulationPolicy(AnyLists(Random(seed)))).timeline)
     # To the last bit, for halves are exact.
     assert [(type(one), one.at_s) for one in runs[0]] == [(type(other), 2 * other.at_s) for other in runs[1]]
@@ -260,7 +260,7 @@ def test_on_slots_that_are_all_twice_as_fast_everything_takes_half_the_time(scen
 @settings(max_examples=30)
 @given(scene=scenes(), seed=st.integers(0, 2**32))
 def test_the_same_seeds_give_the_same_timeline(telling, scene, seed):
-    there = replace(scene, fleet=replace(scene.fleet, changes=()))
+    there = replace(scene, cluster=replace(scene.cluster, changes=()))
     runs = [
         simulate_trials(
             there, telling(), PopulationPolicy(AnyLists(Random(seed)), AnyVerdict(Random(seed))), seed

@@ -83,7 +83,7 @@ class Evolution(ABC):
         Random numbers must come from `view.random`.
         """
 
-    def judge(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
+    def decide(self, view: PopulationView, trial: int) -> Continue | Clone | Stop:
         """Return what `review` returns, as a decision."""
         found = self.review(view, trial)
         if found is None:

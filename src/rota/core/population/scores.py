@@ -77,7 +77,7 @@ Scores = dict[ScoredDevice, Score]
 class Scored(NamedTuple):
     """Slots with speeds from scores, and notes on entries without slots."""
 
-    fleet: PopulationCluster
+    cluster: PopulationCluster
     notes: tuple[str, ...]
 
 
@@ -98,7 +98,7 @@ def write_scores(path: Path, scores: Mapping[ScoredDevice, Score]) -> None:
     _write(path, {key: _entry(score) for key, score in scores.items()})
 
 
-def fleet_of(
+def cluster_of(
     scores: Mapping[ScoredDevice, Score],
     cpus: Mapping[str, int] | None = None,
     gpus: Mapping[str, int] | None = None,

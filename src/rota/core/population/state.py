@@ -30,8 +30,8 @@ from rota.core.population.events import (
     TrialFinished,
 )
 from rota.core.population.view import (
+    ASSIGNED,
     FINISHED,
-    HANDED,
     REPORTED,
     STOPPED,
     WAITING,
@@ -191,7 +191,7 @@ class PopulationState(PopulationView):
         for trial in dict.fromkeys(part.trial for part in self._on.pop(slot)):
             if self.at[trial] == slot:
                 self.assigned[trial] = 0
-                if self.status[trial] == HANDED:
+                if self.status[trial] == ASSIGNED:
                     self._queue(trial)
         if self.retired[slot]:
             self._note_retired(slot)
@@ -218,7 +218,7 @@ class PopulationState(PopulationView):
                 if trial not in self.waiting:
                     raise IllegalPlan(f"trial {trial} is not waiting; it cannot be assigned to slot {slot}")
                 mine.add(trial)
-                self.status[trial] = HANDED
+                self.status[trial] = ASSIGNED
                 self.at[trial] = slot
                 at = self.waiting.index(trial)
                 del self.waiting[at], self._keys[at]
@@ -239,7 +239,7 @@ class PopulationState(PopulationView):
         if reviewed:
             self.fresh[trial] = 0
         if self.assigned[trial]:
-            self.status[trial] = HANDED
+            self.status[trial] = ASSIGNED
         else:
             self._queue(trial)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf, isnan, nan
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class TrialStatus(IntEnum):
     """Status of a trial."""
 
     WAITING = 0
-    HANDED = 1
+    ASSIGNED = 1
     """Part of a slot's current assignment."""
     REPORTED = 2
     """Reported, and under review."""
@@ -59,7 +59,7 @@ class TrialStatus(IntEnum):
     STOPPED = 4
 
 
-WAITING, HANDED, REPORTED, FINISHED, STOPPED = (
+WAITING, ASSIGNED, REPORTED, FINISHED, STOPPED = (
     int(status) for status in TrialStatus
 )  # plain integers, which NumPy handles faster
 
@@ -100,6 +100,10 @@ class Terms:
             raise ConfigError("target is not a number")
 
 
+FORMER_NAMES = {"fleet": "cluster", "paces": "step_times", "part": "interval"}
+"""Attribute of a view that policies from outside may still use → its name now."""
+
+
 class PopulationView:
     """A population as policies see it; they must not change it."""
 
@@ -116,7 +120,7 @@ class PopulationView:
             raise ConfigError("population: no trials; give at least one")
         trials, slots = len(hypers), len(cluster.slots)
         self.now_s = 0.0
-        self.terms, self.costs, self.fleet = terms, costs, cluster
+        self.terms, self.costs, self.cluster = terms, costs, cluster
         self.random = np.random.default_rng(seed)
         """Source of random numbers for evolution."""
 
@@ -180,9 +184,12 @@ class PopulationView:
         for trial in range(trials):
             self._set_kind(trial)
 
-    @property
-    def paces(self) -> StepTimes:  # its former name
-        return self.step_times
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in FORMER_NAMES:
+                return getattr(self, FORMER_NAMES[name])
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def usable(self) -> np.ndarray:
@@ -196,8 +203,6 @@ class PopulationView:
     def interval(self, trial: int) -> Interval:
         """Return the next interval of a trial, cut to its budget."""
         return Interval(trial, min(self.terms.interval, self.remaining(trial)))
-
-    part = interval  # its former name
 
     def first(self, count: int) -> list[Interval]:
         """Return the next interval of each of the first trials in the queue."""
@@ -228,7 +233,7 @@ class PopulationView:
         here, there = int(self.checkpoint_node[trial]), int(self.node[slot])
         if here in (-1, there):
             return 0.0
-        switches = self.fleet.switches
+        switches = self.cluster.switches
         size_mb = self.work.size_mb(self.kinds[self.kind[trial]])
         return self.costs.move_s(size_mb, across=switches[here] != switches[there])
 
@@ -238,5 +243,5 @@ class PopulationView:
             self._numbers[name] = len(self.kinds)
             self.kinds.append(name)
             base_s = self.work.step_s(name)
-            self.step_times.add_kind(np.array([base_s / slot.speed_of(name) for slot in self.fleet.slots]))
+            self.step_times.add_kind(np.array([base_s / slot.speed_of(name) for slot in self.cluster.slots]))
         self.kind[trial] = self._numbers[name]

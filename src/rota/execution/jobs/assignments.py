@@ -1,18 +1,10 @@
-"""Messages between the controller of jobs and its workers, and the entries of its journal."""
+"""Messages between the controller of jobs and its workers; what came of them is in its journal."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rota.config.bind import facts
-from rota.core import columns as c
-from rota.core.engine import Engine
-from rota.core.errors import InputError
-from rota.core.instant import Instant
-from rota.core.policy import Plan
 from rota.execution.assignments import ENCODE, Assignment, assignment_from
 from rota.execution.entries import LOST
 from rota.execution.journal import JournalEntry
@@ -37,7 +29,7 @@ class JobShare(NamedTuple):
     """Number of slots that were idle and are lent."""
     at_s: float = 0.0
     """The time of the run in seconds."""
-    told: tuple[tuple[int, float], ...] = ()
+    contexts: tuple[tuple[int, float], ...] = ()
     """Lent slots and time of the assignments that made the source and its ancestors, so that damaged ones are
     made again alike."""
 
@@ -49,18 +41,20 @@ class JobAssignment:
     shares: tuple[JobShare, ...]
 
     def line(self) -> bytes:
+        """Return the assignment as a line of JSON."""
         shares = [{**share._asdict(), "order": share.order.fields()} for share in self.shares]
         return ENCODE({SHARES: shares}).encode() + b"\n"
 
 
 def parse_job_assignment(line: bytes) -> JobAssignment:
+    """Return the assignment in a line of JSON."""
     found = json.loads(line)[SHARES]
     return JobAssignment(tuple(_share(each) for each in found))
 
 
 def _share(found: dict[str, Any]) -> JobShare:
-    told = tuple((room, at_s) for room, at_s in found["told"])
-    return JobShare(**{**found, "order": assignment_from(found["order"]), "told": told})
+    contexts = tuple((room, at_s) for room, at_s in found["contexts"])
+    return JobShare(**{**found, "order": assignment_from(found["order"]), "contexts": contexts})
 
 
 class ShareSeconds(NamedTuple):
@@ -77,6 +71,7 @@ class ShareSeconds(NamedTuple):
 
     @property
     def training_s(self) -> float:
+        """Seconds of iterations, waiting for other jobs included."""
         return self.fetch_s + self.compute_s + self.exchange_s + self.waiting_s
 
 
@@ -107,6 +102,7 @@ class JobAnswer:
     parts: tuple[ShareResult, ...]
 
     def line(self) -> bytes:
+        """Return the answer as a line of JSON."""
         return ENCODE({PARTS: self.parts}).encode() + b"\n"
 
 
@@ -122,66 +118,6 @@ def _result(digest: str, seconds: list[float], *rest: Any) -> ShareResult:
 
 SLICE = "slice"
 """The kind of entry of a completed assignment."""
-
-
-class SlotGroup(NamedTuple):
-    """Jobs of a plan that run on the same slots."""
-
-    jobs: tuple[int, ...]
-    slots: tuple[int, ...]
-    step_s: float
-    """Seconds per iteration that the policy expects."""
-
-
-def units(plan: Plan, state: Engine) -> list[SlotGroup]:
-    """Return the groups of a plan."""
-    found: dict[int, list[int]] = {}
-    for position in range(plan.jobs):
-        found.setdefault(int(plan.index[c.UNIT, position]), []).append(position)
-    return [
-        SlotGroup(
-            tuple(int(state.columns[c.JOB, plan.index[c.ROW, position]]) for position in positions),
-            tuple(plan.slots_of(positions[0]).tolist()),
-            float(plan.pace_s[positions[0]]),
-        )
-        for positions in found.values()
-    ]
-
-
-class JobEntries:
-    """The format of instants and decisions in a journal: jobs by number, not by row of the state."""
-
-    def happened(self, instant: Instant, state: Engine) -> tuple[float, dict[str, Any]]:
-        job = state.columns[c.JOB]
-        left = [[int(job[row]), value] for row, value in (instant.measured or {}).items()]
-        return instant.at_s, {
-            "at_s": instant.at_s,
-            "finished": [int(job[row]) for row in instant.finished[: instant.ends]],
-            "arrived": [instant.first_job, instant.arrivals],
-            "joined": list(instant.joined),
-            "lost": list(instant.lost),
-            "left": left,
-        }
-
-    def instant(self, body: Mapping[str, Any], state: Engine) -> Instant:
-        try:
-            rows = rows_of(state)
-            finished = np.array([rows[job] for job in body["finished"]], np.int32)
-            first, arrivals = body["arrived"]
-            left = {rows[job]: value for job, value in body["left"]}
-            return Instant(
-                body["at_s"], finished, len(finished), first, arrivals, body["joined"], body["lost"], left
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"the journal has a malformed instant ({error!r}); {LOST}") from None
-
-    def decided(self, plan: Plan, state: Engine) -> list[Any]:
-        return [[list(unit.jobs), list(unit.slots), unit.step_s] for unit in units(plan, state)]
-
-
-def rows_of(state: Engine) -> dict[int, int]:
-    """Return job → its row in the state."""
-    return {int(state.columns[c.JOB, row]): int(row) for row in state.order[: state.active]}
 
 
 class JobProgress(NamedTuple):
@@ -213,10 +149,12 @@ class CompletedAssignment(NamedTuple):
 
 
 def completed_body(completed: CompletedAssignment) -> dict[str, Any]:
+    """Return a completed assignment as plain values, as `parse_landed` reads them."""
     return {**completed._asdict(), "parts": [part._asdict() for part in completed.parts]}
 
 
 def parse_landed(entry: JournalEntry) -> CompletedAssignment:
+    """Return the completed assignment of a journal entry; raise InputError if it is malformed."""
     return facts(
         CompletedAssignment, entry.body, "a malformed assignment in the journal", LOST, any_number=True
     )

@@ -28,11 +28,9 @@ from rota.execution.jobs.assignments import (
     JobAnswer,
     JobAssignment,
     JobShare,
-    SlotGroup,
     completed_body,
-    rows_of,
-    units,
 )
+from rota.execution.jobs.entries import SlotGroup, rows_of, units
 from rota.execution.jobs.ledger import AssignmentContext, AssignmentInFlight, JobLedger
 from rota.execution.jobs.spec import JobsSpec
 from rota.execution.journal import Journal, NotWritten
@@ -261,14 +259,14 @@ class JobsBackend:
 
     def _opportunistic_goes_on(self) -> bool:
         """Return whether there is an opportunistic job that continues."""
-        opportunistic = self._spec.resident
+        opportunistic = self._spec.opportunistic
         if opportunistic is None or self.clock.now_s() >= opportunistic.until_s:
             return False
         return not self._ledger.jobs[len(self._spec.ids)].over
 
     def _send_opportunistic(self) -> None:
         """Assign the opportunistic job its own slots, and lend it those that no plan uses."""
-        opportunistic, number = self._spec.resident, len(self._spec.ids)
+        opportunistic, number = self._spec.opportunistic, len(self._spec.ids)
         assert opportunistic is not None
         if set(opportunistic.home) & (self._away | set(self._flights)):
             return
@@ -293,12 +291,12 @@ class JobsBackend:
         """Return the share of the first slot."""
         standing = self._ledger.jobs[job]
         assignment = self._ledger.next_assignment(job, min(most, standing.left), self._pruner.take())
-        told: tuple[AssignmentContext, ...] = (standing.context,)
+        contexts: tuple[AssignmentContext, ...] = (standing.context,)
         if assignment.source and assignment.source.digest in self._lineages:
             assignment = replace(assignment, earlier=self._lineages[assignment.source.digest])
-            told += tuple(self._made_from[made.digest][1] for made in assignment.earlier if made)
+            contexts += tuple(self._made_from[made.digest][1] for made in assignment.earlier if made)
         meeting = self._meeting(job, slots)
-        return JobShare(assignment, self._kinds[job], 0, len(slots), meeting, room, now_s, told)
+        return JobShare(assignment, self._kinds[job], 0, len(slots), meeting, room, now_s, contexts)
 
     def _meeting(self, job: int, slots: tuple[int, ...]) -> str:
         """Return where a gang meets: the same while it stays on its slots and is not preempted."""

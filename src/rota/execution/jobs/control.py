@@ -13,8 +13,9 @@ from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner
 from rota.execution.engine import Workers
 from rota.execution.folder import RunPaths
-from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.backend import JobsBackend, note
+from rota.execution.jobs.entries import JobEntries
 from rota.execution.jobs.ledger import AssignmentContext, JobLedger
 from rota.execution.jobs.spec import JobsSpec
 from rota.execution.jobs.status import JobsFrame, JobsStatus, StatusObserver, parse_frame
@@ -29,7 +30,7 @@ JobsWatch = Callable[[JobsStatus], None]
 class JobsOutcome:
     """The result of a run, complete or stopped."""
 
-    board: JobsStatus
+    status: JobsStatus
     timeline: Timeline
     complete: bool
     restored: int
@@ -116,6 +117,6 @@ def _frame(spec: JobsSpec, scheduler: str, run: str) -> JobsFrame:
         list(spec.iterations),
         list(spec.submit_s),
         [f"node{node}" for node in nodes],
-        spec.resident.kind if spec.resident else "",
+        spec.opportunistic.kind if spec.opportunistic else "",
         spec.config,
     )

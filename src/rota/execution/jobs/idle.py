@@ -53,8 +53,10 @@ class IdleJobFactory:
         self._kinds = kinds
 
     def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> IdleJob:
+        """Return an idle job of this kind."""
         return IdleJob(self._kinds[kind])
 
 
 def idle_jobs(settings: Mapping[str, Any], seed: int) -> IdleJobFactory:
+    """Return what opens idle jobs; the settings are tables of stages in seconds, by kind."""
     return IdleJobFactory(settings)

@@ -39,6 +39,7 @@ class AssignmentInFlight:
 
     @property
     def jobs(self) -> tuple[int, ...]:
+        """The numbers of its jobs."""
         return tuple(share.order.make.trial for share in self.shares)
 
     def done_of(self, job: int, at_s: float) -> float:
@@ -53,6 +54,7 @@ class AssignmentInFlight:
         return slot in self.awaited and [part.digest for part in answer.parts] == asked
 
     def answered(self, slot: int, answer: JobAnswer) -> None:
+        """Record the answer of a slot."""
         self.answers[slot] = answer
         self.awaited.discard(slot)
 
@@ -123,10 +125,12 @@ class JobStanding:
 
     @property
     def version(self) -> int:
+        """Version of the newest checkpoint; 0 before the first."""
         return self.newest.version if self.newest else 0
 
     @property
     def over(self) -> bool:
+        """Whether the job is done or abandoned."""
         return self.left == 0 or self.abandoned
 
 
@@ -169,6 +173,7 @@ class JobLedger:
             self.unused.append((freed.trial, freed.version))
 
     def failed(self, job: int) -> None:
+        """Record a failure of a job, which is abandoned after too many."""
         standing = self.jobs[job]
         standing.failures += 1
         standing.abandoned = standing.failures >= self.attempts

@@ -57,7 +57,7 @@ class JobsSpec:
     attempts: int = 3
     """Number of failures after which a job is abandoned."""
     seed: int = 0
-    resident: OpportunisticJob | None = None
+    opportunistic: OpportunisticJob | None = None
     """The opportunistic job; its number follows those of the jobs."""
     config: str = ""
     """The digest of the configuration."""
@@ -65,12 +65,15 @@ class JobsSpec:
     """The nodes that jobs prefer; None: those listed first."""
 
     def ledger(self, run: str) -> JobLedger:
+        """Return an empty ledger; `run` is the name of the run."""
         return JobLedger(run, self.all_kinds, self.all_iterations, self.attempts)
 
     @property
     def all_kinds(self) -> list[str]:
-        return [*self.kinds, *([self.resident.kind] if self.resident else [])]
+        """The kind of each job, then that of the opportunistic job."""
+        return [*self.kinds, *([self.opportunistic.kind] if self.opportunistic else [])]
 
     @property
     def all_iterations(self) -> list[int]:
-        return [*self.iterations, *([ENDLESS] if self.resident else [])]
+        """The iterations of each job, then those of the opportunistic job."""
+        return [*self.iterations, *([ENDLESS] if self.opportunistic else [])]

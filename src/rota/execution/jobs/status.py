@@ -12,10 +12,14 @@ from rota.core.errors import InputError
 from rota.core.instant import Instant
 from rota.core.policy import Plan
 from rota.execution.entries import DECIDED, INSTANT, LOST
-from rota.execution.jobs.assignments import SLICE, CompletedAssignment, JobEntries, parse_landed
+from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
+from rota.execution.jobs.entries import JobEntries
 from rota.execution.journal import JournalEntry, has_owner, read_journal
 from rota.execution.journaled import BEGAN, ENDED
 from rota.execution.status import plain, taken_in
+
+OPPORTUNISTIC = "resident"
+"""The key of the opportunistic job in journals and results, from before it was called so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +36,21 @@ class JobsFrame:
     submit_s: Sequence[float]
     slots: Sequence[str]
     """The name of the node of each slot."""
-    resident: str = ""
+    opportunistic: str = ""
     """The kind of the opportunistic job; empty if there is none."""
     config: str = ""
     """The digest of the configuration; empty in older journals."""
 
     def record(self) -> dict[str, Any]:
-        return plain(self)
+        """Return the facts as plain values, as `parse_frame` reads them."""
+        found = plain(self)
+        found[OPPORTUNISTIC] = found.pop("opportunistic")
+        return found
 
 
 def parse_frame(found: Mapping[str, Any]) -> JobsFrame:
     """Return the facts that were written; raise InputError if they are malformed."""
+    found = {"opportunistic" if key == OPPORTUNISTIC else key: value for key, value in found.items()}
     frame = facts(JobsFrame, found, "the first entry of the journal is malformed", LOST, any_number=True)
     jobs = {len(column) for column in (frame.ids, frame.kinds, frame.iterations, frame.submit_s)}
     if len(jobs) > 1:
@@ -74,18 +82,19 @@ class JobsStatus:
     frame: JobsFrame
     jobs: list[JobLine] = field(init=False)
     at_s: float = 0.0
-    slices: int = 0
+    assignments: int = 0
     training_s: float = 0.0
     """Slot-seconds of training; jobs that share a slot count once."""
     held_s: float = 0.0
     """Slot-seconds of assignments."""
     pauses: int = 0
-    resident: JobLine = field(default_factory=JobLine)
+    opportunistic: JobLine = field(default_factory=JobLine)
 
     def __post_init__(self) -> None:
         self.jobs = [JobLine() for _ in self.frame.ids]
 
     def happened(self, body: Mapping[str, Any]) -> None:
+        """Update the status by an instant, as it is in the journal."""
         self.at_s = max(self.at_s, body["at_s"])
         first, arrivals = body["arrived"]
         for job in range(first, first + arrivals):
@@ -96,6 +105,7 @@ class JobsStatus:
             line.status, line.slots, line.ended_s = "finished" if whole else "failed", (), self.at_s
 
     def decided(self, units: Sequence[Sequence[Any]]) -> None:
+        """Update the status by a plan: jobs, slots and expected step time of each group."""
         runs = {job: tuple(slots) for jobs, slots, _ in units for job in jobs}
         for number, line in enumerate(self.jobs):
             if line.status in ("waiting", "running"):
@@ -104,13 +114,14 @@ class JobsStatus:
                 line.slots = runs.get(number, ())
 
     def completed(self, completed: CompletedAssignment) -> None:
+        """Update the status by a completed assignment."""
         self.at_s = max(self.at_s, completed.ended_s)
-        self.slices += 1
+        self.assignments += 1
         slots = len(completed.slots)
         self.held_s += slots * (completed.ended_s - completed.began_s)
         self.training_s += slots * max(progress.seconds.training_s for progress in completed.parts)
         for progress in completed.parts:
-            line = self.jobs[progress.job] if progress.job < len(self.jobs) else self.resident
+            line = self.jobs[progress.job] if progress.job < len(self.jobs) else self.opportunistic
             line.done += progress.iterations
             line.notes += progress.notes
             if progress.why:
@@ -119,6 +130,7 @@ class JobsStatus:
                 line.metric = progress.metric
 
     def jct_s(self, job: int) -> float:
+        """Return the completion time of a job in seconds; NaN while it is not over."""
         return self.jobs[job].ended_s - self.frame.submit_s[job]
 
     def record(self) -> dict[str, Any]:
@@ -131,16 +143,18 @@ class JobsStatus:
             "failed": sum(line.status == "failed" for line in self.jobs),
             "avg_jct_s": sum(finished) / len(finished) if finished else None,
             "pauses": self.pauses,
-            "slices": self.slices,
+            "slices": self.assignments,
             "wall_s": self.at_s,
-            "overhead_s_per_slice": (self.held_s - self.training_s) / self.slices if self.slices else None,
-            **({"resident": self._opportunistic()} if self.frame.resident else {}),
+            "overhead_s_per_slice": (self.held_s - self.training_s) / self.assignments
+            if self.assignments
+            else None,
+            **({OPPORTUNISTIC: self._opportunistic()} if self.frame.opportunistic else {}),
         }
 
     def _opportunistic(self) -> dict[str, Any]:
-        line = self.resident
+        line = self.opportunistic
         return {
-            "kind": self.frame.resident,
+            "kind": self.frame.opportunistic,
             "iterations": line.done,
             "metric": None if math.isnan(line.metric) else line.metric,
             "failures": line.failures,

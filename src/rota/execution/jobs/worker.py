@@ -171,6 +171,7 @@ class RunningShare:
 
     @property
     def make(self) -> CheckpointInfo:
+        """The checkpoint that the share ends with."""
         return self.share.order.make
 
 
@@ -182,6 +183,7 @@ class JobWorker:
         self._held: OrderedDict[int, LoadedJob] = OrderedDict()
 
     def answer(self, line: bytes) -> bytes:
+        """Return the answer to a line of JSON, also a line of JSON."""
         return self.carry_out(parse_job_assignment(line)).line()
 
     def carry_out(self, assignment: JobAssignment) -> JobAnswer:
@@ -241,7 +243,7 @@ class JobWorker:
         start = start_of(assignment, self._store)
         if start.content is not None:
             work.load(start.content)
-        path = zip((assignment.source, *assignment.earlier), share.told, strict=False)
+        path = zip((assignment.source, *assignment.earlier), share.contexts, strict=False)
         contexts = {made.digest: context for made, context in path if made}
         for made in start.again:
             work.tell(*contexts.get(made.digest, (0, 0.0)))

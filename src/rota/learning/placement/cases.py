@@ -120,7 +120,7 @@ class PlacementCase:
     bound_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        speeds = [slot.speed for slot in self.scene.fleet.slots]
+        speeds = [slot.speed for slot in self.scene.cluster.slots]
         if self.good_at:
             bound_s = min(self.good_at) * STEP_S / max(speeds)
             object.__setattr__(

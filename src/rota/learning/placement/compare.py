@@ -12,11 +12,11 @@ import numpy as np
 
 from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.view import Terms
-from rota.core.processes import process_map
+from rota.core.processes import WorkerPool
 from rota.learning.placement.cases import STEP_S, CaseDistribution, Goal, PlacementCase
 from rota.learning.placement.outcome import AGENT, ComparedRow, PlacementComparison
 from rota.learning.placement.rollout import play
-from rota.policies.allocation.learned import Learned, Weights, read_weights, write_agent
+from rota.policies.allocation.learned import Learned, Weights, write_agent
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.population import AllocationPolicy, PopulationPolicy
 from rota.simulator.noise import TimingNoise
@@ -35,31 +35,29 @@ UNSEEN = (0, 0, 0, 1)
 
 
 class ComparedCase(NamedTuple):
-    """One case at one dispatch cost, and the folder of the agents."""
+    """One case at one dispatch cost, and the agent."""
 
     number: int
     dispatch: float
     goal: Goal
-    agents: Path
+    weights: Weights
 
 
 def compare(
     weights: Weights,
     tests: int,
-    workers: int,
+    pool: WorkerPool,
     goal: Goal = "makespan",
     on_tried: Callable[[int], object] = lambda count: None,
 ) -> PlacementComparison:
     """Compare an agent with all rules, on `tests` cases at each dispatch cost."""
-    found: list[ComparedRow] = []
-    with _kept(weights) as agents, process_map(workers) as try_all:
-        asked = [
-            ComparedCase(number, cost, goal, agents) for number, cost in product(range(tests), DISPATCHES)
-        ]
-        for some in (asked[at : at + 4 * workers] for at in range(0, len(asked), 4 * workers)):
-            found += try_all(try_out, some)
-            on_tried(len(some))
-    return PlacementComparison(tuple(found), goal)
+    cases = product(range(tests), DISPATCHES)
+    calls = [(ComparedCase(number, cost, goal, weights),) for number, cost in cases]
+    found: dict[int, ComparedRow] = {}
+    for place, row in pool.each(try_out, calls):
+        found[place] = row
+        on_tried(1)
+    return PlacementComparison(tuple(row for _, row in sorted(found.items())), goal)
 
 
 def try_out(asked: ComparedCase) -> ComparedRow:
@@ -67,9 +65,10 @@ def try_out(asked: ComparedCase) -> ComparedRow:
     cases = [
         case_of(asked.number, asked.dispatch, repetition, asked.goal) for repetition in range(REPETITIONS)
     ]
-    shuffles = [read_weights(asked.agents / f"shuffled{repetition}") for repetition in range(REPETITIONS)]
-    ratios = {name: _mean_ratio(cases, _allocation(name, asked.agents)) for name in ALLOCATIONS}
-    speeds = [slot.speed for slot in cases[0].scene.fleet.slots]
+    shuffles = [shuffled(asked.weights, repetition) for repetition in range(REPETITIONS)]
+    with _written(asked.weights) as agent:
+        ratios = {name: _mean_ratio(cases, _allocation(name, agent)) for name in ALLOCATIONS}
+    speeds = [slot.speed for slot in cases[0].scene.cluster.slots]
     return ComparedRow(
         number=asked.number,
         slots=len(speeds),
@@ -88,7 +87,7 @@ def case_of(number: int, dispatch: float, repetition: int, goal: Goal = "makespa
     drawn = cases.draw(np.random.default_rng((number, *UNSEEN)))
     costs = AssignmentCosts(dispatch_s=dispatch * TERMS.interval * STEP_S)
     noise = TimingNoise(NOISE, seed=REPETITIONS * number + repetition)
-    return replace(drawn, scene=replace(drawn.scene, costs=costs, weather=noise))
+    return replace(drawn, scene=replace(drawn.scene, costs=costs, noise=noise))
 
 
 def shuffled(weights: Weights, seed: int) -> Weights:
@@ -97,8 +96,8 @@ def shuffled(weights: Weights, seed: int) -> Weights:
     return Weights(*(random.permutation(values.ravel()).reshape(values.shape) for values in weights))
 
 
-def _allocation(name: str, agents: Path) -> AllocationPolicy:
-    found: AllocationPolicy = Learned(agents / AGENT) if name == AGENT else allocation_class(name)()
+def _allocation(name: str, agent: Path) -> AllocationPolicy:
+    found: AllocationPolicy = Learned(agent) if name == AGENT else allocation_class(name)()
     return found
 
 
@@ -112,10 +111,8 @@ def _ratio(case: PlacementCase, allocation: AllocationPolicy) -> float:
 
 
 @contextmanager
-def _kept(weights: Weights) -> Iterator[Path]:
-    """Write the agent, and copies with shuffled weights, to a temporary folder."""
-    with TemporaryDirectory(prefix="rota-agents-") as folder:
-        write_agent(Path(folder) / AGENT, weights, {})
-        for repetition in range(REPETITIONS):
-            write_agent(Path(folder) / f"shuffled{repetition}", shuffled(weights, repetition), {})
+def _written(weights: Weights) -> Iterator[Path]:
+    """Write the agent to a temporary folder."""
+    with TemporaryDirectory(prefix="rota-agent-") as folder:
+        write_agent(Path(folder), weights, {})
         yield Path(folder)

@@ -14,7 +14,7 @@ from rota.core.population.view import TrialStatus
 from rota.policies.allocation.finish import CANDIDATES, COLUMNS, FACTS, LISTS, NOTHING, STEPS, look
 from rota.policies.allocation.learned import FEATURES, describe, scores
 
-WAITING, HANDED, FINISHED = int(TrialStatus.WAITING), int(TrialStatus.HANDED), int(TrialStatus.FINISHED)
+WAITING, ASSIGNED, FINISHED = int(TrialStatus.WAITING), int(TrialStatus.ASSIGNED), int(TrialStatus.FINISHED)
 
 
 @kernel
@@ -31,7 +31,11 @@ def episode(speeds, terms, dispatch_s, step_s, noise, draws, good_at, only_first
     base_s = step_s / speeds
     pace, spread, measured = base_s.copy().reshape(slots, 1), np.zeros((slots, 1)), np.zeros(slots, np.int64)
     kind, status, on = np.zeros(trials, np.int64), np.full(trials, WAITING), np.full(trials, -1)
-    steps, handed, parts = np.zeros(trials, np.int64), np.zeros(trials, np.int64), np.zeros(trials, np.int64)
+    steps, assigned, parts = (
+        np.zeros(trials, np.int64),
+        np.zeros(trials, np.int64),
+        np.zeros(trials, np.int64),
+    )
     up, retired, idle = np.ones(slots, np.bool_), np.zeros(slots, np.bool_), np.ones(slots, np.bool_)
     free_s, begun_s, waits_s, ends_s = (
         np.zeros(slots),
@@ -39,7 +43,7 @@ def episode(speeds, terms, dispatch_s, step_s, noise, draws, good_at, only_first
         np.zeros(slots),
         np.full(slots, np.inf),
     )
-    begun_as, judged, due = np.zeros(slots, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+    begun_as, reviewed, due = np.zeros(slots, np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     lists = np.zeros((slots, trials * (budget // interval + 2), 2), np.int64)
     at, count = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     waiting, queued = np.arange(trials), trials
@@ -55,7 +59,7 @@ def episode(speeds, terms, dispatch_s, step_s, noise, draws, good_at, only_first
                 continue
             if drawn == len(chosen):
                 features, allowed, chosen = grown(features), grown(allowed), grown(chosen)
-            state = (status, steps, handed, on, up, retired, free_s, now_s)
+            state = (status, steps, assigned, on, up, retired, free_s, now_s)
             queue = waiting[:queued]
             suits = look(
                 candidates, about, slot, queue, moves[:queued], idle, pace, spread, kind, state,
@@ -77,7 +81,7 @@ def episode(speeds, terms, dispatch_s, step_s, noise, draws, good_at, only_first
             if best != NOTHING:
                 first = suits if best > LISTS else 0
                 taken, parted, list_s = fill(
-                    lists[slot], queue, first, int(candidates[best, STEPS]), steps, handed, status, budget,
+                    lists[slot], queue, first, int(candidates[best, STEPS]), steps, assigned, status, budget,
                     interval, now_s + dispatch_s, pace[slot, 0],
                 )  # fmt: skip
                 on[lists[slot, :parted, 0]] = slot
@@ -105,17 +109,17 @@ def episode(speeds, terms, dispatch_s, step_s, noise, draws, good_at, only_first
             waits_s[slot] = 0.0
             observe(pace, spread, measured, slot, seconds)
             steps[trial] += length
-            handed[trial] -= length
+            assigned[trial] -= length
             at[slot] += 1
             if steps[trial] >= good_at[trial]:
                 good_s = min(good_s, now_s)
             if steps[trial] >= budget or steps[trial] >= good_at[trial]:
-                status[trial], handed[trial] = FINISHED, 0
+                status[trial], assigned[trial] = FINISHED, 0
                 left -= 1
                 while at[slot] < count[slot] and lists[slot, at[slot], 0] == trial:
                     at[slot] += 1
             else:
-                judged[reports] = trial
+                reviewed[reports] = trial
                 reports += 1
             if at[slot] == count[slot]:
                 idle[slot], free_s[slot] = True, now_s
@@ -124,8 +128,8 @@ def episode(speeds, terms, dispatch_s, step_s, noise, draws, good_at, only_first
                 dues += 1
         if left == 0 or (only_first and good_s < np.inf):
             return features[:drawn], allowed[:drawn], chosen[:drawn], made, now_s, good_s
-        for trial in judged[:reports]:
-            if handed[trial] == 0:
+        for trial in reviewed[:reports]:
+            if assigned[trial] == 0:
                 status[trial] = WAITING
                 queued = queue_up(waiting, queued, steps, trial)
 
@@ -138,19 +142,19 @@ def grown(values):
 
 
 @kernel
-def fill(parts, queue, first, wanted, steps, handed, status, budget, interval, ends_s, pace_s):
+def fill(parts, queue, first, wanted, steps, assigned, status, budget, interval, ends_s, pace_s):
     """Put so many steps on a list; returns trials taken, parts made, and when it is expected to be done."""
     taken, made = 0, 0
     while taken < len(queue) and wanted > 0:
         trial = queue[first + taken] if first + taken < len(queue) else queue[len(queue) - 1 - taken]
         taken += 1
-        mine = min(wanted, budget - steps[trial] - handed[trial])
+        mine = min(wanted, budget - steps[trial] - assigned[trial])
         wanted -= mine
-        status[trial] = HANDED
+        status[trial] = ASSIGNED
         while mine > 0:
             length = min(interval, mine)
             parts[made, 0], parts[made, 1] = trial, length
-            handed[trial] += length
+            assigned[trial] += length
             ends_s += length * pace_s
             made += 1
             mine -= length

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Singles
 from rota.core.errors import InputError
-from rota.core.processes import process_map
+from rota.core.processes import WorkerPool, map_over
 from rota.learning.agent import Arrays, restore, state_of
 from rota.learning.files import PlacementHistoryRow
 from rota.learning.learner import CHECKPOINT, ResumableLearner
@@ -47,20 +47,19 @@ class PlacementLearner(ResumableLearner):
         self.kept, self.kept_score = self._parameters, inf
         """The parameters that were best on held-out cases, and their score."""
 
-    def learn(self, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None) -> None:
+    def learn(self, pool: WorkerPool, on_update: Callable[[PlacementHistoryRow], None] | None = None) -> None:
         """Make all remaining updates, then take over the best parameters."""
         began_s, updates = time.perf_counter() - self.seconds, self.config.updates
-        with process_map(workers) as call_all:
 
-            def make() -> PlacementHistoryRow:
-                if not self.first:
-                    self._try_out(call_all)
-                row = self._update(call_all, began_s)
-                if row.update % EVERY == 0 or row.update == updates:
-                    self._try_out(call_all)
-                return row
+        def make() -> PlacementHistoryRow:
+            if not self.first:
+                self._try_out(pool)
+            row = self._update(pool, began_s)
+            if row.update % EVERY == 0 or row.update == updates:
+                self._try_out(pool)
+            return row
 
-            self.run(updates, lambda: len(self.rows), make, on_update)
+        self.run(updates, lambda: len(self.rows), make, on_update)
         with torch.no_grad():
             for own, kept in zip(self.network.parameters(), self.kept, strict=True):
                 own.copy_(torch.from_numpy(kept))
@@ -69,21 +68,21 @@ class PlacementLearner(ResumableLearner):
     def _parameters(self) -> tuple[Singles, ...]:
         return tuple(each.detach().numpy().copy() for each in self.network.parameters())
 
-    def _try_out(self, try_all: Any) -> None:
+    def _try_out(self, pool: WorkerPool) -> None:
         """Keep the parameters if they are better on held-out cases than all before.
 
         The score is the mean time relative to that at the start, and a penalty for the worst case.
         """
         trial = EvaluationCase(self.config.cases, self.config.hidden, self._parameters, ())
         seeds = [(self.config.seed, number, *ASIDE) for number in range(TRIED)]
-        ratios = try_all(tried, [replace(trial, seed=seed) for seed in seeds])
+        ratios = map_over(pool, tried, [replace(trial, seed=seed) for seed in seeds])
         self.first = self.first or ratios
         longer = np.array(ratios) / np.array(self.first)
         score = float(longer.mean() + max(0.0, longer.max() - WORSE))
         if score < self.kept_score:
             self.kept, self.kept_score = trial.parameters, score
 
-    def _update(self, learn_all: Any, began_s: float) -> PlacementHistoryRow:
+    def _update(self, pool: WorkerPool, began_s: float) -> PlacementHistoryRow:
         config, number = self.config, len(self.rows)
         to_go = 1.0 - number / config.updates
         asked = EpisodeGroup(
@@ -91,7 +90,7 @@ class PlacementLearner(ResumableLearner):
             config.entropy * to_go,
         )  # fmt: skip
         seeds = [(config.seed, number, case) for case in range(config.cases_per_update)]
-        lessons = learn_all(learn_from, [replace(asked, seed=seed) for seed in seeds])
+        lessons = map_over(pool, learn_from, [replace(asked, seed=seed) for seed in seeds])
         lr = config.lr * min(1.0, to_go / FALLS)
         self._step(lessons, lr)
         seconds = round(time.perf_counter() - began_s, 2)

@@ -42,10 +42,10 @@ class Questions:
 
     def __init__(self, case: PlacementCase) -> None:
         scene, landscape = case.scene, case.landscape()
-        luck = NoiseStream(scene.weather, len(scene.hypers), len(scene.fleet.slots))
-        self.state = PopulationState(scene.hypers, scene.fleet, scene.terms, scene.costs, landscape)
+        timing = NoiseStream(scene.noise, len(scene.hypers), len(scene.cluster.slots))
+        self.state = PopulationState(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape)
         self._backend = PopulationSimulator(
-            scene.fleet, landscape, luck, report_each=scene.report_each, besides=scene.besides
+            scene.cluster, landscape, timing, report_each=scene.report_each, overhead=scene.overhead
         )
         self._asked = self._ask()
         self.due: Question | None = next(self._asked)

@@ -72,8 +72,8 @@ def play(case: PlacementCase, weights: Weights, seed: int = 0, share: float = 0.
     """Simulate one episode in which a share of the decisions is drawn; the others are the best by score."""
     scene, trials = case.scene, len(case.scene.hypers)
     features, allowed, chosen, decisions, makespan_s, first_s = episode(
-        np.array([slot.speed for slot in scene.fleet.slots]), (scene.terms.steps, scene.terms.interval),
-        scene.costs.dispatch_s, STEP_S, scene.weather.noise, normals(scene.weather, trials, PARTS),
+        np.array([slot.speed for slot in scene.cluster.slots]), (scene.terms.steps, scene.terms.interval),
+        scene.costs.dispatch_s, STEP_S, scene.noise.noise, normals(scene.noise, trials, PARTS),
         np.array(case.good_at or (np.inf,) * trials), bool(case.good_at), weights, seed, share,
     )  # fmt: skip
     ratio = (first_s if case.good_at else makespan_s) / case.bound_s

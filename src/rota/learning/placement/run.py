@@ -10,6 +10,7 @@ from typing import Any
 
 from rota.config.bind import bind
 from rota.core.errors import InputError
+from rota.core.processes import WorkerPool
 from rota.learning.files import EVENTS, PlacementHistoryRow, is_agent, write_events, write_history
 from rota.learning.learner import CHECKPOINT, one_thread
 from rota.learning.placement.config import PlacementAgentConfig
@@ -65,11 +66,13 @@ def config_of(folder: Path) -> PlacementAgentConfig:
 
 
 def learn(
-    learner: PlacementLearner, workers: int, on_update: Callable[[PlacementHistoryRow], None] | None = None
+    learner: PlacementLearner,
+    pool: WorkerPool,
+    on_update: Callable[[PlacementHistoryRow], None] | None = None,
 ) -> None:
     """Make all remaining updates, and save a checkpoint."""
     with one_thread():
-        learner.learn(workers, on_update)
+        learner.learn(pool, on_update)
         learner.save()
 
 

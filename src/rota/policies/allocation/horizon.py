@@ -14,7 +14,7 @@ from rota.core.arrays import Floats, Ints
 from rota.core.compiled import kernel
 from rota.core.population.view import TrialStatus
 
-FINISHED, HANDED = int(TrialStatus.FINISHED), int(TrialStatus.HANDED)
+FINISHED, ASSIGNED = int(TrialStatus.FINISHED), int(TrialStatus.ASSIGNED)
 NEARLY = 1 + 1e-12
 UNKNOWN, LARGEST = 0.05, 0.1
 """Relative standard deviation of an interval before any was measured, and the largest that is trusted: a node
@@ -85,7 +85,7 @@ def world_of(step_s, spread, kind, state, given):  # type: ignore[no-untyped-def
         if free_s[slot] < np.inf:
             speeds[slot] = units_s.sum() / step_s[slot].sum()
     left, work = np.zeros(trials, np.int64), np.zeros(trials)
-    busy = status == HANDED
+    busy = status == ASSIGNED
     held, holds = np.zeros(slots), np.zeros(slots, np.int64)
     for trial in range(trials):
         if status[trial] < FINISHED:

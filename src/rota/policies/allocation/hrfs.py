@@ -203,7 +203,7 @@ def originally(view: PopulationView) -> Iterator[Assign | Retire]:
 
 def original_lag(view: PopulationView) -> int:
     """Return the intervals that trials are behind the leader: waiting ones, and those that finished early."""
-    steps = view.steps[view.status != TrialStatus.HANDED]
+    steps = view.steps[view.status != TrialStatus.ASSIGNED]
     return int(-((steps - view.leader) // view.terms.interval).sum())
 
 

@@ -15,14 +15,19 @@ from numpy.typing import NDArray
 
 from rota.core import columns as c
 from rota.core.compiled import kernel
-from rota.core.costs import SCHEDULED
+from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 
 Stages = tuple[float, float, float]
 Ordering = Literal["best", "worst"]
 
-CONTENTION = {1: 1.0, 2: 1.33 / SCHEDULED, 3: 1.5 / SCHEDULED, 4: 1.37 / SCHEDULED}
+CONTENTION = {
+    1: 1.0,
+    2: 1.33 / MURI_SCHEDULER_OVERHEAD,
+    3: 1.5 / MURI_SCHEDULER_OVERHEAD,
+    4: 1.37 / MURI_SCHEDULER_OVERHEAD,
+}
 """Factor by which a measured period is longer than the computed one, by group size, as measured by Muri."""
-CONTENTION_UNMATCHED = {**CONTENTION, 4: 1.3 / SCHEDULED}
+CONTENTION_UNMATCHED = {**CONTENTION, 4: 1.3 / MURI_SCHEDULER_OVERHEAD}
 """The factors of the variant without matching, which differ for groups of four."""
 
 

@@ -78,7 +78,7 @@ class Asha:
         """Raise ConfigError if trials have no metric when they reach the lowest rung."""
         trials.check_measured(self.min_t * trials.interval)
 
-    def judge(self, view: PopulationView, trial: int) -> Continue | Stop:
+    def decide(self, view: PopulationView, trial: int) -> Continue | Stop:
         done = int(view.steps[trial])
         for rung in rungs(self.reduction_factor, self.min_t, self.max_t):
             steps = rung * view.terms.interval

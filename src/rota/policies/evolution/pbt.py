@@ -106,7 +106,7 @@ class Pbt:
         space = {name: space for name, space in found.items() if space is not None}
         return replace(self, space=space) if space else self
 
-    def judge(self, view: PopulationView, trial: int) -> Continue | Clone:
+    def decide(self, view: PopulationView, trial: int) -> Continue | Clone:
         interval = self.interval or view.terms.interval
         if view.fresh[trial] < interval:
             return Continue(trial)

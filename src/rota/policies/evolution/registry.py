@@ -11,7 +11,7 @@ from rota.core.registry import ClassContract, Registry
 class Unchanged:
     """Trials that never learn from each other."""
 
-    def judge(self, view: PopulationView, trial: int) -> Continue:
+    def decide(self, view: PopulationView, trial: int) -> Continue:
         return Continue(trial)
 
 
@@ -21,6 +21,6 @@ EVOLUTIONS = {
     "asha": "rota.policies.evolution.asha:Asha",
 }
 REGISTRY = Registry(
-    ClassContract("evolution", "rota.Evolution", {"review": ("view", "trial")}, ("judge",)), EVOLUTIONS
+    ClassContract("evolution", "rota.Evolution", {"review": ("view", "trial")}, ("decide",)), EVOLUTIONS
 )
 evolution_class = REGISTRY.find

@@ -14,9 +14,8 @@ import numpy as np
 
 from rota.core.errors import InputError
 from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, jobs_timeline, population_timeline
-from rota.results.folder import RunFolder, run_folders
+from rota.results.folder import PopulationFolder, RunFolder, complete_run, run_folders
 from rota.results.metrics import at_rank
-from rota.results.population.folder import PopulationFolder
 from rota.results.population.run import PopulationRecord, read_population
 from rota.results.run import RunRecord, read_run
 
@@ -91,7 +90,7 @@ class RunPair:
     def title(self) -> str:
         return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
-    def told(self) -> tuple[AlignedTimeline, AlignedTimeline]:
+    def timelines(self) -> tuple[AlignedTimeline, AlignedTimeline]:
         """Return the timelines of both."""
         return _timeline(self.real, self.seed), _timeline(self.simulated, self.seed)
 
@@ -126,13 +125,11 @@ def runs_in(path: Path) -> list[AnyRun]:
 
 
 def _read(folder: RunFolder) -> AnyRun:
-    if PopulationFolder(folder.path).complete():
-        return read_population(folder.path)
-    if folder.complete():
-        return read_run(folder.path)
-    raise InputError(
-        f"{folder.path}: not a complete run; let it go on to its end (rota run --resume), or make it again"
-    )
+    found = complete_run(folder.path)
+    if found is None:
+        how = "let it go on to its end (rota run --resume), or make it again"
+        raise InputError(f"{folder.path}: not a complete run; {how}")
+    return (read_population if isinstance(found, PopulationFolder) else read_run)(found.path)
 
 
 def _check_kinds(real: Path, here: list[AnyRun], simulated: Path, there: list[AnyRun]) -> None:
@@ -275,7 +272,7 @@ def compare(real: AlignedTimeline, simulated: AlignedTimeline) -> TimelineCompar
     """Compare two timelines of the same trials or jobs."""
     _check(real, simulated)
     names = list(real.lives)
-    here, there = ([told.lives[name] for name in names] for told in (real, simulated))
+    here, there = ([timeline.lives[name] for name in names] for timeline in (real, simulated))
     return TimelineComparison(
         what=real.what,
         count=len(names),
@@ -295,8 +292,8 @@ def _check(real: AlignedTimeline, simulated: AlignedTimeline) -> None:
             f"{real.what} cannot be compared with {simulated.what}; give two runs of a population, "
             "or two of a trace"
         )
-    for told, other, where in ((real, simulated, "simulated"), (simulated, real, "real")):
-        missing = [name for name in told.lives if name not in other.lives]
+    for timeline, other, where in ((real, simulated, "simulated"), (simulated, real, "real")):
+        missing = [name for name in timeline.lives if name not in other.lives]
         if missing:
             more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
             raise InputError(
@@ -364,9 +361,9 @@ Begun = tuple[float, str, float]
 """Start of an interval, its trial or job, and its amount."""
 
 
-def _by_slot(told: AlignedTimeline) -> dict[int, list[Begun]]:
+def _by_slot(timeline: AlignedTimeline) -> dict[int, list[Begun]]:
     found: dict[int, list[Begun]] = {}
-    for name, life in told.lives.items():
+    for name, life in timeline.lives.items():
         for interval in life.intervals:
             for slot in interval.slots:
                 found.setdefault(slot, []).append((interval.began_s, name, interval.amount))
@@ -380,8 +377,8 @@ def _first_other(real: list[Begun], simulated: list[Begun], last_s: tuple[float,
     return None
 
 
-def _count(told: AlignedTimeline) -> int:
-    return sum(len(life.intervals) for life in told.lives.values())
+def _count(timeline: AlignedTimeline) -> int:
+    return sum(len(life.intervals) for life in timeline.lives.values())
 
 
 def _duration_error(times_s: Sequence[tuple[float, float, float]]) -> DurationError | None:

@@ -1,18 +1,15 @@
 """Runs of populations under one allocation: written seed by seed, and read."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rota import __version__
 from rota.config.bind import facts
 from rota.core.files import atomic_write, folder_lock
 from rota.core.population.events import Event
-from rota.results.folder import AGAIN
+from rota.results.folder import AGAIN, PopulationFolder
 from rota.results.parameters import Parameters
-from rota.results.population.folder import FORMAT, KIND, PopulationFolder
 from rota.results.population.summary import PopulationSummary, markdown
 from rota.results.population.timeline_file import Logs, read_events, write_event, write_logs
 
@@ -69,13 +66,9 @@ class Writing:
     ) -> None:
         """Write the summary; with `summary.json` the run is complete."""
         folder = self._folder
-        about = {"format": FORMAT, "kind": KIND, "rota": __version__, "inputs": inputs, "command": command}
-        point = {"parameters": parameters} if parameters else {}
-        facts = json.dumps({**about, **point, **summary.record()}, indent=2, allow_nan=False)
-        texts = {folder.config: config, folder.text: markdown(summary), folder.summary: f"{facts}\n"}
-        for file, text in texts.items():
-            with atomic_write(file) as stream:
-                stream.write(text.encode())
+        folder.write(folder.config, config)
+        folder.write(folder.text, markdown(summary))
+        folder.write_head(summary.record(), inputs=inputs, command=command, parameters=parameters)
 
 
 @contextmanager
@@ -108,7 +101,7 @@ def write_population(
 def read_population(path: Path) -> PopulationRecord:
     """Read a complete run."""
     folder = PopulationFolder(path)
-    found = folder.read()
-    summary = facts(PopulationSummary, found, folder.summary, AGAIN, others=True)
-    made = facts(_SummaryFacts, found, folder.summary, AGAIN, others=True)
+    found = folder.read_head()
+    summary = facts(PopulationSummary, found, folder.head, AGAIN, others=True)
+    made = facts(_SummaryFacts, found, folder.head, AGAIN, others=True)
     return PopulationRecord(folder, summary, made.command, parameters=made.parameters)

@@ -6,8 +6,8 @@ from typing import Any
 
 from rota.core.errors import InputError
 from rota.core.text import aligned
-from rota.results.population.folder import Repetition, by_size
 from rota.results.population.metrics import SlotUse
+from rota.results.population.repetition import Repetition, by_size
 
 
 @dataclass(frozen=True, slots=True)

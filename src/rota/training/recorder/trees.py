@@ -280,7 +280,7 @@ class TreesRecorder:
         check_changes(self.config.setup, ((change,) for change in self.config.changes))
         self.common.claim(self.asked())
         progress.say(f"{self.name}: seconds per step")
-        seconds = self.paces()
+        seconds = self.known_step_times()
         self._check_times(seconds)
         unfinished = {branch.file: branch for pair in asked for branch in self._open(*pair)}
         progress.expect(sum(branch.seconds for branch in unfinished.values()))
@@ -399,7 +399,7 @@ class TreesRecorder:
 
     # ── seconds per step ────────────────────────────────────────────────────────────────────────────────────
 
-    def paces(self) -> dict[StepKey, float]:
+    def known_step_times(self) -> dict[StepKey, float]:
         """Return the step times: those of earlier trees, of an unfinished one, or measured now."""
         known = self._recorded() or self.common.get("seconds-per-step")
         if known is None:

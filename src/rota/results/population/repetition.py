@@ -1,74 +1,13 @@
-"""The folder of a population's run, and its repetitions, one per seed."""
+"""The results of a population with one seed, in numbers."""
 
 import math
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from rota.core.errors import InputError
-from rota.core.files import parsed
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Cloned, Event, Hyper, Reported, Retired, Stopped, TrialFinished
-from rota.results.folder import AGAIN, ResultFolder, read_json
 from rota.results.population.metrics import MeasuredBound, SlotUse, Usage
-
-FORMAT = 1
-KIND = "population"
-
-
-@dataclass(frozen=True, slots=True)
-class PopulationFolder(ResultFolder):
-    """The folder of a run of a population."""
-
-    @property
-    def summary(self) -> Path:
-        return self.path / "summary.json"
-
-    @property
-    def text(self) -> Path:
-        return self.path / "summary.md"
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return self.summary, self.text, self.config
-
-    def of_seed(self, seed: int) -> Path:
-        """Return the folder of a seed: its timeline, and the logs of its trials."""
-        return self.path / f"seed{seed}"
-
-    def timeline(self, seed: int) -> Path:
-        return self.of_seed(seed) / "timeline.jsonl"
-
-    def complete(self, inputs: str | None = None) -> bool:
-        """Whether there is a complete run, made from inputs with this digest if one is given."""
-        try:
-            found = parsed(self.summary.read_text("utf-8"))
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return False
-        except OSError as error:
-            raise InputError(f"{self.summary}: cannot be read ({error.strerror})") from None
-        if not isinstance(found, dict) or found.get("kind") != KIND or found.get("format") != FORMAT:
-            return False
-        return inputs in (None, found.get("inputs"))
-
-    def clear(self) -> None:
-        """Delete the summary and the files of all seeds: the run is about to be written again."""
-        self.reopen()
-        try:
-            for seed in self.path.glob("seed*"):
-                shutil.rmtree(seed)
-        except OSError as error:
-            raise self._error("written", error) from None
-
-    def read(self) -> dict[str, Any]:
-        """Return the content of `summary.json`."""
-        found: dict[str, Any] = read_json(self.summary)
-        if not isinstance(found, dict):
-            raise InputError(f"{self.summary}: not the summary of a population; {AGAIN}")
-        return found
-
 
 BATCH_SIZE = "batch_size"
 """The hyper-parameter that is counted per node."""
