@@ -156,6 +156,14 @@ def decide(e, jobs, wake_s):
     """Say what a compiled plan is: the number of jobs in the draft, and a wake-up."""
     e.planned = jobs
     e.wakes_s = wake_s
+    e.is_as_placed = 0
+
+
+@kernel
+def decide_placed(e, jobs, wake_s):
+    """Do the same if the draft is as `place` has left it, so that it need not be checked."""
+    decide(e, jobs, wake_s)
+    e.is_as_placed = 1
 
 
 @kernel
@@ -170,7 +178,7 @@ def plan_by_key(address):
     e = engine_at(address)
     rank_in_place(e)
     order = ints(e.order, e.active)
-    decide(e, place(e, address, order, e.style, e.strict, e.keep), np.inf)
+    decide_placed(e, place(e, address, order, e.style, e.strict, e.keep), np.inf)
 
 
 @kernel

@@ -341,6 +341,7 @@ class Engine:
             scratch=scratch,
             load=np.zeros((2, slots), np.int32),
             actions=np.zeros(jobs, np.int8),
+            kept=np.zeros(jobs, np.int8),
             paused=np.zeros(jobs, np.int32),
             ending=np.zeros(max(jobs, 1), np.int32),
         )
@@ -464,7 +465,7 @@ class Engine:
 
 _OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "paused", "key", "options", "option_count"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "options", "option_count"),
 }
 """Addresses that a restored engine keeps."""
 

@@ -192,6 +192,25 @@ def compare(
             count[slots[i]] += 1
             if count[slots[i]] > sharing:
                 return OVERBOOKED, 0
+    return find_preempted(columns, old_index, old_jobs, index, jobs, paused), busy
+
+
+@kernel
+def take_over(columns, old_index, old_jobs, index, jobs, kept, actions, paused):
+    """Do what `compare` does for a plan that placement has just made, which knows what stays."""
+    for k in range(jobs):
+        row = index[ROW, k]
+        columns[WANTED, row] = k
+        if columns[PLACE, row] < 0.0:
+            actions[k] = START
+        else:
+            actions[k] = KEEP if kept[k] else MOVE
+    return find_preempted(columns, old_index, old_jobs, index, jobs, paused)
+
+
+@kernel
+def find_preempted(columns, old_index, old_jobs, index, jobs, paused):
+    """Write the rows of the running jobs that a plan does not name to `paused`; return how many."""
     pauses = 0
     for k in range(old_jobs):
         row = old_index[ROW, k]
@@ -201,7 +220,7 @@ def compare(
         if wanted < 0 or wanted >= jobs or index[ROW, wanted] != row:
             paused[pauses] = row
             pauses += 1
-    return pauses, busy
+    return pauses
 
 
 @kernel

@@ -22,7 +22,7 @@ ARRAYS = (
     # of the cluster
     *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
-    *("scratch", "load", "actions", "paused", "ending"),
+    *("scratch", "load", "actions", "kept", "paused", "ending"),
     # of the timeline
     *("events", "arena"),
 )
@@ -38,7 +38,7 @@ RULES = (
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "fixed_while_waiting", "is_sorted", "options", "option_count"),
-    *("planned", "pending"),
+    *("planned", "pending", "is_kept_known", "is_as_placed"),
     *("fit", "sort"),  # addresses of `placement.fit` and `kernels.sort_by`
 )
 COUNTERS = (
@@ -159,6 +159,12 @@ def load_of(e):
 @kernel
 def actions_of(e):
     return carray(pointer(e.actions), e.most_jobs, np.int8)
+
+
+@kernel
+def kept_of(e):
+    """Return whether each job of the draft stays on its slots, as `placement.fit` has left it."""
+    return carray(pointer(e.kept), e.most_jobs, np.int8)
 
 
 @kernel

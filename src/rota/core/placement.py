@@ -33,6 +33,7 @@ from rota.core.memory import (
     columns_of,
     engine_at,
     index_of,
+    kept_of,
     nodes_of,
     pace_of,
     plan_at,
@@ -90,15 +91,53 @@ def fit(address, order, anchors, style, strict, keep):
     """
     e = engine_at(address)
     new, old = plan_at(e.draft), plan_at(e.current)
-    if keep:
-        return fit_keeping(
-            columns_of(e), order, anchors, nodes_of(e), slot_node_of(e), index_of(new), slots_of(new),
-            pace_of(new), index_of(old), slots_of(old), scratch_of(e), style, strict,
+    e.is_kept_known = keep
+    if not keep:
+        return fit_afresh(
+            columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), scratch_of(e),
+            style, strict,
         )  # fmt: skip
-    return fit_afresh(
-        columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), scratch_of(e), style,
-        strict,
+    kept = kept_of(e)
+    if e.sharing == 1:
+        placed = keep_all(
+            columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), kept,
+            index_of(old), slots_of(old), strict,
+        )  # fmt: skip
+        if placed >= 0:
+            return placed
+    return fit_keeping(
+        columns_of(e), order, anchors, nodes_of(e), slot_node_of(e), index_of(new), slots_of(new),
+        pace_of(new), kept, index_of(old), slots_of(old), scratch_of(e), style, strict,
     )  # fmt: skip
+
+
+@kernel
+def keep_all(columns, order, nodes, index, slots, pace_s, kept, old_index, old_slots, strict):
+    """Do what `fit_keeping` does if no waiting job gets slots, so that all stay; else return -1."""
+    left = 0
+    for node in range(nodes.shape[1]):
+        left += nodes[SIZE, node] * nodes[UP, node]
+    placed = 0
+    used = 0
+    index[BEGIN, 0] = 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        gpus = int(columns[GPUS, row])
+        if gpus > left:
+            if left == 0 or strict:
+                break
+            continue
+        place = int(columns[PLACE, row])
+        if place < 0:
+            return -1
+        left -= gpus
+        begin = old_index[BEGIN, old_index[UNIT, place]]
+        for s in range(gpus):
+            slots[used + s] = old_slots[begin + s]
+        used += gpus
+        kept[placed] = 1
+        placed = seat(columns, row, index, pace_s, placed, used)
+    return placed
 
 
 @kernel
@@ -153,6 +192,7 @@ def fit_keeping(
     index,
     slots,
     pace_s,
+    kept,
     old_index,
     old_slots,
     scratch,
@@ -244,6 +284,7 @@ def fit_keeping(
                     used,
                 )
         left -= gpus
+        kept[placed] = stays
         placed = seat(columns, row, index, pace_s, placed, used)
     return placed
 

@@ -8,7 +8,7 @@ import numpy as np
 from rota.core.columns import BEGIN, JOB, PLACE, REMAINING, ROW, SUBMIT_S, UNIT, UP
 from rota.core.compiled import kernel
 from rota.core.ends import close, next_ends, stretch
-from rota.core.kernels import add, apply, compare, progress, remove, stop, write
+from rota.core.kernels import add, apply, compare, progress, remove, stop, take_over, write
 from rota.core.memory import (
     actions_of,
     all_rows,
@@ -18,6 +18,7 @@ from rota.core.memory import (
     floats,
     index_of,
     ints,
+    kept_of,
     load_of,
     nodes_of,
     order_of_jobs,
@@ -243,10 +244,14 @@ def commit(address, plan, jobs, wake_s, listed):
     columns, nodes, slot_node = columns_of(e), nodes_of(e), slot_node_of(e)
     index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
     actions, paused = actions_of(e), ints(e.paused, e.most_jobs)
-    pauses, busy = compare(
-        columns, index_of(old), slots_of(old), old.jobs, index, slots, pace_s, jobs,
-        nodes, slot_node, e.sharing, load_of(e), actions, paused,
-    )  # fmt: skip
+    if e.is_as_placed and e.is_kept_known and e.sharing == 1:
+        pauses = take_over(columns, index_of(old), old.jobs, index, jobs, kept_of(e), actions, paused)
+        busy = index[BEGIN, jobs]
+    else:
+        pauses, busy = compare(
+            columns, index_of(old), slots_of(old), old.jobs, index, slots, pace_s, jobs,
+            nodes, slot_node, e.sharing, load_of(e), actions, paused,
+        )  # fmt: skip
     if pauses < 0:
         return pauses
     e.need_rows = e.active
@@ -272,6 +277,7 @@ def commit(address, plan, jobs, wake_s, listed):
     e.wake_s = wake_s
     e.running = jobs
     e.pauses = pauses
+    e.is_as_placed = 0
     e.busy = busy
     e.end_s, e.ends = next_ends(
         columns, index, jobs, order, e.now_s, e.each_instant, e.ends_rel, e.ends_abs,

@@ -10,7 +10,7 @@ from rota.core.calls import place, sort_rows
 from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, ROW, SIZE, SUBMIT_S, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
-from rota.core.driver import CompiledPlan, decide, options_of
+from rota.core.driver import CompiledPlan, decide_placed, options_of
 from rota.core.memory import columns_of, engine_at, floats, index_of, nodes_of, order_of_jobs, plan_at
 from rota.core.placement import STYLES, Style, first_fit
 from rota.core.policy import Needs, Plan
@@ -72,7 +72,7 @@ def plan_fairly(address):
         sort_rows(e, ranked, largest_first, order)
     else:
         order[:] = ranked
-    decide(e, jobs, np.inf)
+    decide_placed(e, jobs, np.inf)
 
 
 @kernel

@@ -9,7 +9,7 @@ from rota.core.calls import place, sort_rows
 from rota.core.columns import EXECUTED_S, GPUS, JOB, OWN, PLACE, ROW
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
-from rota.core.driver import CompiledPlan, decide, options_of
+from rota.core.driver import CompiledPlan, decide_placed, options_of
 from rota.core.errors import ConfigError
 from rota.core.memory import columns_of, engine_at, floats, index_of, ints, order_of_jobs, plan_at
 from rota.core.placement import STYLES, Style, first_fit
@@ -81,7 +81,7 @@ def plan_queues(address):
     jobs = place(e, address, queued, style, 0, keep)
     wake_s = settle(columns, queued, index_of(plan_at(e.draft)), jobs, limits, e.now_s, key)
     sort_rows(e, queued, key, order)
-    decide(e, jobs, wake_s)
+    decide_placed(e, jobs, wake_s)
 
 
 @kernel
