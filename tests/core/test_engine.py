@@ -115,7 +115,7 @@ def test_after_an_illegal_plan_everything_is_as_it_was(state_of, plan_of):
         state.commit(plan_of(([1], [2, 3]), ([0], [3])))
     assert list(state.timeline()) == written
     state.commit(plan_of(([1], [2, 3]), ([0], [0])))
-    assert list(state.timeline())[len(written) :] == [Started(7.0, 1, 1.0, (2, 3))]
+    assert list(state.timeline())[len(written) :] == [Started(0.0, 1, 1.0, (2, 3))]
 
 
 def test_a_commit_writes_the_difference_to_what_runs(state_of, plan_of):

@@ -3,9 +3,8 @@
 from typing import Any
 
 from numba import types
-from numba.extending import intrinsic
 
-from rota.core.compiled import kernel
+from rota.core.compiled import intrinsic, kernel
 
 TABLE = types.float64[:, ::1]
 ROWS = types.int32[::1]

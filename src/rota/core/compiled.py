@@ -19,8 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.extending
 
 from rota.core.registry import sources
+
+carray: Any = numba.carray  # type: ignore[attr-defined]
+intrinsic: Any = numba.extending.intrinsic
 
 KEPT = 4  # caches of other versions that are kept
 KEPT_OUTSIDE = 16  # the same for files outside the package

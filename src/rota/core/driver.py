@@ -29,7 +29,7 @@ from rota.core.calls import (
 )
 from rota.core.columns import JOB
 from rota.core.compiled import kernel, native_address
-from rota.core.engine import Engine
+from rota.core.engine import JobsEngine
 from rota.core.errors import ConfigError
 from rota.core.kernels import sort_by
 from rota.core.memory import all_rows, columns_of, engine_at, floats, index_of, ints, plan_at
@@ -76,7 +76,7 @@ def compiled_of(policy: Any) -> CompiledKey | CompiledPlan | None:
 
 
 def drive_compiled(
-    engine: Engine,
+    engine: JobsEngine,
     form: CompiledKey | CompiledPlan,
     every: int,
     progress: Callable[[int], None] | None = None,
@@ -89,7 +89,7 @@ def drive_compiled(
     del kept
 
 
-def prepare(engine: Engine, form: CompiledKey | CompiledPlan) -> tuple[int, Any]:
+def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, Any]:
     """Give an engine the compiled form of its policy; return the address of its plan, and what to keep."""
     engine.set_rules(
         sort=_address(sort_by, types.none, *SORT_TYPES), fit=_address(fit, types.int64, *FIT_TYPES)
@@ -117,7 +117,7 @@ def _address(function: Any, result: Any, *arguments: Any) -> int:
     return address
 
 
-def _rounds(engine: Engine, function: int, every: int) -> Iterator[None]:
+def _rounds(engine: JobsEngine, function: int, every: int) -> Iterator[None]:
     """Yield after so many instants each, until all jobs are done."""
     advance = _address(stepping.advance, types.int64, *ADVANCE_TYPES)
     commit = _address(stepping.commit, types.int64, *COMMIT_TYPES)

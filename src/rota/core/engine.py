@@ -43,7 +43,7 @@ class Snapshot:
     arrays: Mapping[str, NDArray[Any]]
 
 
-class Engine:
+class JobsEngine:
     """Jobs on a cluster: those that are active, their slots, the time, and the timeline so far."""
 
     def __init__(
@@ -60,8 +60,10 @@ class Engine:
         speed: Speed = EVEN,
         keeps_timeline: bool = True,
     ) -> None:
-        """`table` has all jobs, by submit time. `preferences` says which nodes jobs prefer; by default those
-        that the cluster lists first."""
+        """Begin with a table of all jobs, by submit time.
+
+        `preferences` says which nodes jobs prefer; by default those that the cluster lists first.
+        """
         self._made_from = table, cluster, cost, sharing, own, own_slots, preferences
         self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
         preferences = preferences or as_listed(cluster)
@@ -230,8 +232,11 @@ class Engine:
 
     @property
     def sums(self) -> dict[str, float]:
-        """Integrals over time so far, in seconds: of active, waiting and running jobs, and of busy slots
-        (`busy_s`); and the sum of the completion times of the jobs that ended (`completed_s`)."""
+        """The sums over time so far, in seconds.
+
+        They are the integrals of active, waiting and running jobs and of busy slots (`busy_s`), and the sum
+        of the completion times of the jobs that ended (`completed_s`).
+        """
         return {name: float(self._record[name][0]) for name in SUMS}
 
     @property
@@ -296,10 +301,10 @@ class Engine:
         self._show()
         self.view.active, self.view.ranked = self.active, None
 
-    def fork(self, n: int) -> list["Engine"]:
+    def fork(self, n: int) -> list["JobsEngine"]:
         """Return copies that go on from here, independently of each other."""
         snapshot = self.snapshot()
-        forks = [Engine(*self._made_from, **self._made_by) for _ in range(n)]
+        forks = [JobsEngine(*self._made_from, **self._made_by) for _ in range(n)]
         for fork in forks:
             fork.restore(snapshot)
         return forks

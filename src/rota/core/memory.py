@@ -8,12 +8,11 @@ of the arrays themselves. A batch of engines is a list of such addresses.
 from typing import Any
 
 import numpy as np
-from numba import carray, types
+from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from rota.core.columns import GIVEN
-from rota.core.compiled import kernel
+from rota.core.compiled import carray, intrinsic, kernel
 from rota.core.timeline import EVENT
 
 ARRAYS = (

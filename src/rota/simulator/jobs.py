@@ -10,8 +10,9 @@ from rota.core.cluster import Cluster, Speed, fastest_first
 from rota.core.columns import KIND
 from rota.core.costs import EXACT, RESTART, CostModel
 from rota.core.driver import compiled_of, drive_compiled
-from rota.core.engine import Engine
+from rota.core.engine import JobsEngine
 from rota.core.errors import unknown
+from rota.core.instant import Instant
 from rota.core.loop import planned
 from rota.core.placement import Types
 from rota.core.policy import Needs, Policy
@@ -44,13 +45,13 @@ def engine_for(
     types: Types = "fastest",
     *,
     keeps_timeline: bool = True,
-) -> Engine:
+) -> JobsEngine:
     """Return an engine at the beginning of a workload, for a policy with these needs."""
     table, speed = jobs.table(cluster), speed_of(cluster, jobs)
     preferences = (
         fastest_first(cluster, speed.by_model, cluster.table()[KIND]) if types == "fastest" else None
     )
-    return Engine(
+    return JobsEngine(
         table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences,
         ties=needs.ties if cost.each_instant else EXACT, speed=speed, keeps_timeline=keeps_timeline,
     )  # fmt: skip
@@ -67,7 +68,7 @@ def odd_speeds(cluster: Cluster, jobs: Workload) -> list[str]:
     ]
 
 
-def drive_python(engine: Engine, policy: Policy, progress: Callable[[int], None] | None = None) -> None:
+def drive_python(engine: JobsEngine, policy: Policy, progress: Callable[[int], None] | None = None) -> None:
     """Run an engine to its end under a policy in Python."""
     for number, view in enumerate(engine, 1):
         engine.commit(planned(policy, view))
@@ -117,8 +118,11 @@ def simulate(
     return Simulation(engine.timeline(), engine.instants, wall_s)
 
 
-def warm_up(policy: Policy, cost: CostModel = RESTART) -> None:
-    """Load or compile all kernels that a simulation with this policy calls, by simulating a few jobs."""
+def warm_up(policy: Policy, cost: CostModel = RESTART, *, real: bool = False) -> None:
+    """Load or compile all kernels that a simulation with this policy calls, by simulating a few jobs.
+
+    With `real`, those that a real run calls.
+    """
     n = 24
     jobs = workload(
         "warm-up",
@@ -130,4 +134,14 @@ def warm_up(policy: Policy, cost: CostModel = RESTART) -> None:
         priority=[i % 2 for i in range(n)],
     )
     uneven = Cluster(Cluster.uniform(2, 2).nodes, cross_node=1.5)
-    simulate(jobs, uneven, policy, cost)
+    if not real:
+        simulate(jobs, uneven, policy, cost)
+        return
+    engine, nobody = engine_for(jobs, uneven, policy.needs, cost), np.zeros(0, np.int32)
+    for instant in (
+        Instant(0.0, nobody, arrivals=n),
+        Instant(1.0, np.zeros(1, np.int32), ends=1, first_job=n, lost=[1]),
+        Instant(2.0, nobody, first_job=n, joined=[1]),
+    ):
+        engine.apply(instant)
+        engine.commit(planned(policy, engine.view))

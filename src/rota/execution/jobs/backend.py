@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.columns import UP
-from rota.core.engine import Engine
+from rota.core.engine import JobsEngine
 from rota.core.errors import Stuck
 from rota.core.instant import Instant
 from rota.core.policy import Plan
@@ -99,14 +99,14 @@ class JobsBackend:
         """Apply an instant, past or present."""
         self._arrived = max(self._arrived, instant.first_job + instant.arrivals)
 
-    def remember(self, plan: Plan, state: Engine) -> None:
+    def remember(self, plan: Plan, state: JobsEngine) -> None:
         """Take in a plan, past or present, that the state has committed."""
         self._wake_s = plan.wake_at_s
         self._units = units(plan, state)
 
     # ── what happens now ────────────────────────────────────────────────────────────────────────────────────
 
-    def instants(self, state: Engine) -> Iterator[Instant]:
+    def instants(self, state: JobsEngine) -> Iterator[Instant]:
         """Yield instants from the end of the journal on."""
         if self.goes_on(state):
             self._checkpoints.claim(self._ledger.run, self._ledger.needed(), anew=self._anew)
@@ -133,7 +133,7 @@ class JobsBackend:
             self._checkpoints.sweep(self._ledger.needed().__contains__)
         shutil.rmtree(self._meetings, ignore_errors=True)
 
-    def goes_on(self, state: Engine) -> bool:
+    def goes_on(self, state: JobsEngine) -> bool:
         """Return whether there is something left to do."""
         return bool(state.active) or not self._all_arrived or self._opportunistic_goes_on()
 
@@ -141,7 +141,7 @@ class JobsBackend:
     def _all_arrived(self) -> bool:
         return self._arrived == len(self._spec.ids)
 
-    def perform(self, plan: Plan, state: Engine) -> None:
+    def perform(self, plan: Plan, state: JobsEngine) -> None:
         self.remember(plan, state)
         self._part()
         self._dispatch()
@@ -153,7 +153,7 @@ class JobsBackend:
             if where and job not in planned and job < len(self._spec.ids):
                 self._last[job] = (), where
 
-    def _happened(self, state: Engine) -> Instant | None:
+    def _happened(self, state: JobsEngine) -> Instant | None:
         """Return the instant to decide about, if there is one."""
         now_s, rows = self.clock.now_s(), rows_of(state)
         first, arrived = self._arrived, self._arrived
@@ -183,7 +183,7 @@ class JobsBackend:
         done = max((flight.done_of(job, now_s) for flight in flights), default=0.0)
         return self._ledger.jobs[job].left - done
 
-    def _listen(self, state: Engine) -> None:
+    def _listen(self, state: JobsEngine) -> None:
         """Process messages of workers until something else is due."""
         self._stopping = self._stopping or self._asked_to_stop()
         due_s = math.inf if self._stopping else min(self._arrival_s(), self._wake_s) - self.clock.now_s()
@@ -390,7 +390,7 @@ def note(ledger: JobLedger, completed: CompletedAssignment) -> None:
             ledger.failed(progress.job)
 
 
-def _changes(there: set[int], state: Engine) -> list[NodeCame | NodeWent]:
+def _changes(there: set[int], state: JobsEngine) -> list[NodeCame | NodeWent]:
     """Return the nodes whose state differs from what the scheduler knows."""
     known = set(np.flatnonzero(state.nodes[UP]).tolist())
     gone: list[NodeCame | NodeWent] = [NodeWent(node) for node in sorted(known - there)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rota.core.costs import RESTART
-from rota.core.engine import Engine
+from rota.core.engine import JobsEngine
 from rota.core.loop import planned
 from rota.core.policy import Policy
 from rota.core.timeline import Timeline
@@ -59,7 +59,7 @@ def control_jobs(
     with Journal(paths.journal) as journal, CheckpointPruner(paths.checkpoints, journal) as pruner:
         described = begin_or_resume(journal, paths, lambda run: _frame(spec, scheduler, run).record())
         frame = parse_frame(described)
-        state = Engine(
+        state = JobsEngine(
             spec.table, spec.cluster, RESTART, needs.sharing, needs.own, needs.own_slots,
             spec.preferences,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rota.core import columns as c
-from rota.core.engine import Engine
+from rota.core.engine import JobsEngine
 from rota.core.errors import InputError
 from rota.core.instant import Instant
 from rota.core.policy import Plan
@@ -25,7 +25,7 @@ class SlotGroup(NamedTuple):
     """Seconds per iteration that the policy expects."""
 
 
-def units(plan: Plan, state: Engine) -> list[SlotGroup]:
+def units(plan: Plan, state: JobsEngine) -> list[SlotGroup]:
     """Return the groups of a plan."""
     found: dict[int, list[int]] = {}
     for position in range(plan.jobs):
@@ -43,7 +43,7 @@ def units(plan: Plan, state: Engine) -> list[SlotGroup]:
 class JobEntries:
     """The format of instants and decisions in a journal: jobs by number, not by row of the state."""
 
-    def happened(self, instant: Instant, state: Engine) -> tuple[float, dict[str, Any]]:
+    def happened(self, instant: Instant, state: JobsEngine) -> tuple[float, dict[str, Any]]:
         job = state.columns[c.JOB]
         left = [[int(job[row]), value] for row, value in (instant.measured or {}).items()]
         return instant.at_s, {
@@ -55,7 +55,7 @@ class JobEntries:
             "left": left,
         }
 
-    def instant(self, body: Mapping[str, Any], state: Engine) -> Instant:
+    def instant(self, body: Mapping[str, Any], state: JobsEngine) -> Instant:
         try:
             rows = rows_of(state)
             finished = np.array([rows[job] for job in body["finished"]], np.int32)
@@ -67,10 +67,10 @@ class JobEntries:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the journal has a malformed instant ({error!r}); {LOST}") from None
 
-    def decided(self, plan: Plan, state: Engine) -> list[Any]:
+    def decided(self, plan: Plan, state: JobsEngine) -> list[Any]:
         return [[list(unit.jobs), list(unit.slots), unit.step_s] for unit in units(plan, state)]
 
 
-def rows_of(state: Engine) -> dict[int, int]:
+def rows_of(state: JobsEngine) -> dict[int, int]:
     """Return job → its row in the state."""
     return {int(state.columns[c.JOB, row]): int(row) for row in state.order[: state.active]}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.config.bind import facts
-from rota.core.engine import Engine
+from rota.core.engine import JobsEngine
 from rota.core.errors import InputError
 from rota.core.instant import Instant
 from rota.core.policy import Plan
@@ -180,7 +180,7 @@ class JobsStatus:
 class StatusObserver:
     """An observer that updates a status as the journal grows."""
 
-    def __init__(self, status: JobsStatus, state: Engine) -> None:
+    def __init__(self, status: JobsStatus, state: JobsEngine) -> None:
         self._status, self._state, self._format = status, state, JobEntries()
 
     def see(self, instant: Instant) -> None:
