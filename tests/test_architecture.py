@@ -100,6 +100,12 @@ def test_the_inner_parts_use_little_from_elsewhere(path):
     assert not wrong, f"{name_of(path)} may not import {sorted(wrong)}"
 
 
+def test_a_worker_begins_without_importing_anything_heavy():
+    """What a trial needs is imported with it."""
+    code = "import sys; import rota.execution.worker; print(*sys.modules)"
+    assert not HEAVY & set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+
+
 def test_the_command_line_is_built_without_importing_anything_heavy():
     code = "import sys; from rota.cli import build_parser; build_parser(); print(*sys.modules)"
     assert not HEAVY & set(subprocess.check_output([sys.executable, "-c", code], text=True).split())

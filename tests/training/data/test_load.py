@@ -1,9 +1,14 @@
 """Data sets by name: what is in them, where they are found, and what is said when they are not."""
 
+import subprocess
+import sys
+from collections import Counter
 from hashlib import sha256
 
+import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from rota.core.errors import ConfigError, InputError
 from rota.training import data
@@ -27,6 +32,26 @@ def test_digits_are_there_without_any_file(originals):
     assert splits.classes == tuple("0123456789")
     assert splits.train.images.max() == 255
     assert not originals.root.exists()
+
+
+def test_digits_are_those_of_scikit_learn():
+    found = data.load("digits")
+    there = Counter(
+        (tuple(np.round(image * (255 / 16)).astype(int).ravel()), int(digit))
+        for image, digit in zip(*(load_digits()[name] for name in ("images", "target")), strict=True)
+    )
+    parts = (found.train, found.validation, found.test)
+    ours = Counter(
+        (tuple(image.flatten().tolist()), int(digit))
+        for part in parts
+        for image, digit in zip(part.images, part.labels, strict=True)
+    )
+    assert ours == there
+
+
+def test_digits_are_read_without_importing_scikit_learn():
+    code = "import sys; from rota.training import data; data.load('digits'); print('sklearn' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
 
 
 def test_no_image_is_in_two_splits_and_none_is_lost():
