@@ -228,7 +228,7 @@ class JobsEngine:
     @property
     def capacity(self) -> int:
         """Number of rows of the table of active jobs."""
-        return self.columns.shape[1]
+        return int(self.columns.shape[1])
 
     @property
     def sums(self) -> dict[str, float]:
