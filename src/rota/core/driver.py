@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 
@@ -111,7 +110,8 @@ def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, 
 
 def _address(function: Any, result: Any, *arguments: Any) -> int:
     address, found = native_address(function, *arguments)
-    if numba.types.unliteral(found) != result:
+    found = types.unliteral(found)
+    if found != result:
         name = function.py_func.__name__
         raise ConfigError(f"{name}: the compiled function returns {found}; it must return {result}")
     return address
