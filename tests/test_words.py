@@ -80,12 +80,6 @@ NAMES = PROSE | {
     "told": "aligned timeline; what it is, in other names",
 }
 """Word in a name → what to write instead."""
-STILL_THERE = {
-    *("besides", "fleet", "weather", "board", "books", "contender", "contenders"),
-    *("handed", "judge", "luck", "paces", "picture"),
-    *("replayed", "resident", "slices", "told"),
-}
-"""Words that variables, parameters and methods still have; take one out when its last use is gone."""
 ORDINARY = {
     *("board", "boards", "books", "contest", "judge", "judged", "luck", "picture", "pictures"),
     *("sight", "sights", "slices", "spell", "spells", "told"),
@@ -223,7 +217,6 @@ def test_names_have_no_retired_words():
         for found in tokens_of(path)
         if found.type == token.NAME
         for problem in wrong_in_name(found.string, f"{name_of(path)}:{found.start[0]}")
-        if not any(f"for {word!r};" in problem for word in STILL_THERE)
     )
 
 

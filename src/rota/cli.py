@@ -119,6 +119,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; what they compute with is not imported."""
     parser = Parser(prog="rota", description=summary)
     parser.add_argument("--version", action="version", version=f"rota {__version__}")
     parser.set_defaults(verbose=0)

@@ -9,7 +9,7 @@ import pytest
 from rota import cli
 from rota.learning.files import EVALUATION, EVENTS, HISTORY, PlacementHistoryRow, read_history
 from rota.learning.placement.outcome import read_comparison
-from rota.policies.allocation.learned import read_about
+from rota.policies.agents import read_facts
 from rota.policies.allocation.registry import ALLOCATIONS
 
 SMALL = """
@@ -70,7 +70,7 @@ def test_learn_writes_an_agent_how_it_went_and_how_good_it_is(rota):
     assert {HISTORY, EVENTS, EVALUATION, "agent.json", "weights.npz"} == {
         file.name for file in Path("agent").iterdir()
     }
-    assert read_about(Path("agent"))["config"]["cases"]["slots"] == [2, 3]
+    assert read_facts(Path("agent")).config["cases"]["slots"] == [2, 3]
 
 
 def test_json_is_one_object_and_nothing_else(rota):
@@ -84,7 +84,7 @@ def test_json_is_one_object_and_nothing_else(rota):
 @pytest.mark.usefixtures("learned")
 def test_the_agent_can_be_used_and_evaluated(rota):
     _, first, _ = rota("evaluate", "--agent", "agent", "--json", "--out", "again", "--workers", 1, "--quiet")
-    summary = read_about(Path("agent"))["evaluation"]
+    summary = read_facts(Path("agent")).evaluation
     assert {name: json.loads(first)["evaluation"][name] for name in summary} == summary
     assert read_comparison(Path("again"))[0] == read_comparison(Path("agent"))[0]
     code, out, _ = rota(

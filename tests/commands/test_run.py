@@ -403,7 +403,7 @@ def spooled(config, tmp_path, monkeypatch):
     monkeypatch.setattr(controller, "Spool", partial(Spool, most=5))
 
     def run(goes_on):
-        real = real_run.begin(ordered(read(config), config), tmp_path / "out", "test")
+        real = real_run.RealRun.begin(ordered(read(config), config), tmp_path / "out", "test")
         file, modes = real.folder.paths(0).spool, []
 
         def watch(status, events):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rota.cli import main
-from rota.commands.run_jobs import ordered_jobs, resume_jobs
+from rota.commands.run_jobs import JobsRun, ordered_jobs
 from rota.config.load import override, read
 from rota.core.columns import FACTS, LISTED
 from rota.core.costs import RESTART
@@ -273,7 +273,7 @@ def test_a_run_says_which_types_it_prefers_and_runs_of_before_preferred_none(con
     file = tmp_path / "run" / "config.toml"
     text = file.read_text()
     assert '[placement]\ntypes = "fastest"' in text
-    assert resume_jobs(tmp_path / "run", []).order.config.placement.types == "fastest"
+    assert JobsRun.resume(tmp_path / "run", "test").order.config.placement.types == "fastest"
     (frame,) = (
         entry for entry in read_journal(next(tmp_path.glob("run/**/journal*"))) if entry.kind == DECIDED
     )
@@ -281,7 +281,7 @@ def test_a_run_says_which_types_it_prefers_and_runs_of_before_preferred_none(con
     before = "".join(text.split('[placement]\ntypes = "fastest"\n'))
     begun = RealFolder(tmp_path / "before")
     begun.begin(before)
-    assert resume_jobs(begun.path, []).order.config.placement.types == "blind"
+    assert JobsRun.resume(begun.path, "test").order.config.placement.types == "blind"
 
 
 # jobs that are given up

@@ -8,6 +8,7 @@ import pytest
 
 from rota import cli
 from rota.learning.agent import Agent, write_agent
+from rota.policies.allocation.learned import SHIPPED
 from rota.recordings.folder import provenance
 
 SMALL = """
@@ -225,6 +226,7 @@ def test_decisions_are_told_again_but_another_agent_does_not_take_them_for_its_o
     [
         (["--agent", "nowhere"], "nowhere: no agent in it (agent.json is missing)"),
         (["--agent", "."], "give the folder that rota learn wrote"),
+        (["--agent", str(SHIPPED)], "this agent places trials on slots (kind 'placement'); give one that"),
         (["--agent", "agent0", "--set", 'changes=["deepen 0"]'], "leave out one of both"),
         (["--agent", "agent0", "--set", "allocation=[]"], "allocation: an agent is asked once it goes up"),
         (["--agent", "agent0", "--set", 'actions=["deepen 0"]'], "one of them 'nothing'"),

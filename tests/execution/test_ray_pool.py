@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 import rota
 from rota import cli
 from rota.core.processes import WorkerLost
-from rota.library.processes import call_all, worker_pool
+from rota.library.processes import call_all
 
 GRID = """
 schedulers = ["srtf", "mine.py:Mine"]
@@ -35,7 +37,7 @@ class Mine(rota.Scheduler):
 """
 PLACE = """
 [placement]
-updates = 2
+updates = 1
 cases_per_update = 2
 episodes_per_case = 2
 hidden = 6
@@ -106,15 +108,15 @@ def test_a_call_whose_node_dies_is_made_on_another(ray, workers, tmp_path):
 
     def work(number):
         (tmp_path / f"{number}.{os.environ.get('RAY_NODE_ID', os.getppid())}.{os.getpid()}").touch()
-        time.sleep(3)
+        time.sleep(1.5)
         return number
 
     found = []
-    for place, result in call_all(work, [(number,) for number in range(10)], workers):
+    for place, result in call_all(work, [(number,) for number in range(8)], workers):
         if not found:
             ray.kill_node(node)
         found.append((place, result))
-    assert sorted(found) == [(number, number) for number in range(10)]
+    assert sorted(found) == [(number, number) for number in range(8)]
 
 
 def test_what_a_call_raises_is_raised_here(workers):
@@ -131,12 +133,16 @@ def test_a_worker_that_dies_again_and_again_is_an_error(workers, monkeypatch):
         list(call_all(os._exit, [(3,)], workers))
 
 
-def test_a_cluster_is_started_where_none_is_named(monkeypatch):
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with worker_pool("ray") as pool:
-        assert dict(pool.each(divmod, [(7, 2), (9, 4)])) == {0: (3, 1), 1: (2, 1)}
+def test_a_cluster_is_started_where_none_is_named(tmp_path):
+    """In a process of its own, which knows of no other cluster."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    few = ("--schedulers", "srtf,fifo", "--set", "workload.jobs=5")
+    command = [sys.executable, "-P", "-m", "rota", "simulate", *few, "--json", "--workers", "ray"]
+    found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)[0]["jobs"] == 5
 
 
 def test_a_cluster_that_is_not_there_is_an_error(capsys):
-    assert cli.main(["simulate", "--jobs", "5", "--workers", "ray:127.0.0.1:1"]) == 2
-    assert "Ray 127.0.0.1:1" in capsys.readouterr().err
+    assert cli.main(["simulate", "--set", "workload.jobs=5", "--workers", "ray:127.0.0.1:1"]) == 2
+    assert "Ray 127.0.0.1:1: does not answer" in capsys.readouterr().err

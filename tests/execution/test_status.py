@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from rota.commands.live import Lines, Pace, live, summed_up, table_text
+from rota.commands.live import Lines, Pace, live, rich_table, summed_up, table_text
 from rota.core.population.events import (
     Assign,
     Clone,
@@ -147,8 +147,8 @@ def test_on_a_terminal_there_is_a_table_of_trials_unused_slots_and_clones(status
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
-    with live(stream, 0.0) as watch:
-        watch(0)(status, [])
+    with live(stream, 0.0, Lines, rich_table) as watch:
+        watch()(status, [])
     shown = stream.getvalue()
     for word in ("hyper-parameters", "lr=0.1", "running", "trained [s]", "1 slots unused", "0 clones"):
         assert word in shown

@@ -1,7 +1,6 @@
 """`rota plot` finds what was learned and evaluated, and draws it without the libraries of learning."""
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from rota.figures.files import draw_evaluations
 from rota.learning.files import HistoryRow, write_history
 from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, write_evaluations
 from rota.learning.outcome import EvaluationRow as Evaluated
+from rota.policies.agents import AgentFacts, write_agent_file
 
 
 @pytest.fixture
@@ -27,8 +27,9 @@ def learn(folder, *scenarios):
     folder.mkdir(parents=True)
     stages = [{"trees": [f"net/{each}"], "episodes": 20, "temperature": 1.0} for each in scenarios]
     about = {"seed": 0, "stages": stages, "started_from": ""}
-    facts = {"network": "original", "about": about, "provenance": {"command": "rota learn a.toml"}}
-    (folder / "agent.json").write_text(json.dumps(facts))
+    made = {"command": "rota learn a.toml"}
+    facts = AgentFacts(kind="adaptation", network="original", about=about, provenance=made, sha256="")
+    write_agent_file(folder, facts, {})
     rows = [
         HistoryRow(at, n, 1.0, 0.1 * n, 0.5 + 0.01 * n, 1.0, 0.1, 1.0)
         for at in range(len(stages))

@@ -1,7 +1,6 @@
 """The figures of how agents learned: their numbers by hand, and that they can be drawn."""
 
 import io
-import json
 import math
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from rota.figures.learned import (
 )
 from rota.figures.page import save
 from rota.learning.files import HistoryRow, write_history
+from rota.policies.agents import AgentFacts, write_agent_file
 
 
 def agent(folder, *stages, seed=0, accuracies=None, started_from="", network="original"):
@@ -111,8 +111,9 @@ def write(folder, **changes):
     folder.mkdir(parents=True)
     stages = [{"trees": ["net/early"], "episodes": 20, "temperature": 1.0}]
     about = {"seed": 3, "stages": stages, "started_from": ""} | changes
-    facts = {"network": "structural", "about": about, "provenance": {"command": "rota learn a.toml"}}
-    (folder / "agent.json").write_text(json.dumps(facts))
+    made = {"command": "rota learn a.toml"}
+    facts = AgentFacts(kind="adaptation", network="structural", about=about, provenance=made, sha256="")
+    write_agent_file(folder, facts, {})
     write_history(folder, agent("").history)
 
 

@@ -25,6 +25,7 @@ from rota.figures.placement import (
 )
 from rota.learning.files import PlacementHistoryRow, write_history
 from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
+from rota.policies.agents import AgentFacts, write_agent_file
 
 
 def tried(number, dispatch, learned, *, fifo=2.0, finish=1.25, shuffled=1.5, slots=4):
@@ -50,8 +51,9 @@ def rows(count):
 def write_agent(folder, *, updates=2, found=FOUND):
     """As far as figures see it."""
     folder.mkdir(parents=True)
-    facts = {"format": "rota placement agent", "version": 1, "provenance": {"command": "rota learn place"}}
-    (folder / "agent.json").write_text(json.dumps(facts))
+    made = {"command": "rota learn place"}
+    facts = AgentFacts(kind="placement", network="scorer", provenance=made, sha256="")
+    write_agent_file(folder, facts, {})
     write_history(folder, rows(updates), PlacementHistoryRow)
     write_comparison(folder, found, "rota learn place")
 
@@ -177,7 +179,7 @@ def test_an_agent_without_any_update_has_not_learned(tmp_path):
 def test_an_agent_that_does_not_say_how_it_was_learned_is_an_error_that_names_it(tmp_path):
     write_agent(tmp_path / "place")
     (tmp_path / "place" / "agent.json").write_text("{}")
-    with pytest.raises(InputError, match=r"place/agent\.json: missing key 'provenance'.* learn it again"):
+    with pytest.raises(InputError, match=r"place/agent\.json: not the facts of an agent; .* learn it again"):
         read_placement_learned(tmp_path / "place")
 
 

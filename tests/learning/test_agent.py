@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rota.core.errors import InputError
-from rota.learning.agent import FACTS, WEIGHTS, Agent, read_agent, write_agent
+from rota.learning.agent import Agent, read_agent, write_agent
 from rota.learning.problem import problem_of
+from rota.policies.agents import FACTS, WEIGHTS
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_weights_are_plain_arrays(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 2}, r"an agent of version 2, this rota reads 1; learn it again"),
+        ({"version": 3}, r"an agent of version 3, this rota reads 1 and 2; learn it again"),
         ({"format": "rota recording"}, "not the facts of an agent"),
         ({"network": "transformer"}, "unknown network 'transformer'"),
         ({"options": {"depth": 3}}, "of another version of rota"),

@@ -75,7 +75,7 @@ def test_without_recording_json_it_is_not_complete_and_nothing_is_deleted(folder
         ('{"format": "other"}', "recording.json: not the facts of a recording"),
         (
             '{"format": "rota recording", "version": 2}',
-            "version 2, this one of rota reads 1; move the folder",
+            "a recording of version 2, this rota reads 1; move the folder",
         ),
         (
             '{"format": "rota recording", "version": 1}',

@@ -1,6 +1,5 @@
 """Small results on disk, written down by hand."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from rota.learning.files import PlacementHistoryRow as Update
 from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, write_evaluations
 from rota.learning.outcome import EvaluationRow as Scenario
 from rota.learning.placement.outcome import ComparedRow, PlacementComparison, write_comparison
-from rota.policies.allocation.learned import FORMAT as PLACEMENT_AGENT
+from rota.policies.agents import AgentFacts, write_agent_file
 from rota.results.jobs import JobColumns
 from rota.results.population.repetition import measure
 from rota.results.population.run import PopulationRecord, read_population, write_population
@@ -223,8 +222,9 @@ def make_agent(tmp_path: Path) -> Callable[..., Path]:
         write_history(folder, rows)
         stage = {"trees": ["convnet2/early", "convnet2/late"], "episodes": 100, "temperature": 1.0}
         about = {"seed": seed, "stages": [stage], "started_from": ""}
-        facts = {"network": "structural", "about": about, "provenance": {"command": "rota learn --joint"}}
-        (folder / "agent.json").write_text(json.dumps(facts))
+        made = {"command": "rota learn --joint"}
+        facts = AgentFacts(kind="adaptation", network="structural", about=about, provenance=made, sha256="")
+        write_agent_file(folder, facts, {})
         return folder
 
     return make
@@ -237,8 +237,9 @@ def placement_agent(tmp_path: Path) -> Path:
     write_history(
         folder, [Update(at, 2.0 * at, 100, 1.5 - 0.1 * at, 2.0, 0.01) for at in range(1, 4)], Update
     )
-    facts = {"format": PLACEMENT_AGENT, "provenance": {"command": "rota learn config/learn/place.toml"}}
-    (folder / "agent.json").write_text(json.dumps(facts))
+    made = {"command": "rota learn config/learn/place.toml"}
+    facts = AgentFacts(kind="placement", network="scorer", provenance=made, sha256="")
+    write_agent_file(folder, facts, {})
     tried = [
         ComparedRow(0, 4, 10, 2.0, 0.0, {"fifo": 2.0, "learned": 1.0}, 4.0),
         ComparedRow(0, 4, 10, 2.0, 0.5, {"fifo": 3.0, "learned": 1.5}, 6.0),

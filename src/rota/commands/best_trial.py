@@ -16,7 +16,7 @@ from rota.execution.assignments import Done
 from rota.execution.folder import RealFolder
 from rota.execution.lineage import Lineage, best_lineage, retrain
 from rota.execution.status import read_best, read_status
-from rota.library.real_run import resume
+from rota.library.real_run import RealRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def retrain_best(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:
     """Train it; prints how good it is after each part, and how good it was then."""
     if args.config or args.out or args.set or args.repeat or args.resume or args.export:
         raise ConfigError("--retrain-best: goes along with what was recorded; give only the folder")
-    real = resume(args.retrain_best, typed(), settings)
+    real = RealRun.resume(args.retrain_best, typed(), settings)
     if not real.folder.begun():
         raise InputError(f"{args.retrain_best}: nothing has been trained there yet; --resume goes on with it")
     lineages = [best_lineage(real.folder.paths(seed).journal) for seed in real.folder.begun()]

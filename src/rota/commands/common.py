@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -22,6 +22,10 @@ def say(
     """Print, with control characters as escapes."""
     print(printable_lines(sep.join(map(str, words))), end=end, file=file or sys.stdout, flush=flush)
 
+
+DRAW_MODELS = "give jobs whose stages are not known models that have some"
+STARTUP = "seconds that each start costs (what the trace says, or 0)"
+"""Help of flags that several commands have."""
 
 WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())
 """All that came after `rota`."""
@@ -52,6 +56,13 @@ def command_line(args: argparse.Namespace, *parts: str) -> str:
         else:
             words += [word for text in texts for word in (part, text)]
     return shlex.join(words)
+
+
+def refuse(given: Mapping[str, object], why: str) -> None:
+    """Raise ConfigError for the first of some flags that is given, though it means nothing here."""
+    for flag, value in given.items():
+        if value:
+            raise ConfigError(f"{flag}: {why}")
 
 
 def given_file(text: str) -> Path:

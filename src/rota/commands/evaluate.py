@@ -1,73 +1,25 @@
-"""`rota evaluate --agent` of an agent that places trials: compare it with the rules."""
+"""`rota evaluate`: let agents decide in recorded scenarios, or on random clusters, and compare them."""
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import command_line, say
+from rota.commands.common import command_line, refuse, say
 from rota.commands.learn import add_learning, configured, learn_all
 from rota.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from rota.learning.agent import Agent
     from rota.learning.outcome import Evaluation, EvaluationRow
-    from rota.learning.placement.outcome import PlacementComparison
     from rota.learning.problem import Problem
     from rota.learning.runs import Fold
 
-
-def places_trials(folder: Path | None) -> bool:
-    """Whether that is the folder of such an agent."""
-    from rota.learning.files import is_placement_agent
-
-    return folder is not None and is_placement_agent(folder)
-
-
-def evaluate_placement(args: argparse.Namespace) -> int:
-    """Compare an agent that places trials with the rules; prints a table, or one JSON object."""
-    from rota.commands.learn_placement import tried, workers_of
-    from rota.learning.placement.outcome import table
-    from rota.learning.placement.run import config_of
-    from rota.policies.allocation.learned import read_weights
-
-    _refuse_others(args)
-    with workers_of(args) as pool:
-        found = tried(read_weights(args.agent), config_of(args.agent), pool, args)
-    _keep_placement(found, args)
-    if args.json:
-        say(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))
-    else:
-        say(f"{args.agent}\n{table(found)}")
-    return 0
-
-
-def _refuse_others(args: argparse.Namespace) -> None:
-    """Raise ConfigError for flags of learning, or of agents that change networks."""
-    if args.recordings:
-        raise ConfigError(f"--recordings: {args.agent} places trials, which needs none; leave it out")
-    given = {"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--again": args.again}
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"{name}: is for learning; leave it out with --agent")
-
-
-def _keep_placement(found: "PlacementComparison", args: argparse.Namespace) -> None:
-    """Write what was tried, and draw it, as far as that is asked for."""
-    from rota.learning.placement.outcome import write_comparison
-
-    if args.out is not None:
-        write_comparison(args.out, found, command_line(args, *SAID))
-    if args.figures is not None:
-        from rota.figures.files import draw_comparison
-
-        for file in draw_comparison(found, args.figures, command_line(args, *SAID)):
-            say(f"note: drawn into {file}", file=sys.stderr)
-
-
 OUT = Path("results/evaluate")
+LEARNING = "is for learning; leave it out with --agent"
 WHICH = "what rota learn wrote: an agent, or a folder of several; or a class of yours, as file.py:Class"
 LEFT_OUT = ("scenario", "model", "tree")
 
@@ -93,9 +45,11 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate; prints a table per agent, or one of all that was left out."""
     if (args.agent is None) == (args.leave_out is None):
         raise ConfigError("what? Give --agent DIR, the folder that rota learn wrote, or --leave-out scenario")
-    if places_trials(args.agent):
-        return evaluate_placement(args)
-    return _left_out(args) if args.leave_out else _agent(args)
+    if args.leave_out:
+        return _left_out(args)
+    from rota.policies.agents import kind_of
+
+    return EVALUATE.get(kind_of(args.agent) or "", _agent)(args)
 
 
 SAID = ("config", "--agent", "--leave-out", "--recordings+", "--seed", "--set")
@@ -106,13 +60,14 @@ def _agent(args: argparse.Namespace) -> int:
     from rota.config.bind import own_growth
     from rota.core.registry import is_outside
     from rota.learning.evaluate import rows
-    from rota.learning.outcome import Evaluation, table
+    from rota.learning.outcome import Evaluation, table, write_evaluations
     from rota.learning.problem import problem_of, read_trees
 
     if not args.recordings:
         raise ConfigError("where? Give --recordings PATH…: trees, or folders of them")
     own = is_outside(str(args.agent))
-    _refuse_settings(args, own)
+    settings = {"CONFIG": args.config, "--set": [] if own else args.set, "--seed": args.seed}
+    refuse(settings | {"--workers": args.workers, "--again": args.again}, LEARNING)
     agents = {} if own else _agents(args.agent)
     policy = own_growth(str(args.agent), _options(args.set)) if own else None
     problems = [problem_of(tree) for tree in read_trees(args.recordings)]
@@ -122,7 +77,7 @@ def _agent(args: argparse.Namespace) -> int:
     ]
     if policy is not None:
         found = [Evaluation(policy.name, {}, tuple(rows(policy.policy, problems, frozenset())))]
-    _keep(found, args)
+    _keep(found, args, write_evaluations, "draw_evaluations")
     if args.json:
         scenarios = [row.to_json() | {"agent": each.agent} for each in found for row in each.rows]
         say(json.dumps({"scenarios": scenarios}))
@@ -143,28 +98,36 @@ def _options(assignments: Sequence[str]) -> Any:
     return table.get("options", {})
 
 
-def _refuse_settings(args: argparse.Namespace, own: bool) -> None:
-    """Raise ConfigError for settings of learning, which do not change an agent that has learned."""
-    given = {
-        "CONFIG": args.config,
-        "--set": [] if own else args.set,
-        "--seed": args.seed,
-        "--workers": args.workers,
-        "--again": args.again,
-    }
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"{name}: is for learning; leave it out with --agent")
+def _placement(args: argparse.Namespace) -> int:
+    """Compare an agent that places trials with the rules; prints a table, or one JSON object."""
+    from rota.commands.learn_placement import tried, workers_of
+    from rota.learning.placement.outcome import table, write_comparison
+    from rota.learning.placement.run import config_of
+    from rota.policies.allocation.learned import read_weights
+
+    refuse({"--recordings": args.recordings}, f"{args.agent} places trials, which needs none; leave it out")
+    refuse({"CONFIG": args.config, "--set": args.set, "--seed": args.seed, "--again": args.again}, LEARNING)
+    with workers_of(args) as pool:
+        found = tried(read_weights(args.agent), config_of(args.agent), pool, args)
+    _keep(found, args, write_comparison, "draw_comparison")
+    if args.json:
+        say(json.dumps({"agent": str(args.agent), "evaluation": found.to_json()}))
+    else:
+        say(f"{args.agent}\n{table(found)}")
+    return 0
+
+
+EVALUATE: dict[str, Callable[[argparse.Namespace], int]] = {"adaptation": _agent, "placement": _placement}
+"""Kind of an agent → function that evaluates it."""
 
 
 def _agents(folder: Path) -> dict[Path, "Agent"]:
-    from rota.learning.agent import read_agent
-    from rota.learning.files import FACTS, is_agent
+    from rota.learning.agent import KIND, read_agent
+    from rota.learning.files import agents_below, is_agent
 
     if is_agent(folder) or not folder.is_dir():
         return {folder: read_agent(folder)}
-    folders = [path.parent for path in sorted(folder.rglob(FACTS))]
-    found = {each: read_agent(each) for each in folders if not places_trials(each)}
+    found = {each: read_agent(each) for each in agents_below(folder, KIND)}
     if not found:
         raise InputError(f"{folder}: no agent in it; learn one first: rota learn --recordings PATH --joint")
     return found
@@ -172,6 +135,7 @@ def _agents(folder: Path) -> dict[Path, "Agent"]:
 
 def _left_out(args: argparse.Namespace) -> int:
     from rota.learning.evaluate import summary
+    from rota.learning.outcome import write_evaluations
     from rota.learning.problem import read_trees
     from rota.learning.runs import folds
 
@@ -186,9 +150,9 @@ def _left_out(args: argparse.Namespace) -> int:
     trees = [tree for fold in found for tree in fold.left_out]
     evaluations = [each for fold in found for each in _evaluated(fold)]
     args.out = out
-    _keep(evaluations, args)
-    summed = summary(evaluations, trees)
-    say(json.dumps(summed.to_json()) if args.json else summed.text())
+    _keep(evaluations, args, write_evaluations, "draw_evaluations")
+    result = summary(evaluations, trees)
+    say(json.dumps(result.to_json()) if args.json else result.text())
     return 0
 
 
@@ -228,14 +192,11 @@ def _rows(agent: "Agent", problems: "Sequence[Problem]") -> "list[EvaluationRow]
     return rows(agent, problems, agent.learned_from, agent.fixed)
 
 
-def _keep(found: "Sequence[Evaluation]", args: argparse.Namespace) -> None:
-    """Write what was evaluated, and draw it, as far as that is asked for."""
-    from rota.learning.outcome import write_evaluations
-
+def _keep(found: Any, args: argparse.Namespace, write: Callable[..., object], draw: str) -> None:
+    """Write what was found, and draw it by a function of `figures.files`, as far as that is asked for."""
     if args.out is not None:
-        write_evaluations(args.out, found, command_line(args, *SAID))
+        write(args.out, found, command_line(args, *SAID))
     if args.figures is not None:
-        from rota.figures.files import draw_evaluations
-
-        for file in draw_evaluations(found, args.figures, command_line(args, *SAID)):
+        drawing = getattr(import_module("rota.figures.files"), draw)
+        for file in drawing(found, args.figures, command_line(args, *SAID)):
             say(f"note: drawn into {file}", file=sys.stderr)

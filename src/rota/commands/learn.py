@@ -3,14 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.commands.common import command_line, given_file, say, workers
-from rota.commands.learn_placement import asks_to_place, run_placement
+from rota.commands.learn_placement import asks_to_place, bar, run_placement
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -101,8 +100,9 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
     open_ = {stage.digest: stage for run in runs if again or not run.done for stage in run.last.chain}
     if not open_:
         say(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
-    with _bar(sum(stage.drawn for stage in open_.values() if not stage.done), args) as on_episodes:
-        for each in learn(runs, out, args.workers or cores(), command_of(args), on_episodes, again=again):
+    drawn = sum(stage.drawn for stage in open_.values() if not stage.done)
+    with bar(drawn, " episodes", args, unit_scale=True) as shown:
+        for each in learn(runs, out, args.workers or cores(), command_of(args), shown.update, again=again):
             if len(runs) > 1 and open_:
                 _note(each.folder)
 
@@ -217,12 +217,3 @@ def _note(folder: Path) -> None:
 
     with tqdm.external_write_mode(file=sys.stderr):
         say(f"learned: {folder}", file=sys.stderr)
-
-
-@contextmanager
-def _bar(total: int, args: argparse.Namespace) -> Iterator[Callable[[int], None]]:
-    from rota.library.processes import progress_bar
-
-    shown, look = False if args.quiet else None, {"dynamic_ncols": True, "unit_scale": True}
-    with progress_bar(total, " episodes", shown, leave=True, **look) as bar:
-        yield lambda episodes: bar.update(episodes) and None

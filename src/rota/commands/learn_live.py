@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,10 +79,11 @@ def _tell(number: int, episode: "LiveEpisode", args: argparse.Namespace) -> None
 
 def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespace) -> None:
     from rota.commands.learn import command_of
+    from rota.config.load import dump
     from rota.learning.agent import Agent, write_agent
     from rota.learning.evaluate import best_fixed_of_each, rows
     from rota.learning.files import write_history
-    from rota.learning.outcome import table
+    from rota.learning.outcome import table, totals
     from rota.learning.problem import origin_digest
     from rota.recordings.folder import provenance
 
@@ -107,8 +109,8 @@ def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespac
     )
     write_history(out, online.rows)
     learned = Agent(agent.name, agent.options, agent.network, about)
-    write_agent(out, learned, made)
     found = rows(learned, problems, learned.learned_from, learned.fixed)
+    write_agent(out, learned, made, tomllib.loads(dump(online.config)), totals(found))
     if args.json:
         spent = {name: about[name] for name in ("episodes", "seconds", "episodes_per_s")}
         say(json.dumps({"scenarios": [row.to_json() | {"agent": str(out)} for row in found]} | spent))

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import say
+from rota.commands.common import refuse, say
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run_placement(args: argparse.Namespace) -> int:
     from rota.learning.placement.run import PlacementRun
 
     _refuse_others(args)
-    run = PlacementRun(_config(args), args.out or OUT / args.config.stem)
+    run = PlacementRun(args.out or OUT / args.config.stem, _config(args))
     with folder_lock(run.folder):
         if not args.again:
             run.refuse_another()
@@ -44,7 +44,7 @@ def run_placement(args: argparse.Namespace) -> int:
             say(f"note: {run.folder} is learned already; --again learns it anew", file=sys.stderr)
         else:
             with workers_of(args) as pool:
-                if args.again or not run.learned:
+                if args.again or not run.done:
                     _learn(run, pool, args)
                 else:
                     _try_again(run, pool, args)
@@ -61,21 +61,19 @@ def workers_of(args: argparse.Namespace) -> "AbstractContextManager[WorkerPool]"
 
 
 @contextmanager
-def bar(total: int, done: int, unit: str, args: argparse.Namespace) -> Iterator[Any]:
+def bar(total: int, unit: str, args: argparse.Namespace, **look: Any) -> Iterator[Any]:
     """Give a progress bar, which is seen on a terminal."""
     from rota.library.processes import progress_bar
 
-    shown, look = False if args.quiet else None, {"initial": done, "dynamic_ncols": True}
-    with progress_bar(total, unit, shown, leave=True, **look) as found:
+    shown = False if args.quiet else None
+    with progress_bar(total, unit, shown, leave=True, dynamic_ncols=True, **look) as found:
         yield found
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
     """Raise ConfigError for flags about recordings of networks that change."""
     given = {"--recordings": args.recordings, "--joint": args.joint, "--live": args.live}
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"{name}: {args.config} learns to place trials, from none; leave it out")
+    refuse(given, f"{args.config} learns to place trials, from none; leave it out")
     if args.seed and len(args.seed) > 1:
         raise ConfigError(f"--seed: {args.config} learns one agent; give one seed")
 
@@ -94,7 +92,7 @@ def _learn(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) ->
     from rota.learning.placement.run import finish, learn
 
     learner = run.begin(again=args.again)
-    with bar(run.config.updates, len(learner.rows), " updates", args) as shown:
+    with bar(run.config.updates, " updates", args, initial=len(learner.rows)) as shown:
 
         def tell(row: "PlacementHistoryRow") -> None:
             shown.set_postfix(ratio=f"{row.ratio:.3f}", refresh=False)
@@ -108,12 +106,13 @@ def _learn(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) ->
 def _try_again(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) -> None:
     from rota.commands.learn import command_of
     from rota.learning.placement.run import write_tried
-    from rota.policies.allocation.learned import read_about, read_weights
+    from rota.policies.agents import read_facts
+    from rota.policies.allocation.learned import read_weights
 
     say(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
-    weights = read_weights(run.folder)
+    weights, said = read_weights(run.folder), read_facts(run.folder)
     found = tried(weights, run.config, pool, args)
-    write_tried(run, weights, read_about(run.folder), found, command_of(args))
+    write_tried(run, weights, said.about, said.provenance, found, command_of(args))
 
 
 def tried(
@@ -122,19 +121,19 @@ def tried(
     """Compare an agent with the rules, with a progress bar."""
     from rota.learning.placement.compare import DISPATCHES, compare
 
-    with bar(config.tests * len(DISPATCHES), 0, " cases", args) as shown:
+    with bar(config.tests * len(DISPATCHES), " cases", args) as shown:
         return compare(weights, config.tests, pool, config.cases.goal, shown.update)
 
 
 def _print(folder: Path, args: argparse.Namespace) -> None:
     from rota.learning.placement.outcome import read_comparison, table
-    from rota.policies.allocation.learned import read_about
+    from rota.policies.agents import read_facts
 
-    about = read_about(folder)
-    spent = {name: about[name] for name in ("updates", "decisions", "seconds")}
-    rate = round(about["decisions"] / about["seconds"], 1) if about["seconds"] else 0.0
+    known = read_facts(folder)
+    spent: dict[str, Any] = {name: known.about[name] for name in ("updates", "decisions", "seconds")}
+    rate = round(spent["decisions"] / spent["seconds"], 1) if spent["seconds"] else 0.0
     if args.json:
-        found = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": about["evaluation"]}
+        found = {"agent": str(folder), **spent, "decisions_per_s": rate, "evaluation": known.evaluation}
         say(json.dumps(found))
         return
     said = f"{spent['updates']:,} updates, {spent['decisions']:,} decisions in {spent['seconds']:.1f} s"

@@ -3,10 +3,10 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from rota.core.files import printable, printable_lines
 from rota.core.population.events import Event, Joined, NodeFailed, Reported, TrialFailed
@@ -14,11 +14,6 @@ from rota.core.text import aligned
 from rota.execution.folder import last_line
 from rota.execution.jobs.status import JobLine, JobsStatus
 from rota.execution.status import PopulationStatus, ShownTrial
-
-if TYPE_CHECKING:
-    from rota.execution.controller import Watch
-    from rota.execution.jobs.control import JobsWatch
-
 
 HEADER = ("trial", "node", "status", "hyper-parameters", "metric", "best", "step", "trained [s]")
 MOST = 40
@@ -28,26 +23,34 @@ ERRORS, LINES = 3, 8
 
 
 @contextmanager
-def live(stream: TextIO, every_s: float) -> "Iterator[Callable[[int], Watch]]":
-    """Give, by seed, what is called when something happens."""
+def live(
+    stream: TextIO,
+    every_s: float,
+    lines: Callable[[TextIO, float], Any],
+    table: Callable[[Any], Any],
+) -> Iterator[Callable[[], Any]]:
+    """Give what makes a watcher: of `lines`, or on a terminal one that draws a `table` of the status.
+
+    A watcher says something about a run at most once in `every_s` seconds.
+    """
     if not stream.isatty():
-        yield lambda seed: Lines(stream, every_s)
+        yield lambda: lines(stream, every_s)
         return
     from rich.console import Console
     from rich.live import Live
 
     with Live(console=Console(file=stream), auto_refresh=False, transient=True) as shown:
 
-        def watch(seed: int) -> "Watch":
-            paced = Pace(every_s)
+        def watcher() -> Callable[..., None]:
+            pace = Pace(every_s)
 
-            def tell(status: PopulationStatus, events: Sequence[Event]) -> None:
-                if paced.due():
-                    shown.update(_rich_table(status), refresh=True)
+            def tell(status: Any, *events: Any) -> None:
+                if pace.due():
+                    shown.update(table(status), refresh=True)
 
             return tell
 
-        yield watch
+        yield watcher
 
 
 class Pace:
@@ -157,17 +160,21 @@ def _line(status: PopulationStatus, event: Event) -> str:
     return ""
 
 
-def _rich_table(status: PopulationStatus) -> Any:
+def rich_table(status: PopulationStatus) -> Any:
+    """Return the trials as a table of `rich`: those that run, then those that are best."""
+    order = sorted(range(len(status.trials)), key=lambda number: _rank(status.trials[number]))
+    rows = [_row(status, number) for number in sorted(order[:MOST])]
+    return _table(HEADER, rows, f"{summed_up(status)}; {status.unused} slots unused")
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Any:
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    caption = f"{summed_up(status)}; {status.unused} slots unused"
-    table = Table(*map(escape, HEADER), caption=caption)
-    order = sorted(range(len(status.trials)), key=lambda number: _rank(status.trials[number]))
-    for number in sorted(order[:MOST]):
-        cells = map(printable, _row(status, number))
-        table.add_row(*map(Text, cells))  # not markup, whatever is in it
+    table = Table(*map(escape, header), caption=caption)
+    for row in rows:
+        table.add_row(*map(Text, map(printable, row)))  # not markup, whatever is in it
     return table
 
 
@@ -178,25 +185,6 @@ def _rank(trial: ShownTrial) -> tuple[bool, float]:
 JOBS_HEADER = ("job", "kind", "status", "slots", "iterations", "metric", "since submit [s]")
 ORDER = ("running", "waiting", "failed", "finished", "coming")
 """Order of the jobs in a table that is too short for all."""
-
-
-@contextmanager
-def live_jobs(stream: TextIO, every_s: float) -> "Iterator[JobsWatch]":
-    """Give what is called when something has happened."""
-    if not stream.isatty():
-        yield JobLines(stream, every_s)
-        return
-    from rich.console import Console
-    from rich.live import Live
-
-    with Live(console=Console(file=stream), auto_refresh=False, transient=True) as shown:
-        pace = Pace(every_s)
-
-        def tell(status: JobsStatus) -> None:
-            if pace.due():
-                shown.update(_rich_jobs_table(status), refresh=True)
-
-        yield tell
 
 
 class JobLines:
@@ -289,15 +277,8 @@ def _metric(line: JobLine) -> str:
     return "-" if math.isnan(line.metric) else f"{line.metric:.4g}"
 
 
-def _rich_jobs_table(status: JobsStatus) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*map(escape, JOBS_HEADER), caption=jobs_summed_up(status))
+def rich_jobs_table(status: JobsStatus) -> Any:
+    """Return the jobs as a table of `rich`, in the order of `ORDER` if there are too many."""
     ranked = sorted(range(len(status.jobs)), key=lambda number: ORDER.index(status.jobs[number].status))
-    for number in sorted(ranked[:MOST]):
-        table.add_row(*map(Text, map(printable, _job_row(status, number))))  # not markup, whatever is in it
-    for row in _opportunistic(status):
-        table.add_row(*map(Text, row))
-    return table
+    rows = [_job_row(status, number) for number in sorted(ranked[:MOST])]
+    return _table(JOBS_HEADER, [*rows, *_opportunistic(status)], jobs_summed_up(status))

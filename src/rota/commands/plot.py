@@ -10,27 +10,26 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import command_line, say
+from rota.commands.common import command_line, refuse, say
 from rota.core.errors import ConfigError, InputError
 from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, grid_figure, population_figure
 
 if TYPE_CHECKING:
     from rota.figures.groups import Options, RunGroup
     from rota.figures.page import Pen
-    from rota.results.folder import PopulationFolder, RunFolder
-    from rota.results.run import RunRecord
+    from rota.results.population.run import PopulationRecord
+    from rota.results.run import RunHead
 
 
 def draw_populations(
-    folders: "Sequence[PopulationFolder]", out: Path, names: Sequence[str], options: "Options"
+    runs: "Sequence[PopulationRecord]", out: Path, names: Sequence[str], options: "Options"
 ) -> Iterator[Path]:
     """Draw what was asked for of complete runs; gives each file it writes."""
-    if not folders:
+    if not runs:
         return
     from rota.figures.population import population_groups
-    from rota.results.population.run import read_population
 
-    groups = population_groups(read_population(folder.path) for folder in folders)
+    groups = population_groups(runs)
     for name in names:
         if name in POPULATIONS:
             for sheet in population_figure(name)(groups, options):
@@ -38,25 +37,19 @@ def draw_populations(
 
 
 def draw_grids(
-    of_traces: "Sequence[RunFolder]",
-    of_populations: "Sequence[PopulationFolder]",
+    of_traces: "Sequence[RunHead]",
+    of_populations: "Sequence[PopulationRecord]",
     out: Path,
     names: Sequence[str],
     options: "Options",
 ) -> Iterator[Path]:
     """Draw what was asked for of each grid; gives each file it writes."""
     from rota.figures.grid_runs import by_grid, population_grid, trace_grid
-    from rota.results.population.run import read_population
-    from rota.results.run import read_head
 
     chosen = [name for name in names if name in GRIDS]
-    if not chosen:
-        return
-    grids = [trace_grid(runs) for runs in by_grid(read_head(folder.path) for folder in of_traces)]
-    populations = by_grid(read_population(folder.path) for folder in of_populations)
-    grids += [population_grid(runs) for runs in populations]
+    grids = [*map(trace_grid, by_grid(of_traces)), *map(population_grid, by_grid(of_populations))]
     seen: dict[str, int] = {}
-    for grid in grids:
+    for grid in grids if chosen else ():
         seen[grid.name] = seen.get(grid.name, 0) + 1
         folder = grid.name if seen[grid.name] == 1 else f"{grid.name}-{seen[grid.name]}"
         for name in chosen:
@@ -65,23 +58,20 @@ def draw_grids(
 
 
 def small(
-    of_traces: "Sequence[RunFolder]", of_populations: "Sequence[PopulationFolder]"
-) -> "tuple[list[RunFolder], list[PopulationFolder]]":
+    of_traces: "list[RunHead]", of_populations: "list[PopulationRecord]"
+) -> "tuple[list[RunHead], list[PopulationRecord]]":
     """Return the runs that are not of a large grid: there, figures of each point are drawn only by name."""
     from rota.figures.grid_runs import MOST_POINTS, large
-    from rota.results.population.run import read_population
-    from rota.results.run import read_head
 
-    runs = [read_head(folder.path) for folder in of_traces]
-    populations = [read_population(folder.path) for folder in of_populations]
-    left_out = {run.folder.path for run in large(runs)} | {run.folder.path for run in large(populations)}
+    left_out = {run.folder.path for run in large(of_traces)}
+    left_out |= {run.folder.path for run in large(of_populations)}
     if left_out:
         how = "name figures (--figure NAME), or the folders of some points"
         note = f"{len(left_out):,} runs of grids with more than {MOST_POINTS} points are not drawn one by one"
         say(f"note: {note}; {how}", file=sys.stderr)
     return (
-        [folder for folder in of_traces if folder.path not in left_out],
-        [folder for folder in of_populations if folder.path not in left_out],
+        [run for run in of_traces if run.folder.path not in left_out],
+        [run for run in of_populations if run.folder.path not in left_out],
     )
 
 
@@ -119,6 +109,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw what was asked for; prints each file it writes, or how many there are."""
+    from rota.figures.groups import Options, groups
+    from rota.results.folder import run_folders
+    from rota.results.run import read_run
+
     names = args.figure or NAMES
     for name in names:
         check(name)
@@ -126,15 +120,15 @@ def run(args: argparse.Namespace) -> int:
     left: list[Path] = []
     pen, tell = _pen(args)._replace(on_kept=left.append), _no_words if args.count else _say_file
     others = [] if args.runs or args.figure else [tell(file) for file in _draw_all(args, pen)]
-    if others and not _any_runs():
+    if others and next(iter(run_folders(RUNS)), None) is None:
         _sum_up(others, left, args)
         say(f"note: no runs in {RUNS}; make some: {SIMULATE}", file=sys.stderr)
         return 0
     of_traces, of_populations = _complete(args.runs)
 
-    from rota.figures.groups import Options, groups
-
-    _refuse(args, of_traces)
+    if not of_traces:
+        no_effect = "is for runs of traces, and there are only populations; leave it out"
+        refuse({"--normalise-to": args.normalise_to, "--chrome": args.chrome}, no_effect)
     options = Options(command_of(args), args.normalise_to, window_s, args.quick, pen)
     drawn = list(others)
     for file in draw_grids(of_traces, of_populations, args.out, names, options):
@@ -143,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
         of_traces, of_populations = small(of_traces, of_populations)
     for file in draw_populations(of_populations, args.out / "populations", names, options):
         drawn.append(tell(file))
-    for group in groups(_read(of_traces)):
+    for group in groups(read_run(run.folder.path) for run in of_traces):
         files = _draw(group, args.out / group.name, names, options)
         traces = _export(group, args.out / group.name, options) if args.chrome else ()
         drawn += map(tell, chain(files, traces))
@@ -153,13 +147,6 @@ def run(args: argparse.Namespace) -> int:
         what += " without a grid" if set(names) & set(GRIDS) else ""
         raise ConfigError(f"--figure {' '.join(names)}: there are only {what}; name a figure of those")
     return 0
-
-
-def _refuse(args: argparse.Namespace, of_traces: list["RunFolder"]) -> None:
-    """Raise ConfigError for flags that would have no effect."""
-    for flag, given in (("--normalise-to", args.normalise_to), ("--chrome", args.chrome)):
-        if given and not of_traces:
-            raise ConfigError(f"{flag}: is for runs of traces, and there are only populations; leave it out")
 
 
 def _say_file(file: Path) -> Path:
@@ -204,12 +191,6 @@ def _in_git(out: Path) -> frozenset[Path]:
     return frozenset(folder / os.fsdecode(name) for name in found.split(b"\0") if name)
 
 
-def _any_runs() -> bool:
-    from rota.results.folder import run_folders
-
-    return next(iter(run_folders(RUNS)), None) is not None
-
-
 def _draw_all(args: argparse.Namespace, pen: "Pen") -> Iterator[Path]:
     """Draw what was recorded, learned and evaluated, if anything was."""
     if not any((RUNS / name).is_dir() for name in OTHER_RESULTS):
@@ -235,37 +216,30 @@ def _window_s(hours: list[float] | None) -> tuple[float, float] | None:
     return start * HOUR_S, end * HOUR_S
 
 
-def _complete(paths: list[Path]) -> tuple[list["RunFolder"], list["PopulationFolder"]]:
+def _complete(paths: list[Path]) -> "tuple[list[RunHead], list[PopulationRecord]]":
     """Return all complete runs below the paths, of traces and of populations.
 
     Others are left out with a note, or refused if asked for by name.
     """
-    from rota.results.folder import PopulationFolder, run_folders
+    from rota.results.folder import PopulationFolder, complete_run, run_folders
+    from rota.results.population.run import read_population
+    from rota.results.run import read_head
 
     folders = [folder for path in paths or [RUNS] for folder in run_folders(path)]
-    found = list({folder.path.resolve(): folder for folder in folders}.values())
-    if not found:
+    if not folders:
         where = ", ".join(map(str, paths or [RUNS]))
         if any(True for path in paths for _ in path.rglob("recording.json")):
             raise InputError(f"{where}: recordings, not runs; rota recordings describe FOLDER --figure FILE")
         raise InputError(f"no runs in {where}; make some first: {SIMULATE}")
-    populations = [each for folder in found if (each := PopulationFolder(folder.path)).complete()]
-    of_populations = {each.path for each in populations}
-    of_traces = [folder for folder in found if folder.path not in of_populations and folder.complete()]
-    complete = of_populations | {folder.path for folder in of_traces}
-    for folder in found:
-        if folder.path not in complete:
-            problem = f"{folder.path}: not a complete run"
-            if folder.path in paths or not complete:
-                raise InputError(f"{problem}; make it again: {SIMULATE}")
-            say(f"note: {problem}, left out", file=sys.stderr)
-    return of_traces, populations
-
-
-def _read(folders: list["RunFolder"]) -> list["RunRecord"]:
-    from rota.results.run import read_run
-
-    return [read_run(folder.path) for folder in folders]
+    found = {folder.path.resolve(): folder.path for folder in folders}.values()
+    runs = {path: complete_run(path) for path in found}
+    for path in (path for path, run in runs.items() if run is None):
+        if path in paths or not any(runs.values()):
+            raise InputError(f"{path}: not a complete run; make it again: {SIMULATE}")
+        say(f"note: {path}: not a complete run, left out", file=sys.stderr)
+    populations = [path for path, run in runs.items() if isinstance(run, PopulationFolder)]
+    of_traces = [path for path, run in runs.items() if run and path not in populations]
+    return [read_head(path) for path in of_traces], [read_population(path) for path in populations]
 
 
 def _draw(group: "RunGroup", out: Path, names: list[str], options: "Options") -> Iterator[Path]:

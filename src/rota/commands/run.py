@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rota.core.files import printable
 if TYPE_CHECKING:
     from rota.commands.run_jobs import JobsRun
     from rota.execution.controller import PopulationOutcome
+    from rota.execution.folder import RealFolder
     from rota.library.real_run import RealRun
 
 STOPPED = 130
@@ -61,10 +63,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train; prints the result."""
-    from rota.commands.live import live
-    from rota.core.processes import stopping
-    from rota.library.real_run import record
-
     if args.help_config:
         return _print_keys()
     if args.salvage and not args.resume:
@@ -76,14 +74,26 @@ def run(args: argparse.Namespace) -> int:
     renamed_flag(args, "--replay", "--retrain-best")
     if args.retrain_best:
         from rota.commands.best_trial import retrain_best
+        from rota.config.load import read
+        from rota.execution.folder import RealFolder
 
-        _check_population(args.retrain_best)
+        if (file := RealFolder(args.retrain_best).config).exists():
+            _kind_of(args, read(file))
         return retrain_best(args, _address(args))
-    if (jobs := _jobs_run(args)) is not None:
-        return _run_jobs(args, jobs)
-    real = _real_run(args)
-    with stopping() as stop, live(sys.stderr, args.every) as watch:
-        outcomes = real.carry_out(lambda: stop.asked, watch)
+
+    from rota.library.real_run import RealRun
+
+    found = _run_of(args)
+    return _run_population(args, found) if isinstance(found, RealRun) else _run_jobs(args, found)
+
+
+def _run_population(args: argparse.Namespace, real: "RealRun") -> int:
+    from rota.commands.live import Lines, live, rich_table
+    from rota.core.processes import stopping
+    from rota.library.real_run import record
+
+    with stopping() as stop, live(sys.stderr, args.every, Lines, rich_table) as watch:
+        outcomes = real.carry_out(lambda: stop.asked, lambda seed: watch())
     if args.json:
         say(json.dumps(record(outcomes)))
     else:
@@ -101,51 +111,60 @@ def _export(real: "RealRun", file: Path) -> None:
     say(said, file=sys.stderr)
 
 
-def _jobs_run(args: argparse.Namespace) -> "JobsRun | None":
-    """Return the run if it is of jobs, else None."""
-    from rota.commands.run_jobs import is_about_jobs
+def _run_of(args: argparse.Namespace) -> "RealRun | JobsRun":
+    """Return the run that was asked for: the one in a folder, or a new one."""
+    from rota.commands.common import typed
     from rota.config.load import override, read
     from rota.execution.folder import RealFolder
 
-    file = RealFolder(args.resume).config if args.resume else args.config
-    if file is None or not file.exists():
-        return None
-    if not is_about_jobs(read(file) if args.resume else override(read(file), args.set)):
-        return None
-    if args.export:
-        raise ConfigError("--export: is for populations; a run of jobs has no best trial")
-    from rota.commands.run_jobs import begin_jobs, resume_jobs
-
     if args.resume:
-        _check_resume(args)
-        _salvage(args)
-        resumed = resume_jobs(args.resume, _address(args), anew=args.salvage)
-        _note_not_begun(args.resume)
+        if args.config or args.out or args.set or args.repeat:
+            raise ConfigError("--resume: goes on with a run as it was asked for; give only the folder")
+        folder = RealFolder(args.resume)
+        kind = _kind_of(args, read(folder.config) if folder.config.exists() else {})
+        if args.salvage:
+            _salvage(folder)
+        resumed = kind.resume(args.resume, typed(), _address(args), anew=args.salvage)
+        if not folder.begun():  # it may have been emptied
+            say(f"rota: note: {args.resume}: there is no journal yet; the run begins now", file=sys.stderr)
         return resumed
+    if not args.config:
+        raise ConfigError("what and where? Give a file and a new folder: config/run/local.toml --out DIR")
+    repeat = [f"repeat={args.repeat}"] if args.repeat is not None else []
+    settings = [*args.set, *repeat, *_address(args)]
+    table = override(read(args.config), settings)
+    kind = _kind_of(args, table)
     if not args.out:
         raise ConfigError(f"where? Give a new folder: {args.config} --out DIR")
-    return begin_jobs(args, [*args.set, *_address(args)])
+    return kind.begin(kind.read(table, args.config, settings), args.out, typed())
 
 
-def _check_population(folder: Path) -> None:
-    from rota.commands.run_jobs import is_about_jobs
-    from rota.config.load import read
-    from rota.execution.folder import RealFolder
+def _kind_of(args: argparse.Namespace, table: Mapping[str, Any]) -> "type[RealRun | JobsRun]":
+    """Return what a configuration is of, a population or jobs; raise ConfigError if flags do not fit it."""
+    from rota.commands.run_jobs import JobsRun
+    from rota.library.real_run import RealRun
 
-    file = RealFolder(folder).config
-    if file.exists() and is_about_jobs(read(file)):
+    if "workload" not in table:
+        return RealRun
+    if args.retrain_best:
         raise ConfigError(
-            f"--retrain-best: {folder} is a run of jobs, and has no best trial; give a population's"
+            f"--retrain-best: {args.retrain_best} is a run of jobs, and has no best trial; "
+            "give a population's"
         )
+    if args.export:
+        raise ConfigError("--export: is for populations; a run of jobs has no best trial")
+    if args.repeat is not None:
+        raise ConfigError("--repeat: is for populations; a trace of jobs is run once")
+    return JobsRun
 
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
-    from rota.commands.live import jobs_summed_up, live_jobs
+    from rota.commands.live import JobLines, jobs_summed_up, live, rich_jobs_table
     from rota.core.processes import stopping
     from rota.results.metrics import table
 
-    with stopping() as stop, live_jobs(sys.stderr, args.every) as watch:
-        outcome = jobs.carry_out(lambda: stop.asked, watch)
+    with stopping() as stop, live(sys.stderr, args.every, JobLines, rich_jobs_table) as watch:
+        outcome = jobs.carry_out(lambda: stop.asked, watch())
     if args.json:
         say(json.dumps(jobs.record(outcome)))
     else:
@@ -157,52 +176,18 @@ def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
     return 1 if outcome.status.record()["finished"] == 0 else 0
 
 
-def _check_resume(args: argparse.Namespace) -> None:
-    if args.config or args.out or args.set or args.repeat:
-        raise ConfigError("--resume: goes on with a run as it was asked for; give only the folder")
-
-
-def _note_not_begun(folder: Path) -> None:
-    """Say that a run has no first report yet: its folder may have been emptied."""
-    from rota.execution.folder import RealFolder
-
-    if not RealFolder(folder).begun():
-        say(f"rota: note: {folder}: there is no journal yet; the run begins now", file=sys.stderr)
-
-
-def _salvage(args: argparse.Namespace) -> None:
-    """Cut off what is damaged, if that is asked for."""
-    from rota.execution.folder import RealFolder
+def _salvage(folder: "RealFolder") -> None:
+    """Cut off what is damaged."""
     from rota.execution.journal import salvage
 
-    if args.salvage:
-        folder = RealFolder(args.resume)
-        for journal in (folder.paths(seed).journal for seed in folder.begun()):
-            if what := salvage(journal):
-                say(f"rota: {what}; goes on with what comes before it", file=sys.stderr)
+    for journal in (folder.paths(seed).journal for seed in folder.begun()):
+        if what := salvage(journal):
+            say(f"rota: {what}; goes on with what comes before it", file=sys.stderr)
 
 
 def _stopped(folder: Path) -> int:
     say(f"rota: stopped; go on with: rota run --resume {folder}", file=sys.stderr)
     return STOPPED
-
-
-def _real_run(args: argparse.Namespace) -> "RealRun":
-    from rota.commands.common import typed
-    from rota.config.load import override, read
-    from rota.library.real_run import begin, ordered, resume
-
-    if args.resume:
-        _check_resume(args)
-        _salvage(args)
-        resumed = resume(args.resume, typed(), _address(args), anew=args.salvage)
-        _note_not_begun(args.resume)
-        return resumed
-    if not args.config or not args.out:
-        raise ConfigError("what and where? Give a file and a new folder: config/run/local.toml --out DIR")
-    repeat = [f"repeat={args.repeat}"] if args.repeat is not None else []
-    settings = [*args.set, *repeat, *_address(args)]
-    return begin(ordered(override(read(args.config), settings), args.config, settings), args.out, typed())
 
 
 def _address(args: argparse.Namespace) -> list[str]:

@@ -1,17 +1,15 @@
 """Jobs of a trace in a real run: the configuration, and how it begins and resumes."""
 
-import argparse
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rota.commands.common import typed
 from rota.config.bind import bind, facts, own_growth
-from rota.config.load import override, placed, read
+from rota.config.load import placed
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
 from rota.core.network import BUDGET_S
@@ -20,7 +18,6 @@ from rota.core.policy import Policy
 from rota.core.population.cluster import PopulationCluster
 from rota.core.registry import is_outside
 from rota.execution.engine import WorkerSetup
-from rota.execution.folder import RealFolder
 from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
 from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
 from rota.execution.local import LocalConfig
@@ -28,15 +25,7 @@ from rota.execution.ray_config import RayConfig
 from rota.execution.slurm_config import SlurmConfig
 from rota.execution.trainable import check_name
 from rota.library.inputs import NAMES, check_code, code_of, schedulers
-from rota.library.real_run import (
-    RealConfig,
-    check_address,
-    config_text,
-    in_a_file,
-    in_folder,
-    in_new_folder,
-    write_result,
-)
+from rota.library.real_run import RealConfig, RunInFolder, check_address, config_text, in_a_file
 from rota.policies.cluster.registry import canonical
 from rota.results.metrics import Metrics, MetricsRow, measure
 from rota.results.run import write_run
@@ -186,11 +175,6 @@ class JobsRunSpec:
         return config_text(self.config, options=dict(self.options), kinds=dict(self.kinds))
 
 
-def is_about_jobs(table: Mapping[str, Any]) -> bool:
-    """Return whether a configuration is of jobs, not of a population."""
-    return "workload" in table
-
-
 def ordered_jobs(given: Mapping[str, Any], where: Path, assignments: Sequence[str] = ()) -> JobsRunSpec:
     """Return what a table says; raises ConfigError if it is wrong. Assignments were put over a file."""
     folder = where.parent.absolute()
@@ -270,13 +254,12 @@ ONLY = 0
 
 
 @dataclass(frozen=True, slots=True)
-class JobsRun:
+class JobsRun(RunInFolder):
     """A run of jobs in its folder."""
 
-    folder: RealFolder
     order: JobsRunSpec
-    anew: bool = False
-    """Whether checkpoints are made again if none is left."""
+    UNSAID: ClassVar[Mapping[str, Any]] = {"placement": {"types": "blind"}}
+    read = staticmethod(ordered_jobs)
 
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
         """Run the jobs, and write the result if all of them are over."""
@@ -312,7 +295,7 @@ class JobsRun:
 
     def _write(self, outcome: JobsOutcome) -> None:
         """Write what a simulation writes, so that the same figures and reports can be made of it."""
-        text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
+        text = self.config_text
         write_run(
             self.folder.path,
             scheduler=self.order.scheduler,
@@ -322,20 +305,6 @@ class JobsRun:
             config_text=text,
             inputs=hashlib.sha256(text.encode()).hexdigest(),
             wall_s=outcome.wall_s,
-            command=typed(),
+            command=self.command,
         )
-        write_result(self.folder, self.record(outcome))
-
-
-def begin_jobs(args: argparse.Namespace, settings: Sequence[str]) -> JobsRun:
-    """Begin a run of jobs in a new folder."""
-    if args.repeat is not None:
-        raise ConfigError("--repeat: is for populations; a trace of jobs is run once")
-    order = ordered_jobs(override(read(args.config), settings), args.config, settings)
-    return JobsRun(*in_new_folder(order, args.out))
-
-
-def resume_jobs(path: Path, settings: Sequence[str], *, anew: bool = False) -> JobsRun:
-    """Go on with the run of jobs in a folder."""
-    before = {"placement": {"types": "blind"}}  # which older runs do not say
-    return JobsRun(*in_folder(path, settings, lambda table, *more: ordered_jobs(before | table, *more)), anew)
+        self.write_result(self.record(outcome))

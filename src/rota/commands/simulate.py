@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rota.commands.common import given_file, say, workers
+from rota.commands.common import DRAW_MODELS, STARTUP, given_file, say, workers
 from rota.core.errors import ConfigError
 
 QUICK_JOBS = 60
@@ -33,10 +33,7 @@ OF_TRACES = (
     KeyFlag("--jobs", "workload.jobs", "N", "keep only the first N jobs"),
     KeyFlag("--nodes", "cluster.nodes", "N", "equal nodes (per switch)"),
     KeyFlag("--gpus-per-node", "cluster.gpus_per_node", "N", "GPUs in each of them"),
-    KeyFlag(
-        "--startup-s", "workload.startup_s", "S",
-        "seconds that each start costs (what the trace says, or 0)",
-    ),
+    KeyFlag("--startup-s", "workload.startup_s", "S", STARTUP),
     KeyFlag("--cost", "cost", "MODEL", "restart (default), or interval: the rule of the Muri simulator"),
 )  # fmt: skip
 OF_POPULATIONS = (
@@ -72,11 +69,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("config", nargs="?", type=given_file, metavar="CONFIG", help="a TOML file, as in config/simulate")
     _add_flags(parser, OF_TRACES)
-    add(
-        "--draw-models",
-        action="store_true",
-        help="give jobs whose stages are not known models that have some",
-    )
+    add("--draw-models", action="store_true", help=DRAW_MODELS)
     which = f"which schedulers to compare; also a class of yours, {CLASS}; all if not given"
     add("--schedulers", metavar="A,B,…", help=which)
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="set any key of the configuration")

@@ -18,14 +18,14 @@ from rota.core.errors import ConfigError
 from rota.core.files import root
 from rota.core.policy import Policy
 from rota.core.registry import is_outside, placed_name
-from rota.library.inputs import NAMES, PATHS, NamedPolicy, schedulers
+from rota.library.inputs import NAMES, PATHS, schedulers
 from rota.library.processes import progress_bar
-from rota.library.simulate import as_run, digest, warm_up_once
+from rota.library.simulate import digest, warm_up_once
 from rota.policies.cluster.registry import canonical
 from rota.results.folder import RunFolder
-from rota.results.metrics import Metrics, MetricsRow, table
+from rota.results.metrics import Metrics, MetricsRow, measure, table
 from rota.results.parameters import Labels
-from rota.results.run import RunHead, read_head
+from rota.results.run import RunHead, read_head, write_run
 from rota.simulator.jobs import odd_speeds, simulate
 from rota.simulator.jobs_config import SimulateConfig
 from rota.workload.jobs import Workload
@@ -87,15 +87,14 @@ class SimulationTask(GridTask):
                 bar.update(done - bar.n)
 
             done = simulate(self.jobs, self.cluster, self.policy, cost, move_to, types)
-        run = as_run(NamedPolicy(self.scheduler, self.policy), self.jobs, self.cluster, cost, types, done)
-        if folder:
-            run.described(
-                config=self.resolved(folder),
-                inputs=self.inputs,
-                command=self.command,
-                parameters=self.point.parameters,
-            ).write(folder)
-        return SimulatedRun(run.metrics, run.wall_s)
+        if folder is None:
+            return SimulatedRun(measure(done.timeline, self.jobs, self.cluster).metrics, done.wall_s)
+        metrics = write_run(
+            folder, scheduler=self.scheduler, workload=self.jobs, cluster=self.cluster,
+            timeline=done.timeline, config_text=self.resolved(folder), inputs=self.inputs,
+            wall_s=done.wall_s, command=self.command, parameters=self.point.parameters,
+        )  # fmt: skip
+        return SimulatedRun(metrics, done.wall_s)
 
     def finish(self, made: Sequence[SimulatedRun]) -> SimulatedRun:
         return made[0]
@@ -103,7 +102,10 @@ class SimulationTask(GridTask):
     def head(self, made: SimulatedRun) -> RunHead:
         """Return the run as figures of a grid see it."""
         folder = RunFolder(self.folder or Path(self.point.name) / self.scheduler)
-        return RunHead(folder, self.scheduler, self.command, made.wall_s, made.metrics, self.point.parameters)
+        return RunHead(
+            folder=folder, scheduler=self.scheduler, command=self.command, wall_s=made.wall_s,
+            metrics=made.metrics, parameters=self.point.parameters,
+        )  # fmt: skip
 
     def resolved(self, folder: Path) -> str:
         """Return the configuration of this run, complete: it can be given to `rota simulate` as it is."""

@@ -18,7 +18,7 @@ from rota.config.bind import bind
 from rota.config.grid import GridPoint, count, expand
 from rota.config.load import override, placed
 from rota.core.errors import ConfigError, InputError
-from rota.library.processes import call_all, progress_bar
+from rota.library.processes import progress_bar, worker_pool
 from rota.results.folder import PopulationFolder, ResultFolder, RunFolder
 
 if TYPE_CHECKING:
@@ -196,23 +196,24 @@ def _carried_out(tasks: Sequence[GridTask], args: argparse.Namespace, unit: str)
     for line in reused:
         say(line, file=sys.stderr)
     left = [number for number in range(len(tasks)) if number not in done]
-    with compiling(len(left), unit) as tick:
-        for number in left:
-            tasks[number].warm_up()
-            tick()
     plan = [(number, seed) for number in left for seed in tasks[number].seeds]
     classes = {type(policy) for number in left for policy in tasks[number].policies}
-    made: dict[int, dict[int, Any]] = {number: {} for number in left}
-    own = args.workers == 1 and all(task.shows_progress for task in tasks)
-    shown = False if own else None
-    with _proof(args) as proof, progress_bar(len(plan), "simulation", shown) as bar:
-        calls = [(tasks[number], seed, proof) for number, seed in plan]
-        for place, result in call_all(_simulated, calls, args.workers, classes):
-            number, seed = plan[place]
-            made[number][seed] = result
-            if len(made[number]) == len(tasks[number].seeds):
-                done[number] = tasks[number].finish([each for _, each in sorted(made.pop(number).items())])
-            bar.update()
+    with worker_pool(args.workers if len(plan) > 1 else 1, classes) as pool, _proof(args) as proof:
+        with compiling(len(left), unit) as tick:
+            for number in left:
+                tasks[number].warm_up()
+                tick()
+        made: dict[int, dict[int, Any]] = {number: {} for number in left}
+        own = args.workers == 1 and all(task.shows_progress for task in tasks)
+        with progress_bar(len(plan), "simulation", False if own else None) as bar:
+            calls = [(tasks[number], seed, proof) for number, seed in plan]
+            for place, result in pool.each(_simulated, calls):
+                number, seed = plan[place]
+                made[number][seed] = result
+                if len(made[number]) == len(tasks[number].seeds):
+                    each = [each for _, each in sorted(made.pop(number).items())]
+                    done[number] = tasks[number].finish(each)
+                bar.update()
     return [done[number] for number in range(len(tasks))]
 
 

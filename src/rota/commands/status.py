@@ -38,26 +38,21 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{args.folder}: nothing has begun there yet; go on with --resume {args.folder}")
     paths = folder.paths(seeds[-1])
     journal = paths.journal
+    status: Any
     if is_of_jobs(journal):
-        jobs, phase = read_jobs_status(journal)
-        _note_missing(paths, phase, made=any(job.done for job in jobs.jobs))
-        if args.json:
-            say(json.dumps({"phase": phase, "seed": jobs.frame.seed, **jobs.record()}))
-        else:
-            say(jobs_text(jobs))
-            say(f"{phase}: {jobs_summed_up(jobs)}")
-        return 0
-    status, phase = read_status(journal)
-    _note_missing(paths, phase, made=status.reports > 0)
-    if args.json:
-        say(json.dumps({"phase": phase, "seed": status.frame.seed, **status.record()}))
+        status, phase = read_jobs_status(journal)
+        made = any(job.done for job in status.jobs)
+        lines = [jobs_text(status), f"{phase}: {jobs_summed_up(status)}"]
     else:
-        say(table_text(status))
-        if status.failures:
-            say(failures_text(status, paths.logs))
-        say(f"{phase}: {summed_up(status)}")
-        if phase == "complete" and status.fruitless:
-            say(status.fruitless)
+        status, phase = read_status(journal)
+        made = status.reports > 0
+        failures = [failures_text(status, paths.logs)] if status.failures else []
+        lines = [table_text(status), *failures, f"{phase}: {summed_up(status)}"]
+        lines += [status.fruitless] if phase == "complete" and status.fruitless else []
+    _note_missing(paths, phase, made=made)
+    if args.json:
+        lines = [json.dumps({"phase": phase, "seed": status.frame.seed, **status.record()})]
+    say("\n".join(lines))
     return 0
 
 

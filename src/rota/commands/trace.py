@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import DRAW_MODELS, STARTUP, given_file, say
 from rota.workload.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def add_parser(subparsers: Parsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Do what the verb says; return the exit code."""
     verbs = {"convert": _convert, "describe": _describe, "generate": _generate}
     verbs[args.verb](args)
     return 0
@@ -56,35 +57,16 @@ def _add_describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", type=given_file, metavar="TRACE", help="the file to read")
-    names = ", ".join(FORMATS)
-    parser.add_argument(
-        "--format",
-        metavar="NAME",
-        help=f"one of {names}, or a function of yours, as file.py:function; guessed if not given",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="set an option of a function of yours",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="draws what the trace leaves out (0)"
-    )
-    parser.add_argument(
-        "--draw-models",
-        action="store_true",
-        help="give jobs whose stages are not known models that have some",
-    )
-    parser.add_argument(
-        "--startup-s",
-        type=float,
-        metavar="S",
-        help="seconds that each start costs (what the trace says, or 0)",
-    )
-    parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs")
+    add = parser.add_argument
+    add("trace", type=given_file, metavar="TRACE", help="the file to read")
+    names = f"one of {', '.join(FORMATS)}, or a function of yours, as file.py:function; guessed if not given"
+    add("--format", metavar="NAME", help=names)
+    option = "set an option of a function of yours"
+    add("--set", action="append", default=[], metavar="OPTION=VALUE", help=option)
+    add("--seed", type=int, default=0, metavar="N", help="draws what the trace leaves out (0)")
+    add("--draw-models", action="store_true", help=DRAW_MODELS)
+    add("--startup-s", type=float, metavar="S", help=STARTUP)
+    add("--quick", action="store_true", help=f"only the first {QUICK_JOBS} jobs")
 
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:

@@ -266,6 +266,32 @@ def parsed(text: str) -> Any:
     return found
 
 
+def read_json(path: Path, fix: str) -> Any:
+    """Return the content of a JSON file; an InputError that ends with `fix` if it cannot be read."""
+    try:
+        return parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {fix}") from None
+
+
+def read_facts(
+    path: Path, form: str, version: int, what: str, *, missing: str, other: str, again: str
+) -> dict[str, Any]:
+    """Return the content of a JSON file that says its format and version.
+
+    Raises InputError with the text `missing` if it is not there, with the advice `other` if it is of another
+    format, and with the advice `again` if it is of another version or damaged.
+    """
+    if not os.path.lexists(path):
+        raise InputError(missing)
+    found: dict[str, Any] = read_json(path, again)
+    if not isinstance(found, dict) or found.get("format") != form:
+        raise InputError(f"{path}: not the facts of {what}; {other}")
+    if (known := found.get("version")) != version:
+        raise InputError(f"{path}: {what} of version {known!r}, this rota reads {version}; {again}")
+    return found
+
+
 def _refused(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 

@@ -63,6 +63,7 @@ class Table:
         return np.array([bool(value) for value in self.optional(name)], np.bool_)
 
     def texts(self, name: str) -> list[str]:
+        """Return text without blanks around it. Raises TraceError if a field is empty."""
         values = self.optional(name)
         if not all(values):
             raise self.wrong(name, values.index(""), "there: the field is empty")
@@ -86,6 +87,7 @@ class Table:
         return values
 
     def one_of(self, name: str, choices: Sequence[str]) -> list[str]:
+        """Return text that is one of the choices. Raises TraceError for any other."""
         values = self.texts(name)
         if not set(values) <= set(choices):
             row = next(row for row, value in enumerate(values) if value not in choices)
@@ -95,18 +97,20 @@ class Table:
     def numbers(self, name: str, *, at_least: float = 0.0) -> Floats:
         """Return finite numbers from `at_least` up to the largest 64-bit integer."""
         values = self._converted(name, float, "a number")
-        self._check(name, np.isfinite(values) & (values >= at_least), f"a number of {at_least:g} or more")
-        self._check(name, values < float(LARGEST), f"a number below {LARGEST:.1e}")
+        self.check(name, np.isfinite(values) & (values >= at_least), f"a number of {at_least:g} or more")
+        self.check(name, values < float(LARGEST), f"a number below {LARGEST:.1e}")
         return values
 
     def positives(self, name: str) -> Floats:
+        """Return numbers as `numbers` does. Raises TraceError if one is 0."""
         values = self.numbers(name)
-        self._check(name, values > 0.0, "a number above 0")
+        self.check(name, values > 0.0, "a number above 0")
         return values
 
     def wholes(self, name: str, *, at_least: int = 0) -> Floats:
+        """Return numbers as `numbers` does. Raises TraceError if one is not a whole number."""
         values = self.numbers(name, at_least=at_least)
-        self._check(name, values == np.floor(values), "a whole number")
+        self.check(name, values == np.floor(values), "a whole number")
         return values
 
     def floats(self, name: str) -> Floats:
@@ -125,7 +129,13 @@ class Table:
         """Return wall-clock times as seconds since 1970."""
         return self._converted(name, _seconds, "a time like 2017-10-09 07:01:55")
 
+    def check(self, name: str, right: Mask, expected: str) -> None:
+        """Raise TraceError for the first row of a column that is not marked as right."""
+        if not right.all():
+            raise self.wrong(name, int(np.argmin(right)), expected)
+
     def wrong(self, name: str, row: int, expected: str) -> TraceError:
+        """Return the error about a field: what is there, and what was expected."""
         found = self.columns[name][row][:80] if name in self.columns else ""
         return TraceError.at(self.path, self.lines[row], name, found, expected, self.each)
 
@@ -144,10 +154,6 @@ class Table:
             column = replace(self, columns={name: self.columns[name]})
             values[given] = read(column.keep(given), name)
         return values
-
-    def _check(self, name: str, right: Mask, expected: str) -> None:
-        if not right.all():
-            raise self.wrong(name, int(np.argmin(right)), expected)
 
 
 def read_table(path: Path, required: Sequence[str]) -> Table:

@@ -160,6 +160,7 @@ class TimelineWriter:
             self.slots = _doubled(self.slots, self.used + slots)
 
     def timeline(self) -> "Timeline":
+        """Return the timeline of all events so far."""
         return Timeline(self.events[: self.count], self.slots[: self.used])
 
 

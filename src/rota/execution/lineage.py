@@ -11,10 +11,7 @@ from rota.core.population.events import Clone, Decision, Event, Hyper, Reported
 from rota.execution.assignments import Assignment, CheckpointInfo, Done, FailedAnswer, checkpoint_info
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.engine import Died, NodeWent, Workers
-from rota.execution.entries import follow
-from rota.execution.journal import read_journal
-from rota.execution.journaled import BEGAN
-from rota.execution.status import PopulationFrame, parse_frame, taken_in
+from rota.execution.status import PopulationFrame, parse_frame, read_into
 
 
 class LineageStage(NamedTuple):
@@ -89,14 +86,8 @@ class _Search:
 
 def best_lineage(file: Path) -> Lineage:
     """Return the lineage of the best report in a journal, the first among equals."""
-    search = None
-    for entry in read_journal(file):
-        if entry.kind == BEGAN:
-            search = _Search(parse_frame(entry.body))
-        elif search is not None:
-            with taken_in(file, entry):
-                follow(search, entry)
-    if search is None or search.best is None:
+    search, _ = read_into(file, lambda body: _Search(parse_frame(body)))
+    if search.best is None:
         raise InputError(f"{file}: no trial has reported a number; there is nothing to train again")
     stages = tuple(_unrolled(search.best))[::-1]
     return Lineage(search.frame.run, search.trial, search.best.root, stages, search.frame.sign)

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +29,8 @@ ALONE = {
 }
 """The environment of an own cluster: private, its actors with the priority of local workers."""
 TOKEN = "RAY_AUTH_TOKEN_PATH"
+ANSWERS_WITHIN_S = 10.0
+"""Seconds within which a running cluster accepts a connection."""
 PREFIX = "rota-ray-"
 """The prefix of folders of own clusters."""
 PASSED_ON = ("PYTHONPATH", "GLOO_SOCKET_IFNAME")
@@ -67,7 +70,9 @@ class RayCluster:
 
     def connect(self) -> Any:
         """Connect to the cluster; return the module `ray`."""
-        if not self.address:
+        if self.address:
+            _check_answers(self.address)
+        else:
             self._prepare()
         ray = _imported()
         with _own_signals():
@@ -147,6 +152,16 @@ class RayCluster:
             if left.parent == Path(tempfile.gettempdir()) and left.name.startswith(PREFIX):
                 shutil.rmtree(left, ignore_errors=True)
             self.link.unlink()
+
+
+def _check_answers(address: str) -> None:
+    """Raise NoCluster if no process listens at `HOST:PORT`: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), ANSWERS_WITHIN_S).close()
+        except (OSError, OverflowError) as error:
+            raise NoCluster(f"Ray {address}: does not answer ({error}); is it running?") from None
 
 
 def _node(entry: Mapping[str, Any]) -> RayNode:

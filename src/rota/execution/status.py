@@ -1,11 +1,11 @@
 """The status of a population's run, read from its journal alone."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
@@ -262,22 +262,44 @@ def taken_in(file: Path, entry: JournalEntry) -> Iterator[None]:
         raise InputError(f"{file}: {what} ({error!r}); {LOST}") from None
 
 
-def read_status(file: Path) -> tuple[PopulationStatus, str]:
-    """Return the status, and whether the run is `running`, `complete` or `stopped`."""
-    status, phase = None, "stopped"
+Observer = TypeVar("Observer")
+
+
+def read_into(
+    file: Path,
+    begun: Callable[[Mapping[str, Any]], Observer],
+    take: Callable[[Observer, JournalEntry], object] = follow,
+    of: str = "a population",
+) -> tuple[Observer, str]:
+    """Return what `begun` makes of the first entry of a journal, after it took all others, and the phase.
+
+    The phase is `running`, `complete` or `stopped`. Raises InputError if it is no journal of a run.
+    """
+    observer, phase = None, "stopped"
     for entry in read_journal(file):
         if entry.kind == BEGAN:
-            status = PopulationStatus(parse_frame(entry.body))
-        elif status is None:
+            observer = begun(entry.body)
+        elif observer is None:
             break
         elif entry.kind == ENDED:
             phase = "complete"
         else:
             with taken_in(file, entry):
-                follow(status, entry)
-    if status is None:
-        raise InputError(f"{file}: not the journal of a population; name the folder of a run")
-    return status, "running" if phase == "stopped" and has_owner(file) else phase
+                take(observer, entry)
+    if observer is None:
+        raise InputError(f"{file}: not the journal of {of}; name the folder of a run")
+    return observer, "running" if phase == "stopped" and has_owner(file) else phase
+
+
+def read_status(file: Path) -> tuple[PopulationStatus, str]:
+    """Return the status, and whether the run is `running`, `complete` or `stopped`."""
+    return read_into(file, lambda body: PopulationStatus(parse_frame(body)))
+
+
+def _ledger(body: Mapping[str, Any]) -> Ledger:
+    frame = parse_frame(body)
+    cluster = PopulationCluster(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
+    return Ledger(frame.run, cluster, frame.hypers, frame.terms.target)
 
 
 def best_checkpoint(journal: Path) -> CheckpointInfo:
@@ -285,16 +307,8 @@ def best_checkpoint(journal: Path) -> CheckpointInfo:
 
     Raises InputError if no trial has reported a number.
     """
-    ledger = None
-    for entry in read_journal(journal):
-        if entry.kind == BEGAN:
-            frame = parse_frame(entry.body)
-            cluster = PopulationCluster(tuple(Slot(node) for node in frame.slots), tuple(frame.nodes))
-            ledger = Ledger(frame.run, cluster, frame.hypers, frame.terms.target)
-        elif ledger is not None:
-            with taken_in(journal, entry):
-                follow(ledger, entry)
-    if ledger is None or ledger.best is None:
+    ledger, _ = read_into(journal, _ledger)
+    if ledger.best is None:
         raise InputError(f"{journal}: no trial has reported a number, so none is best")
     return ledger.best
 

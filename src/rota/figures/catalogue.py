@@ -33,16 +33,19 @@ GRIDS = {"grid": "rota.figures.grid:sheets"}
 
 
 def figure(name: str) -> "Callable[[RunGroup, Options], Iterator[DrawnFigure]]":
+    """Return the function that draws a figure of a group of runs, by name."""
     draw: Callable[[RunGroup, Options], Iterator[DrawnFigure]] = _function(name, FIGURES)
     return draw
 
 
 def population_figure(name: str) -> "Callable[[Sequence[PopulationGroup], Options], Iterator[DrawnFigure]]":
+    """Return the function that draws a figure of groups of populations, by name."""
     draw: Callable[[Sequence[PopulationGroup], Options], Iterator[DrawnFigure]] = _function(name, POPULATIONS)
     return draw
 
 
 def grid_figure(name: str) -> "Callable[[ParameterGrid, Options], Iterator[DrawnFigure]]":
+    """Return the function that draws a figure of a grid, by name."""
     draw: Callable[[ParameterGrid, Options], Iterator[DrawnFigure]] = _function(name, GRIDS)
     return draw
 

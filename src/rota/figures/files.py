@@ -16,9 +16,10 @@ from rota.figures.placement import (
 )
 from rota.figures.recordings import figures
 from rota.figures.tune import sides_figure
-from rota.learning.files import EVALUATION, placement_agents
+from rota.learning.files import EVALUATION, agents_below, kind_of_evaluation
 from rota.learning.outcome import Evaluation, read_evaluations
-from rota.learning.placement.outcome import PlacementComparison, is_comparison, read_comparison
+from rota.learning.placement.outcome import KIND as PLACEMENT
+from rota.learning.placement.outcome import PlacementComparison, read_comparison
 from rota.recordings.library import read_library
 from rota.results.population.metrics import FILE as SIDES
 from rota.results.population.metrics import Sides, read_sides
@@ -41,18 +42,23 @@ def draw_all(results: Path, out: Path, command: str, pen: Pen = PEN) -> Iterator
         yield from draw_learned(results / "learn", out / "learn", command, pen)
     for file in sorted((results / "evaluate").rglob(EVALUATION)):
         where = out / "evaluate" / file.parent.relative_to(results / "evaluate")
-        yield from _draw_evaluated(file, where, pen)
+        yield from EVALUATED.get(kind_of_evaluation(file) or "", _draw_evaluated)(file.parent, where, pen)
     if (results / AGAINST_TUNE / SIDES).is_file():
         yield from draw_sides(read_sides(results / AGAINST_TUNE), out, pen)
 
 
-def _draw_evaluated(file: Path, out: Path, pen: Pen) -> Iterator[Path]:
-    if is_comparison(file):
-        found, evaluated_by = read_comparison(file.parent)
-        yield from draw_comparison(found, out, evaluated_by, pen)
-    else:
-        evaluations, evaluated_by = read_evaluations(file.parent)
-        yield from draw_evaluations(evaluations, out, evaluated_by, pen)
+def _draw_evaluated(folder: Path, out: Path, pen: Pen) -> Iterator[Path]:
+    evaluations, evaluated_by = read_evaluations(folder)
+    yield from draw_evaluations(evaluations, out, evaluated_by, pen)
+
+
+def _draw_compared(folder: Path, out: Path, pen: Pen) -> Iterator[Path]:
+    found, evaluated_by = read_comparison(folder)
+    yield from draw_comparison(found, out, evaluated_by, pen)
+
+
+EVALUATED = {"adaptation": _draw_evaluated, "placement": _draw_compared}
+"""Kind of agents → function that draws an evaluation in a folder."""
 
 
 def draw_recordings(folder: Path, out: Path, pen: Pen = PEN) -> Iterator[Path]:
@@ -72,7 +78,7 @@ def draw_learned(folder: Path, out: Path, command: str, pen: Pen = PEN) -> Itera
     pair = families.get(SCRATCH, []), families.get(TRANSFER, [])
     if panels(*pair):
         yield from pen.draw(transfer_figure(*pair, command), out / TRANSFER / "jump-start.png")
-    for agent in placement_agents(folder):
+    for agent in agents_below(folder, PLACEMENT):
         yield from _draw_placement_agent(agent, out / agent.relative_to(folder), command, pen)
 
 
@@ -80,7 +86,7 @@ def _draw_placement_agent(agent: Path, out: Path, command: str, pen: Pen) -> Ite
     """Draw how a placement agent learned, and its comparison with rules, as far as they are there."""
     if learned := read_placement_learned(agent):
         yield from pen.draw(placement_learning_figure(learned, command), out / "learning.png")
-    if is_comparison(agent / EVALUATION):
+    if kind_of_evaluation(agent / EVALUATION) == PLACEMENT:
         found, tried_by = read_comparison(agent)
         figure = placement_comparison_figure(found, footer(command, [tried_by]))
         yield from pen.draw(figure, out / "comparison.png")

@@ -229,6 +229,7 @@ def models_by_use(jobs: JobColumns) -> list[str]:
 
 
 def sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
+    """Draw a chart per run; with `quick`, of the first run only."""
     window_s = window_of(group, options.window_s)
     for each in group.runs[: 1 if options.quick else None]:
         figure = draw_gantt(chart(each, window_s), group.title, options.footer(group))
@@ -236,6 +237,7 @@ def sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
 
 
 def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure:
+    """Draw a row per slot, a block per stretch of time in which a job runs."""
     rows = chart.cluster.slots + NODE_GAP * (len(chart.cluster.nodes) - 1)
     slot_in = min(max(_slot_in(chart), LOWEST_IN / rows), HIGHEST_IN / rows)
     title = f"Which job runs where: {chart.label}"

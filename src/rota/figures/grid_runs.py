@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from rota.figures.page import ALLOCATIONS, SCHEDULERS, allocation_colour, scheduler_colour
+from rota.figures.page import ALLOCATIONS, SCHEDULERS, allocation_colour, in_palette, scheduler_colour
 from rota.results.metrics import Metrics
 from rota.results.parameters import Labels, Parameters, in_order, is_seed, shown, value_of
 from rota.results.population.repetition import Repetition
@@ -63,6 +63,7 @@ class ParameterGrid:
 
     @cached_property
     def labels(self) -> Labels:
+        """The names and values of the parameters in texts."""
         return Labels(run.parameters for run in self.runs)
 
     @cached_property
@@ -78,9 +79,8 @@ class ParameterGrid:
     @cached_property
     def policies(self) -> list[str]:
         """All policies, in the order of the colours."""
-        known = list(SCHEDULERS if self.kind == "scheduler" else ALLOCATIONS)
-        found = {run.policy for run in self.runs}
-        return [name for name in known if name in found] + sorted(found - set(known))
+        palette = SCHEDULERS if self.kind == "scheduler" else ALLOCATIONS
+        return in_palette((run.policy for run in self.runs), palette)
 
     @cached_property
     def points(self) -> int:
@@ -101,9 +101,11 @@ class ParameterGrid:
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
+        """The commands that made the runs, each once."""
         return tuple(dict.fromkeys(run.command for run in self.runs))
 
     def colour(self, policy: str) -> str:
+        """Return the colour of a policy."""
         return scheduler_colour(policy) if self.kind == "scheduler" else allocation_colour(policy)
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError, unknown
-from rota.figures.page import PEN, SCHEDULERS, Pen, footer
+from rota.figures.page import PEN, SCHEDULERS, Pen, footer, in_palette
 from rota.results.jobs import JobColumns
 from rota.results.parameters import Labels, constant, varying
 from rota.results.run import RunRecord
@@ -81,8 +81,8 @@ def groups(runs: Iterable[RunRecord]) -> list[RunGroup]:
 
 
 def _drawn_runs(runs: list[RunRecord], labels: Labels) -> tuple[DrawnRun, ...]:
-    places = {scheduler: place for place, scheduler in enumerate(SCHEDULERS)}
-    ordered = sorted(runs, key=lambda run: (places.get(run.scheduler, len(places)), run.scheduler))
+    order = in_palette((run.scheduler for run in runs), SCHEDULERS)
+    ordered = sorted(runs, key=lambda run: order.index(run.scheduler))
     seen: dict[str, int] = {}
     found = []
     for run in ordered:
@@ -145,6 +145,7 @@ class Options(NamedTuple):
     """How figures are written."""
 
     def footer(self, group: RunGroup) -> tuple[str, ...]:
+        """Return the footer of a figure of a group."""
         return footer(self.command, group.commands)
 
 

@@ -21,6 +21,7 @@ from rota.figures.page import (
     log_ticks,
     new_page,
     plain,
+    rows,
     said,
     scheduler_colour,
     unit_for,
@@ -55,11 +56,13 @@ def jct_curves(group: RunGroup) -> list[JctCurve]:
 
 
 def jct_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
+    """Draw the distribution of JCTs, if a job has finished."""
     if curves := jct_curves(group):
         yield DrawnFigure("jct", draw_jct(curves, group.title, options.footer(group)))
 
 
 def draw_jct(curves: Sequence[JctCurve], subject: str, footer: Sequence[str]) -> Figure:
+    """Draw the share of jobs that were completed within a time, a curve per run."""
     figure = new_page("Job completion time (JCT)", subject, footer, width_in=9.0)
     axes = figure.add_subplot()
     for curve in curves:
@@ -103,6 +106,7 @@ class SchedulerComparison(NamedTuple):
 
 
 def compare(runs: Sequence[DrawnRun], reference: DrawnRun) -> list[SchedulerComparison]:
+    """Return each metric of all runs, with ratios to a reference."""
     compared = []
     for metric, of in METRICS.items():
         values_s = [of(drawn.run) for drawn in runs]
@@ -112,6 +116,7 @@ def compare(runs: Sequence[DrawnRun], reference: DrawnRun) -> list[SchedulerComp
 
 
 def comparison_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
+    """Draw the comparison with one scheduler."""
     reference = group.find(options.normalise_to)
     compared = compare(group.runs, reference)
     figure = draw_comparison(compared, group.runs, reference.label, group.title, options.footer(group))
@@ -145,12 +150,9 @@ def _draw_bars(axes: Axes, comparison: SchedulerComparison, runs: Sequence[Drawn
     paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     axes.bar_label(bars, labels, padding=4, size=8, color=INK, bbox=paper)
     axes.axvline(1.0, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-    axes.set_yticks(places, [drawn.label for drawn in runs])
-    axes.set_ylim(len(runs) - 0.45, -0.55)
+    rows(axes, [drawn.label for drawn in runs])
     axes.set_xlim(0, 1.75 * max(comparison.ratios))
     axes.set_title(comparison.metric, size=10, color=INK, loc="left")
-    plain(axes)
-    axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
 
 
@@ -176,6 +178,7 @@ class LoadCurve(NamedTuple):
 
 
 def load_curves(group: RunGroup, bins: int = BINS) -> list[LoadCurve]:
+    """Return the load of each run in `bins` equal intervals, on a common axis of time."""
     series = [drawn.run.series() for drawn in group.runs]
     first_s = min(steps.at_s[0] for steps in series)
     last_s = max(steps.at_s[-1] for steps in series)
@@ -200,6 +203,7 @@ def load_of(steps: Series, edges_s: Floats) -> tuple[Floats, Floats]:
 
 
 def load_sheets(group: RunGroup, options: Options) -> Iterator[DrawnFigure]:
+    """Draw queues and utilisation over time."""
     yield DrawnFigure("load", draw_load(load_curves(group), group.title, options.footer(group)))
 
 

@@ -14,15 +14,14 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
-from rota.core.errors import InputError
-from rota.figures.page import INK, new_page, plain
-from rota.learning.files import FACTS, HISTORY, HistoryRow, is_placement_agent, read_history, read_json
-from rota.learning.outcome import Evaluation, EvaluationRow
+from rota.figures.page import INK, key_below, new_page, pages, plain
+from rota.learning.files import HISTORY, HistoryRow, agents_below, read_history
+from rota.learning.outcome import KIND, Evaluation, EvaluationRow
+from rota.policies.agents import FACTS, KINDS, read_facts
 from rota.recordings.library import models
 
 SCENARIOS = ("early", "early-middle", "middle", "middle-late", "late")
 """Scenarios of the original work, in order of time."""
-AGAIN = "learn it again: rota learn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +68,17 @@ class DrawnAgent:
 
 def read_learned(folder: Path) -> DrawnAgent:
     """Read an agent and its history."""
-    path = folder / FACTS
-    found = facts(_FigureFacts, read_json(path, AGAIN), path, AGAIN, others=True)
-    about = facts(_FigureAbout, found.about, path, AGAIN, others=True)
+    path, again, found = folder / FACTS, KINDS[KIND].again, read_facts(folder, KIND)
+    about = facts(_FigureAbout, found.about, path, again, others=True)
     return DrawnAgent(
         folder,
         found.network,
         about.seed,
-        tuple(facts(LearnedStage, stage, path, AGAIN, others=True) for stage in about.stages),
+        tuple(facts(LearnedStage, stage, path, again, others=True) for stage in about.stages),
         about.started_from,
-        facts(AgentSource, found.provenance, path, AGAIN, others=True).command,
+        found.command,
         tuple(read_history(folder, HistoryRow)),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSource:
-    """The provenance in the file of an agent, as far as figures need it."""
-
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class _FigureFacts:
-    network: str
-    about: dict[str, object]
-    provenance: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +90,7 @@ class _FigureAbout:
 
 def agents_in(folder: Path) -> list[DrawnAgent]:
     """Return all complete agents with a history that change networks, in a folder and below it."""
-    folders = [path.parent for path in sorted(folder.rglob(FACTS)) if (path.parent / HISTORY).is_file()]
-    return [read_learned(each) for each in folders if not is_placement_agent(each)]
+    return [read_learned(each) for each in agents_below(folder, KIND) if (each / HISTORY).is_file()]
 
 
 def alike(agents: Iterable[DrawnAgent]) -> list[list[DrawnAgent]]:
@@ -164,6 +147,7 @@ class EvaluatedTree(NamedTuple):
 
     @property
     def label(self) -> str:
+        """The scenario, with the seed of the recording if it is not 0."""
         return self.scenario + (f"\nseed {self.seed}" if self.seed else "")
 
 
@@ -181,9 +165,11 @@ class AgentGroup(NamedTuple):
 
     @property
     def models(self) -> list[str]:
+        """The models of the trees, each once."""
         return list(dict.fromkeys(place.model for place in self.rows))
 
     def of_model(self, model: str) -> dict[EvaluatedTree, dict[int, EvaluationRow]]:
+        """Return the evaluations in the trees of one model."""
         return {place: rows for place, rows in self.rows.items() if place.model == model}
 
 
@@ -237,6 +223,7 @@ NAMES = {
     "agent": "agent",
     "oracle": "oracle",
 }
+NOTHING_EVALUATED = "nothing was evaluated; give agents and recordings: rota evaluate"
 BAR, UNSEEN = 0.17, "////"
 ACROSS, MOST = 2, 8
 """Number of panels across a page, and on it."""
@@ -324,11 +311,7 @@ def limits(columns: Sequence[ScenarioColumn]) -> tuple[float, float]:
 
 def accuracy_figures(evaluations: Sequence[Evaluation], footer: Sequence[str]) -> Iterator[Figure]:
     """Yield a page, or several if there are many panels."""
-    found = panels(evaluations)
-    if not found:
-        raise InputError("nothing was evaluated; give agents and recordings: rota evaluate")
-    for at in range(0, len(found), MOST):
-        yield _page(found[at : at + MOST], footer)
+    return pages(panels(evaluations), MOST, lambda some: _page(some, footer), NOTHING_EVALUATED)
 
 
 def _page(found: Sequence[AccuracyPanel], footer: Sequence[str]) -> Figure:
@@ -386,5 +369,4 @@ def _legend(axes: Axes, columns: Sequence[ScenarioColumn]) -> None:
         if name == "agent" and not all(column.seen for column in columns):
             label = "agent, where it has not learned"
             patches.append(Patch(facecolor=colour, edgecolor="white", hatch=UNSEEN, label=label))
-    axes.set_axis_off()
-    axes.legend(handles=patches, loc="upper left", ncols=3, fontsize=8, frameon=False, handlelength=1.2)
+    key_below(axes, patches, ncols=3)

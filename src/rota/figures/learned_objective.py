@@ -15,6 +15,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.figures.learned import (
+    NOTHING_EVALUATED,
     AgentGroup,
     DrawnAgent,
     EvaluatedTree,
@@ -24,7 +25,7 @@ from rota.figures.learned import (
     rolling,
     several_models,
 )
-from rota.figures.page import FAINT, INK, footer, new_page, plain
+from rota.figures.page import FAINT, INK, footer, new_page, pages, plain
 from rota.learning.outcome import Evaluation, EvaluationRow
 
 ACROSS = 4
@@ -240,6 +241,7 @@ class ProbabilityStrip(NamedTuple):
 
     @property
     def height_in(self) -> float:
+        """Height of the strip in inches."""
         return PROBABILITIES_HEIGHT_IN + LINE_IN * len(self.actions)
 
 
@@ -277,11 +279,7 @@ def action_names(rows: Sequence[EvaluationRow]) -> list[str]:
 
 def probabilities_figures(evaluations: Sequence[Evaluation], footer: Sequence[str]) -> Iterator[Figure]:
     """Yield a page, or several if there are many agents."""
-    found = strips(evaluations)
-    if not found:
-        raise InputError("nothing was evaluated; give agents and recordings: rota evaluate")
-    for at in range(0, len(found), MOST):
-        yield _page(found[at : at + MOST], footer)
+    return pages(strips(evaluations), MOST, lambda some: _page(some, footer), NOTHING_EVALUATED)
 
 
 def _page(found: Sequence[ProbabilityStrip], footer: Sequence[str]) -> Figure:

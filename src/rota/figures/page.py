@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from matplotlib import rc_context
@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Patch
 from matplotlib.text import Text
 
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.core.files import atomic_write, printable_lines
 from rota.recordings.folder import Provenance
 
@@ -235,6 +236,36 @@ def plain(axes: Axes, *, grid: str = "") -> None:
     axes.set_axisbelow(True)
     for direction in grid:
         (axes.xaxis if direction == "x" else axes.yaxis).grid(True, color="#e2e2e2", linewidth=0.7)
+
+
+def rows(axes: Axes, labels: Sequence[str], *, grid: str = "") -> None:
+    """Name the rows of a horizontal chart, the first at the top, and remove decoration."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.45, -0.55)
+    plain(axes, grid=grid)
+    axes.tick_params(axis="y", length=0)
+
+
+def pages(
+    found: Sequence[T], most: int, draw: Callable[[Sequence[T]], Figure], missing: str
+) -> Iterator[Figure]:
+    """Yield pages with at most so many panels each. Raises InputError if there is nothing to draw."""
+    if not found:
+        raise InputError(missing)
+    yield from (draw(found[at : at + most]) for at in range(0, len(found), most))
+
+
+def key_below(axes: Axes, handles: Sequence[Patch], **look: Any) -> None:
+    """Fill axes at the foot of a page with a legend."""
+    axes.set_axis_off()
+    usual: dict[str, Any] = {"loc": "upper left", "fontsize": 8, "frameon": False, "handlelength": 1.2}
+    axes.legend(handles=handles, **usual | look)
+
+
+def in_palette(names: Iterable[str], palette: Iterable[str]) -> list[str]:
+    """Return names, each once, in the order of a palette; others after them, by name."""
+    places = {name: place for place, name in enumerate(palette)}
+    return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
 
 def legend(axes: Axes, title: str = "") -> None:

@@ -1,7 +1,7 @@
 """Figures of placement agents: how they learned, and how they compare with rules."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
-from rota.figures.learned import AgentSource, percent, rolling
+from rota.figures.learned import percent, rolling
 from rota.figures.learned_objective import WINDOW, ObjectiveLine, limits
 from rota.figures.page import (
     ALLOCATIONS,
@@ -22,16 +22,19 @@ from rota.figures.page import (
     INK,
     allocation_colour,
     footer,
+    in_palette,
+    key_below,
     new_page,
     plain,
+    rows,
     said,
 )
-from rota.learning.files import FACTS, HISTORY, PlacementHistoryRow, read_history, read_json
+from rota.learning.files import HISTORY, PlacementHistoryRow, read_history
 from rota.learning.placement.cases import Goal, time_to
-from rota.learning.placement.outcome import AGENT, BEHIND, SHUFFLED, ComparedRow, PlacementComparison
+from rota.learning.placement.outcome import AGENT, BEHIND, KIND, SHUFFLED, ComparedRow, PlacementComparison
+from rota.policies.agents import FACTS, KINDS, read_facts
 
 HEIGHT_IN = 4.4
-AGAIN = "learn it again: rota learn config/learn/place.toml"
 
 
 class PlacementLearned(NamedTuple):
@@ -57,18 +60,11 @@ def read_placement_learned(folder: Path) -> PlacementLearned | None:
     """Read an agent and its history; None if there is no history."""
     if not (folder / HISTORY).is_file():
         return None
-    path = folder / FACTS
-    found = facts(_PlacementFacts, read_json(path, AGAIN), path, AGAIN, others=True)
-    cases = facts(_Cases, found.config.get("cases", {}), path, AGAIN, others=True)
-    rows = read_history(folder, PlacementHistoryRow)
-    made = facts(AgentSource, found.provenance, path, AGAIN, others=True)
-    return PlacementLearned(folder, made.command, rows, cases.goal) if rows else None
-
-
-@dataclass(frozen=True, slots=True)
-class _PlacementFacts:
-    provenance: dict[str, object]
-    config: dict[str, object] = field(default_factory=dict)
+    found = read_facts(folder, KIND)
+    again = KINDS[KIND].again
+    cases = facts(_Cases, found.config.get("cases", {}), folder / FACTS, again, others=True)
+    history = read_history(folder, PlacementHistoryRow)
+    return PlacementLearned(folder, found.command, history, cases.goal) if history else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +175,7 @@ class PlacementPanel(NamedTuple):
 
     @property
     def title(self) -> str:
+        """The title in figures: what a dispatch costs."""
         return (
             f"a dispatch costs {percent(self.dispatch)}\nof an interval"
             if self.dispatch
@@ -202,9 +199,7 @@ def panels(found: PlacementComparison) -> list[PlacementPanel]:
 
 
 def _panel(dispatch: float, found: PlacementComparison) -> PlacementPanel:
-    known = [name for name in ALLOCATIONS if name in found.names]
-    names = known + [name for name in found.names if name not in ALLOCATIONS]
-    taken = [_taken(name, found.ratios(name)) for name in names]
+    taken = [_taken(name, found.ratios(name)) for name in in_palette(found.names, ALLOCATIONS)]
     duels = sorted(map(_duel, found.tried))
     return PlacementPanel(dispatch, [*taken, _taken(SHUFFLED, found.shuffled)], duels)
 
@@ -291,11 +286,9 @@ def _draw_taken(axes: Axes, panel: PlacementPanel, furthest: float, *, first: bo
     ticks = ratio_ticks(high)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_yticks(range(len(panel.taken)), [each.name for each in panel.taken])
-    axes.set_ylim(len(panel.taken) - 0.45, -0.55)
+    rows(axes, [each.name for each in panel.taken], grid="x")
     axes.set_title(panel.title, size=9.5, color=INK, loc="left")
-    plain(axes, grid="x")
-    axes.tick_params(axis="y", length=0, labelleft=first)
+    axes.tick_params(axis="y", labelleft=first)
 
 
 def ratio_ticks(high: float) -> list[float]:
@@ -329,18 +322,7 @@ def _legend(axes: Axes, drawn: Sequence[PlacementPanel]) -> None:
     winners = {duel.winner for panel in drawn for duel in panel.duels}
     names = [each.name for each in drawn[0].taken if each.name in winners]
     handles = [Patch(color=allocation_colour(name), label=f"{name} is ahead") for name in names]
-    axes.set_axis_off()
     lines = "above: means, thin lines from the best case to the worst"
     about = f"{lines} · below: a bar per case, dashed at {BEHIND:+.0%}"
-    axes.legend(
-        handles=handles,
-        loc="upper left",
-        ncols=len(handles),
-        fontsize=8,
-        frameon=False,
-        handlelength=1.2,
-        title=about,
-        title_fontsize=8,
-        alignment="left",
-        borderpad=0,
-    )
+    look = {"title": about, "title_fontsize": 8, "alignment": "left", "borderpad": 0}
+    key_below(axes, handles, ncols=len(handles), **look)

@@ -22,9 +22,11 @@ from rota.figures.page import (
     INK,
     allocation_colour,
     footer,
+    in_palette,
     legend,
     new_page,
     plain,
+    rows,
     unit_for,
 )
 from rota.results.parameters import Labels
@@ -60,11 +62,10 @@ def best_so_far(reports: Iterable[tuple[float, float]]) -> Rose:
 
 def bands(repetitions: Sequence[Rose], moments: Floats) -> Bands:
     """Return the mean and the range of the best metric at each moment."""
-    rows = []
-    for rose_s, best in repetitions:
-        place = np.searchsorted(rose_s, moments, side="right")
-        rows.append(np.r_[np.nan, best][place])
-    values = np.array(rows)
+    places = [np.searchsorted(rose_s, moments, side="right") for rose_s, _ in repetitions]
+    values = np.array(
+        [np.r_[np.nan, best][place] for place, (_, best) in zip(places, repetitions, strict=True)]
+    )
     return Bands(values.mean(0), values.min(0), values.max(0))
 
 
@@ -107,6 +108,7 @@ class PopulationGroup:
         return f"cluster {self.cluster}"
 
     def footer(self, command: str) -> tuple[str, ...]:
+        """Return the footer of a figure of the group."""
         return footer(command, tuple(dict.fromkeys(run.command for run in self.runs)))
 
 
@@ -140,12 +142,8 @@ def slot_names(slots: Iterable[SlotInfo]) -> list[str]:
 
 
 def _ordered(runs: list[PopulationRecord]) -> tuple[PopulationRecord, ...]:
-    places = {name: place for place, name in enumerate(ALLOCATIONS)}
-    return tuple(
-        sorted(
-            runs, key=lambda run: (places.get(run.summary.allocation, len(places)), run.summary.allocation)
-        )
-    )
+    order = in_palette((run.summary.allocation for run in runs), ALLOCATIONS)
+    return tuple(sorted(runs, key=lambda run: order.index(run.summary.allocation)))
 
 
 def _slug(words: str) -> str:
@@ -168,6 +166,7 @@ class Ratio(NamedTuple):
 
 
 def ratios(group: PopulationGroup) -> list[Ratio]:
+    """Return makespan ÷ lower bound of each allocation, in the seeds that all have."""
     found = []
     for summary in on_common_ground([run.summary for run in group.runs]):
         each = [done.makespan_s / done.lower_bound_s for done in summary.repetitions]
@@ -186,7 +185,7 @@ def draw_ratios(groups: Sequence[PopulationGroup], foot: Sequence[str]) -> Figur
     data = table(groups)
     places = arranged(list(data))
     down, across = (1 + max(place[at] for place in places.values()) for at in (0, 1))
-    names = _names(ratio.allocation for found in data.values() for ratio in found)
+    names = in_palette((ratio.allocation for found in data.values() for ratio in found), ALLOCATIONS)
     furthest = max(ratio.most for found in data.values() for ratio in found)
     figure = new_page(
         "Makespan relative to the least possible: shorter bars are better",
@@ -221,15 +220,10 @@ def table(groups: Sequence[PopulationGroup]) -> dict[tuple[str, str], list[Ratio
 
 def arranged(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
     """Return the row and column of each panel: a row per population if that leaves no gaps."""
-    rows, columns = (list(dict.fromkeys(key[at] for key in keys)) for at in (0, 1))
-    if len(keys) == len(rows) * len(columns) and len(columns) <= MOST_ACROSS:
-        return {key: (rows.index(key[0]), columns.index(key[1])) for key in keys}
+    down, across = (list(dict.fromkeys(key[at] for key in keys)) for at in (0, 1))
+    if len(keys) == len(down) * len(across) and len(across) <= MOST_ACROSS:
+        return {key: (down.index(key[0]), across.index(key[1])) for key in keys}
     return {key: divmod(number, ACROSS) for number, key in enumerate(keys)}
-
-
-def _names(found: Iterable[str]) -> list[str]:
-    there = set(found)
-    return [name for name in ALLOCATIONS if name in there] + sorted(there - set(ALLOCATIONS))
 
 
 def _draw_bars(axes: Axes, found: Sequence[Ratio], names: Sequence[str], furthest: float) -> None:
@@ -241,11 +235,8 @@ def _draw_bars(axes: Axes, found: Sequence[Ratio], names: Sequence[str], furthes
         axes.plot([ratio.least, ratio.most], [place, place], color=INK, linewidth=1.0)
         at = max(ratio.most, ratio.mean) + 0.02 * furthest
         axes.text(at, place, f"{ratio.mean:.2f}", size=8, color=INK, va="center_baseline")
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.45, -0.55)
+    rows(axes, names)
     axes.set_xlim(0, 1.2 * furthest)
-    plain(axes)
-    axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
@@ -272,6 +263,7 @@ class Shares(NamedTuple):
 
 
 def shares(use: SlotUse) -> Shares:
+    """Return how a slot spent the time in which it was there."""
     whole_s = use.there_s or 1.0
     return Shares(
         use.computing_s / whole_s, use.communicating_s / whole_s, use.lost_s / whole_s, use.idle_share
@@ -279,6 +271,7 @@ def shares(use: SlotUse) -> Shares:
 
 
 def idle_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
+    """Draw a figure of idle shares per group."""
     for group in groups:
         yield DrawnFigure(f"{group.name}/idle", draw_idle(group, group.footer(options.command)))
 
@@ -296,7 +289,7 @@ def draw_idle(group: PopulationGroup, foot: Sequence[str]) -> Figure:
     panels = figure.subplots(1, len(group.runs), sharey=True, squeeze=False)[0]
     for axes, run in zip(panels, group.runs, strict=True):
         _draw_slots(axes, [shares(use) for use in run.summary.slot_use()], run.summary.allocation)
-        axes.set_yticks(np.arange(len(names)), names)
+        rows(axes, names)
     lost = any(use.lost_s > 0.0 for run in group.runs for use in run.summary.slot_use())
     panels[-1].legend(handles=_legend(lost), **LEGEND)
     return figure
@@ -318,11 +311,8 @@ def _draw_slots(axes: Axes, found: Sequence[Shares], allocation: str) -> None:
     for place, each in enumerate(found):
         axes.text(1.03, place, f"{each.idle:.0%}", size=8, color=INK, va="center_baseline")
     axes.set(xlim=(0, 1.22), xticks=[0, 0.5, 1.0])
-    axes.set_ylim(len(found) - 0.45, -0.55)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_title(allocation, size=10, color=INK, loc="left")
-    plain(axes)
-    axes.tick_params(axis="y", length=0)
 
 
 def _legend(lost: bool) -> list[Patch]:
@@ -386,6 +376,7 @@ def done_s(run: PopulationRecord) -> float:
 
 
 def accuracy_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
+    """Draw a figure of accuracies over time per group in which something was measured."""
     for group in groups:
         end_s = BEYOND * max(map(done_s, group.runs))
         curves = [curve for run in group.runs if (curve := accuracy_curve(run, end_s))]
@@ -394,6 +385,7 @@ def accuracy_sheets(groups: Sequence[PopulationGroup], options: Options) -> Iter
 
 
 def draw_accuracy(curves: Sequence[AccuracyCurve], group: PopulationGroup, options: Options) -> Figure:
+    """Draw the best metric so far over time, a curve per allocation."""
     figure = new_page(
         f"Best {group.runs[0].summary.metric_name} of any trial, against time",
         f"{group.title}; means over repetitions, shaded from worst to best; dots: all are done",

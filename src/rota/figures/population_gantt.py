@@ -101,10 +101,12 @@ class PopulationChart(NamedTuple):
 
     @property
     def unit(self) -> AxisUnit:
+        """The unit of the axis of time."""
         return unit_for(self.end_s)
 
     @property
     def nodes(self) -> list[str]:
+        """The names of the nodes, in the order of their numbers."""
         return list(dict.fromkeys(slot.node for slot in self.slots))
 
 
@@ -235,6 +237,7 @@ LEGEND: dict[str, Any] = {
 
 
 def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
+    """Draw a chart per run, with the same shades in each group; with `quick`, of its first run only."""
     for group in groups:
         end_s = max(run.summary.repetitions[0].makespan_s for run in group.runs)
         charts = [population_chart(run, end_s) for run in group.runs[: 1 if options.quick else None]]
@@ -253,6 +256,7 @@ def scale_of(charts: Sequence[PopulationChart]) -> PowerNorm | None:
 def draw_population_gantt(
     chart: PopulationChart, scale: PowerNorm | None, subject: str, foot: Sequence[str]
 ) -> Figure:
+    """Draw a row per slot, a block per interval, shaded by the metric at its end."""
     figure = new_page(
         f"Which trial on which slot: {chart.allocation}, done after {_done(chart)}",
         f"{subject}; first seed; blocks bear the numbers of trials; axis as long as the slowest took",

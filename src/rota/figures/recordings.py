@@ -123,6 +123,7 @@ class CurveBundle(NamedTuple):
 
 
 def bundle(curves: Curves) -> CurveBundle:
+    """Return the curves of a recording, coloured by the hyper-parameter that explains most of them."""
     metric = curves.main_metric
     settings = [setting for setting in curves.settings.values() if metric in setting.metrics]
     by = max(curves.hyper, key=lambda name: _explained(settings, name, metric), default="")
@@ -136,6 +137,7 @@ def bundle(curves: Curves) -> CurveBundle:
 
 
 def draw_curves(figure: Figure, place: SubplotSpec, data: CurveBundle) -> Axes:
+    """Draw a line per setting, and return its axes."""
     axes = figure.add_subplot(place)
     colours = colormaps["viridis"](np.linspace(0.0, 0.92, max(len(data.values), 1)))
     shown = set(spread(data.values, MOST_IN_LEGEND))
@@ -238,6 +240,7 @@ class RecordingPanel(NamedTuple):
 
     @property
     def height_in(self) -> float:
+        """Height of the panel in inches."""
         return AROUND_IN + ROW_IN * max(len(self.bars) + len(self.dots), 4)
 
 
@@ -259,6 +262,7 @@ def panels(recordings: Mapping[str, Profiles]) -> list[RecordingPanel]:
 
 
 def draw_profiles(figure: Figure, place: SubplotSpec, panel: RecordingPanel) -> Axes:
+    """Draw the bars or the dots of a recording, and return their axes."""
     axes = figure.add_subplot(place)
     (_draw_bars if panel.bars else _draw_dots)(axes, panel)
     axes.set_title(panel.title, size=10, color=INK, loc="left")

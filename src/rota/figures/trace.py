@@ -58,6 +58,7 @@ def arrivals(jobs: Workload) -> Arrivals:
 
 
 def durations(jobs: Workload) -> Durations:
+    """Return the shares of jobs and of GPU time by duration, in seconds."""
     order = np.argsort(jobs.duration_s, kind="stable")
     gpu_time = np.cumsum((jobs.gpus * jobs.solo_s)[order])
     of_jobs = np.arange(1, len(jobs) + 1) / len(jobs)

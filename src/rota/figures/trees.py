@@ -47,6 +47,7 @@ class TreeBlock(NamedTuple):
 
     @property
     def height_in(self) -> float:
+        """Height of the block in inches."""
         return AROUND_IN + ROW_IN * len(self.strips)
 
 
@@ -60,6 +61,7 @@ def tree_blocks(trees: Sequence[Tree]) -> list[TreeBlock]:
 
 
 def draw_trees(figure: Figure, place: SubplotSpec, block: TreeBlock) -> Axes:
+    """Draw a row per scenario, a cell per sequence, shaded by its accuracy; return the axes."""
     axes = figure.add_subplot(place)
     values = np.array([strip.accuracies for strip in block.strips])
     scale = Normalize(*_limits(values))

@@ -51,10 +51,12 @@ class Rise(NamedTuple):
 
     @property
     def final(self) -> float:
+        """The mean accuracy at the end."""
         return float(self.mean[-1])
 
 
 def overheads(sides: Sides) -> list[Overhead]:
+    """Return the overhead per report of each side, in seconds."""
     return [_overhead(side, sides.of(side)) for side in sides.names]
 
 

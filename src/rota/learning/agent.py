@@ -1,12 +1,6 @@
-"""Agents that decide how networks grow, and their files: plain arrays, never a pickle."""
+"""Agents that decide how networks grow."""
 
-import hashlib
-import io
-import json
 import os
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,35 +13,29 @@ from torch import nn
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, located, parsed
+from rota.core.files import located
 from rota.core.network import Observation
-from rota.learning.files import FACTS, WEIGHTS
-from rota.learning.networks.registry import build
+from rota.learning.networks.registry import build, features_of
+from rota.policies.agents import (
+    FACTS,
+    KINDS,
+    AgentFacts,
+    Arrays,
+    another_version,
+    check_features,
+    read_arrays,
+    read_facts,
+    write_agent_file,
+    wrong_weights,
+)
 from rota.recordings.folder import Provenance
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+KIND = "adaptation"
 WEIGHTS_PREFIX, ADAM = "weights/", "adam/"
-DAMAGE = (OSError, EOFError, AttributeError, KeyError, TypeError, RuntimeError, struct.error, zlib.error)
-Arrays = Mapping[str, NDArray[Any]]
-
-
-def as_file(arrays: Arrays) -> bytes:
-    """Return the content of an .npz file with these arrays."""
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)  # type: ignore[arg-type]  # by name
-    return stream.getvalue()
-
-
-def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """Return the arrays in the content of an .npz file. Raises ValueError if it is damaged."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except (*DAMAGE, zipfile.BadZipFile) as error:
-        raise ValueError(str(error) or repr(error)) from None
 
 
 def state_of(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
@@ -74,11 +62,6 @@ def restore(network: nn.Module, optimizer: torch.optim.Optimizer, found: Arrays)
             at, what = name.removeprefix(ADAM).split("/")
             state.setdefault(int(at), {})[what] = torch.from_numpy(each)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-FORMAT = "rota agent"
-VERSION = 1
-AGAIN = "learn it again"
 
 
 @dataclass(frozen=True)
@@ -148,6 +131,7 @@ class Agent:
         return found
 
     def probabilities(self, observation: Observation) -> list[float]:
+        """Return the probability of each action, in the order of the actions of the observation."""
         return self.all_probabilities([observation])[0]
 
     def all_probabilities(self, observations: Sequence[Observation]) -> list[list[float]]:
@@ -155,101 +139,72 @@ class Agent:
         with torch.no_grad():
             chances = self.network(self.network.encode(observations)).softmax(-1)  # type: ignore[operator]
         if not chances.isfinite().all():
-            raise InputError(f"agent {self.name}: its weights give no probabilities; {AGAIN}")
+            raise InputError(f"agent {self.name}: its weights give no probabilities; {KINDS[KIND].again}")
         return [
             row[: len(observation.actions)].tolist()
             for row, observation in zip(chances, observations, strict=True)
         ]
 
 
-def write_agent(folder: Path, agent: Agent, provenance: Provenance) -> None:
+def write_agent(
+    folder: Path,
+    agent: Agent,
+    provenance: Provenance,
+    config: Mapping[str, Any] | None = None,
+    evaluation: Mapping[str, Any] | None = None,
+) -> None:
     """Write an agent to a folder, `agent.json` last."""
-    weights = arrays(agent.network)
-    said = {
-        "format": FORMAT,
-        "version": VERSION,
-        "network": agent.name,
-        "options": dict(agent.options),
-        "about": dict(agent.about),
-        "provenance": provenance.to_json(),
-        "sha256": hashlib.sha256(weights).hexdigest(),
-    }
-    with atomic_write(folder / WEIGHTS) as stream:
-        stream.write(weights)
-    with atomic_write(folder / FACTS) as stream:
-        stream.write((json.dumps(said, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+    found = AgentFacts(
+        kind=KIND,
+        network=agent.name,
+        options=dict(agent.options),
+        features=features_of(agent.name),
+        about=dict(agent.about),
+        config=dict(config or {}),
+        provenance=provenance.to_json(),
+        evaluation=dict(evaluation or {}),
+        sha256="",
+    )
+    write_agent_file(folder, found, arrays(agent.network))
 
 
 def read_agent(folder: Path) -> Agent:
     """Read the agent in a folder. Raises InputError if there is none, or if it is damaged."""
-    found = _facts(folder / FACTS)
-    path = folder / WEIGHTS
+    found = read_facts(folder, KIND)
+    again = KINDS[KIND].again
+    for stage in facts(_AgentAbout, found.about, folder / FACTS, again, others=True).stages:
+        facts(_AgentStage, stage, folder / FACTS, again, others=True)
+    weights = read_arrays(folder, found)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
-    if hashlib.sha256(content).hexdigest() != found["sha256"]:
-        raise InputError(f"{path}: damaged or cut short (checksum differs from {FACTS}); {AGAIN}")
-    try:
-        agent = Agent.new(found["network"], found["options"], 0)
+        agent = Agent.new(found.network, found.options, 0)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{folder / FACTS}: of another version of rota ({error}); {AGAIN}") from None
-    fill(agent.network, content, path)
-    return Agent(agent.name, agent.options, agent.network, found["about"])
+        raise another_version(folder, found, error) from None
+    check_features(folder, found, features_of(found.network))
+    try:
+        fill(agent.network, weights)
+    except ValueError as error:
+        raise wrong_weights(folder, found, error) from None
+    return Agent(agent.name, agent.options, agent.network, found.about)
 
 
 def weights_sha256(folder: Path) -> str:
-    """Return the checksum of an agent's weights."""
-    return str(_facts(folder / FACTS)["sha256"])
+    """Return the checksum of the weights of the agent in a folder. Raises InputError if there is none."""
+    return read_facts(folder, KIND).sha256
 
 
-def arrays(network: nn.Module) -> bytes:
-    """Return the weights of a network as the content of an .npz file."""
-    return as_file({name: values.numpy() for name, values in network.state_dict().items()})
+def arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
+    """Return the weights of a network by name."""
+    return {name: values.numpy() for name, values in network.state_dict().items()}
 
 
-def fill(network: nn.Module, content: bytes, path: Path) -> None:
-    """Load weights, the content of the .npz file at `path`, into a network."""
+def fill(network: nn.Module, weights: Arrays) -> None:
+    """Load weights into a network. Raises ValueError if they are not those of such a network."""
     try:
-        state = {name: torch.from_numpy(values) for name, values in read_arrays(content).items()}
-        if any(values.is_complex() for values in state.values()):
+        if any(np.iscomplexobj(values) for values in weights.values()):
             raise ValueError("complex numbers")
-        network.load_state_dict(state)
-    except (ValueError, RuntimeError, TypeError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InputError(f"{path}: not the weights of this agent ({reason}); {AGAIN}") from None
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    try:
-        found = parsed(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            f"{path.parent}: no agent in it ({path.name} is missing); give the folder that rota learn wrote"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"{path}: not the facts of an agent; give the folder that rota learn wrote")
-    if found.get("version") != VERSION:
-        raise InputError(
-            f"{path}: an agent of version {found.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
-        )
-    missing = {"network", "options", "about", "sha256"} - set(found)
-    if missing:
-        raise InputError(f"{path}: does not say {', '.join(sorted(missing))}; {AGAIN}")
-    bound = facts(_AgentJson, found, path, AGAIN, others=True)
-    for stage in facts(_AgentAbout, bound.about, path, AGAIN, others=True).stages:
-        facts(_AgentStage, stage, path, AGAIN, others=True)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _AgentJson:
-    network: str
-    options: dict[str, int | float | str]
-    about: dict[str, object]
-    sha256: str
+        network.load_state_dict({name: torch.from_numpy(values) for name, values in weights.items()})
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

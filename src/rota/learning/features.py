@@ -9,6 +9,7 @@ import numpy as np
 
 from rota.core.arrays import Floats
 from rota.core.network import Change, Layer, Observation, Structure
+from rota.policies.agents import Feature
 
 POSITIONS = 32 * 32
 """Positions in the input."""
@@ -140,13 +141,36 @@ GROUPS = {
 """Groups of layers by function, and the kinds of layers in them."""
 CODE = 8
 """Length of the code of an unknown kind."""
-SIZES = 7
-LAYER = len(GROUPS) + CODE + SIZES
 CHANGES = ("deepen", "widen", "shrink", "nothing")
-ACTION = len(CHANGES) + 8
-NETWORK = 2
 ORIGINAL_TIME = 8
 TIME = 8
+LAYER_FEATURES = (
+    Feature("layer.group", len(GROUPS), "1 for the function of the layer: " + ", ".join(GROUPS)),
+    Feature("layer.code", CODE, "normal numbers from the name of a kind that is in no group; else 0"),
+    Feature("layer.sizes", 5, "log2(1 + size) / 8 of its inputs, outputs, kernel, stride and groups"),
+    Feature("layer.area", 1, "log2 of the area of its output, as a share of the input's, / 10"),
+    Feature("layer.work", 1, "its share of the work of the network"),
+)
+ACTION_FEATURES = (
+    Feature("action.kind", len(CHANGES), "1 for the kind of the change: " + ", ".join(CHANGES)),
+    Feature("action.work", 1, "log(1 + work that it adds / work of the network)"),
+    Feature("action.weights", 1, "log(1 + weights that it adds / weights of the network)"),
+    Feature("block.work", 1, "share of the block that it changes in the work of the network"),
+    Feature("block.area", 1, "log2 of the area of the layer that it changes, / 10"),
+    Feature("block.depth", 1, "layers of the block that mix channels, / 4"),
+    Feature("block.place", 1, "place of the block: 0 for the first, 1 for the last"),
+    Feature("block.linear", 1, "1 if the layer that it changes is linear"),
+    Feature("block.wider", 1, "log2(width that is asked for / width of the layer)"),
+)
+NETWORK_FEATURES = (
+    Feature("network.depth", 1, "layers that mix channels, / 10"),
+    Feature("network.changes", 1, "decisions that were made, / 3"),
+)
+TIME_FEATURES = (Feature("time", TIME, "left time as a share of the budget: -1 to 1, and sines of it"),)
+LAYER, ACTION, NETWORK = (
+    sum(each.size for each in features) for features in (LAYER_FEATURES, ACTION_FEATURES, NETWORK_FEATURES)
+)
+"""Numbers of features of a layer, of an action, and of a network."""
 _GROUP = {kind: at for at, kinds in enumerate(GROUPS.values()) for kind in kinds}
 
 

@@ -1,7 +1,9 @@
-"""Files of agents that need no torch: the kind of an agent, and the history of its updates."""
+"""Files of learning that need no torch: histories of updates, and evaluations."""
 
 import csv
 import io
+import json
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
@@ -9,28 +11,71 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, parsed
 from rota.core.table import read_table
-from rota.policies.allocation.learned import FORMAT as PLACEMENT_FORMAT
+from rota.policies.agents import FACTS, KINDS, kind_of
 
-FACTS, WEIGHTS = "agent.json", "weights.npz"
 HISTORY, EVENTS = "updates.csv", "tensorboard"
 EVALUATION = "evaluation.json"
 
 
-def read_json(path: Path, fix: str) -> Any:
-    """Return the content of a JSON file; an InputError that ends with `fix` if it cannot be read."""
-    try:
-        return parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {fix}") from None
+EVALUATION_FORMAT, EVALUATION_VERSION = "rota evaluation", 2
+PLACEMENT_1 = "rota placement evaluation"
+"""Format that evaluations of placement agents said in version 1; those of adaptation agents said none."""
 
 
-def has_format(path: Path, name: str) -> bool:
-    """Whether a JSON file can be read and says that its format is `name`."""
+class EvaluationFile(NamedTuple):
+    """An evaluation of agents of one kind, as its file says it."""
+
+    kind: str
+    command: str
+    """Command that evaluated them."""
+    content: dict[str, Any]
+
+
+def write_evaluation(folder: Path, found: EvaluationFile) -> None:
+    """Write an evaluation to a folder, or replace the one that is there."""
+    said = {
+        "format": EVALUATION_FORMAT,
+        "version": EVALUATION_VERSION,
+        "kind": found.kind,
+        "command": found.command,
+        **found.content,
+    }
+    with atomic_write(folder / EVALUATION) as stream:
+        stream.write((json.dumps(said, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_evaluation(folder: Path, kind: str, fix: str) -> EvaluationFile:
+    """Read an evaluation of agents of a kind; an InputError that ends with `fix` if it cannot be read."""
+    path = folder / EVALUATION
     try:
         found = parsed(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); {fix}") from None
+    there = _kind_of_evaluation(found)
+    if there != kind:
+        what = f"an evaluation of kind {there!r}" if there else "no evaluation of agents"
+        raise InputError(f"{path}: {what}, of kind {kind!r} is needed; {fix}")
+    if not isinstance(found.get("command"), str):
+        raise InputError(f"{path}: command is missing, or is no text; {fix}")
+    return EvaluationFile(kind, found["command"], found)
+
+
+def kind_of_evaluation(file: Path) -> str | None:
+    """Return the kind of the agents that a file evaluates, complete or damaged; None if it is none."""
+    try:
+        return _kind_of_evaluation(parsed(file.read_text("utf-8")))
     except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("format") == name
+        return None
+
+
+def _kind_of_evaluation(found: object) -> str | None:
+    if not isinstance(found, dict):
+        return None
+    if found.get("format") == EVALUATION_FORMAT and found.get("version") == EVALUATION_VERSION:
+        return str(found.get("kind"))
+    if found.get("format") == PLACEMENT_1 and found.get("version") == 1:
+        return "placement"
+    return "adaptation" if "format" not in found else None
 
 
 def is_agent(folder: Path) -> bool:
@@ -38,15 +83,10 @@ def is_agent(folder: Path) -> bool:
     return (folder / FACTS).is_file()
 
 
-def is_placement_agent(folder: Path) -> bool:
-    """Whether a folder has an agent, complete or damaged, that places trials."""
-    return has_format(folder / FACTS, PLACEMENT_FORMAT)
-
-
-def placement_agents(folder: Path) -> list[Path]:
-    """Return the folders of all agents that place trials, in a folder and below it."""
+def agents_below(folder: Path, kind: str) -> list[Path]:
+    """Return the folders of all agents of a kind, in a folder and below it; also of damaged ones."""
     found = (path.parent for path in sorted(folder.rglob(FACTS)))
-    return [each for each in found if is_placement_agent(each)]
+    return [each for each in found if kind_of(each) not in KINDS.keys() - {kind}]
 
 
 class HistoryRow(NamedTuple):
@@ -65,6 +105,11 @@ class HistoryRow(NamedTuple):
     lr: float
     temperature: float
 
+    @property
+    def shown(self) -> tuple[str, int, int]:
+        """Where TensorBoard shows the row: its group, its stage, and its place in the stage."""
+        return "learning", self.stage, self.episodes
+
 
 class PlacementHistoryRow(NamedTuple):
     """One update of an agent that places trials."""
@@ -77,6 +122,11 @@ class PlacementHistoryRow(NamedTuple):
     """Time ÷ lower bound: the mean over cases of the episode without drawn decisions."""
     entropy: float
     lr: float
+
+    @property
+    def shown(self) -> tuple[str, int, int]:
+        """Where TensorBoard shows the row: its group, its stage, and its place in the stage."""
+        return "placement", 0, self.update
 
 
 AnyRow = HistoryRow | PlacementHistoryRow
@@ -103,6 +153,13 @@ def read_history(folder: Path, kind: type[Row]) -> list[Row]:
     return [kind(*row) for row in zip(*columns, strict=True)]
 
 
+def write_course(folder: Path, rows: Sequence[AnyRow], kind: type[AnyRow] = HistoryRow) -> None:
+    """Write how an agent learned, as CSV and for TensorBoard, in place of what is there."""
+    shutil.rmtree(folder / EVENTS, ignore_errors=True)
+    write_history(folder, rows, kind)
+    write_events(folder, rows)
+
+
 def write_events(folder: Path, rows: Iterable[AnyRow]) -> None:
     """Add a history to the TensorBoard events of a folder; stages follow each other."""
     from tensorboardX import SummaryWriter
@@ -110,10 +167,8 @@ def write_events(folder: Path, rows: Iterable[AnyRow]) -> None:
     before, stage, at = 0, 0, 0
     with SummaryWriter(str(folder / EVENTS)) as writer:
         for row in rows:
-            if isinstance(row, HistoryRow):
-                before += at if row.stage > stage else 0
-                tag, stage, at = "learning", row.stage, row.episodes
-            else:
-                tag, at = "placement", row.update
+            tag, own, here = row.shown
+            before += at if own > stage else 0
+            stage, at = own, here
             for name, value in zip(row._fields[2:], row[2:], strict=True):
                 writer.add_scalar(f"{tag}/{name}", value, before + at)

@@ -18,22 +18,13 @@ from numpy.typing import NDArray
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, parsed
 from rota.core.processes import stopping
-from rota.learning.agent import (
-    Agent,
-    Arrays,
-    arrays,
-    as_file,
-    fill,
-    read_agent,
-    read_arrays,
-    restore,
-    state_of,
-)
+from rota.learning.agent import Agent, arrays, fill, read_agent, restore, state_of
 from rota.learning.config import Method
-from rota.learning.files import WEIGHTS, HistoryRow, read_history, write_history
+from rota.learning.files import HistoryRow, read_history, write_history
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import problem_of, tree_digest
 from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update
+from rota.policies.agents import WEIGHTS, Arrays, as_npz, read_npz
 from rota.recordings.tree import Tree
 
 ROWS = 1000
@@ -83,7 +74,7 @@ class ResumableLearner(ABC):
     def save(self) -> None:
         """Write a checkpoint with all that exact resumption needs."""
         with atomic_write(self.folder / CHECKPOINT) as file:
-            file.write(as_file(self._state()))
+            file.write(as_npz(self._state()))
 
     def resume(self) -> None:
         """Continue from the checkpoint, if there is one."""
@@ -91,7 +82,7 @@ class ResumableLearner(ABC):
         if not path.exists():
             return
         try:
-            self._restore(read_arrays(path.read_bytes()))
+            self._restore(read_npz(path.read_bytes()))
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise InputError(f"{path}: cannot be read ({error}); delete it to begin anew") from None
 
@@ -147,6 +138,7 @@ class LearningStage:
 
     @property
     def done(self) -> bool:
+        """Whether the stage has been learned to its end."""
         return (self.place / DONE).is_file()
 
     @property
@@ -230,7 +222,7 @@ class StageLearner(ResumableLearner):
         """Write what was learned, `done.json` last."""
         write_history(self.folder, self.rows)
         with atomic_write(self.folder / WEIGHTS) as stream:
-            stream.write(arrays(self.agent.network))
+            stream.write(as_npz(arrays(self.agent.network)))
         with atomic_write(self.folder / DONE) as stream:
             facts = {"seconds": self.seconds, "episodes": self.stage.drawn}
             stream.write(json.dumps(facts).encode())
@@ -253,10 +245,9 @@ def learned(stage: LearningStage) -> Agent:
     agent = begin(first)
     path = stage.place / WEIGHTS
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); learn it again") from None
-    fill(agent.network, content, path)
+        fill(agent.network, read_npz(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); learn it again") from None
     return agent
 
 

@@ -1,6 +1,5 @@
 """Evaluations of agents: values, their file, and their table."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,10 +8,10 @@ from typing import Any, NamedTuple
 
 from rota.config.bind import facts, keys
 from rota.core.errors import InputError
-from rota.core.files import atomic_write
-from rota.learning.files import EVALUATION, read_json
+from rota.learning.files import EVALUATION, EvaluationFile, read_evaluation, write_evaluation
 from rota.recordings.library import models
 
+KIND = "adaptation"
 AGAIN = "evaluate again: rota evaluate"
 
 
@@ -70,6 +69,7 @@ class EvaluationRow(NamedTuple):
     """Whether the agent has learned from this scenario."""
 
     def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
         return asdict(self.agent) | {"seen": self.seen, "others": asdict(self.others)}
 
 
@@ -90,22 +90,21 @@ def write_evaluations(folder: Path, evaluations: Sequence[Evaluation], command: 
         {"agent": each.agent, "about": each.about, "scenarios": [row.to_json() for row in each.rows]}
         for each in evaluations
     ]
-    text = json.dumps({"command": command, "agents": found}, indent=1, allow_nan=False)
-    with atomic_write(folder / EVALUATION) as stream:
-        stream.write((text + "\n").encode())
+    write_evaluation(folder, EvaluationFile(KIND, command, {"agents": found}))
 
 
 def read_evaluations(folder: Path) -> tuple[list[Evaluation], str]:
     """Read evaluations, and the command that wrote them."""
     path = folder / EVALUATION
-    found = facts(_File, read_json(path, AGAIN), path, AGAIN)
+    read = read_evaluation(folder, KIND, AGAIN)
+    found = facts(_File, read.content, path, AGAIN, others=True)
     for each in found.agents:
         facts(_OutcomeAbout, each.about, path, AGAIN, others=True)
     evaluations = [
         Evaluation(each.agent, dict(each.about), tuple(_row(row) for row in each.scenarios))
         for each in found.agents
     ]
-    return evaluations, found.command
+    return evaluations, read.command
 
 
 def _row(found: "_Scenario") -> EvaluationRow:
@@ -138,7 +137,6 @@ class _OutcomeAbout:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    command: str
     agents: tuple[_Agent, ...]
 
 
@@ -152,10 +150,19 @@ def table(rows: Sequence[EvaluationRow]) -> str:
         where = f"{model:<{width}} {found.scenario + seed + ('' if seen else ' *'):<15}"
         reached = f"{found.rank:>5}/{found.of:<3} {found.headroom:>9.2f} {found.accuracy:>9.2%}"
         lines.append(f"{where} {reached} {_others(others)}  {', '.join(found.changes)}")
-    mean = sum(row.agent.headroom for row in rows) / len(rows)
+    mean = totals(rows)["headroom"]
     legend = "" if all(row.seen for row in rows) else "  * unseen"
     lines.append(f"{'mean':<{width + 16}} {'':>9} {mean:>9.2f}{legend}")
     return "\n".join(lines)
+
+
+def totals(rows: Sequence[EvaluationRow]) -> dict[str, Any]:
+    """Return plain values about all rows: how many, the mean headroom, and how often the best was found."""
+    return {
+        "scenarios": len(rows),
+        "headroom": sum(row.agent.headroom for row in rows) / len(rows),
+        "best_found": sum(row.agent.rank == 1 for row in rows),
+    }
 
 
 def brief(rows: Sequence[EvaluationRow]) -> str:
@@ -165,7 +172,7 @@ def brief(rows: Sequence[EvaluationRow]) -> str:
         f"{model}/{row.agent.scenario} rank {row.agent.rank}/{row.agent.of}"
         for model, row in zip(called, rows, strict=True)
     )
-    return f"  {ranks}; headroom {sum(row.agent.headroom for row in rows) / len(rows):.2f}"
+    return f"  {ranks}; headroom {totals(rows)['headroom']:.2f}"
 
 
 def _head(width: int) -> str:

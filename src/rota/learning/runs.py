@@ -1,22 +1,26 @@
 """From a configuration to agents: stages in order, and trees left out."""
 
 import shutil
+import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
 from rota.core.files import atomic_write, folder_lock
 from rota.core.processes import run_dag
-from rota.learning.agent import Agent, read_agent, weights_sha256, write_agent
+from rota.learning.agent import KIND, Agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
-from rota.learning.evaluate import best_fixed_of_each
-from rota.learning.files import EVENTS, HistoryRow, is_agent, read_history, write_events, write_history
+from rota.learning.evaluate import best_fixed_of_each, rows
+from rota.learning.files import HistoryRow, is_agent, read_history, write_course
 from rota.learning.learner import LearningStage, begin, carry_through, learned, place_of, spent
+from rota.learning.outcome import totals
 from rota.learning.problem import is_among, name_of, names, problem_of, tree_digest
+from rota.policies.agents import read_facts
 from rota.recordings.folder import provenance
 from rota.recordings.tree import Tree
 
@@ -26,23 +30,25 @@ ANEW = "anew"
 
 
 @dataclass(frozen=True)
-class AgentRun:
-    """One agent to learn, in a folder of its own."""
+class LearningRun(ABC):
+    """One agent of any kind to learn, in a folder of its own."""
 
-    config: LearnConfig
-    seed: int
     folder: Path
-    last: LearningStage
+    kind: ClassVar[str]
+    """Kind of the agent."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """A digest of all that determines the agent."""
 
     @property
     def done(self) -> bool:
         """Whether this agent has been learned."""
-        return is_agent(self.folder) and read_agent(self.folder).about.get("digest") == self.last.digest
-
-    @property
-    def trees(self) -> list[Tree]:
-        """The trees of all its stages, each once."""
-        return list({id(tree): tree for stage in self.last.chain for tree in stage.trees}.values())
+        if not is_agent(self.folder):
+            return False
+        found = read_facts(self.folder)
+        return (found.kind, found.about.get("digest")) == (self.kind, self.digest)
 
     def refuse_another(self) -> None:
         """Raise an error if the folder has an agent that was learned in another way."""
@@ -51,6 +57,26 @@ class AgentRun:
                 f"{self.folder}: another agent is there (learned from other recordings, or in another way); "
                 "give another folder with --out, or --again to learn anew"
             )
+
+
+@dataclass(frozen=True)
+class AgentRun(LearningRun):
+    """One agent that changes networks."""
+
+    config: LearnConfig
+    seed: int
+    last: LearningStage
+    kind = KIND
+
+    @property
+    def digest(self) -> str:
+        """A digest of all that determines the agent."""
+        return self.last.digest
+
+    @property
+    def trees(self) -> list[Tree]:
+        """The trees of all its stages, each once."""
+        return list({id(tree): tree for stage in self.last.chain for tree in stage.trees}.values())
 
 
 def plan(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Path) -> list[AgentRun]:
@@ -63,7 +89,7 @@ def plan_from(config: LearnConfig, trees: Sequence[Tree], out: Path, folder: Pat
     several = len(config.seeds) > 1
     return [
         AgentRun(
-            config, seed, folder / f"seed{seed}" if several else folder, _chain(config, trees, seed, out)
+            folder / f"seed{seed}" if several else folder, config, seed, _chain(config, trees, seed, out)
         )
         for seed in config.seeds
     ]
@@ -223,17 +249,16 @@ def _finished(waiting: list[AgentRun], command: str) -> Iterator[AgentRun]:
 
 def finish(run: AgentRun, command: str) -> None:
     """Write the agent of a run whose stages are done, `agent.json` last."""
-    seconds, episodes = spent(run.last)
-    agent = learned(run.last)
-    rows = [row for stage in run.last.chain for row in read_history(stage.place, HistoryRow)]
-    about = about_of(run, seconds, episodes)
-    shutil.rmtree(run.folder / EVENTS, ignore_errors=True)
-    write_history(run.folder, rows)
-    write_events(run.folder, rows)
+    history = [row for stage in run.last.chain for row in read_history(stage.place, HistoryRow)]
+    write_course(run.folder, history)
+    config = dump(_alone(run))
     with atomic_write(run.folder / "learn.toml") as stream:
-        stream.write(dump(_alone(run)).encode())
+        stream.write(config.encode())
     made = provenance(device="cpu, 1 thread", seed=run.seed, command=command, libraries=LIBRARIES)
-    write_agent(run.folder, Agent(agent.name, agent.options, agent.network, about), made)
+    agent = replace(learned(run.last), about=about_of(run, *spent(run.last)))
+    problems = [problem_of(tree) for tree in run.trees]
+    reached = totals(rows(agent, problems, agent.learned_from, agent.fixed))
+    write_agent(run.folder, agent, made, tomllib.loads(config), reached)
 
 
 def _alone(run: AgentRun) -> LearnConfig:

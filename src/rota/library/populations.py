@@ -121,8 +121,8 @@ def policy_of(name: str, given: Any, evolution: Any, retirement: RetireSlowest |
     if name not in PRESETS:
         return PopulationPolicy(given, evolution, retirement)
     system, mode = name.split("-")
-    pieces = named(system, mode, original=given.original)
-    return PopulationPolicy(pieces.allocation, evolution, pieces.retirement)
+    allocation, retires = named(system, mode, original=given.original)
+    return PopulationPolicy(allocation, evolution, retires)
 
 
 def _evolution(spec: str, options: Mapping[str, Any], where: str, objects: Mapping[str, Any]) -> _Chosen:

@@ -107,8 +107,7 @@ def worker_pool(workers: Workers, classes: Iterable[type] = ()) -> Iterator[Work
         return
     files = sorted({file for each in classes for file in files_of(each)})
     for module in {base.__module__ for each in classes for base in each.__mro__}:
-        if module != "__main__" and module in sys.modules and not can_be_imported(module):
-            cloudpickle.register_pickle_by_value(sys.modules[module])
+        pickle_by_value(module)
     if isinstance(count, str):
         from rota.library.ray_pool import RayPool
 
@@ -143,6 +142,12 @@ def call_all(
     """
     with worker_pool(workers if len(calls) > 1 or isinstance(workers, str) else 1, classes) as pool:
         yield from pool.each(function, calls)
+
+
+def pickle_by_value(module: str) -> None:
+    """Have the functions and classes of a module pickled by value if other processes cannot import it."""
+    if module != "__main__" and module in sys.modules and not can_be_imported(module):
+        cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
 def can_be_imported(module: str) -> bool:

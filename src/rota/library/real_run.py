@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import tomli_w
 
@@ -265,15 +265,54 @@ WARM_TRIALS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class RealRun:
-    """A run of a population in its folder."""
+class RunInFolder:
+    """A real run in its folder, of a population or of jobs."""
 
     folder: RealFolder
-    order: RunSpec
+    order: Any
+    """The run as it was asked for: a `RunSpec` or a `JobsRunSpec`."""
     command: str
     """Command line that made it."""
     anew: bool = False
-    """Whether checkpoints are trained again if none is left."""
+    """Whether checkpoints are made again if none is left."""
+    read: ClassVar[Callable[..., Any]]
+    """Function of a table, its file and the settings over it that returns the run as it was asked for."""
+    UNSAID: ClassVar[Mapping[str, Any]] = {}
+    """Settings that are not in the configurations of older runs."""
+
+    @classmethod
+    def begin(cls, order: Any, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> Self:
+        """Begin a run in a new folder, with files that it needs (name → content)."""
+        order.config.engine.check()
+        folder = RealFolder(path)
+        folder.begin(order.text(), files or {})
+        return cls(folder, replace(order, digest=folder.digest()), command)
+
+    @classmethod
+    def resume(cls, path: Path, command: str, settings: Sequence[str] = (), *, anew: bool = False) -> Self:
+        """Return the run in a folder, with these settings over its configuration."""
+        folder = RealFolder(path)
+        table = {**cls.UNSAID, **override(with_new_keys(folder.table(), warn=False), settings)}
+        order = cls.read(table, folder.config, settings)
+        return cls(folder, replace(order, digest=folder.digest()), command, anew)
+
+    @property
+    def config_text(self) -> str:
+        """The configuration that the run was begun with, wherever it has gone on."""
+        return self.folder.config.read_text("utf-8")
+
+    def write_result(self, found: Mapping[str, Any]) -> None:
+        """Write the result of the run, last of all."""
+        with atomic_write(self.folder.result) as stream:
+            stream.write(json.dumps(found, indent=2).encode() + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class RealRun(RunInFolder):
+    """A run of a population in its folder."""
+
+    order: RunSpec
+    read = staticmethod(ordered)
 
     def carry_out(
         self, asked_to_stop: Callable[[], bool], watch: Callable[[int], Watch]
@@ -320,12 +359,12 @@ class RealRun:
 
     def _write(self, outcomes: list[PopulationOutcome]) -> None:
         """Write what a simulation writes, so that the same figures and reports can be made of it."""
-        text = self.folder.config.read_text("utf-8")  # as it was begun, wherever it has gone on
+        text = self.config_text
         with writing(self.folder.path) as run:
             summary = self._summary([self._measured(outcome, run) for outcome in outcomes])
             inputs = hashlib.sha256(text.encode()).hexdigest()
             run.sum_up(summary, config=text, inputs=inputs, command=self.command)
-        write_result(self.folder, record(outcomes))
+        self.write_result(record(outcomes))
 
     def _summary(self, repetitions: list[Repetition]) -> PopulationSummary:
         config, found = self.order.config, self.order.config.engine.cluster()
@@ -353,37 +392,6 @@ class RealRun:
             decisions=state.decisions,
             wall_s=outcome.wall_s,
         )
-
-
-def in_new_folder(order: Any, path: Path, files: Mapping[str, bytes] | None = None) -> tuple[RealFolder, Any]:
-    """Make the folder of a run, with files that it needs; returns it, and the spec with its digest."""
-    order.config.engine.check()
-    folder = RealFolder(path)
-    folder.begin(order.text(), files or {})
-    return folder, replace(order, digest=folder.digest())
-
-
-def in_folder(path: Path, settings: Sequence[str], read: Callable[..., Any]) -> tuple[RealFolder, Any]:
-    """Return the folder of a run, and its spec: what `read` makes of its configuration and of settings."""
-    folder = RealFolder(path)
-    table = override(with_new_keys(folder.table(), warn=False), settings)
-    return folder, replace(read(table, folder.config, settings), digest=folder.digest())
-
-
-def write_result(folder: RealFolder, found: Mapping[str, Any]) -> None:
-    """Write the result of a run, last of all."""
-    with atomic_write(folder.result) as stream:
-        stream.write(json.dumps(found, indent=2).encode() + b"\n")
-
-
-def begin(order: RunSpec, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> RealRun:
-    """Begin a run of a population in a new folder."""
-    return RealRun(*in_new_folder(order, path, files), command)
-
-
-def resume(path: Path, command: str, settings: Sequence[str] = (), *, anew: bool = False) -> RealRun:
-    """Go on with the run of a population in a folder."""
-    return RealRun(*in_folder(path, settings, ordered), command, anew)
 
 
 def record(outcomes: list[PopulationOutcome]) -> dict[str, Any]:

@@ -29,9 +29,8 @@ from rota.execution.status import PopulationStatus, best_checkpoint, read_best
 from rota.execution.trainable import named
 from rota.library.inputs import code_of, table_of, whole
 from rota.library.population_run import PopulationRun, load_population
-from rota.library.processes import can_be_imported, progress_bar
-from rota.library.real_run import POLICIES, RealRun, RunSpec, begin, ordered
-from rota.library.real_run import resume as resume_run
+from rota.library.processes import pickle_by_value, progress_bar
+from rota.library.real_run import POLICIES, RealRun, RunSpec, ordered
 from rota.library.spaces import starts
 
 if TYPE_CHECKING:
@@ -232,8 +231,8 @@ def _begun(
     if there and not resume:
         raise InputError(f"{folder}: has a run already; resume=True goes on with it, or choose another out")
     if not there:
-        return begin(order, folder, "Python rota.tune", files)
-    found = resume_run(folder, "Python rota.tune")
+        return RealRun.begin(order, folder, "Python rota.tune", files)
+    found = RealRun.resume(folder, "Python rota.tune")
     changed = _differences(order, found.order)
     if changed:
         raise InputError(
@@ -312,18 +311,11 @@ def _trained(train: Any, space: Mapping[str, Any], files: dict[str, bytes]) -> d
         check_trained(named(train))
         return {"trial": train, **start}
     check_trained(train)
-    _travel_by_value(train)
+    pickle_by_value(getattr(train, "__module__", ""))
     packed = cloudpickle.dumps((train, found.meanings))
     files[TRAIN] = pickle.dumps((sys.path, packed))
     training = {"file": TRAIN, "sha256": hashlib.sha256(files[TRAIN]).hexdigest(), "source": _source(train)}
     return {"trial": OWN_CODE, "training": training, **start}
-
-
-def _travel_by_value(train: Any) -> None:
-    """Have code pickled by value that workers cannot import."""
-    module = getattr(train, "__module__", "")
-    if module != "__main__" and module in sys.modules and not can_be_imported(module):
-        cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
 def _source(train: Any) -> str:
@@ -369,7 +361,7 @@ def _policies(allocation: Any, evolution: Any, files: dict[str, bytes]) -> dict[
     objects = {name: policy for name, policy in given.items() if not isinstance(policy, str)}
     if objects:
         for policy in objects.values():
-            _travel_by_value(policy if inspect.isclass(policy) else type(policy))
+            pickle_by_value((policy if inspect.isclass(policy) else type(policy)).__module__)
         files[POLICIES] = cloudpickle.dumps(objects)
     return {name: f"{POLICIES}:{name}" if name in objects else policy for name, policy in given.items()}
 

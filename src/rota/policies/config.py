@@ -64,6 +64,7 @@ class TrialsConfig:
         return f"{self.trials:,} trials × {self.steps:,} steps"
 
     def terms(self, attempts: int = 3) -> Terms:
+        """Return the terms of training; a trial is dropped after so many failed `attempts`."""
         return Terms(self.interval, self.steps, self.target, self.least_advanced_first, attempts)
 
     def choices(self) -> Choices:
@@ -123,16 +124,20 @@ class PolicyChoice(Protocol):
     """The policies that a configuration names, and the trials that they are for."""
 
     @property
-    def population(self) -> TrialsConfig: ...
+    def population(self) -> TrialsConfig:
+        """The trials."""
 
     @property
-    def allocations(self) -> tuple[str, ...]: ...
+    def allocations(self) -> tuple[str, ...]:
+        """Names of the allocations."""
 
     @property
-    def evolution(self) -> str: ...
+    def evolution(self) -> str:
+        """Name of the evolution."""
 
     @property
-    def retirement(self) -> RetireSlowest | None: ...
+    def retirement(self) -> RetireSlowest | None:
+        """Retirement of slots, if there is any."""
 
 
 def check_names(allocations: Iterable[str], evolution: str) -> None:

@@ -119,9 +119,7 @@ def _left_s(table: Table, number: int) -> Floats:
 
 def _accuracies(table: Table) -> Floats:
     accuracies = table.numbers("accuracy")
-    wrong = np.flatnonzero(accuracies > 1.0)
-    if len(wrong):
-        raise table.wrong("accuracy", int(wrong[0]), "a share from 0 to 1")
+    table.check("accuracy", accuracies <= 1.0, "a share from 0 to 1")
     return accuracies
 
 

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.config.bind import keys
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import CsvSheet, Provenance, read_about, write_recording
+from rota.recordings.folder import CsvSheet, Provenance, facts_of, read_about, write_recording
 from rota.recordings.profile import unit_of
 
 SHAPE = "curves"
@@ -132,17 +131,9 @@ def write_curves(folder: Path, curves: Curves) -> None:
     """Write curves, complete or not; replace what is there."""
     metrics = tuple(dict.fromkeys((*USUAL, *curves.metrics)))
     columns = _columns(curves.hyper, metrics)
-    what = {
-        "model": curves.model,
-        "data": curves.data,
-        "hyper": list(curves.hyper),
-        "intervals": curves.intervals,
-        "planned": list(curves.planned),
-        "metrics": list(metrics),
-        "details": dict(curves.details),
-    }
-    if curves.failed:
-        what["failed"] = {name: dict(hyper) for name, hyper in curves.failed.items()}
+    what = facts_of(curves, _CurvesFacts) | {"metrics": metrics}
+    if not curves.failed:
+        del what["failed"]
     rows = (row for setting in curves.settings.values() for row in _written(setting, curves.hyper, metrics))
     write_recording(folder, SHAPE, what, curves.provenance, {ROWS: CsvSheet(columns, rows)})
 
@@ -152,9 +143,8 @@ def read_curves(folder: Path) -> Curves:
     about = read_about(folder, SHAPE)
     table, what = about.table(ROWS), about.facts(_CurvesFacts)
     table.require(list(_columns(what.hyper, what.metrics)))
-    known = {name: getattr(what, name) for name in keys(_CurvesFacts)}
     settings = _settings(table, what.hyper, what.metrics)
-    return Curves(**known, settings=settings, provenance=about.provenance)
+    return Curves(**facts_of(what, _CurvesFacts), settings=settings, provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)

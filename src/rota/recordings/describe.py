@@ -39,6 +39,7 @@ class Gain:
 
     @property
     def top(self) -> float:
+        """The highest accuracy of all sequences."""
         return float(np.max(self.adapting, initial=self.never))
 
     @property
@@ -175,6 +176,7 @@ def contents(library: Library) -> str:
 
 
 def counted(number: int, one: str, more: str = "") -> str:
+    """Return a counted noun: `1 tree`, `10 trees`."""
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from rota import __file__ as package
 from rota import __version__
-from rota.config.bind import facts
+from rota.config.bind import facts, keys
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, folder_lock, parsed
+from rota.core.files import atomic_write, folder_lock, read_facts
 from rota.core.table import Table, read_table
 
 CHANGED = "+changes"
@@ -46,6 +46,7 @@ class Provenance:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
         return asdict(self) | {"libraries": dict(self.libraries)}
 
     @property
@@ -178,6 +179,12 @@ class About:
         return table
 
 
+def facts_of(recording: object, kind: Any) -> dict[str, Any]:
+    """Return the attributes of a recording that are facts of its shape, as plain values."""
+    found = {name: getattr(recording, name) for name in keys(kind)}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
+
+
 def write_recording(
     folder: Path,
     shape: str,
@@ -188,21 +195,10 @@ def write_recording(
     """Write a recording or replace the one that is there; `recording.json` comes last."""
     contents = {name: _csv(sheet) for name, sheet in sheets.items()}
     files = {
-        name: {
-            "columns": dict(sheets[name].columns),
-            "rows": rows,
-            "sha256": hashlib.sha256(content).hexdigest(),
-        }
+        name: File(dict(sheets[name].columns), rows, hashlib.sha256(content).hexdigest())
         for name, (content, rows) in contents.items()
     }
-    about = {
-        "format": FORMAT,
-        "version": VERSION,
-        "shape": shape,
-        "what": dict(what),
-        "provenance": provenance.to_json(),
-        "files": files,
-    }
+    about = asdict(_RecordingFacts(FORMAT, VERSION, shape, dict(what), provenance, files))
     text = (json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
     with folder_lock(folder), atomic_write(folder / FACTS) as stream:
         stream.write(text)
@@ -234,21 +230,10 @@ def is_file(path: Path) -> bool:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    try:
-        found = parsed(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            f"{path.parent}: not a complete recording, it has no {path.name}; "
-            "let the recorder finish it, or give the folder of another"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"{path}: not the facts of a recording; give the folder of one")
-    if found.get("version") != VERSION:
-        version = found.get("version")
-        raise InputError(f"{path}: version {version!r}, this one of rota reads {VERSION}; {AGAIN}")
-    return found
+    finish = "let the recorder finish it, or give the folder of another"
+    missing = f"{path.parent}: not a complete recording, it has no {path.name}; {finish}"
+    other = "give the folder of one"
+    return read_facts(path, FORMAT, VERSION, "a recording", missing=missing, other=other, again=AGAIN)
 
 
 def _csv(sheet: CsvSheet) -> tuple[bytes, int]:

@@ -95,7 +95,8 @@ class NamedTree(Protocol):
     """A tree, or what was made of one."""
 
     @property
-    def model(self) -> str: ...
+    def model(self) -> str:
+        """The name of the model."""
 
     @property
     def data(self) -> str:

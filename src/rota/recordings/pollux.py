@@ -184,35 +184,27 @@ def _application(folder: Path, steps: Iterable[MeasuredStep], iterations: Mappin
 
 
 def _steps(folder: Path) -> Iterator[MeasuredStep]:
-    yield from _placements(folder)
-    if (folder / "scalability.csv").exists():
-        yield from _scalability(folder)
-
-
-def _placements(folder: Path) -> Iterator[MeasuredStep]:
+    """Yield the step times of both files."""
     table = read_table(folder / "placements.csv", PLACEMENT_FIELDS)
     places = table.texts("placement")
     for row, place in enumerate(places):
         if not place.isdecimal() or "0" in place:
             raise table.wrong("placement", row, "digits from 1 to 9, the GPUs on each node")
-    columns = (table.positives("local_bsz"), table.positives("step_time"), table.numbers("sync_time"))
-    for place, *numbers in zip(places, *(column.tolist() for column in columns), strict=True):
+    for place, times in zip(places, _times(table), strict=True):
         gpus = sum(map(int, place))
-        yield MeasuredStep(PACKED if "".join(sorted(place)) == packed(gpus) else place, gpus, *numbers)
+        yield MeasuredStep(PACKED if "".join(sorted(place)) == packed(gpus) else place, gpus, *times)
+    if (folder / "scalability.csv").exists():
+        table = read_table(folder / "scalability.csv", SCALABILITY_FIELDS)
+        sizes = (table.wholes(name, at_least=1).tolist() for name in ("num_nodes", "num_replicas"))
+        for nodes, gpus, times in zip(*sizes, _times(table), strict=True):
+            fewest = nodes == math.ceil(gpus / GPUS_PER_NODE)
+            yield MeasuredStep(PACKED if fewest else f"{nodes:.0f} nodes", int(gpus), *times)
 
 
-def _scalability(folder: Path) -> Iterator[MeasuredStep]:
-    table = read_table(folder / "scalability.csv", SCALABILITY_FIELDS)
-    columns = (
-        table.wholes("num_nodes", at_least=1),
-        table.wholes("num_replicas", at_least=1),
-        table.positives("local_bsz"),
-        table.positives("step_time"),
-        table.numbers("sync_time"),
-    )
-    for nodes, gpus, *numbers in zip(*(column.tolist() for column in columns), strict=True):
-        fewest = nodes == math.ceil(gpus / GPUS_PER_NODE)
-        yield MeasuredStep(PACKED if fewest else f"{nodes:.0f} nodes", int(gpus), *numbers)
+def _times(table: Table) -> Iterator[tuple[float, float, float]]:
+    """Yield the batch size of each GPU, and the seconds of a step and of its synchronisation."""
+    columns = (table.positives("local_bsz"), table.positives("step_time"), table.numbers("sync_time"))
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _validations(folder: Path) -> list[tuple[int, Table]]:

@@ -83,10 +83,12 @@ class Profiles:
 
     @property
     def models(self) -> tuple[str, ...]:
+        """The models, in order of first appearance."""
         return tuple(dict.fromkeys(row.model for row in self.rows))
 
     @property
     def devices(self) -> tuple[str, ...]:
+        """The devices, in order of first appearance."""
         return tuple(dict.fromkeys(row.device for row in self.rows))
 
     def find(
@@ -116,12 +118,8 @@ def write_profiles(folder: Path, profiles: Profiles) -> None:
     wrong = [name for name in extra if name in COLUMNS]
     if wrong:
         raise InputError(f"profiles: {wrong[0]!r} is a column already; name what is extra differently")
-    what = {
-        "models": list(profiles.models),
-        "devices": list(profiles.devices),
-        "extra": list(extra),
-        "details": dict(profiles.details),
-    }
+    details = {"details": dict(profiles.details)}
+    what = {"models": profiles.models, "devices": profiles.devices, "extra": extra, **details}
     rows = (
         (*(getattr(row, name) for name in COLUMNS), *(row.extra.get(name, math.nan) for name in extra))
         for row in profiles.rows

@@ -12,10 +12,9 @@ from itertools import groupby, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rota.config.bind import keys
 from rota.core.errors import InputError
 from rota.core.table import Table
-from rota.recordings.folder import CsvSheet, Provenance, read_about, write_recording
+from rota.recordings.folder import CsvSheet, Provenance, facts_of, read_about, write_recording
 
 SHAPE = "tree"
 POINTS = "points.csv"
@@ -92,7 +91,9 @@ class Tree:
                 raise InputError(f"{name}: {prefix}: expected one or more points in the order of time")
             if not all(0.0 <= p.at_s < math.inf and p.epoch >= 0 and p.steps >= 0 for p in points):
                 raise InputError(f"{name}: {prefix}: expected times, epochs and steps of 0 or more")
-        object.__setattr__(self, "curves", dict(sorted(self.curves.items(), key=_by_length)))
+        object.__setattr__(
+            self, "curves", dict(sorted(self.curves.items(), key=lambda item: (len(item[0]), item[0])))
+        )
 
     @cached_property
     def all_sequences(self) -> tuple[Prefix, ...]:
@@ -169,19 +170,10 @@ def folder_name(tree: Tree) -> str:
 
 def write_tree(folder: Path, tree: Tree) -> None:
     """Write a tree, complete or not, or replace the one that is there."""
-    what = {
-        "model": tree.model,
-        "data": tree.data,
-        "scenario": tree.scenario,
-        "seed": tree.seed,
-        "budget_s": tree.budget_s,
-        "start_s": tree.start_s,
-        "decisions": tree.decisions,
-        "actions": list(tree.actions),
-        "details": dict(tree.details),
-    }
     rows = ((written_as(prefix), *point) for prefix, points in tree.curves.items() for point in points)
-    write_recording(folder, SHAPE, what, tree.provenance, {POINTS: CsvSheet(COLUMNS, rows)})
+    write_recording(
+        folder, SHAPE, facts_of(tree, _TreeFacts), tree.provenance, {POINTS: CsvSheet(COLUMNS, rows)}
+    )
 
 
 def read_tree(folder: Path) -> Tree:
@@ -189,8 +181,7 @@ def read_tree(folder: Path) -> Tree:
     about = read_about(folder, SHAPE)
     table, what = about.table(POINTS), about.facts(_TreeFacts)
     table.require(list(COLUMNS))
-    known = {name: getattr(what, name) for name in keys(_TreeFacts)}
-    return Tree(**known, curves=_curves(table), provenance=about.provenance)
+    return Tree(**facts_of(what, _TreeFacts), curves=_curves(table), provenance=about.provenance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +220,3 @@ def _prefixes(table: Table) -> list[Prefix]:
             raise table.wrong("sequence", row, "whole numbers joined by '-'")
         prefixes.append(tuple(map(int, parts)))
     return prefixes
-
-
-def _by_length(item: tuple[Prefix, Any]) -> tuple[int, Prefix]:
-    return len(item[0]), item[0]

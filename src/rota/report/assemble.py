@@ -18,9 +18,10 @@ from rota.figures.groups import groups
 from rota.figures.learned import DrawnAgent, alike, read_learned
 from rota.figures.placement import read_placement_learned
 from rota.figures.population import population_groups
-from rota.learning.files import EVALUATION, FACTS, HISTORY, is_placement_agent
+from rota.learning.files import EVALUATION, HISTORY, is_agent, kind_of_evaluation
 from rota.learning.outcome import read_evaluations
-from rota.learning.placement.outcome import is_comparison, read_comparison
+from rota.learning.placement.outcome import read_comparison
+from rota.policies.agents import KINDS, kind_of
 from rota.report import verdict
 from rota.report.blocks import Section
 from rota.report.fidelity import fidelity_sections
@@ -48,20 +49,17 @@ class Found:
 
     jobs: list[Path] = field(default_factory=list)
     populations: list[Path] = field(default_factory=list)
-    agents: list[Path] = field(default_factory=list)
-    """Agents that change networks, with a history."""
-    placement_agents: list[Path] = field(default_factory=list)
-    """Agents that place trials, with a history."""
-    evaluations: list[Path] = field(default_factory=list)
-    """Evaluations of agents that change networks."""
-    comparisons: list[Path] = field(default_factory=list)
-    """Comparisons of agents that place trials with rules."""
+    agents: dict[str, list[Path]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    """Agents with a history, by kind."""
+    evaluations: dict[str, list[Path]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    """Evaluations of agents, by kind."""
     incomplete: list[Path] = field(default_factory=list)
     """Runs that were begun and are not complete."""
 
     @property
     def anything(self) -> bool:
-        learned = self.agents, self.placement_agents, self.evaluations, self.comparisons
+        """Whether there is any complete result."""
+        learned = *self.agents.values(), *self.evaluations.values()
         return any((self.jobs, self.populations, *learned))
 
 
@@ -110,7 +108,7 @@ def _look_at_run(path: Path, found: Found) -> bool:
         found.populations.append(path)
     elif jobs.begun and jobs.complete():
         found.jobs.append(path)
-    elif (jobs.begun or population.begun) and not (path / FACTS).is_file():
+    elif (jobs.begun or population.begun) and not is_agent(path):
         found.incomplete.append(path)
     else:
         return False
@@ -120,9 +118,14 @@ def _look_at_run(path: Path, found: Found) -> bool:
 def _look_at_learning(path: Path, found: Found) -> None:
     file = path / EVALUATION
     if file.is_file():
-        (found.comparisons if is_comparison(file) else found.evaluations).append(path)
-    if (path / FACTS).is_file() and (path / HISTORY).is_file():
-        (found.placement_agents if is_placement_agent(path) else found.agents).append(path)
+        found.evaluations[_known(kind_of_evaluation(file))].append(path)
+    if is_agent(path) and (path / HISTORY).is_file():
+        found.agents[_known(kind_of(path))].append(path)
+
+
+def _known(kind: str | None) -> str:
+    """Return a kind of agent; the first if there is none such, whose reader says what is wrong."""
+    return kind if kind in KINDS else next(iter(KINDS))
 
 
 Tick = Callable[[str], object]
@@ -144,15 +147,10 @@ def sections(found: Found, tick: Tick = lambda name: None) -> Iterator[Section]:
     for at, each in enumerate(population_groups(populations)):
         yield population_section(at, each, tick)
     yield from fidelity_sections([*jobs, *populations])
-    yield from _evaluated(found)
-    yield from _learned(found)
-
-
-def _evaluated(found: Found) -> Iterator[Section]:
-    for number, path in enumerate(found.evaluations):
-        yield evaluation_section(number, *read_evaluations(path), path)
-    for number, path in enumerate(found.comparisons):
-        yield placement_comparison_section(number, *read_comparison(path), path)
+    for kind, evaluated in EVALUATED.items():
+        yield from (evaluated(number, path) for number, path in enumerate(found.evaluations[kind]))
+    for kind, learned in LEARNED.items():
+        yield from learned(found.agents[kind])
 
 
 def families(agents: Sequence[DrawnAgent]) -> list[tuple[str, list[DrawnAgent]]]:
@@ -169,13 +167,25 @@ def families(agents: Sequence[DrawnAgent]) -> list[tuple[str, list[DrawnAgent]]]
     ]
 
 
-def _learned(found: Found) -> Iterator[Section]:
-    agents = [agent for path in found.agents if (agent := read_learned(path)).history]
+def _learned(paths: Sequence[Path]) -> Iterator[Section]:
+    agents = [agent for path in paths if (agent := read_learned(path)).history]
     for number, (name, family) in enumerate(families(agents)):
         yield learning_section(number, name, family)
-    for number, path in enumerate(found.placement_agents):
+
+
+def _placement_learned(paths: Sequence[Path]) -> Iterator[Section]:
+    for number, path in enumerate(paths):
         if learned := read_placement_learned(path):
             yield placement_section(number, learned)
+
+
+EVALUATED: dict[str, Callable[[int, Path], Section]] = {
+    "adaptation": lambda number, path: evaluation_section(number, *read_evaluations(path), path),
+    "placement": lambda number, path: placement_comparison_section(number, *read_comparison(path), path),
+}
+"""Kind of agents → section of an evaluation in a folder."""
+LEARNED = {"adaptation": _learned, "placement": _placement_learned}
+"""Kind of agents → sections of how those in several folders learned."""
 
 
 SCRIPTS = (

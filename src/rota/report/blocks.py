@@ -47,14 +47,17 @@ ALLOCATION_RULES = {
 
 
 def scheduler(name: str) -> Colour:
+    """Return the colour of a scheduler."""
     return both(scheduler_colour(name))
 
 
 def allocation(name: str) -> Colour:
+    """Return the colour of an allocation."""
     return both(allocation_colour(name))
 
 
 def agent(number: int) -> Colour:
+    """Return the colour of an agent by number; colours repeat."""
     return both(AGENTS[number % len(AGENTS)])
 
 
@@ -180,6 +183,7 @@ class Section:
     """Commands that made the results."""
 
     def record(self) -> dict[str, Any]:
+        """Return plain values for the page."""
         return asdict(self)
 
 

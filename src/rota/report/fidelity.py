@@ -55,6 +55,7 @@ def pairs_of(real: AnyRun, simulated: AnyRun) -> list[RunPair]:
 def fidelity_section(
     number: int, pair: RunPair, timelines: tuple[AlignedTimeline, AlignedTimeline], found: TimelineComparison
 ) -> Section:
+    """Return the section that compares a simulated run with a real one."""
     folders = pair.real.folder.path.name, pair.simulated.folder.path.name
     return Section(
         id=f"fidelity-{number}",

@@ -62,15 +62,11 @@ def glance(group: RunGroup) -> Glance:
     names = [each.label for each in finished]
     values = [each.run.metrics.avg_jct_s for each in finished]
     standings = verdict.Standings(names, values)
-    best = finished[standings.best]
-    colours = [blocks.scheduler(each.run.scheduler) for each in finished]
-    bars = verdict.bars(standings, colours, verdict.span)
+    metrics = finished[standings.best].run.metrics
     says = f"completes a job after {verdict.span(values[standings.best])} on average"
     says += "" if len(names) == 1 else ", the soonest of all"
-    lost, several = best.run.metrics.failed, len(names) > 1
-    says += f"; {lost:,} of {best.run.metrics.jobs:,} jobs failed" if lost else ""
-    colour, others = colours[standings.best], verdict.others(standings)
-    return Glance(best.label, colour, says, others, bars * several, won=several)
+    says += f"; {metrics.failed:,} of {metrics.jobs:,} jobs failed" if metrics.failed else ""
+    return verdict.glance(standings, [blocks.scheduler(each.run.scheduler) for each in finished], says)
 
 
 def comparison(group: RunGroup) -> Block:

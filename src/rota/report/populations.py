@@ -187,6 +187,7 @@ def population_section(
 
 
 def title_of(group: PopulationGroup, *, real: bool) -> str:
+    """Return the title of a group: what was trained, and on what."""
     equal = group.cluster.startswith(UNNAMED) and len({slot.speed for slot in group.slots}) == 1
     machines = f"{len(group.slots)} equal slots" if equal else group.machines
     where = f"real run on {group.cluster}" if real else f"on {machines}"
@@ -215,16 +216,12 @@ def glance(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Glance:
     """Return the allocation with the least makespan."""
     values = [run.summary.makespan_s for run in runs]
     standings = verdict.Standings(names, values)
-    colours = [blocks.allocation(run.summary.allocation) for run in runs]
-    bars = verdict.bars(standings, colours, verdict.span)
     more = "" if len(runs) == 1 else ", before all others"
     best = runs[standings.best].summary
     measured = best.best_accuracy is not None
     accuracy = f"; its best trial reaches {best.shown(best.best_accuracy)}" if measured else ""
     says = f"is done after {verdict.span(values[standings.best])}{more}{accuracy}"
-    several = len(runs) > 1
-    colour = colours[standings.best]
-    return Glance(names[standings.best], colour, says, verdict.others(standings), bars * several, won=several)
+    return verdict.glance(standings, [blocks.allocation(run.summary.allocation) for run in runs], says)
 
 
 def comparison(names: Sequence[str], runs: Sequence[PopulationRecord]) -> Block:

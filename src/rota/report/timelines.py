@@ -42,6 +42,7 @@ class TickClock:
         return cls(first_s, 10.0 ** math.ceil(math.log10(span_s / TICKS)))
 
     def ticks(self, at_s: ArrayLike) -> NDArray[np.int64]:
+        """Return times in seconds as whole ticks since the first."""
         since_s = np.asarray(at_s, float) - self.first_s
         return np.maximum(np.rint(since_s / self.tick_s), 0).astype(np.int64)
 
@@ -52,6 +53,7 @@ def rounded(values: Iterable[float], digits: int = 5) -> list[float | None]:
 
 
 def number(value: float, digits: int = 5) -> float | None:
+    """Return a number with so many significant digits; None for NaN and infinities."""
     if not math.isfinite(value):
         return None
     short = float(f"{value:.{digits}g}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rota.figures.page import SHORT, unit_for
+from rota.report.blocks import Colour, Glance
 
 
 def is_real(command: str) -> bool:
@@ -31,10 +32,12 @@ class Standings(NamedTuple):
 
     @property
     def best(self) -> int:
+        """Position of the least value."""
         return min(range(len(self.values)), key=self.values.__getitem__)
 
     @property
     def by_value(self) -> list[int]:
+        """Positions of all values, the least first."""
         return sorted(range(len(self.values)), key=self.values.__getitem__)
 
 
@@ -42,6 +45,13 @@ def bars(standings: Standings, colours: Sequence[list[str]], said: Callable[[flo
     """Return a bar for each policy, the best first: name, colour, value, and its text."""
     names, values = standings
     return [(names[at], colours[at], values[at], said(values[at])) for at in standings.by_value]
+
+
+def glance(standings: Standings, colours: Sequence[Colour], says: str) -> Glance:
+    """Return the best policy, what it `says` of it, and how the others compare; alone it has won nothing."""
+    best, several = standings.best, len(standings.names) > 1
+    found = bars(standings, colours, span) * several
+    return Glance(standings.names[best], colours[best], says, others(standings), found, won=several)
 
 
 def others(standings: Standings) -> str:

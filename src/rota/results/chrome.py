@@ -77,6 +77,7 @@ class Lanes:
         return lane, new
 
     def pid(self, slot: int) -> int:
+        """Return the process that stands for the node of a slot."""
         return CLUSTER_PID + 1 + self.nodes[slot]
 
     def tid(self, slot: int, lane: int) -> int:
@@ -84,6 +85,7 @@ class Lanes:
         return CLUSTER_PID + 1 + len(self.cluster.nodes) + lane * len(self.nodes) + slot
 
     def name(self, slot: int, lane: int) -> str:
+        """Return the name of a thread: its slot, and its lane if there are several."""
         node = self.nodes[slot]
         further = f" / lane {lane + 1}" if lane else ""
         return f"node {node} / slot {slot - self.first[node]}{further}"

@@ -16,6 +16,7 @@ summary.json    the results, and what the run was; written last: with it, a run 
 """
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,17 +25,9 @@ from typing import Any, ClassVar
 
 from rota import __version__
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import atomic_write, parsed, read_json
 
 AGAIN = "delete the folder and make the run again"
-
-
-def read_json(path: Path, fix: str = AGAIN) -> Any:
-    """Return the content of a JSON file; an InputError that ends with `fix` if it cannot be read."""
-    try:
-        return parsed(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {fix}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +46,7 @@ class ResultFolder:
 
     @property
     def config(self) -> Path:
+        """The resolved configuration."""
         return self.path / "config.toml"
 
     @property
@@ -78,7 +72,7 @@ class ResultFolder:
                 return False
             found = parsed(self.head.read_text("utf-8"))
         except OSError as error:
-            raise self._error("read", error) from None
+            raise self._error("written", error) from None
         except ValueError:
             return False
         return (
@@ -87,9 +81,9 @@ class ResultFolder:
 
     def read_head(self) -> dict[str, Any]:
         """Return the content of the file that is written last; an InputError if it is not that of a run."""
-        if not self.head.exists():
+        if not os.path.lexists(self.head):
             raise InputError(f"{self.path}: not a complete run, it has no {self.HEAD}; make it again")
-        found: dict[str, Any] = read_json(self.head)
+        found: dict[str, Any] = read_json(self.head, AGAIN)
         if not self._is_head(found):
             raise InputError(f"{self.head}: not that of a run; choose another folder, or {AGAIN}")
         if found.get("format") not in self.FORMATS:
@@ -152,10 +146,12 @@ class RunFolder(ResultFolder):
 
     @property
     def timeline(self) -> Path:
+        """All events."""
         return self.path / "timeline.npz"
 
     @property
     def jobs(self) -> Path:
+        """A table with a row per job."""
         return self.path / "jobs.csv"
 
 
@@ -169,6 +165,7 @@ class PopulationFolder(ResultFolder):
 
     @property
     def text(self) -> Path:
+        """The results as Markdown."""
         return self.path / "summary.md"
 
     def of_seed(self, seed: int) -> Path:
@@ -176,6 +173,7 @@ class PopulationFolder(ResultFolder):
         return self.path / f"seed{seed}"
 
     def timeline(self, seed: int) -> Path:
+        """Return the file with all events of a seed."""
         return self.of_seed(seed) / "timeline.jsonl"
 
     def clear(self) -> None:

@@ -5,7 +5,7 @@ import io
 import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,27 +15,7 @@ from rota.core.errors import InputError
 from rota.core.timeline import EVENT, EventKind, Timeline
 from rota.results.folder import AGAIN
 from rota.results.timeline_pass import validate_timeline
-
-
-class Jobs(Protocol):
-    """Columns over the jobs, by submit time: the order in which a timeline numbers them."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def ids(self) -> tuple[str, ...]: ...
-    @property
-    def model(self) -> Ints: ...
-    @property
-    def models(self) -> tuple[str, ...]: ...
-    @property
-    def gpus(self) -> Floats: ...
-    @property
-    def submit_s(self) -> Floats: ...
-    @property
-    def iterations(self) -> Floats: ...
-    @property
-    def iteration_s(self) -> Floats: ...
+from rota.workload.jobs import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +35,13 @@ class JobColumns:
         return len(self.ids)
 
     @classmethod
-    def of(cls, jobs: Jobs) -> "JobColumns":
+    def of(cls, jobs: "Jobs") -> "JobColumns":
         """Return these columns of jobs, and no others."""
         return cls(**{column.name: getattr(jobs, column.name) for column in fields(cls)})
+
+
+Jobs = JobColumns | Workload
+"""Jobs by submit time: the order in which a timeline numbers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +81,7 @@ BEFORE = HEADER[:-1]
 
 
 def write_jobs(stream: IO[bytes], jobs: Jobs, times: JobTimes) -> None:
+    """Write a row per job as CSV: what it asked for, and its times in the run."""
     columns = [getattr(jobs, name).tolist() for name in GIVEN] + [
         getattr(times, name).tolist() for name in LIVED
     ]

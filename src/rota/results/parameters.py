@@ -71,6 +71,7 @@ def in_order(point: Parameters, keys: Iterable[str]) -> tuple[Any, ...]:
 
 
 def is_number(value: object) -> bool:
+    """Return whether a value is a number; True and False are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

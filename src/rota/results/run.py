@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rota.config.bind import facts
+from rota.config.bind import facts, keys
 from rota.core.cluster import Cluster, Node, NodeChange, expand_kinds
 from rota.core.errors import InputError
 from rota.core.files import atomic_write, folder_lock
@@ -40,6 +40,7 @@ class ClusterRecord:
 
 
 def record_of(cluster: Cluster) -> dict[str, Any]:
+    """Return a cluster as plain values, which `cluster_of` reads."""
     return {
         "nodes": [{"count": len(list(same)), **asdict(node)} for node, same in groupby(cluster.nodes)],
         "slots_per_gpu": cluster.slots_per_gpu,
@@ -62,9 +63,9 @@ def cluster_of(found: ClusterRecord) -> Cluster:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """A complete run; its timeline, which can be large, is read on demand."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHead:
+    """A complete run without its jobs: the content of `metrics.json`."""
 
     folder: RunFolder
     """Folder of the run, whether or not it has been written."""
@@ -73,16 +74,22 @@ class RunRecord:
     """Command that made it."""
     wall_s: float
     """Seconds that it took to make."""
+    metrics: Metrics
+    parameters: Parameters = field(default_factory=dict)
+    """Point of a grid that the run is at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(RunHead):
+    """A complete run; its timeline, which can be large, is read on demand."""
+
     inputs: str
     """Digest of what it was made from."""
     cluster: Cluster
     jobs: JobColumns
     times: JobTimes
-    metrics: Metrics
     kept: Timeline | None = None
     """The timeline, if it is in memory."""
-    parameters: Parameters = field(default_factory=dict)
-    """Point of a grid that the run is at."""
 
     @property
     def end_s(self) -> float:
@@ -149,23 +156,15 @@ class _RunFacts:
     parameters: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RunHead:
-    """A complete run without its jobs: the content of `metrics.json`."""
-
-    folder: RunFolder
-    scheduler: str
-    command: str
-    wall_s: float
-    metrics: Metrics
-    parameters: Parameters
-
-
 def read_head(folder: Path) -> RunHead:
     """Read the metrics of a complete run, without its jobs."""
     run = RunFolder(folder)
-    found = _facts(run)
-    return RunHead(run, found.scheduler, found.command, found.wall_s, found.metrics, found.parameters)
+    return RunHead(folder=run, **_said(_facts(run)))
+
+
+def _said(found: _RunFacts) -> dict[str, Any]:
+    """Return what a head says, but for its folder."""
+    return {name: getattr(found, name) for name in keys(RunHead) if name != "folder"}
 
 
 def _facts(run: RunFolder) -> _RunFacts:
@@ -183,18 +182,8 @@ def read_run(folder: Path) -> RunRecord:
         cluster = cluster_of(found.cluster)
     except InputError as error:
         raise InputError(f"{run.head}: {error}; {AGAIN}") from None
-    metrics = found.metrics
+    said = _said(found)
     if found.format == 1:  # which counted from the beginning of the trace's clock
-        metrics = replace(metrics, makespan_s=metrics.makespan_s - float(jobs.submit_s[0]))
-    return RunRecord(
-        folder=run,
-        scheduler=found.scheduler,
-        command=found.command,
-        wall_s=found.wall_s,
-        inputs=found.inputs,
-        cluster=cluster,
-        jobs=jobs,
-        times=times,
-        metrics=metrics,
-        parameters=found.parameters,
-    )
+        since_s = found.metrics.makespan_s - float(jobs.submit_s[0])
+        said["metrics"] = replace(found.metrics, makespan_s=since_s)
+    return RunRecord(**said, folder=run, inputs=found.inputs, cluster=cluster, jobs=jobs, times=times)

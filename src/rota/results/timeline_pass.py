@@ -279,6 +279,7 @@ def happen(p: Pass, e: int, code: int) -> bool:
 
 @kernel
 def arrive(p: Pass, job: int, at_s: float) -> None:
+    """Let a job arrive, and wait."""
     p.now[ASKED] += p.gpus[job]
     p.lives[ASKED_S, job] = p.now[TOTAL_ASKED_S]
     p.lives[GPU_S, job] = p.now[TOTAL_GPU_S]
@@ -302,6 +303,7 @@ def start(p: Pass, job: int, at_s: float, e: int) -> None:
 
 @kernel
 def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
+    """Take a job off its slots, and let it wait with this many iterations left."""
     leave(p, job, at_s)
     p.lives[PREEMPTIONS, job] += 1.0
     p.lives[PAUSED_AT_S, job] = at_s
@@ -311,12 +313,14 @@ def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
 
 @kernel
 def finish(p: Pass, job: int, at_s: float) -> None:
+    """Take a job off its slots for good."""
     leave(p, job, at_s)
     end(p, job, at_s)
 
 
 @kernel
 def end(p: Pass, job: int, at_s: float) -> None:
+    """Close the account of a job."""
     p.where[job] = DONE
     p.now[ASKED] -= p.gpus[job]
     p.lives[END_S, job] = at_s
@@ -365,6 +369,7 @@ def occupy(p: Pass, e: int) -> None:
 
 @kernel
 def vacate(p: Pass, e: int) -> None:
+    """Take a job off the slots of an event."""
     begin = p.events[e].begin
     for i in range(begin, begin + p.events[e].gpus):
         slot = p.arena[i]

@@ -142,6 +142,7 @@ class ClusterConfig:
                 )
 
     def build(self) -> Cluster:
+        """Return the cluster. Raises ConfigError if settings do not fit together."""
         whole = self._whole()
         changes = tuple(NodeChange(c.at_s, c.node, c.what == "join") for c in self.changes)
         if self.slots_per_gpu == 1:
@@ -224,4 +225,5 @@ class SimulateConfig:
 
     @property
     def cost_model(self) -> CostModel:
+        """What a start costs, and what is lost without a checkpoint."""
         return replace(COSTS[self.cost], checkpoint_every_s=self.checkpoint_every_s)

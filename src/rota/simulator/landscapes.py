@@ -69,6 +69,7 @@ class HyperAxis:
 
     @classmethod
     def of(cls, name: str, recorded: Sequence[Any]) -> "HyperAxis":
+        """Return the axis of a hyper-parameter with these recorded values."""
         values = tuple(sorted(set(recorded), key=lambda value: (isinstance(value, str), value)))
         scale = _scale(name, values)
         marks = range(len(values)) if scale == "words" else [_mark(scale, value) for value in values]

@@ -68,6 +68,7 @@ class Draws:
         self._next: list[list[float]] = [[] for _ in range(rows)]
 
     def draw(self, row: int) -> float:
+        """Return the next number of a row."""
         if not self._next[row]:
             self._next[row] = self.block(self._begun[row])[row, ::-1].tolist()
             self._begun[row] += 1

@@ -238,6 +238,7 @@ class NoiseConfig:
         self.seeded(0)
 
     def seeded(self, seed: int) -> TimingNoise:
+        """Return the noise with the random numbers of a seed."""
         return TimingNoise(self.sigma, self.drift, seed)
 
 
@@ -296,6 +297,7 @@ class PopulationsConfig:
         self.population_cluster()
 
     def population_cluster(self) -> PopulationCluster:
+        """Return the slots and nodes, without predicted speeds."""
         return (
             self.clusters[self.cluster].build() if self.cluster else PopulationCluster.of(self.slots or NINE)
         )

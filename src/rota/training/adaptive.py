@@ -43,6 +43,7 @@ class AdaptiveKind:
             raise ConfigError("epoch: give steps; members of a gang would not agree on seconds")
 
     def course(self, setup: Setup, seed: int) -> TrainConfig:
+        """Return the configuration of the training of one such job, whose network has `setup`."""
         return TrainConfig(
             setup=setup,
             seed=seed,

@@ -101,4 +101,5 @@ class TrainConfig:
 
     @property
     def until_s(self) -> float:
+        """Seconds after which training ends; infinite without a budget of time."""
         return math.inf if self.budget_s is None else self.budget_s

@@ -135,6 +135,7 @@ class DecisionProgress:
 
     @property
     def decided(self) -> list[Decision]:
+        """The decisions that were made, in order."""
         return [Decision(**each) for each in self.decisions]
 
 

@@ -120,6 +120,7 @@ class Networks:
             self._warm_up(kind)
 
     def open(self, job: int, kind: str, rank: int, size: int, meeting: str) -> "NetworkJob | AdaptiveJob":
+        """Return the member `rank` of `size` that trains a job; members meet in the file `meeting`."""
         if kind not in self._kinds:
             raise ConfigError(f"job {job}: kinds.{kind} is not in the configuration; add it")
         chosen = self._kinds[kind]
@@ -178,4 +179,5 @@ def networks(settings: Mapping[str, Any], seed: int) -> Networks:
 
 
 def bound(settings: Mapping[str, Any]) -> dict[str, JobKind]:
+    """Return the kinds of jobs by name. Raises ConfigError if a key is wrong."""
     return {name: bind(JobKind, table, f"kinds.{name}") for name, table in settings.items()}

@@ -87,10 +87,12 @@ class TrainingRun:
 
     @property
     def result(self) -> Path:
+        """The file of the result."""
         return self.folder / "result.json"
 
     @property
     def checkpoint(self) -> Path:
+        """The file of the checkpoint."""
         return self.folder / "checkpoint.pt"
 
     def epochs(self, on_step: Callable[[], None] | None = None) -> Iterator[Epoch]:
@@ -275,6 +277,7 @@ class Watch:
             raise KeyboardInterrupt
 
     def save_if_due(self) -> None:
+        """Save a checkpoint if the last one is old enough."""
         if time.monotonic() - self._saved_s > self._run.config.checkpoint_every_s:
             self._run.save()
             self._saved_s = time.monotonic()

@@ -173,6 +173,7 @@ class Workload:
         return replace(self, startup_s=np.full(len(self), float(startup_s)))
 
     def noted(self, note: str) -> "Workload":
+        """Return the same jobs with one more note."""
         return replace(self, notes=(*self.notes, note))
 
     def _at(self, rows: NDArray[np.int64]) -> "Workload":
@@ -368,11 +369,13 @@ def draw_priorities(jobs: int, seed: int) -> NDArray[np.int64]:
 
 
 def models_note(jobs: int, seed: int) -> str:
+    """Return the note on jobs whose models were drawn."""
     measured = f"the {len(MODELS)} measured ones"
     return f"no model in the trace for {counted(jobs)}: drawn from {measured} with seed {seed}"
 
 
 def priorities_note(jobs: int, seed: int) -> str:
+    """Return the note on jobs whose priorities were drawn."""
     drawn = f"drawn, half of them opportunistic, with seed {seed}"
     return f"no priority in the trace for {counted(jobs)}: {drawn}"
 

@@ -29,19 +29,22 @@ def recorded(
     ids: Sequence[str],
     submit_s: Floats,
     gpus: Floats,
-    duration_s: Floats,
     seed: int,
     draws_models: bool,
     *,
+    duration_s: Floats | None = None,
     priority: NDArray[np.int64] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     notes: Sequence[str] = (),
 ) -> Workload:
-    """Return the workload of a table's rows."""
+    """Return the workload of a table's rows, with durations from the column `duration` if not given."""
+    if duration_s is None:
+        duration_s = table.numbers("duration")
     worked = np.flatnonzero(duration_s > 0.0)
     jobs, idle = len(worked), len(table) - len(worked)
     if not jobs:
-        raise TraceError(f"{table.path}: no jobs in it that held a GPU for any time{_reasons(notes)}")
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise TraceError(f"{table.path}: no jobs in it that held a GPU for any time{why}")
     said = [*notes, *([left_out(idle, len(table), "they took 0 s")] if idle else [])]
     if draws_models:
         said.append(models_note(jobs, seed))
@@ -64,25 +67,14 @@ def left_out(rows: int, of: int, why: str) -> str:
     return f"{rows:,} of {of:,} jobs left out: {why}"
 
 
-def _reasons(notes: Sequence[str]) -> str:
-    return f" ({'; '.join(notes)})" if notes else ""
-
-
 AZURE_FIELDS = ("job_id", "submission_time", "duration", "num_gpu")
 
 
 def read_azure(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
     """Read a trace; priorities are drawn, and models if asked for."""
     table = read_table(path, AZURE_FIELDS)
-    return recorded(
-        table,
-        ids=table.ids("job_id"),
-        submit_s=table.numbers("submission_time"),
-        gpus=table.wholes("num_gpu", at_least=1),
-        duration_s=table.numbers("duration"),
-        seed=seed,
-        draws_models=draw_models,
-    )
+    ids, gpus = table.ids("job_id"), table.wholes("num_gpu", at_least=1)
+    return recorded(table, ids, table.numbers("submission_time"), gpus, seed, draw_models)
 
 
 HELIOS_FIELDS = ("job_id", "gpu_num", "submit_time", "duration")
@@ -94,16 +86,9 @@ def read_helios(path: Path, seed: int = 0, draw_models: bool = False) -> Workloa
     on_gpus = everything.wholes("gpu_num") > 0
     table = everything.keep(on_gpus)
     cpu_jobs = len(everything) - len(table)
-    return recorded(
-        table,
-        ids=table.ids("job_id"),
-        submit_s=table.times_s("submit_time"),
-        gpus=table.wholes("gpu_num"),
-        duration_s=table.numbers("duration"),
-        seed=seed,
-        draws_models=draw_models,
-        notes=[left_out(cpu_jobs, len(everything), "they use no GPU")] if cpu_jobs else [],
-    )
+    notes = [left_out(cpu_jobs, len(everything), "they use no GPU")] if cpu_jobs else []
+    ids, gpus = table.ids("job_id"), table.wholes("gpu_num")
+    return recorded(table, ids, table.times_s("submit_time"), gpus, seed, draw_models, notes=notes)
 
 
 PHILLY_FIELDS = ("timestamp", "duration", "num_gpus")
@@ -112,15 +97,8 @@ PHILLY_FIELDS = ("timestamp", "duration", "num_gpus")
 def read_philly(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
     """Read a trace; priorities are drawn, and models if asked for."""
     table = read_table(path, PHILLY_FIELDS)
-    return recorded(
-        table,
-        ids=[str(row) for row in range(len(table))],
-        submit_s=table.times_s("timestamp"),
-        gpus=table.wholes("num_gpus", at_least=1),
-        duration_s=table.numbers("duration"),
-        seed=seed,
-        draws_models=draw_models,
-    )
+    ids, gpus = [str(row) for row in range(len(table))], table.wholes("num_gpus", at_least=1)
+    return recorded(table, ids, table.times_s("timestamp"), gpus, seed, draw_models)
 
 
 ALIBABA_FIELDS = (
@@ -161,9 +139,8 @@ def _gpus(table: Table) -> Floats:
     whole = table.wholes("num_gpu")
     milli = table.numbers("gpu_milli")
     shared = whole == 1.0
-    wrong = shared & ((milli <= 0.0) | (milli > 1000.0))
-    if wrong.any():
-        raise table.wrong("gpu_milli", int(np.argmax(wrong)), "between 1 and 1000, thousandths of one GPU")
+    right = ~shared | ((milli > 0.0) & (milli <= 1000.0))
+    table.check("gpu_milli", right, "between 1 and 1000, thousandths of one GPU")
     return np.where(shared, milli / 1000, whole)
 
 
@@ -171,8 +148,7 @@ def _durations_s(table: Table) -> Floats:
     scheduled_s = table.numbers_or_nan("scheduled_time")
     began_s = np.where(np.isnan(scheduled_s), table.numbers("creation_time"), scheduled_s)
     duration_s = table.numbers("deletion_time") - began_s
-    if (duration_s < 0.0).any():
-        row = int(np.argmax(duration_s < 0.0))
+    for row in np.flatnonzero(duration_s < 0.0)[:1].tolist():
         raise table.wrong("deletion_time", row, f"at or after {began_s[row]:.0f}, when the pod began")
     return duration_s
 

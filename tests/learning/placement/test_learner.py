@@ -79,7 +79,7 @@ def test_an_agent_that_is_stopped_and_goes_on_comes_to_the_same(tmp_path, monkey
 
 def test_another_learning_that_is_under_way_is_written_over_only_if_that_is_said(tmp_path):
     learned(tmp_path).save()
-    other = PlacementRun(replace(SMALL, seed=1), tmp_path)
+    other = PlacementRun(tmp_path, replace(SMALL, seed=1))
     with pytest.raises(InputError, match=r"another agent is being learned here; .* --out, or --again"):
         other.begin(again=False)
     assert (tmp_path / CHECKPOINT).exists()
@@ -87,7 +87,7 @@ def test_another_learning_that_is_under_way_is_written_over_only_if_that_is_said
 
 
 def test_to_learn_again_goes_on_where_that_was_stopped(tmp_path):
-    run = PlacementRun(SMALL, tmp_path)
+    run = PlacementRun(tmp_path, SMALL)
     started = run.begin(again=True)
     started.learn(SerialPool())
     started.save()

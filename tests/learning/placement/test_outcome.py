@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from rota.core.errors import InputError
+from rota.learning.files import kind_of_evaluation
 from rota.learning.placement import compare as module
 from rota.learning.placement.compare import case_of, compare, shuffled
 from rota.learning.placement.outcome import (
     ComparedRow,
     PlacementComparison,
-    is_comparison,
     read_comparison,
     table,
     write_comparison,
@@ -71,7 +71,7 @@ def test_a_file_that_does_not_say_its_goal_is_about_makespans(tmp_path):
 def test_what_was_written_is_read(tmp_path):
     write_comparison(tmp_path, FOUND, "rota evaluate")
     assert read_comparison(tmp_path) == (FOUND, "rota evaluate")
-    assert is_comparison(tmp_path / "evaluation.json")
+    assert kind_of_evaluation(tmp_path / "evaluation.json") == "placement"
 
 
 @pytest.mark.parametrize("broken", ["", "{}", '{"format": "x"}', "[1]"])

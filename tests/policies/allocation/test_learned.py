@@ -13,17 +13,15 @@ from rota.core.population.events import Assign, NodeFailed
 from rota.learning.placement.cases import STEP_S, CaseDistribution
 from rota.learning.placement.compare import case_of, shuffled
 from rota.learning.placement.rollout import Scorer
+from rota.policies.agents import FACTS, WEIGHTS, read_facts
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
 from rota.policies.allocation.finish import CANDIDATES, NOTHING, Finish, Outlook
 from rota.policies.allocation.hrfs import Hrfs
 from rota.policies.allocation.learned import (
-    FACTS,
     FEATURES,
     SHIPPED,
-    WEIGHTS,
     Learned,
-    read_about,
     read_weights,
     scores,
     seen,
@@ -111,7 +109,7 @@ def test_each_list_is_there_once(population):
 
 def test_an_agent_is_read_as_it_was_written(agent):
     assert all((one == other).all() for one, other in zip(read_weights(agent), NETWORK.weights, strict=True))
-    assert read_about(agent)["updates"] == 0
+    assert read_facts(agent).about == {"updates": 0}
 
 
 def damage(agent, what):
@@ -130,8 +128,8 @@ def damage(agent, what):
     [
         ("cut short", "damaged or cut short"),
         ("missing", "cannot be read"),
-        ("version", "an agent of version 99, this rota reads 1"),
-        ("format", "not the facts of a placement agent"),
+        ("version", "an agent of version 99, this rota reads 1 and 2"),
+        ("format", "not the facts of an agent"),
     ],
 )
 def test_a_damaged_agent_says_what_is_wrong_and_how_to_learn_it_again(agent, what, says):
@@ -142,7 +140,7 @@ def test_a_damaged_agent_says_what_is_wrong_and_how_to_learn_it_again(agent, wha
 
 
 def test_no_agent_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="no placement agent in it"):
+    with pytest.raises(InputError, match="no agent in it"):
         Learned(tmp_path)
 
 

@@ -14,9 +14,8 @@ from rota.core.policy import Plan
 from rota.execution.entries import DECIDED, INSTANT, LOST
 from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.entries import JobEntries
-from rota.execution.journal import JournalEntry, has_owner, read_journal
-from rota.execution.journaled import BEGAN, ENDED
-from rota.execution.status import plain, taken_in
+from rota.execution.journal import JournalEntry, read_journal
+from rota.execution.status import plain, read_into
 
 OPPORTUNISTIC = "resident"
 """The key of the opportunistic job in journals and results, from before it was called so."""
@@ -207,17 +206,4 @@ def _see(status: JobsStatus, entry: JournalEntry) -> None:
 
 def read_jobs_status(file: Path) -> tuple[JobsStatus, str]:
     """Return the status, and whether the run is `running`, `complete` or `stopped`."""
-    status, phase = None, "stopped"
-    for entry in read_journal(file):
-        if entry.kind == BEGAN:
-            status = JobsStatus(parse_frame(entry.body))
-        elif status is None:
-            break
-        elif entry.kind == ENDED:
-            phase = "complete"
-        else:
-            with taken_in(file, entry):
-                _see(status, entry)
-    if status is None:
-        raise InputError(f"{file}: not the journal of jobs; name the folder of a run")
-    return status, "running" if phase == "stopped" and has_owner(file) else phase
+    return read_into(file, lambda body: JobsStatus(parse_frame(body)), _see, "jobs")

@@ -17,6 +17,7 @@ from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.network import Observation
 from rota.learning import features
+from rota.policies.agents import Feature
 
 CODE, ENCODING, NETWORK, HIDDEN = 16, 50, 16, 128
 
@@ -45,6 +46,11 @@ class Sentences:
 
 class Original(nn.Module):
     """The original network: one score per action."""
+
+    FEATURES = (
+        Feature("layer.code", CODE, "normal numbers from the description of the layer"),
+        Feature("time", features.ORIGINAL_TIME, "5 sin(2 pi i left), left as a share of the budget"),
+    )
 
     def __init__(self, actions: int = 4) -> None:
         super().__init__()

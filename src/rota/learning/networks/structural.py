@@ -51,6 +51,13 @@ class Graphs:
 class Structural(nn.Module):
     """The structural network: one score per action, from the graph of layers."""
 
+    FEATURES = (
+        *features.LAYER_FEATURES,
+        *features.TIME_FEATURES,
+        *features.NETWORK_FEATURES,
+        *features.ACTION_FEATURES,
+    )
+
     def __init__(self, width: int = 32, rounds: int = 2, hidden: int = 64) -> None:
         super().__init__()
         self.read = nn.Linear(features.LAYER, width)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from rota.core.arrays import Singles
 from rota.core.errors import InputError
 from rota.core.processes import WorkerPool, map_over
-from rota.learning.agent import Arrays, restore, state_of
+from rota.learning.agent import restore, state_of
 from rota.learning.files import PlacementHistoryRow
 from rota.learning.learner import CHECKPOINT, ResumableLearner
 from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.rollout import EpisodeGroup, EvaluationCase, Lesson, Scorer, learn_from, tried
+from rota.policies.agents import Arrays
 
 FALLS = 0.6
 """Share of the updates, at the end, in which the learning rate falls to 0."""

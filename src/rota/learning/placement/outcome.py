@@ -1,6 +1,5 @@
 """Comparisons of placement agents with rules: values, their file, and their table."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,12 +10,11 @@ import numpy as np
 from rota.config.bind import facts
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
-from rota.core.files import atomic_write
 from rota.core.text import aligned
-from rota.learning.files import EVALUATION, has_format, read_json
+from rota.learning.files import EVALUATION, EvaluationFile, read_evaluation, write_evaluation
 from rota.learning.placement.cases import Goal, time_to
 
-FORMAT, VERSION = "rota placement evaluation", 1
+KIND = "placement"
 AGENT = "learned"
 BEHIND = 0.02
 """Share of time beyond the best rule from which the agent counts as behind."""
@@ -129,36 +127,19 @@ class PlacementComparison:
         return {"mean": float(found.mean()), "worst": float(found.max()), "by_dispatch": by_dispatch}
 
     def to_json(self) -> dict[str, Any]:
+        """Return plain values: the summary, the goal and the single cases."""
         return self.summary() | {"goal": self.goal, "tried": [asdict(each) for each in self.tried]}
 
 
 def write_comparison(folder: Path, found: PlacementComparison, command: str) -> None:
     """Write a comparison to a folder, or replace the one that is there."""
-    said = {"format": FORMAT, "version": VERSION, "command": command, **found.to_json()}
-    with atomic_write(folder / EVALUATION) as stream:
-        stream.write((json.dumps(said, indent=1, allow_nan=False) + "\n").encode())
+    write_evaluation(folder, EvaluationFile(KIND, command, found.to_json()))
 
 
 def read_comparison(folder: Path) -> tuple[PlacementComparison, str]:
     """Read a comparison, and the command that wrote it."""
-    path = folder / EVALUATION
-    found = read_json(path, AGAIN)
-    made = facts(_ComparisonFacts, found, path, AGAIN, others=True)
-    if (made.format, made.version) != (FORMAT, VERSION):
-        raise InputError(f"{path}: of another format or version; {AGAIN}")
-    return facts(PlacementComparison, found, path, AGAIN, others=True), made.command
-
-
-@dataclass(frozen=True, slots=True)
-class _ComparisonFacts:
-    format: str
-    version: int
-    command: str
-
-
-def is_comparison(file: Path) -> bool:
-    """Whether a file has the comparison of a placement agent."""
-    return has_format(file, FORMAT)
+    found = read_evaluation(folder, KIND, AGAIN)
+    return facts(PlacementComparison, found.content, folder / EVALUATION, AGAIN, others=True), found.command
 
 
 SHUFFLED = f"{AGENT}, shuffled"

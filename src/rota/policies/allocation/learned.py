@@ -1,11 +1,7 @@
-"""Learned placement: a small network trained by REINFORCE, and the files of its agents."""
+"""Learned placement: a small network trained by REINFORCE."""
 
-import hashlib
-import io
-import json
-import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -14,13 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.config.bind import facts as bind_facts
 from rota.core.arrays import Singles
 from rota.core.compiled import kernel
-from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
 from rota.core.population.events import Assign
 from rota.core.population.view import PopulationView
+from rota.policies.agents import (
+    AgentFacts,
+    Feature,
+    another_version,
+    check_features,
+    read_arrays,
+    read_facts,
+    write_agent_file,
+    wrong_weights,
+)
 from rota.policies.allocation.finish import (
     ALL_DONE,
     BEHIND,
@@ -45,11 +48,8 @@ from rota.policies.allocation.finish import (
     fastest_first,
 )
 
-FORMAT = "rota placement agent"
-VERSION = 1
-FACTS, WEIGHTS = "agent.json", "weights.npz"
+KIND, NETWORK = "placement", "scorer"
 SHIPPED = Path(__file__).parents[2] / "agents" / "place"
-AGAIN = "learn it again: rota learn config/learn/place.toml"
 
 
 class Weights(NamedTuple):
@@ -67,70 +67,66 @@ class Weights(NamedTuple):
     past: Singles
 
 
-def write_agent(folder: Path, weights: Weights, about: Mapping[str, Any]) -> None:
-    """Write an agent; `agent.json` comes last."""
-    stream = io.BytesIO()
-    np.savez(stream, **weights._asdict())
-    content = stream.getvalue()
-    facts = {"format": FORMAT, "version": VERSION, **about, "sha256": hashlib.sha256(content).hexdigest()}
-    with atomic_write(folder / WEIGHTS) as file:
-        file.write(content)
-    with atomic_write(folder / FACTS) as file:
-        file.write((json.dumps(facts, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+def write_agent(folder: Path, weights: Weights, about: Mapping[str, Any], **others: Any) -> None:
+    """Write an agent; `others` are its configuration, provenance and evaluation."""
+    options: dict[str, int | float | str] = {"hidden": len(weights.a0)}
+    found = AgentFacts(
+        kind=KIND, network=NETWORK, options=options, features=SEEN, about=dict(about), sha256="", **others
+    )
+    write_agent_file(folder, found, weights._asdict())
     read_weights.cache_clear()  # the folder may have held another agent
-
-
-def read_about(folder: Path) -> dict[str, Any]:
-    """Return the facts about an agent and its training. Raises InputError."""
-    path = folder / FACTS
-    try:
-        found = parsed(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{folder}: no placement agent in it ({FACTS} is missing); {AGAIN}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); {AGAIN}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"{path}: not the facts of a placement agent; {AGAIN}")
-    if found.get("version") != VERSION:
-        raise InputError(
-            f"{path}: an agent of version {found.get('version')!r}, this rota reads {VERSION}; {AGAIN}"
-        )
-    bind_facts(AgentFacts, found, path, AGAIN, others=True)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class AgentFacts:
-    """Entries of `agent.json` that rota relies on."""
-
-    sha256: str
-    updates: int = 0
-    decisions: int = 0
-    seconds: float = 0.0
-    evaluation: dict[str, object] = field(default_factory=dict)
-    config: dict[str, object] = field(default_factory=dict)
 
 
 @cache
 def read_weights(folder: Path) -> Weights:
-    """Return the weights of an agent. Raises InputError if they are missing or damaged."""
-    sha256 = read_about(folder).get("sha256")
-    path = folder / WEIGHTS
+    """Return the weights of an agent. Raises InputError if they are missing, damaged or of another agent."""
+    found = read_facts(folder, KIND)
+    arrays = read_arrays(folder, found)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise InputError(f"{path}: damaged or cut short (checksum differs from {FACTS}); {AGAIN}")
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as found:
-            return Weights(*(np.ascontiguousarray(found[name], np.float32) for name in Weights._fields))
-    except (KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: not the weights of a placement agent ({error}); {AGAIN}") from None
+        weights = Weights(*(np.ascontiguousarray(arrays[name], np.float32) for name in Weights._fields))
+    except (KeyError, ValueError) as error:
+        raise wrong_weights(folder, found, error) from None
+    check_features(folder, found, SEEN)
+    if weights.a.shape[0] != FEATURES:
+        raise another_version(folder, found, f"it sees {weights.a.shape[0]} features, not {FEATURES}")
+    return weights
 
 
 FAR = 2.0
-FEATURES = 29
+MEANINGS = {
+    "late": "estimated makespan beyond that of the best candidate / horizon, at most 3",
+    "late.log": "log(1 + 30 late)",
+    "end": "end of the assignment / horizon, at most 3",
+    "last": "earliest end of the last trial in the assignment beyond the horizon, / horizon, at most 3",
+    "moves": "share of the assignment's time before it trains",
+    "length": "log2(intervals of the assignment) / 4",
+    "nothing": "1 if the slot stays idle",
+    "partial": "1 if the assignment is shorter than an interval",
+    "suits": "1 if the trials are those that suit the slot, not those at the head of the queue",
+    "trials": "trials of the assignment / trials that wait",
+    "speed": "log(speed of the slot / speed of the fastest) / 3",
+    "share": "speed of the slot / speed of all slots",
+    "queue": "log(trials that wait / usable slots) / 3",
+    "idle": "idle slots / usable slots",
+    "dispatch.interval": "log(1 + dispatch cost / duration of an interval on the slot)",
+    "horizon.slot": "log(horizon / duration of an interval on the slot) / 4",
+    "horizon.fastest": "log(horizon / duration of an interval on the fastest slot) / 4",
+    "dispatch.horizon": "dispatch cost / horizon, at most 1",
+    "noise": "5 times the standard deviation of the slot's step times, as a share of the expected",
+    "beyond": "estimated makespan beyond the horizon, / horizon, at most 3",
+    "undone": "log(trials that are not done / usable slots) / 2",
+    "sequence": "earliest end of the largest trial / horizon, at most 2",
+    "first": "steps left of the first trial beyond the mean of all trials, / mean, from -2 to 2",
+    "rest": "steps left of the last trial afterwards / (these + steps of the assignment)",
+    "faster": "faster slots / usable slots",
+    "faster.speed": "log(mean speed of the faster slots / speed of the slot) / 3",
+    "advised": "1 if the rule `finish` chooses this assignment",
+    "meanwhile.behind": "log(intervals of others in one of this slot / intervals that trials are behind) / 3",
+    "meanwhile.undone": "log(intervals of others in one of this slot / intervals that are left) / 3",
+}
+SEEN = tuple(Feature(name, 1, meaning) for name, meaning in MEANINGS.items())
+"""What the agent sees of each candidate; the horizon is the estimated makespan if the slot is used best."""
+FEATURES = len(SEEN)
 LATE, ADVISED = 0, 26
 """Features: the increase of the estimated makespan over the best candidate, and whether `finish` would choose
 this one."""
@@ -147,8 +143,7 @@ class Learned:
     that."""
 
     def __post_init__(self) -> None:
-        if read_weights(self.agent or SHIPPED).a.shape[0] != FEATURES:
-            raise InputError(f"{self.agent or SHIPPED}: an agent of another version of rota; {AGAIN}")
+        read_weights(self.agent or SHIPPED)
 
     def hand_out(self, view: PopulationView) -> Iterator[Assign]:
         weights = read_weights(self.agent or SHIPPED)

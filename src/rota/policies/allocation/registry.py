@@ -1,7 +1,5 @@
 """Allocations by name, and SPA and GPA, the schedulers of the original systems, as combinations of them."""
 
-from typing import NamedTuple
-
 from rota.core.errors import ConfigError, unknown
 from rota.core.registry import ClassContract, Registry
 from rota.policies.allocation.allotment import Split
@@ -14,22 +12,17 @@ NAMED: dict[str, tuple[Split, bool]] = {"spa": ("spa", False), "gpa": ("gpa", Tr
 MODES = {"ERA": Era, "ETA": Eta}
 
 
-class PolicyParts(NamedTuple):
-    """The allocation and the retirement of a preset."""
-
-    allocation: AllocationPolicy
-    retirement: Retirement | None
-
-
-def named(name: str, mode: str = "ERA", *, original: bool = False) -> PolicyParts:
-    """Return the policies of a name and a `--mode`; with `original`, with all defects of the originals."""
+def named(
+    name: str, mode: str = "ERA", *, original: bool = False
+) -> tuple[AllocationPolicy, Retirement | None]:
+    """Return allocation and retirement of a preset; with `original`, with the defects of the originals."""
     if name.lower() not in NAMED:
         raise ConfigError(unknown("scheduler", name, NAMED))
     if mode.upper() not in MODES:
         raise ConfigError(unknown("mode", mode, MODES))
     split, retires = NAMED[name.lower()]
     allocation = MODES[mode.upper()](split=split, original=original)
-    return PolicyParts(allocation, RetireSlowest(original=original) if retires else None)
+    return allocation, RetireSlowest(original=original) if retires else None
 
 
 ALLOCATIONS = {

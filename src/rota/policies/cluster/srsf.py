@@ -4,30 +4,23 @@ from dataclasses import dataclass
 
 from rota.core.columns import GPUS, ITERATION_S, REMAINING
 from rota.core.compiled import kernel
-from rota.core.costs import Ties
 from rota.core.driver import CompiledKey
-from rota.core.placement import Style, first_fit
-from rota.core.policy import Needs, Plan
+from rota.core.policy import Plan
 from rota.core.view import ClusterView
+from rota.policies.cluster.srtf import Srtf
 
 
 @dataclass(frozen=True, slots=True)
-class Srsf:
+class Srsf(Srtf):
     """Rank by remaining GPU time, then first fit."""
-
-    placement: Style = "consolidated"
-    """How a gang is placed on nodes."""
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
 
     @property
     def compiled(self) -> CompiledKey:
         return CompiledKey(remaining_gpu_s, style=self.placement, fixed_while_waiting=True)
 
     def plan(self, view: ClusterView) -> Plan:
-        return first_fit(view, view.rank(view.remaining * view.iteration_s * view.gpus), style=self.placement)
+        key = view.remaining * view.iteration_s * view.gpus
+        return view.first_fit(view.rank(key), style=self.placement)
 
 
 @kernel

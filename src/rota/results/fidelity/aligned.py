@@ -57,6 +57,7 @@ class AlignedTimeline:
 
     @property
     def makespan_s(self) -> float:
+        """The seconds from the first submission to the last end."""
         return max(life.end_s for life in self.lives.values())
 
 

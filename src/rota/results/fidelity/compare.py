@@ -88,6 +88,7 @@ class RunPair:
 
     @property
     def title(self) -> str:
+        """The name, with the seed if there is one."""
         return self.name if self.seed is None else f"{self.name}, seed {self.seed}"
 
     def timelines(self) -> tuple[AlignedTimeline, AlignedTimeline]:
@@ -172,6 +173,7 @@ def _by_folder(path: Path, runs: list[AnyRun]) -> dict[str, AnyRun]:
 
 
 def policy_of(run: AnyRun) -> str:
+    """Return the name of the scheduler or the allocation of a run."""
     return run.summary.allocation if isinstance(run, PopulationRecord) else run.scheduler
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import atomic_write
+from rota.core.files import atomic_write, read_json
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
     Assigned,
@@ -22,7 +22,6 @@ from rota.core.population.events import (
     TrialFailed,
 )
 from rota.core.text import aligned
-from rota.results.folder import read_json
 
 LEAST_S = 1e-9
 """Lower bound if nothing was ever reported: others divide by it."""
@@ -36,12 +35,14 @@ class MeasuredBound:
         self._trials: dict[int, float] = {}
 
     def see(self, event: Event) -> None:
+        """Count an event."""
         if isinstance(event, Reported):
             computing_s = event.ended_s - event.began_s - event.moved_s
             self._trials[event.trial] = self._trials.get(event.trial, 0.0) + computing_s
 
     @property
     def seconds(self) -> float:
+        """The lower bound in seconds."""
         return max(sum(self._trials.values()) / self._slots, *self._trials.values(), LEAST_S)
 
 
@@ -63,6 +64,7 @@ class SlotUse:
 
     @property
     def idle_s(self) -> float:
+        """The seconds in which the slot was there and did nothing."""
         return max(0.0, self.there_s - self.computing_s - self.communicating_s - self.lost_s)
 
     @property
@@ -92,39 +94,37 @@ class _Watch:
         if self.since_s is None and not self.retires:
             self.since_s = at_s
 
-    def fail(self, at_s: float) -> None:
+    def lose(self, at_s: float, busy_since_s: float | None) -> None:
+        """Count the present work as lost; what follows it began at `busy_since_s`."""
         if self.busy_since_s is not None:
             self.use.lost_s += at_s - self.busy_since_s
-            self.busy_since_s = None
-        self.leave(at_s)
+            self.busy_since_s = busy_since_s
 
-    def fail_interval(self, at_s: float) -> None:
-        if self.busy_since_s is not None:
-            self.use.lost_s += at_s - self.busy_since_s
-            self.busy_since_s = at_s
-
-    def assign(self, at_s: float) -> None:
-        """Begin an assignment; a retired slot that gets one is available again."""
-        self.retires = False
-        self.join(at_s)
-        self.use.lists += 1
-        self.busy_since_s = at_s
-
-    def report(self, event: Reported) -> None:
-        self.use.parts += 1
-        self.use.communicating_s += event.moved_s
-        self.use.computing_s += event.ended_s - event.began_s - event.moved_s
-        self.busy_since_s = event.at_s
-
-    def idle(self, at_s: float) -> None:
-        self.busy_since_s = None
-        if self.retires:
-            self.leave(at_s)
-
-    def retire(self, at_s: float) -> None:
-        self.retires = True
-        if self.busy_since_s is None:
-            self.leave(at_s)
+    def follow(self, event: Event) -> None:
+        """Follow an event of the slot, or of its node."""
+        match event:
+            case Joined():
+                self.join(event.at_s)
+            case NodeFailed():
+                self.lose(event.at_s, None)
+                self.leave(event.at_s)
+            case TrialFailed():
+                self.lose(event.at_s, event.at_s)
+            case Assigned():  # a retired slot that gets an assignment is available again
+                self.retires = False
+                self.join(event.at_s)
+                self.use.lists += 1
+                self.busy_since_s = event.at_s
+            case Reported():
+                self.use.parts += 1
+                self.use.communicating_s += event.moved_s
+                self.use.computing_s += event.ended_s - event.began_s - event.moved_s
+                self.busy_since_s = event.at_s
+            case Idled() | Retired():
+                self.retires |= isinstance(event, Retired)
+                self.busy_since_s = None if isinstance(event, Idled) else self.busy_since_s
+                if self.retires and self.busy_since_s is None:
+                    self.leave(event.at_s)
 
 
 class Usage:
@@ -135,32 +135,19 @@ class Usage:
         self._watches = [_Watch() for _ in cluster.slots]
 
     def see(self, event: Event) -> None:
+        """Count an event."""
         if isinstance(event, NodeFailed | Joined):
             for watch, slot in zip(self._watches, self._cluster.slots, strict=True):
                 if slot.node == event.node:
-                    watch.fail(event.at_s) if isinstance(event, NodeFailed) else watch.join(event.at_s)
+                    watch.follow(event)
         elif isinstance(event, Assigned | Reported | Idled | TrialFailed | Retired):
-            _follow(self._watches[event.slot], event)
+            self._watches[event.slot].follow(event)
 
     def until(self, end_s: float) -> list[SlotUse]:
         """Return the use of each slot until the end of the run."""
         for watch in self._watches:
             watch.leave(end_s)
         return [watch.use for watch in self._watches]
-
-
-def _follow(watch: _Watch, event: Assigned | Reported | Idled | TrialFailed | Retired) -> None:
-    match event:
-        case Assigned():
-            watch.assign(event.at_s)
-        case Reported():
-            watch.report(event)
-        case TrialFailed():
-            watch.fail_interval(event.at_s)
-        case Idled():
-            watch.idle(event.at_s)
-        case Retired():
-            watch.retire(event.at_s)
 
 
 FILE = "compare.json"
@@ -205,14 +192,17 @@ class SideRun:
 
     @property
     def reports(self) -> int:
+        """The number of reports."""
         return len(self.parts)
 
     @property
     def steps(self) -> int:
+        """The steps trained, over all trials."""
         return sum(part.steps for part in self.parts)
 
     @property
     def first_s(self) -> float:
+        """When the first interval began."""
         return min(part.began_s for part in self.parts)
 
     @property
@@ -251,10 +241,12 @@ class SideRun:
 
     @property
     def best(self) -> float:
+        """The best metric of all reports."""
         return max(part.metric for part in self.parts)
 
     @property
     def final(self) -> float:
+        """The mean of the last metrics of all trials."""
         return fmean(self.finals)
 
     @property
@@ -284,9 +276,11 @@ class Sides:
 
     @property
     def names(self) -> list[str]:
+        """The sides, in order of first appearance."""
         return list(dict.fromkeys(run.side for run in self.runs))
 
     def of(self, side: str) -> list[SideRun]:
+        """Return the runs of one side."""
         return [run for run in self.runs if run.side == side]
 
     @property
@@ -305,6 +299,7 @@ class Spread(NamedTuple):
 
 
 def spread(values: Iterable[float]) -> Spread:
+    """Return the median and the range of some values."""
     found = list(values)
     return Spread(median(found), min(found), max(found))
 
@@ -365,6 +360,7 @@ def write_sides(folder: Path, sides: Sides) -> None:
 
 
 def read_sides(folder: Path) -> Sides:
+    """Read a comparison from `compare.json`. Raises InputError if it is damaged or of another format."""
     file = folder / FILE
     found = read_json(file, AGAIN)
     if isinstance(found, dict) and found.get("format") != FORMAT:

@@ -112,6 +112,7 @@ class Counts:
     to_target_s: float | None = None
 
     def see(self, event: Event) -> None:
+        """Count an event."""
         match event:
             case Reported():
                 self._report(event)
@@ -142,6 +143,7 @@ class BatchSizes:
         self._steps: dict[str, dict[str, int]] = {}
 
     def see(self, event: Event) -> None:
+        """Count an event."""
         if isinstance(event, Cloned):
             self._now[event.trial] = event.hyper
         elif isinstance(event, Reported) and BATCH_SIZE in self._now[event.trial]:

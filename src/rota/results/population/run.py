@@ -28,6 +28,7 @@ class PopulationRecord:
     """Point of a grid that the run is at."""
 
     def events(self, seed: int = 0) -> list[Event]:
+        """Return the timeline of a seed, read from the folder unless it is in memory."""
         if self.kept is not None:
             return list(self.kept[seed])
         return read_events(self.folder.timeline(seed), len(self.summary.slots))

@@ -48,10 +48,12 @@ class PopulationSummary:
 
     @property
     def makespan_s(self) -> float:
+        """The mean makespan in seconds."""
         return mean(each.makespan_s for each in self.repetitions)
 
     @property
     def lower_bound_s(self) -> float:
+        """The mean lower bound on the makespan in seconds."""
         return mean(each.lower_bound_s for each in self.repetitions)
 
     @property
@@ -78,10 +80,12 @@ class PopulationSummary:
 
     @property
     def best_accuracy(self) -> float | None:
+        """The mean of the best metrics; None if nothing was measured."""
         return mean_of_known(each.best_accuracy for each in self.repetitions)
 
     @property
     def final_accuracy(self) -> float | None:
+        """The mean of the best last metrics; None if nothing was measured."""
         return mean_of_known(each.final_accuracy for each in self.repetitions)
 
     @property
@@ -187,11 +191,13 @@ AVERAGES = (
 
 
 def mean(values: Iterable[float]) -> float:
+    """Return the mean of one value or more."""
     found = list(values)
     return sum(found) / len(found)
 
 
 def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return mean(known) if known else None
 
@@ -244,6 +250,7 @@ def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
 
 
 def listed(items: Iterable[tuple[str, str]]) -> str:
+    """Return a list in Markdown."""
     return "\n".join(f"- {name}: {value}" for name, value in items)
 
 

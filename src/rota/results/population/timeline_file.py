@@ -124,6 +124,7 @@ class Logs:
         self._logs: dict[int, list[Logged]] = {}
 
     def see(self, event: Event) -> None:
+        """Count an event."""
         if isinstance(event, Reported):
             steps = self._steps[event.trial] = self._steps.get(event.trial, 0) + event.steps
             if not math.isnan(event.metric):
@@ -156,4 +157,5 @@ def read_log(folder: Path, trial: int) -> list[Logged]:
 
 
 def log_file(folder: Path, trial: int) -> Path:
+    """Return the file with the log of a trial."""
     return folder / f"{trial}-accuracy.json"

@@ -89,6 +89,7 @@ class Call:
                 raise self.refused(f"Keras has no counterpart for this {name}")
 
     def refused(self, reason: str) -> InputError:
+        """Return the error that the layer has no counterpart in Keras."""
         return InputError(f"layer {self.name!r}: cannot be turned into Keras: {reason}")
 
 
@@ -117,6 +118,7 @@ Margins = tuple[tuple[int, int], tuple[int, int]]
 
 
 def convolution(call: Call) -> Signal:
+    """Add a convolution, with its weights."""
     module = cast(nn.Conv2d, call.module)
     call.refuse(padding_mode=module.padding_mode != "zeros")
     image, margins = call.last(call.signal()), _margins(module)
@@ -154,12 +156,14 @@ def _margins(module: nn.Conv2d) -> Margins:
 
 
 def linear(call: Call) -> Signal:
+    """Add a linear layer, with its weights."""
     module = cast(nn.Linear, call.module)
     layer = call.layer("Dense", units=module.out_features, use_bias=module.bias is not None)
     return Signal(layer(call.first(call.signal())))
 
 
 def batch_normalisation(call: Call) -> Signal:
+    """Add a batch normalisation, with its weights and statistics."""
     module = cast(nn.BatchNorm2d, call.module)
     call.refuse(track_running_stats=module.running_mean is None, momentum=module.momentum is None)
     signal = call.signal()
@@ -176,6 +180,7 @@ def batch_normalisation(call: Call) -> Signal:
 
 
 def layer_normalisation(call: Call) -> Signal:
+    """Add a layer normalisation, with its weights."""
     module = cast(nn.LayerNorm, call.module)
     axes = list(range(-len(module.normalized_shape), 0))
     center, scale = module.bias is not None, module.weight is not None
@@ -184,6 +189,7 @@ def layer_normalisation(call: Call) -> Signal:
 
 
 def embedding(call: Call) -> Signal:
+    """Add an embedding, with its weights."""
     module = cast(nn.Embedding, call.module)
     call.refuse(max_norm=module.max_norm is not None)
     layer = call.layer("Embedding", input_dim=module.num_embeddings, output_dim=module.embedding_dim)
@@ -208,6 +214,7 @@ def same(call: Call) -> Signal:
 
 
 def dropout(call: Call) -> Signal:
+    """Add a dropout."""
     signal = call.signal()
     layer = call.layer("Dropout", "dropout", rate=call.option(1, "p", 0.5))
     return Signal(layer(signal.tensor), signal.channels_last)
@@ -226,25 +233,31 @@ def activation(function: str) -> Step:
 
 
 def gelu(call: Call) -> Signal:
+    """Add a GELU."""
     signal, approximate = call.signal(), call.option(1, "approximate", "none") == "tanh"
     return Signal(call.keras.ops.gelu(signal.tensor, approximate=approximate), signal.channels_last)
 
 
 def leaky_relu(call: Call) -> Signal:
+    """Add a leaky ReLU."""
     signal, slope = call.signal(), call.option(1, "negative_slope", 0.01)
     layer = call.layer("LeakyReLU", "activation", negative_slope=slope)
     return Signal(layer(signal.tensor), signal.channels_last)
 
 
-def softmax(call: Call) -> Signal:
-    return Signal(call.keras.ops.softmax(call.first(call.signal()), axis=call.option(1, "dim")))
+def along(function: str) -> Step:
+    """Return the operation of a function along an axis, of the same name in Keras."""
 
+    def step(call: Call) -> Signal:
+        return Signal(
+            getattr(call.keras.ops, function)(call.first(call.signal()), axis=call.option(1, "dim"))
+        )
 
-def log_softmax(call: Call) -> Signal:
-    return Signal(call.keras.ops.log_softmax(call.first(call.signal()), axis=call.option(1, "dim")))
+    return step
 
 
 def max_pool(call: Call) -> Signal:
+    """Add a maximum pooling."""
     call.refuse(
         dilation=pair(call.option(4, "dilation", 1)) != (1, 1),
         return_indices=call.option(6, "return_indices", False),
@@ -253,6 +266,7 @@ def max_pool(call: Call) -> Signal:
 
 
 def average_pool(call: Call) -> Signal:
+    """Add an average pooling."""
     padded = pair(call.option(3, "padding", 0)) != (0, 0)
     call.refuse(
         count_include_pad=padded and not call.option(5, "count_include_pad", True),
@@ -314,6 +328,7 @@ def _operand(call: Call, side: Any, last: bool) -> Any:
 
 
 def mean(call: Call) -> Signal:
+    """Add a mean over axes."""
     axes, keep = call.option(1, "dim"), call.option(2, "keepdim", False)
     call.refuse(dim=axes is None)
     axis = axes if isinstance(axes, int) else tuple(axes)
@@ -328,6 +343,7 @@ def reshape(call: Call) -> Signal:
 
 
 def transpose(call: Call) -> Signal:
+    """Exchange two axes."""
     tensor = call.first(call.signal())
     order = list(range(len(tensor.shape)))
     one, other = call.option(1, "dim0"), call.option(2, "dim1")
@@ -336,6 +352,7 @@ def transpose(call: Call) -> Signal:
 
 
 def permute(call: Call) -> Signal:
+    """Order axes anew."""
     given = call.kwargs.get("dims", call.args[1:])
     dimensions = given[0] if isinstance(given[0], tuple | list) else given
     tensor = call.first(call.signal())
@@ -343,6 +360,7 @@ def permute(call: Call) -> Signal:
 
 
 def concatenate(call: Call) -> Signal:
+    """Join tensors along an axis."""
     tensors = [call.first(signal) for signal in call.option(0, "tensors")]
     return Signal(call.keras.ops.concatenate(tensors, axis=call.option(1, "dim", 0)))
 
@@ -364,6 +382,7 @@ def item(call: Call) -> Any:
 
 
 def narrow(call: Call) -> Signal:
+    """Cut a range out of an axis."""
     axis, start, length = (
         call.option(place, name) for place, name in ((1, "dim"), (2, "start"), (3, "length"))
     )
@@ -405,8 +424,8 @@ STEPS: dict[Step, tuple[Any, ...]] = {
     activation("silu"): (nn.SiLU, functional.silu),
     gelu: (nn.GELU, functional.gelu),
     leaky_relu: (nn.LeakyReLU, functional.leaky_relu),
-    softmax: (nn.Softmax, functional.softmax, torch.softmax, "softmax"),
-    log_softmax: (nn.LogSoftmax, functional.log_softmax, torch.log_softmax, "log_softmax"),
+    along("softmax"): (nn.Softmax, functional.softmax, torch.softmax, "softmax"),
+    along("log_softmax"): (nn.LogSoftmax, functional.log_softmax, torch.log_softmax, "log_softmax"),
     max_pool: (nn.MaxPool2d, functional.max_pool2d, torch.max_pool2d),
     average_pool: (nn.AvgPool2d, functional.avg_pool2d),
     adaptive_average_pool: (nn.AdaptiveAvgPool2d, functional.adaptive_avg_pool2d),

@@ -35,6 +35,7 @@ class Translator(fx.Interpreter):
         return self.keras.Model(self.input.tensor, outputs, name=type(self.network).__name__)
 
     def run_node(self, n: fx.Node) -> Any:
+        """Run a node of the traced network, and keep its result as a signal."""
         result = super().run_node(n)
         self.signals[n] = self._signal(n, result) if _has_tensors(result) else result
         return result

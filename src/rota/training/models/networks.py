@@ -118,6 +118,7 @@ HIDDEN, WIDTH = 128, 64
 
 
 def feedforward(inputs: tuple[int, ...], outputs: int, blocks: int) -> nn.Sequential:
+    """Return a feed-forward network of some blocks: a linear layer of width 128 and a ReLU each."""
     if not inputs or min(inputs) < 1:
         raise ConfigError(f"takes inputs of at least one number, not of shape {inputs}")
     widths = [prod(inputs), *[HIDDEN] * blocks]
@@ -137,6 +138,7 @@ HEADS, LAYERS = 4, 3
 
 
 def transformer(inputs: tuple[int, ...], outputs: int) -> "Transformer":
+    """Return a causal transformer for texts of shape (symbols,); `outputs` is the size of the vocabulary."""
     context = vector(inputs, "texts of shape (symbols,)")
     network = Transformer(context, outputs)
     for module in network.modules():
@@ -159,6 +161,7 @@ class Transformer(nn.Module):
         self.head = nn.Linear(WIDTH, vocabulary, bias=False)
 
     def forward(self, text: Tensor) -> Tensor:
+        """Return logits of shape (batch, symbols, vocabulary) for texts of shape (batch, symbols)."""
         positions = torch.narrow(self.positions, 0, 0, text.size(1))
         logits: Tensor = self.head(self.norm(self.layers(self.symbols(text) + positions)))
         return logits
@@ -202,6 +205,7 @@ OBSERVATIONS = "observations of shape (numbers,)"
 
 
 def a2c(inputs: tuple[int, ...], outputs: int) -> "ActorCritic":
+    """Return an actor-critic for observations of shape (numbers,); `outputs` is the number of actions."""
     return ActorCritic(vector(inputs, OBSERVATIONS), outputs)
 
 
@@ -220,6 +224,7 @@ class ActorCritic(nn.Module):
         self.value = nn.Linear(WIDTH, 1)
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits of shape (batch, actions) and values of shape (batch,)."""
         seen = self.body(observations)
         return self.policy(seen), cast(Tensor, self.value(seen)).squeeze(1)
 

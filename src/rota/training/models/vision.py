@@ -10,22 +10,27 @@ from rota.training.torchvision import torchvision
 
 
 def resnet18(inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    """Return a ResNet-18 for images of shape (channels, height, width)."""
     return _resnet(torchvision.models.resnet18(num_classes=outputs), images(inputs))
 
 
 def resnet50(inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    """Return a ResNet-50 for images of shape (channels, height, width)."""
     return _resnet(torchvision.models.resnet50(num_classes=outputs), images(inputs))
 
 
 def vgg16(inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    """Return a VGG-16 for images of shape (channels, height, width) of at least 32 by 32."""
     return _vgg("D", images(inputs, least=32), outputs)
 
 
 def vgg19(inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    """Return a VGG-19 for images of shape (channels, height, width) of at least 32 by 32."""
     return _vgg("E", images(inputs, least=32), outputs)
 
 
 def shufflenet(inputs: tuple[int, ...], outputs: int) -> nn.Module:
+    """Return a ShuffleNet V2 for images of shape (channels, height, width)."""
     network: Any = torchvision.models.shufflenet_v2_x1_0(num_classes=outputs)
     network.conv1[0] = nn.Conv2d(images(inputs), 24, 3, padding=1, bias=False)
     network.maxpool = nn.Identity()

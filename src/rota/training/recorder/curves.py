@@ -242,10 +242,12 @@ class CurvesRecorder:
 
     @property
     def folder(self) -> Path:
+        """The folder of the recording."""
         return self.out / "curves" / self.config.name
 
     @property
     def partial(self) -> Partial:
+        """The finished pieces of the recording."""
         return Partial(self.out, f"curves-{self.config.name}")
 
     def record(self, progress: RecordingProgress) -> Iterator[Path]:

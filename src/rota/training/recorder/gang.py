@@ -38,6 +38,7 @@ class Stages(NamedTuple):
 
     @property
     def iteration_s(self) -> float:
+        """Seconds of the whole iteration."""
         return sum(self)
 
 

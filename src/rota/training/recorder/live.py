@@ -24,6 +24,7 @@ class LiveTree:
 
     @property
     def seed(self) -> int:
+        """Seed of the networks."""
         return self.recorder.config.seed
 
     def reach(self, sequence: Prefix) -> float:

@@ -73,6 +73,7 @@ class Partial:
 
     @property
     def folder(self) -> Path:
+        """The folder of the pieces."""
         return self.out / PARTIAL / self.name
 
     @contextmanager

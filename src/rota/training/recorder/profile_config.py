@@ -24,6 +24,7 @@ class ProfileCell(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The name of the cell in files: model, batch size and gang size."""
         return f"{self.model}-{self.batch_size}-gang{self.gang}"
 
 

@@ -44,10 +44,12 @@ class ProfilesRecorder:
 
     @property
     def folder(self) -> Path:
+        """The folder of the recording."""
         return self.out / "profiles" / self.config.name
 
     @property
     def partial(self) -> Partial:
+        """The finished pieces of the recording."""
         return Partial(self.out, f"profiles-{self.config.name}")
 
     def record(self, progress: RecordingProgress) -> Iterator[Path]:

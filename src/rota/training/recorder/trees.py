@@ -73,9 +73,11 @@ class TreesConfig:
 
     @property
     def changes(self) -> tuple[Change, ...]:
+        """The changes that `actions` name."""
         return tuple(Change.parse(text) for text in self.actions)
 
     def start_s(self, scenario: str) -> float:
+        """Return when the decisions of a scenario begin, in seconds since training began."""
         return self.scenarios[scenario] * self.budget_s
 
     def asked(self) -> list[tuple[str, int]]:
@@ -129,10 +131,12 @@ class Branch:
 
     @property
     def found(self) -> Path:
+        """The file of the facts about the branch."""
         return self.file.with_suffix(self.file.suffix + ".json")
 
     @property
     def checkpoint(self) -> Path:
+        """The file of the checkpoint at the end of the branch."""
         return self.file.with_suffix(self.file.suffix + ".pt")
 
     @property
@@ -142,6 +146,7 @@ class Branch:
 
     @property
     def is_last(self) -> bool:
+        """Whether no decision follows the branch."""
         return len(self.actions) == self.config.decisions
 
     @property
@@ -253,10 +258,12 @@ class TreesRecorder:
 
     @property
     def name(self) -> str:
+        """The start of the names of the folders: model, data and size."""
         setup = self.config.setup
         return "-".join(filter(None, [setup.model, setup.data, str(setup.size or "")]))
 
     def folder(self, scenario: str, seed: int) -> Path:
+        """Return the folder of the tree of a scenario from a seed."""
         return self.out / "trees" / f"{self.name}-{scenario}-seed{seed}"
 
     @property
