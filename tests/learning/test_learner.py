@@ -80,7 +80,7 @@ def test_a_damaged_file_is_said_to_be_one(stage, content):
     with pytest.raises(InputError, match=r"checkpoint.npz: .*; delete it to begin anew"):
         carry_through(stage)
     (stage.place / "weights.npz").write_bytes(content)
-    with pytest.raises(InputError, match=r"weights.npz: not the weights of this agent"):
+    with pytest.raises(InputError, match=r"weights.npz: cannot be read"):
         learned(stage)
     (stage.place / "done.json").write_bytes(content)
     with pytest.raises(InputError, match=r"done.json: .*; delete it to learn this stage again"):
