@@ -9,8 +9,8 @@ from rota.commands.run_jobs import JobsRun, ordered_jobs
 from rota.config.load import override, read
 from rota.core.columns import FACTS, LISTED
 from rota.core.costs import RESTART
+from rota.core.engine import JobsEngine
 from rota.core.errors import InputError
-from rota.core.state import JobsState
 from rota.core.timeline import Failed
 from rota.execution.entries import DECIDED
 from rota.execution.folder import RealFolder
@@ -263,7 +263,7 @@ UNEQUAL = (
 def test_slots_are_preferred_by_the_speed_that_is_expected_of_them(config, types, preferred, places):
     settings = [UNEQUAL, f"placement.types={types}"]
     spec = ordered_jobs(override(read(config), settings), config, settings).jobs_spec()
-    state = JobsState(spec.table, spec.cluster, RESTART, preferences=spec.preferences)
+    state = JobsEngine(spec.table, spec.cluster, RESTART, preferences=spec.preferences)
     assert state.nodes[FACTS + LISTED].tolist() == preferred
     assert list(spec.places) == places
 

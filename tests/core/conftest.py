@@ -8,15 +8,16 @@ import pytest
 from rota.core.cluster import Cluster
 from rota.core.columns import BEGIN, ROW, UNIT
 from rota.core.costs import RESTART
+from rota.core.engine import JobsEngine
+from rota.core.instant import Instant
 from rota.core.policy import Plan
-from rota.core.state import Instant, JobsState
 from rota.workload.jobs import workload
 
 NO_ROWS = np.zeros(0, np.int32)
 
 
 @pytest.fixture
-def state_of() -> Callable[..., JobsState]:
+def state_of() -> Callable[..., JobsEngine]:
     """Gives a function that makes a state in which jobs of these gang sizes have arrived at 0 s.
 
     Rows are given out in order, so job i is in row i; `later` jobs are in the workload but not there yet.
@@ -28,13 +29,13 @@ def state_of() -> Callable[..., JobsState]:
         sharing: int = 1,
         later: int = 0,
         kinds: Sequence[tuple[str, ...]] = (),
-    ) -> JobsState:
+    ) -> JobsEngine:
         n = len(gangs) + later
         jobs = workload(
             "by hand", [f"j{i}" for i in range(n)], [0.0] * n, [*gangs, *[1] * later], ["bert"] * n,
             duration_s=[100.0] * n, kinds=kinds,
         )  # fmt: skip
-        state = JobsState(jobs.table(cluster), cluster, RESTART, sharing, own=("mark",))
+        state = JobsEngine(jobs.table(cluster), cluster, RESTART, sharing, own=("mark",))
         state.apply(Instant(0.0, NO_ROWS, arrivals=len(gangs)))
         return state
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.columns import ROW
 from rota.core.costs import INTERVAL, RESTART
+from rota.core.engine import JobsEngine
+from rota.core.instant import Instant
 from rota.core.placement import STYLES, first_fit
-from rota.core.state import Instant, JobsState
 from rota.core.timeline import Arrived, Finished, Migrated, Preempted, Started
 from rota.policies.cluster.fifo import Fifo
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
@@ -33,10 +34,10 @@ def jobs(*rows, kinds=()):
 def fit(cluster, gangs, style="consolidated", kinds=(), cost=RESTART, strict=False):
     """The slots that each gang gets on empty machines, the first gang first; None if it has to wait."""
     work = jobs(*((0, gpus, 100) for gpus in gangs), kinds=kinds)
-    state = JobsState(work.table(cluster), cluster, cost)
+    state = JobsEngine(work.table(cluster), cluster, cost)
     state.apply(Instant(0.0, np.zeros(0, np.int32), arrivals=len(gangs)))
     plan = first_fit(state.view, state.view.order, style=style, strict=strict)
-    state.request(plan)
+    state.commit(plan)
     found = {int(plan.index[ROW, k]): tuple(plan.slots_of(k).tolist()) for k in range(plan.jobs)}
     return [found.get(row) for row in range(len(gangs))]
 

@@ -9,6 +9,7 @@ from rota.core.costs import INTERVAL, RESTART
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.placement import first_fit
 from rota.core.policy import Needs
+from rota.core.stepping import PATIENCE
 from rota.core.timeline import Arrived, Finished, NodeJoined, NodeLost, Preempted, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
@@ -17,7 +18,7 @@ from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srsf import Srsf
 from rota.policies.cluster.srtf import Srtf
 from rota.policies.cluster.tiresias import Tiresias
-from rota.simulator.jobs import PATIENCE, simulate
+from rota.simulator.jobs import simulate
 from rota.workload.jobs import workload
 
 # Every job here takes a second per iteration and, being of a model that nobody has measured, 10 s to start.

@@ -3,7 +3,7 @@
 import pytest
 
 from rota.core.cluster import Cluster, Node
-from rota.simulator.jobs import Speed
+from rota.simulator.jobs import speed_of
 from rota.workload.jobs import workload
 
 CLUSTER = (Node(1, kind="v100"), Node(1, kind="k80"))
@@ -24,4 +24,4 @@ def test_the_speeds_of_the_cluster_win_over_those_that_came_with_the_trace(own, 
     jobs = workload(
         "two", ["a", "b"], [0, 0], [1, 1], ["bert", "resnet18"], duration_s=[10, 10], speeds=measured
     )
-    assert Speed.of(Cluster(CLUSTER, speeds=own), jobs).by_model.tolist() == found
+    assert speed_of(Cluster(CLUSTER, speeds=own), jobs).by_model.tolist() == found

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from rota.core.cluster import Cluster, Node, NodeChange, as_listed, fastest_first
 from rota.core.columns import ROW
 from rota.core.costs import COSTS, INTERVAL, RESTART
+from rota.core.engine import Instant
 from rota.core.placement import STYLES, first_fit
-from rota.core.state import Instant, JobsState
 from rota.core.timeline import Migrated, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.muri import MuriL
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.policies.cluster.srtf import Srtf
 from rota.results.metrics import measure
-from rota.simulator.jobs import Speed, simulate
+from rota.simulator.jobs import engine_for, simulate
 from rota.workload.jobs import workload
 
 SPEEDS = {"k80": {"default": 0.2}, "v100": {"default": 1.0}, "a100": {"default": 2.0}}
@@ -57,11 +57,10 @@ def starts(work, cluster, policy, types="fastest"):
 def fit(cluster, gangs, style="consolidated", cost=RESTART, types="fastest", **more):
     """The slots that each gang gets on empty machines, the first gang first; None if it has to wait."""
     work = jobs(*((0, gpus, 100) for gpus in gangs), **more)
-    preferences = Speed.of(cluster, work).preferences(cluster) if types == "fastest" else None
-    state = JobsState(work.table(cluster), cluster, cost, preferences=preferences)
+    state = engine_for(work, cluster, cost=cost, types=types)
     state.apply(Instant(0.0, np.zeros(0, np.int32), arrivals=len(gangs)))
     plan = first_fit(state.view, state.view.order, style=style)
-    state.request(plan)
+    state.commit(plan)
     found = {int(plan.index[ROW, k]): tuple(plan.slots_of(k).tolist()) for k in range(plan.jobs)}
     return [found.get(row) for row in range(len(gangs))]
 

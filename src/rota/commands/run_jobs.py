@@ -264,7 +264,7 @@ class JobsRun(RunInFolder):
     def carry_out(self, asked_to_stop: Callable[[], bool], watch: JobsWatch) -> JobsOutcome:
         """Run the jobs, and write the result if all of them are over."""
         order, paths = self.order, self.folder.paths(ONLY)
-        warm_up(order.policy)  # compiling is not the run's business
+        warm_up(order.policy, real=True)  # compiling is not the run's business
         assignment = WorkerSetup(order.config.job, order.kinds, order.config.seed, paths)
         outcome = control_jobs(
             order.jobs_spec(),

@@ -212,6 +212,21 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
+class Speed:
+    """Speeds of models on the devices of a cluster, and slowdowns across nodes and switches."""
+
+    by_model: Floats
+    """Model × device kind → speed relative to the reference device."""
+    cross_node: float
+    cross_switch: float
+
+    @property
+    def is_even(self) -> bool:
+        """Whether every job runs at the reference speed everywhere."""
+        return bool(np.all(self.by_model == 1.0)) and self.cross_node == self.cross_switch == 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Preferences:
     """Orders in which jobs prefer the nodes, and the order that applies to each model."""
 

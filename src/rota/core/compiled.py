@@ -19,8 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.extending
 
 from rota.core.registry import sources
+
+carray: Any = numba.carray  # type: ignore[attr-defined]
+intrinsic: Any = numba.extending.intrinsic
 
 KEPT = 4  # caches of other versions that are kept
 KEPT_OUTSIDE = 16  # the same for files outside the package
@@ -38,6 +42,18 @@ def kernel(function: Callable[..., Any]) -> Any:
         return numba.njit(cache=True)(function)
     finally:
         config.CACHE_DIR = before
+
+
+def native_address(function: Any, *arguments: Any) -> tuple[int, Any]:
+    """Compile a kernel for these types; return the address of its code, and the type that it returns.
+
+    Compiled code calls it there (`rota.core.calls`): a kernel that is called by name is compiled once more in
+    each of its callers.
+    """
+    function.compile(arguments)
+    compiled = function.overloads[arguments]
+    name = compiled.fndesc.llvm_func_name
+    return compiled.library.get_pointer_to_function(name), compiled.signature.return_type
 
 
 def _folder_for(function: Callable[..., Any]) -> Path | None:

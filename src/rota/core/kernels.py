@@ -1,4 +1,4 @@
-"""Compiled steps of the state: apply an instant, compare a plan with what runs, put it into effect.
+"""Compiled steps of an engine: progress, ends and arrivals, and what a plan changes.
 
 These are plain loops over the columns of the active jobs; their cost grows with the active jobs only.
 """
@@ -50,7 +50,7 @@ def has_stages(columns, row):
 
 
 @kernel
-def advance(columns, index, jobs, from_s, to_s, checkpoint_every_s):
+def progress(columns, index, jobs, from_s, to_s, checkpoint_every_s):
     """Advance the running jobs: first through the rest of their start-up, then by their step time."""
     elapsed_s = to_s - from_s
     for k in range(jobs):
@@ -75,26 +75,44 @@ def advance(columns, index, jobs, from_s, to_s, checkpoint_every_s):
 
 
 @kernel
-def turn_over(columns, order, active, free, finished, ends, table, first_job, arrivals, at_s, events, count):
-    """Remove finished jobs and add those that arrived; return the number of active jobs."""
+def write(events, count, at_s, kind, job, value, begin, gpus):
+    """Write an event, all of it; return the number of events."""
+    event = events[count]
+    event.at_s = at_s
+    event.kind = kind
+    event.job = job
+    event.value = value
+    event.begin = begin
+    event.gpus = gpus
+    return count + 1
+
+
+@kernel
+def remove(columns, order, active, free, finished, ends, at_s, events, count):
+    """Remove finished jobs from the table and from list order; return the number of events."""
     for i in range(ends):
         row = finished[i]
-        events[count].at_s = at_s
-        events[count].kind = FINISHED
-        events[count].job = int(columns[JOB, row])
-        count += 1
+        count = write(events, count, at_s, FINISHED, int(columns[JOB, row]), 0.0, 0, 0)
         columns[JOB, row] = -1.0
         columns[PLACE, row] = -1.0
-    if ends > 0:
-        kept = 0
+        free[order.shape[0] - active + i] = row
+    kept = 0
+    if ends == 1:
+        while order[kept] != finished[0]:
+            kept += 1
+        for i in range(kept, active - 1):
+            order[i] = order[i + 1]
+    elif ends > 1:
         for i in range(active):
-            row = order[i]
-            if columns[JOB, row] >= 0.0:
-                order[kept] = row
+            if columns[JOB, order[i]] >= 0.0:
+                order[kept] = order[i]
                 kept += 1
-        for i in range(ends):
-            free[order.shape[0] - active + i] = finished[i]
-        active = kept
+    return count
+
+
+@kernel
+def add(columns, order, active, free, table, first_job, arrivals, at_s, events, count):
+    """Add jobs that arrived, at the end of list order; return the number of events."""
     for i in range(arrivals):
         job = first_job + i
         row = free[order.shape[0] - active - 1]
@@ -106,11 +124,8 @@ def turn_over(columns, order, active, free, finished, ends, table, first_job, ar
         columns[WANTED, row] = -1.0
         order[active] = row
         active += 1
-        events[count].at_s = at_s
-        events[count].kind = ARRIVED
-        events[count].job = job
-        count += 1
-    return active
+        count = write(events, count, at_s, ARRIVED, job, 0.0, 0, 0)
+    return count
 
 
 @kernel
@@ -132,28 +147,29 @@ def compare(
 ):
     """Check a plan and find what it changes: an action per planned job, and the rows to preempt.
 
-    Returns the number of rows to preempt, or a negative code if the plan is illegal. Does not change what
-    runs.
+    Returns the number of rows to preempt, or a negative code if the plan is illegal, and the number of busy
+    slots. Does not change what runs.
     """
+    busy = 0
     count, seen = load[0], load[1]
     load[:] = 0
     for k in range(jobs):
         row = index[ROW, k]
         if row < 0 or row >= columns.shape[1] or columns[JOB, row] < 0.0:
-            return NOT_ACTIVE
+            return NOT_ACTIVE, 0
         wanted = int(columns[WANTED, row])
         if 0 <= wanted < k and index[ROW, wanted] == row:
-            return PLANNED_TWICE
+            return PLANNED_TWICE, 0
         columns[WANTED, row] = k
         if not 0.0 < pace_s[k] < np.inf:
-            return BAD_PACE
+            return BAD_PACE, 0
         unit = index[UNIT, k]
         if unit < 0 or unit >= index.shape[1] - 1:
-            return WRONG_GANG
+            return WRONG_GANG, 0
         begin = index[BEGIN, unit]
         gpus = index[BEGIN, unit + 1] - begin
         if gpus != int(columns[GPUS, row]) or begin < 0 or begin + gpus > slots.shape[0]:
-            return WRONG_GANG
+            return WRONG_GANG, 0
         place = int(columns[PLACE, row])
         actions[k] = START if place < 0 else KEEP
         if place >= 0:
@@ -164,17 +180,37 @@ def compare(
         if actions[k] != KEEP:
             for i in range(begin, begin + gpus):
                 if slots[i] < 0 or slots[i] >= load.shape[1] or nodes[UP, slot_node[slots[i]]] == 0:
-                    return BAD_SLOT
+                    return BAD_SLOT, 0
                 kinds = columns[KINDS, row]
                 if kinds >= 0.0 and (int(kinds) >> nodes[KIND, slot_node[slots[i]]]) & 1 == 0:
-                    return WRONG_KIND
+                    return WRONG_KIND, 0
                 if seen[slots[i]] == k + 1:
-                    return WRONG_GANG  # a slot may be named once
+                    return WRONG_GANG, 0  # a slot may be named once
                 seen[slots[i]] = k + 1
         for i in range(begin, begin + gpus):
+            busy += count[slots[i]] == 0
             count[slots[i]] += 1
             if count[slots[i]] > sharing:
-                return OVERBOOKED
+                return OVERBOOKED, 0
+    return find_preempted(columns, old_index, old_jobs, index, jobs, paused), busy
+
+
+@kernel
+def take_over(columns, old_index, old_jobs, index, jobs, kept, actions, paused):
+    """Do what `compare` does for a plan that placement has just made, which knows what stays."""
+    for k in range(jobs):
+        row = index[ROW, k]
+        columns[WANTED, row] = k
+        if columns[PLACE, row] < 0.0:
+            actions[k] = START
+        else:
+            actions[k] = KEEP if kept[k] else MOVE
+    return find_preempted(columns, old_index, old_jobs, index, jobs, paused)
+
+
+@kernel
+def find_preempted(columns, old_index, old_jobs, index, jobs, paused):
+    """Write the rows of the running jobs that a plan does not name to `paused`; return how many."""
     pauses = 0
     for k in range(old_jobs):
         row = old_index[ROW, k]
@@ -200,7 +236,7 @@ def names_each_once(order, columns):
 
 
 @kernel
-def make_so(
+def apply(
     columns,
     index,
     slots,
@@ -220,11 +256,7 @@ def make_so(
     for i in range(pauses):
         row = paused[i]
         stop(columns, row)
-        events[count].at_s = at_s
-        events[count].kind = PAUSED
-        events[count].job = int(columns[JOB, row])
-        events[count].value = columns[REMAINING, row]
-        count += 1
+        count = write(events, count, at_s, PAUSED, int(columns[JOB, row]), columns[REMAINING, row], 0, 0)
     for k in range(jobs):
         row = index[ROW, k]
         action = actions[k]
@@ -234,21 +266,13 @@ def make_so(
             begin = index[BEGIN, unit]
             gpus = index[BEGIN, unit + 1] - begin
             columns[STALL_S, row] = columns[STARTUP_S, row]
-            events[count].kind = STARTED if action == START else MOVED
-            events[count].begin = used
-            events[count].gpus = gpus
+            kind = STARTED if action == START else MOVED
+            count = write(events, count, at_s, kind, int(columns[JOB, row]), pace_s[k], used, gpus)
             for i in range(gpus):
                 arena[used + i] = slots[begin + i]
             used += gpus
         elif columns[PACE_S, row] != pace_s[k]:
-            events[count].kind = PACED
-        else:
-            columns[PLACE, row] = k
-            continue
-        events[count].at_s = at_s
-        events[count].job = int(columns[JOB, row])
-        events[count].value = pace_s[k]
-        count += 1
+            count = write(events, count, at_s, PACED, int(columns[JOB, row]), pace_s[k], 0, 0)
         columns[PACE_S, row] = pace_s[k]
         columns[PLACE, row] = k
     if each_instant:

@@ -36,9 +36,14 @@ def drive(policy: Any, backend: Backend, state: Keeper) -> Iterator[Any]:
     """Run until nothing is left to do; yield each instant after its decisions were passed on."""
     for instant in backend.instants(state):
         state.apply(instant)
-        plan = policy.plan(state.view)
-        if plan is None:
-            name = type(policy).__name__
-            raise IllegalPlan(f"{name}.plan returned None; return a plan, for example view.first_fit(…)")
-        backend.perform(state.request(plan), state)
+        backend.perform(state.request(planned(policy, state.view)), state)
         yield instant
+
+
+def planned(policy: Any, view: Any) -> Any:
+    """Return the plan of a policy. Raises IllegalPlan if it has none."""
+    plan = policy.plan(view)
+    if plan is None:
+        name = type(policy).__name__
+        raise IllegalPlan(f"{name}.plan returned None; return a plan, for example view.first_fit(…)")
+    return plan

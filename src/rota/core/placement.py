@@ -9,6 +9,7 @@ first. A gang is as fast as its slowest slot, so it gets slots of the fastest ty
 necessary together with faster ones. Whether a gang fits does not depend on that order.
 """
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -28,11 +29,23 @@ from rota.core.columns import (
     UP,
 )
 from rota.core.compiled import kernel
+from rota.core.memory import (
+    columns_of,
+    engine_at,
+    index_of,
+    kept_of,
+    nodes_of,
+    pace_of,
+    plan_at,
+    scratch_of,
+    slot_node_of,
+    slots_of,
+)
 from rota.core.policy import Plan
 from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_preempting
 
 if TYPE_CHECKING:
-    from rota.core.state import ClusterView
+    from rota.core.view import ClusterView
 
 Style = Literal["consolidated", "spread", "anywhere"]
 STYLES: dict[Style, int] = {"consolidated": CONSOLIDATED, "spread": SPREAD, "anywhere": ANYWHERE}
@@ -60,30 +73,71 @@ def first_fit(
 ) -> Plan:
     """Plan as `ClusterView.first_fit`; `anchors` names, for each row, the row whose slots it would keep."""
     plan = view.draft
-    if not view.cost.each_instant if keep is None else keep:
-        old = view.current
-        plan.jobs = fit_keeping(
-            view.columns, order, order if anchors is None else anchors, view.nodes, view.slot_node,
-            plan.index, plan.slots,
-            plan.pace_s, old.index, old.slots, view.scratch, STYLES[style], strict,
-        )  # fmt: skip
-    else:
-        plan.jobs = fit_afresh(
-            view.columns,
-            order,
-            view.nodes,
-            plan.index,
-            plan.slots,
-            plan.pace_s,
-            view.scratch,
-            STYLES[style],
-            strict,
-        )
-    plan.order = (
-        order if len(order) == len(view.order) else None
-    )  # jobs that are not in `order` keep their position
-    plan.wake_at_s = np.inf
+    keeps = int(not view.cost.each_instant if keep is None else keep)
+    plan.jobs = fit(
+        view.address, order, order if anchors is None else anchors, STYLES[style], int(strict), keeps
+    )
+    # Jobs that are not in `order` keep their position.
+    plan.order = order if len(order) == view.active else None
+    plan.wake_at_s = math.inf
     return plan
+
+
+@kernel
+def fit(address, order, anchors, style, strict, keep):
+    """Place jobs first fit, and fill the draft; return how many were placed.
+
+    With `keep`, a running job stays on the slots of its anchor if it can.
+    """
+    e = engine_at(address)
+    new, old = plan_at(e.draft), plan_at(e.current)
+    e.is_kept_known = keep
+    if not keep:
+        return fit_afresh(
+            columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), scratch_of(e),
+            style, strict,
+        )  # fmt: skip
+    kept = kept_of(e)
+    if e.sharing == 1:
+        placed = keep_all(
+            columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), kept,
+            index_of(old), slots_of(old), strict,
+        )  # fmt: skip
+        if placed >= 0:
+            return placed
+    return fit_keeping(
+        columns_of(e), order, anchors, nodes_of(e), slot_node_of(e), index_of(new), slots_of(new),
+        pace_of(new), kept, index_of(old), slots_of(old), scratch_of(e), style, strict,
+    )  # fmt: skip
+
+
+@kernel
+def keep_all(columns, order, nodes, index, slots, pace_s, kept, old_index, old_slots, strict):
+    """Do what `fit_keeping` does if no waiting job gets slots, so that all stay; else return -1."""
+    left = 0
+    for node in range(nodes.shape[1]):
+        left += nodes[SIZE, node] * nodes[UP, node]
+    placed = 0
+    used = 0
+    index[BEGIN, 0] = 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        gpus = int(columns[GPUS, row])
+        if gpus > left:
+            if left == 0 or strict:
+                break
+            continue
+        place = int(columns[PLACE, row])
+        if place < 0:
+            return -1
+        left -= gpus
+        begin = old_index[BEGIN, old_index[UNIT, place]]
+        for s in range(gpus):
+            slots[used + s] = old_slots[begin + s]
+        used += gpus
+        kept[placed] = 1
+        placed = seat(columns, row, index, pace_s, placed, used)
+    return placed
 
 
 @kernel
@@ -138,6 +192,7 @@ def fit_keeping(
     index,
     slots,
     pace_s,
+    kept,
     old_index,
     old_slots,
     scratch,
@@ -229,6 +284,7 @@ def fit_keeping(
                     used,
                 )
         left -= gpus
+        kept[placed] = stays
         placed = seat(columns, row, index, pace_s, placed, used)
     return placed
 

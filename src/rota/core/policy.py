@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from rota.core.columns import BEGIN, ROW, UNIT
 from rota.core.costs import EXACT, Ties
+from rota.core.memory import PLAN
 
 if TYPE_CHECKING:
-    from rota.core.state import ClusterView
+    from rota.core.view import ClusterView
 
 
 class Plan:
@@ -22,12 +23,18 @@ class Plan:
     `slots[index[BEGIN, u] : index[BEGIN, u + 1]]`.
     """
 
-    __slots__ = ("index", "jobs", "order", "pace_s", "slots", "wake_at_s")
+    __slots__ = ("address", "index", "jobs", "order", "pace_s", "record", "slots", "wake_at_s")
 
     def __init__(self, jobs: int, slots: int) -> None:
         self.index = np.zeros((3, jobs + 1), np.int32)
         self.slots = np.zeros(slots, np.int32)
         self.pace_s = np.zeros(jobs)
+        self.record = np.zeros(1, PLAN)
+        self.record["index"], self.record["width"] = self.index.ctypes.data, jobs + 1
+        self.record["slots"], self.record["room"] = self.slots.ctypes.data, slots
+        self.record["pace_s"] = self.pace_s.ctypes.data
+        self.address = self.record.ctypes.data
+        """Address of this plan, for kernels."""
         self.jobs = 0
         self.order: NDArray[np.int32] | None = None
         """The list order to keep for the next instant; None leaves it unchanged."""

@@ -1,66 +1,60 @@
 """Simulation of jobs: a workload, a cluster, a scheduler and a cost model in; a timeline out."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import groupby
-from math import isclose
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rota.core import columns as c
-from rota.core.cluster import Cluster, Preferences, fastest_first
+from rota.core.cluster import Cluster, Speed, fastest_first
 from rota.core.columns import KIND
-from rota.core.costs import EXACT, RESTART, CostModel, Ties
-from rota.core.errors import Stuck, unknown
-from rota.core.loop import drive
+from rota.core.costs import EXACT, RESTART, CostModel
+from rota.core.driver import compiled_of, drive_compiled
+from rota.core.engine import JobsEngine
+from rota.core.errors import unknown
+from rota.core.instant import Instant
+from rota.core.loop import planned
 from rota.core.placement import Types
-from rota.core.policy import Plan, Policy
-from rota.core.state import Decisions, Instant, JobsState
+from rota.core.policy import Needs, Policy
 from rota.core.timeline import Timeline
-from rota.simulator.kernels import next_ends, stretch
 from rota.workload.jobs import Workload, workload
 from rota.workload.profiles import MODELS
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Speeds of models on the devices of a cluster, and slowdowns across nodes and switches."""
+def speed_of(cluster: Cluster, jobs: Workload) -> Speed:
+    """Return the cluster's own speeds, or else those with which the workload was measured.
 
-    by_model: NDArray[np.float64]
-    """Model × device kind → speed relative to the reference device."""
-    cross_node: float
-    cross_switch: float
+    A `default` of the cluster applies to all models that it does not name.
+    """
+    speeds = {kind: dict(jobs.speeds.get(kind, {})) for kind in cluster.kinds}
+    for kind, own in cluster.speeds.items():
+        speeds[kind] = {**({} if "default" in own else speeds[kind]), **own}
+    known = Cluster(cluster.nodes, speeds=speeds)
+    rows = [[known.speed(model, kind) for kind in cluster.kinds] for model in jobs.models]
+    return Speed(np.array(rows), cluster.cross_node, cluster.cross_switch)
 
-    @classmethod
-    def of(cls, cluster: Cluster, jobs: Workload) -> "Speed":
-        """Return the cluster's own speeds, or else those with which the workload was measured.
 
-        A `default` of the cluster applies to all models that it does not name.
-        """
-        speeds = {kind: dict(jobs.speeds.get(kind, {})) for kind in cluster.kinds}
-        for kind, own in cluster.speeds.items():
-            speeds[kind] = {**({} if "default" in own else speeds[kind]), **own}
-        known = Cluster(cluster.nodes, speeds=speeds)
-        rows = [[known.speed(model, kind) for kind in cluster.kinds] for model in jobs.models]
-        return cls(np.array(rows), cluster.cross_node, cluster.cross_switch)
+NONE = Needs()
 
-    @property
-    def is_even(self) -> bool:
-        """Whether every job runs at the reference speed everywhere."""
-        return bool(np.all(self.by_model == 1.0)) and self.cross_node == self.cross_switch == 1.0
 
-    def preferences(self, cluster: Cluster) -> Preferences:
-        """Return the preferences of jobs that prefer the nodes that are fastest for their model."""
-        return fastest_first(cluster, self.by_model, cluster.table()[KIND])
-
-    def apply(self, plan: Plan, state: JobsState) -> None:
-        """Convert the step times of a plan from the reference device to its slots."""
-        stretch(
-            state.columns, plan.index, plan.slots, plan.pace_s, plan.jobs, self.by_model,
-            state.nodes, state.slot_node, self.cross_node, self.cross_switch,
-        )  # fmt: skip
+def engine_for(
+    jobs: Workload,
+    cluster: Cluster,
+    needs: Needs = NONE,
+    cost: CostModel = RESTART,
+    types: Types = "fastest",
+    *,
+    keeps_timeline: bool = True,
+) -> JobsEngine:
+    """Return an engine at the beginning of a workload, for a policy with these needs."""
+    table, speed = jobs.table(cluster), speed_of(cluster, jobs)
+    preferences = (
+        fastest_first(cluster, speed.by_model, cluster.table()[KIND]) if types == "fastest" else None
+    )
+    return JobsEngine(
+        table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences,
+        ties=needs.ties if cost.each_instant else EXACT, speed=speed, keeps_timeline=keeps_timeline,
+    )  # fmt: skip
 
 
 def odd_speeds(cluster: Cluster, jobs: Workload) -> list[str]:
@@ -74,87 +68,12 @@ def odd_speeds(cluster: Cluster, jobs: Workload) -> list[str]:
     ]
 
 
-PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
-
-
-class JobsSimulator:
-    """A backend in virtual time: arrivals from a table, ends from step times, nodes that join and leave."""
-
-    def __init__(
-        self,
-        submit_s: NDArray[np.float64],
-        cluster: Cluster,
-        ties: Ties = EXACT,
-        speed: Speed | None = None,
-    ) -> None:
-        self._submit_s = submit_s.tolist()
-        self._ties = ties
-        self._speed = None if speed is None or speed.is_even else speed
-        changes = sorted(cluster.changes, key=lambda change: change.at_s)
-        self._changes = [
-            (at_s, list(same)) for at_s, same in groupby(changes, key=lambda change: change.at_s)
-        ]
-        self._end_s = np.inf
-        self._ends = 0
-        self._wake_s = np.inf
-        self._ending = np.zeros(1, np.int32)
-
-    def instants(self, state: JobsState) -> Iterator[Instant]:
-        submit_s, rel = self._submit_s, self._ties.arrivals_rel
-        jobs = len(submit_s)
-        done = arrived = idle = 0
-        changes = self._changes[::-1]
-        self._ending = np.zeros(max(len(state.plan.pace_s), 1), np.int32)
-        while done < jobs:
-            arrival_s = submit_s[arrived] if arrived < jobs else np.inf
-            at_s, ends = self._next(arrival_s)
-            if changes and changes[-1][0] <= at_s:
-                at_s, ends = changes[-1][0], ends if changes[-1][0] == at_s else 0
-            if at_s == np.inf:
-                raise Stuck(_stuck(state))
-            first = arrived
-            if arrival_s == at_s:
-                while arrived < jobs and isclose(submit_s[arrived], at_s, rel_tol=rel):
-                    arrived += 1
-            done += ends
-            instant = Instant(at_s, self._ending, ends, first, arrived - first)
-            if changes and changes[-1][0] == at_s:
-                _, now = changes.pop()
-                instant.lost = [change.node for change in now if not change.joins]
-                instant.joined = [change.node for change in now if change.joins]
-            idle = 0 if ends or arrived > first or at_s > state.now_s else idle + 1
-            if idle > PATIENCE:
-                raise Stuck(f"the policy keeps changing its plan at {at_s:g} s")
-            yield instant
-
-    def _next(self, arrival_s: float) -> tuple[float, int]:
-        """Return the time of the next instant, and how many jobs end then."""
-        end_s, wake_s, ties = self._end_s, self._wake_s, self._ties
-        at_s, ends = (arrival_s, 0) if arrival_s < end_s else (end_s, self._ends)
-        if ties.merge_abs and max(end_s, arrival_s) < np.inf:
-            near_s = max(ties.merge_rel * max(end_s, arrival_s), ties.merge_abs)
-            if abs(end_s - arrival_s) <= near_s:
-                at_s, ends = arrival_s, self._ends
-        return (wake_s, 0) if wake_s < at_s else (at_s, ends)
-
-    def perform(self, decisions: Decisions, state: JobsState) -> None:
-        """Confirm decisions at once, and compute when the next jobs end."""
-        plan = decisions.plan
-        if self._speed is not None:
-            self._speed.apply(plan, state)
-        state.confirm(decisions)
-        self._wake_s = plan.wake_at_s
-        self._end_s, self._ends = next_ends(
-            state.columns, plan.index, plan.jobs, state.view.order, state.now_s, state.cost.each_instant,
-            self._ties.ends_rel, self._ties.ends_abs, self._ending,
-        )  # fmt: skip
-
-
-def _stuck(state: JobsState) -> str:
-    row = state.order[0]
-    job, slots = int(state.columns[c.JOB, row]), int(state.columns[c.GPUS, row])
-    first = f"the first, number {job} of the trace, needs {slots} slots"
-    return f"at {state.now_s:g} s nothing runs and nothing will happen, but {state.active} jobs wait; {first}"
+def drive_python(engine: JobsEngine, policy: Policy, progress: Callable[[int], None] | None = None) -> None:
+    """Run an engine to its end under a policy in Python."""
+    for number, view in enumerate(engine, 1):
+        engine.commit(planned(policy, view))
+        if progress is not None and number % REPORT_EVERY == 0:
+            progress(engine.done)
 
 
 REPORT_EVERY = 512  # instants between two calls of `progress`
@@ -178,32 +97,32 @@ def simulate(
     cost: CostModel = RESTART,
     progress: Callable[[int], None] | None = None,
     types: Types = "fastest",
+    *,
+    compiled: bool = True,
 ) -> Simulation:
     """Simulate a workload until all jobs have finished; `progress` is called with the number that have.
 
     `types` says which devices jobs prefer: the fastest for their model, or those that the cluster lists
-    first.
+    first. If the policy has a compiled form, that decides, unless `compiled` is false.
     """
-    table, needs, speed = jobs.table(cluster), policy.needs, Speed.of(cluster, jobs)
-    preferences = speed.preferences(cluster) if types == "fastest" else None
-    state = JobsState(table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences)
-    ties = needs.ties if cost.each_instant else EXACT
-    backend = JobsSimulator(table[c.SUBMIT_S], cluster, ties, speed)
-    instants = done = 0
+    engine = engine_for(jobs, cluster, policy.needs, cost, types)
     began = time.perf_counter()
-    for instant in drive(policy, backend, state):
-        instants += 1
-        done += instant.ends
-        if progress is not None and instants % REPORT_EVERY == 0:
-            progress(done)
+    form = compiled_of(policy) if compiled else None
+    if form is not None:
+        drive_compiled(engine, form, REPORT_EVERY, progress)
+    else:
+        drive_python(engine, policy, progress)
     wall_s = time.perf_counter() - began
     if progress is not None:
-        progress(done)
-    return Simulation(state.timeline(), instants, wall_s)
+        progress(engine.done)
+    return Simulation(engine.timeline(), engine.instants, wall_s)
 
 
-def warm_up(policy: Policy, cost: CostModel = RESTART) -> None:
-    """Load or compile all kernels that a simulation with this policy calls, by simulating a few jobs."""
+def warm_up(policy: Policy, cost: CostModel = RESTART, *, real: bool = False) -> None:
+    """Load or compile all kernels that a simulation with this policy calls, by simulating a few jobs.
+
+    With `real`, those that a real run calls.
+    """
     n = 24
     jobs = workload(
         "warm-up",
@@ -215,4 +134,14 @@ def warm_up(policy: Policy, cost: CostModel = RESTART) -> None:
         priority=[i % 2 for i in range(n)],
     )
     uneven = Cluster(Cluster.uniform(2, 2).nodes, cross_node=1.5)
-    simulate(jobs, uneven, policy, cost)
+    if not real:
+        simulate(jobs, uneven, policy, cost)
+        return
+    engine, nobody = engine_for(jobs, uneven, policy.needs, cost), np.zeros(0, np.int32)
+    for instant in (
+        Instant(0.0, nobody, arrivals=n),
+        Instant(1.0, np.zeros(1, np.int32), ends=1, first_job=n, lost=[1]),
+        Instant(2.0, nobody, first_job=n, joined=[1]),
+    ):
+        engine.apply(instant)
+        engine.commit(planned(policy, engine.view))

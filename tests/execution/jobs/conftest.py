@@ -115,7 +115,7 @@ def here(few: Few) -> LocalConfig:
 def warm():
     """What schedulers call is compiled: that takes seconds, which are not a run's."""
     for name in ("srtf", "muri-s"):
-        warm_up(scheduler_class(name)())
+        warm_up(scheduler_class(name)(), real=True)
 
 
 @pytest.fixture(params=["local", "ray", "slurm"])

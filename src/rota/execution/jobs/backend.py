@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from rota.core.columns import UP
+from rota.core.engine import JobsEngine
 from rota.core.errors import Stuck
-from rota.core.state import Decisions, Instant, JobsState
+from rota.core.instant import Instant
+from rota.core.policy import Plan
 from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
@@ -97,15 +99,14 @@ class JobsBackend:
         """Apply an instant, past or present."""
         self._arrived = max(self._arrived, instant.first_job + instant.arrivals)
 
-    def remember(self, decisions: Decisions, state: JobsState) -> None:
-        """Apply decisions, past or present, to the state."""
-        state.confirm(decisions)
-        self._wake_s = decisions.plan.wake_at_s
-        self._units = units(decisions.plan, state)
+    def remember(self, plan: Plan, state: JobsEngine) -> None:
+        """Take in a plan, past or present, that the state has committed."""
+        self._wake_s = plan.wake_at_s
+        self._units = units(plan, state)
 
     # ── what happens now ────────────────────────────────────────────────────────────────────────────────────
 
-    def instants(self, state: JobsState) -> Iterator[Instant]:
+    def instants(self, state: JobsEngine) -> Iterator[Instant]:
         """Yield instants from the end of the journal on."""
         if self.goes_on(state):
             self._checkpoints.claim(self._ledger.run, self._ledger.needed(), anew=self._anew)
@@ -132,7 +133,7 @@ class JobsBackend:
             self._checkpoints.sweep(self._ledger.needed().__contains__)
         shutil.rmtree(self._meetings, ignore_errors=True)
 
-    def goes_on(self, state: JobsState) -> bool:
+    def goes_on(self, state: JobsEngine) -> bool:
         """Return whether there is something left to do."""
         return bool(state.active) or not self._all_arrived or self._opportunistic_goes_on()
 
@@ -140,8 +141,8 @@ class JobsBackend:
     def _all_arrived(self) -> bool:
         return self._arrived == len(self._spec.ids)
 
-    def perform(self, decisions: Decisions, state: JobsState) -> None:
-        self.remember(decisions, state)
+    def perform(self, plan: Plan, state: JobsEngine) -> None:
+        self.remember(plan, state)
         self._part()
         self._dispatch()
 
@@ -152,7 +153,7 @@ class JobsBackend:
             if where and job not in planned and job < len(self._spec.ids):
                 self._last[job] = (), where
 
-    def _happened(self, state: JobsState) -> Instant | None:
+    def _happened(self, state: JobsEngine) -> Instant | None:
         """Return the instant to decide about, if there is one."""
         now_s, rows = self.clock.now_s(), rows_of(state)
         first, arrived = self._arrived, self._arrived
@@ -182,7 +183,7 @@ class JobsBackend:
         done = max((flight.done_of(job, now_s) for flight in flights), default=0.0)
         return self._ledger.jobs[job].left - done
 
-    def _listen(self, state: JobsState) -> None:
+    def _listen(self, state: JobsEngine) -> None:
         """Process messages of workers until something else is due."""
         self._stopping = self._stopping or self._asked_to_stop()
         due_s = math.inf if self._stopping else min(self._arrival_s(), self._wake_s) - self.clock.now_s()
@@ -389,7 +390,7 @@ def note(ledger: JobLedger, completed: CompletedAssignment) -> None:
             ledger.failed(progress.job)
 
 
-def _changes(there: set[int], state: JobsState) -> list[NodeCame | NodeWent]:
+def _changes(there: set[int], state: JobsEngine) -> list[NodeCame | NodeWent]:
     """Return the nodes whose state differs from what the scheduler knows."""
     known = set(np.flatnonzero(state.nodes[UP]).tolist())
     gone: list[NodeCame | NodeWent] = [NodeWent(node) for node in sorted(known - there)]

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rota.core.costs import RESTART
-from rota.core.loop import drive
+from rota.core.engine import JobsEngine
+from rota.core.loop import planned
 from rota.core.policy import Policy
-from rota.core.state import JobsState
 from rota.core.timeline import Timeline
 from rota.execution.assignments import CheckpointInfo
 from rota.execution.checkpoints import CheckpointPruner
@@ -59,7 +59,7 @@ def control_jobs(
     with Journal(paths.journal) as journal, CheckpointPruner(paths.checkpoints, journal) as pruner:
         described = begin_or_resume(journal, paths, lambda run: _frame(spec, scheduler, run).record())
         frame = parse_frame(described)
-        state = JobsState(
+        state = JobsEngine(
             spec.table, spec.cluster, RESTART, needs.sharing, needs.own, needs.own_slots,
             spec.preferences,
         )  # fmt: skip
@@ -84,7 +84,11 @@ def control_jobs(
                     status.completed(past)
                     backend.since_s = past.ended_s
             journaled = Journaled(backend, journal, JobEntries(), StatusObserver(status, state))
-            for _ in drive(policy, journaled, state):
+            for instant in journaled.instants(state):
+                state.apply(instant)
+                plan = planned(policy, state.view)
+                state.commit(plan)
+                journaled.perform(plan, state)
                 watch(status)
             complete = not backend.goes_on(state)
         finally:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rota.core import columns as c
+from rota.core.engine import JobsEngine
 from rota.core.errors import InputError
+from rota.core.instant import Instant
 from rota.core.policy import Plan
-from rota.core.state import Decisions, Instant, JobsState
 from rota.execution.entries import LOST
 
 
@@ -24,7 +25,7 @@ class SlotGroup(NamedTuple):
     """Seconds per iteration that the policy expects."""
 
 
-def units(plan: Plan, state: JobsState) -> list[SlotGroup]:
+def units(plan: Plan, state: JobsEngine) -> list[SlotGroup]:
     """Return the groups of a plan."""
     found: dict[int, list[int]] = {}
     for position in range(plan.jobs):
@@ -42,7 +43,7 @@ def units(plan: Plan, state: JobsState) -> list[SlotGroup]:
 class JobEntries:
     """The format of instants and decisions in a journal: jobs by number, not by row of the state."""
 
-    def happened(self, instant: Instant, state: JobsState) -> tuple[float, dict[str, Any]]:
+    def happened(self, instant: Instant, state: JobsEngine) -> tuple[float, dict[str, Any]]:
         job = state.columns[c.JOB]
         left = [[int(job[row]), value] for row, value in (instant.measured or {}).items()]
         return instant.at_s, {
@@ -54,7 +55,7 @@ class JobEntries:
             "left": left,
         }
 
-    def instant(self, body: Mapping[str, Any], state: JobsState) -> Instant:
+    def instant(self, body: Mapping[str, Any], state: JobsEngine) -> Instant:
         try:
             rows = rows_of(state)
             finished = np.array([rows[job] for job in body["finished"]], np.int32)
@@ -66,10 +67,10 @@ class JobEntries:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"the journal has a malformed instant ({error!r}); {LOST}") from None
 
-    def decided(self, decisions: Decisions, state: JobsState) -> list[Any]:
-        return [[list(unit.jobs), list(unit.slots), unit.step_s] for unit in units(decisions.plan, state)]
+    def decided(self, plan: Plan, state: JobsEngine) -> list[Any]:
+        return [[list(unit.jobs), list(unit.slots), unit.step_s] for unit in units(plan, state)]
 
 
-def rows_of(state: JobsState) -> dict[int, int]:
+def rows_of(state: JobsEngine) -> dict[int, int]:
     """Return job → its row in the state."""
     return {int(state.columns[c.JOB, row]): int(row) for row in state.order[: state.active]}

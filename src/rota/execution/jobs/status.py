@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rota.config.bind import facts
+from rota.core.engine import JobsEngine
 from rota.core.errors import InputError
-from rota.core.state import Decisions, Instant, JobsState
+from rota.core.instant import Instant
+from rota.core.policy import Plan
 from rota.execution.entries import DECIDED, INSTANT, LOST
 from rota.execution.jobs.assignments import SLICE, CompletedAssignment, parse_landed
 from rota.execution.jobs.entries import JobEntries
@@ -177,14 +179,14 @@ class JobsStatus:
 class StatusObserver:
     """An observer that updates a status as the journal grows."""
 
-    def __init__(self, status: JobsStatus, state: JobsState) -> None:
+    def __init__(self, status: JobsStatus, state: JobsEngine) -> None:
         self._status, self._state, self._format = status, state, JobEntries()
 
     def see(self, instant: Instant) -> None:
         self._status.happened(self._format.happened(instant, self._state)[1])
 
-    def decide(self, decisions: Decisions) -> None:
-        self._status.decided(self._format.decided(decisions, self._state))
+    def decide(self, plan: Plan) -> None:
+        self._status.decided(self._format.decided(plan, self._state))
 
 
 def is_of_jobs(file: Path) -> bool:

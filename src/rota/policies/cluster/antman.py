@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rota.core.calls import sort_rows
 from rota.core.columns import (
     BEGIN,
     COMPUTE_S,
@@ -28,10 +29,24 @@ from rota.core.columns import (
 )
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
+from rota.core.driver import CompiledPlan, decide
 from rota.core.kernels import has_stages
+from rota.core.memory import (
+    columns_of,
+    engine_at,
+    index_of,
+    ints,
+    nodes_of,
+    order_of_jobs,
+    own_slots_of,
+    pace_of,
+    plan_at,
+    scratch_of,
+    slots_of,
+)
 from rota.core.policy import Needs, Plan
 from rota.core.room import last_rank, may_use, order_of, ranks_for
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 # Own columns of a job. A pin is a node's number plus one, so that a new job's 0 means none.
 PHASE = OWN
@@ -64,6 +79,10 @@ class AntMan:
             ties=Ties(ends_rel=1e-9, ends_abs=1e-4, arrivals_rel=1e-9),
         )
 
+    @property
+    def compiled(self) -> CompiledPlan:
+        return CompiledPlan(plan_sharing)
+
     def plan(self, view: ClusterView) -> Plan:
         release(view.columns, view.order, view.nodes, view.own_slots)
         plan = view.draft
@@ -75,6 +94,22 @@ class AntMan:
         )  # fmt: skip
         plan.wake_at_s = np.inf
         return plan
+
+
+@kernel
+def plan_sharing(address):
+    """Plan as `AntMan.plan`."""
+    e = engine_at(address)
+    columns, order, nodes, slots = columns_of(e), order_of_jobs(e), nodes_of(e), own_slots_of(e)
+    old, new, ranked = plan_at(e.current), plan_at(e.draft), ints(e.ranking, e.active)
+    release(columns, order, nodes, slots)
+    sort_rows(e, order, columns[PRIORITY], ranked)
+    jobs = admit(
+        columns, ranked, nodes, slots, scratch_of(e),
+        index_of(old), slots_of(old), index_of(new), slots_of(new), pace_of(new),
+    )  # fmt: skip
+    order[:] = ranked
+    decide(e, jobs, np.inf)
 
 
 @kernel

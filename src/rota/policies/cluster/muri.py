@@ -19,7 +19,7 @@ from rota.core.kernels import has_stages
 from rota.core.placement import COUNTS, FAILED, FREE, HINT, PICKED, first_fit
 from rota.core.policy import Needs, Plan
 from rota.core.room import CONSOLIDATED, find
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 from rota.policies.cluster.grouping import ALL, Bucket, Shortage, group_by_matching, group_in_runs
 from rota.policies.cluster.interleaving import CONTENTION, CONTENTION_UNMATCHED, Catalogue, Ordering
 

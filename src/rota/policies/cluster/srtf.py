@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from rota.core.columns import ITERATION_S, REMAINING
+from rota.core.compiled import kernel
 from rota.core.costs import Ties
+from rota.core.driver import CompiledKey
 from rota.core.placement import Style
 from rota.core.policy import Needs, Plan
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +22,15 @@ class Srtf:
     def needs(self) -> Needs:
         return Needs(ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
 
+    @property
+    def compiled(self) -> CompiledKey:
+        return CompiledKey(remaining_s, style=self.placement, fixed_while_waiting=True)
+
     def plan(self, view: ClusterView) -> Plan:
         return view.first_fit(view.rank(view.remaining_s), style=self.placement)
+
+
+@kernel
+def remaining_s(columns, row, now_s):
+    """Return the seconds of work left of a job."""
+    return columns[REMAINING, row] * columns[ITERATION_S, row]

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, SIZE, SUBMIT_S, UP
+from rota.core.calls import place, sort_rows
+from rota.core.columns import EXECUTED_S, GPUS, ITERATION_S, OWN, REMAINING, ROW, SIZE, SUBMIT_S, UP
 from rota.core.compiled import kernel
 from rota.core.costs import Ties
-from rota.core.placement import Style, first_fit
+from rota.core.driver import CompiledPlan, decide_placed, options_of
+from rota.core.memory import columns_of, engine_at, floats, index_of, nodes_of, order_of_jobs, plan_at
+from rota.core.placement import STYLES, Style, first_fit
 from rota.core.policy import Needs, Plan
-from rota.core.state import ClusterView
+from rota.core.view import ClusterView
 
 # Own columns of a job.
 SHARE, LEFT, FAIR_WORK, ENTITLED_S, SEEN_S = range(OWN, OWN + 5)
@@ -28,6 +31,10 @@ class Themis:
     def needs(self) -> Needs:
         own = ("share", "left", "fair_work", "entitled_s", "seen_s")
         return Needs(own=own, ties=Ties(ends_rel=1e-9, arrivals_rel=1e-9))
+
+    @property
+    def compiled(self) -> CompiledPlan:
+        return CompiledPlan(plan_fairly, (STYLES[self.placement],))
 
     def plan(self, view: ClusterView) -> Plan:
         capacity = float((view.nodes[SIZE] * view.nodes[UP]).sum())
@@ -47,6 +54,46 @@ class Themis:
         urgency = np.where(view.executed_s > 0.0, shares / np.maximum(view.executed_s, 1e-300), shares * 1e9)
         by_share = view.rank(-shares)
         return view.rank(-urgency, view.rank(-owed_s, by_share))
+
+
+@kernel
+def plan_fairly(address):
+    """Plan as `Themis.plan`."""
+    e = engine_at(address)
+    columns, order, style = columns_of(e), order_of_jobs(e), int(options_of(e)[0])
+    ranked = rank_fairly(e, columns, order)
+    jobs = place(e, address, ranked, style, 0, 1 - e.each_instant)
+    if e.each_instant:
+        largest_first = floats(e.keys, e.capacity)
+        largest_first[:] = -columns[GPUS]
+        chosen = np.empty(jobs, np.int32)
+        sort_rows(e, index_of(plan_at(e.draft))[ROW, :jobs].copy(), largest_first, chosen)
+        jobs = place(e, address, chosen, style, 0, 0)
+        sort_rows(e, ranked, largest_first, order)
+    else:
+        order[:] = ranked
+    decide_placed(e, jobs, np.inf)
+
+
+@kernel
+def rank_fairly(e, columns, order):
+    """Rank as `Themis._rank`."""
+    nodes, key = nodes_of(e), floats(e.keys, e.capacity)
+    capacity = 0.0
+    for node in range(e.node_count):
+        capacity += nodes[SIZE, node] * nodes[UP, node]
+    shares, owed_s = np.zeros(e.capacity), np.zeros(e.capacity)
+    divide(columns, order, e.now_s, capacity, shares, owed_s)
+    ranked, before = np.empty(e.active, np.int32), np.empty(e.active, np.int32)
+    key[:] = -shares
+    sort_rows(e, order, key, ranked)
+    key[:] = -owed_s
+    sort_rows(e, ranked, key, before)
+    for row in order:
+        executed_s = columns[EXECUTED_S, row]
+        key[row] = -(shares[row] / executed_s if executed_s > 0.0 else shares[row] * 1e9)
+    sort_rows(e, before, key, ranked)
+    return ranked
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Compiled steps of the simulation of jobs: when the next jobs end, and their step times on their slots."""
+"""When the next jobs end, and how long their steps take on their slots."""
 
 import numpy as np
 
@@ -27,15 +27,16 @@ def next_ends(columns, index, jobs, order, now_s, each_instant, ends_rel, ends_a
     """Find the jobs that end next: write their rows to `ending`, return the time and their number."""
     first_s = np.inf
     near = 0
+    window = WINDOW if ends_rel > 0.0 or ends_abs > 0.0 else 0.0
     for k in range(jobs):
         end_s = end_of(columns, index[ROW, k], now_s, each_instant)
         if end_s < first_s:
-            if first_s > end_s + WINDOW * abs(end_s) + ends_abs:
+            if first_s > end_s + window * abs(end_s) + ends_abs:
                 near = 0
             first_s = end_s
             ending[0] = index[ROW, k]
             near += 1
-        elif end_s <= first_s + WINDOW * abs(first_s) + ends_abs:
+        elif end_s <= first_s + window * abs(first_s) + ends_abs:
             near += 1
     if near <= 1:
         return first_s, near
@@ -50,7 +51,8 @@ def group_ends(columns, order, now_s, each_instant, ends_rel, ends_abs, ending, 
     group = np.empty(ending.shape[0], np.int32)
     founded_s = np.empty(ending.shape[0])
     groups = 0
-    limit_s = first_s + WINDOW * abs(first_s) + ends_abs
+    window = WINDOW if ends_rel > 0.0 or ends_abs > 0.0 else 0.0
+    limit_s = first_s + window * abs(first_s) + ends_abs
     for i in range(order.shape[0]):
         row = order[i]
         if columns[PLACE, row] < 0.0:

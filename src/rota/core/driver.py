@@ -1,0 +1,267 @@
+"""The loop over an engine without Python in it, for policies that offer a compiled key or plan.
+
+A policy says so by a property `compiled`: a `CompiledKey`, if it is a ranking and first fit, or a
+`CompiledPlan`. The method `plan` stays the definition; both must decide the same.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from rota.core import stepping
+from rota.core.calls import (
+    ADVANCE_TYPES,
+    COMMIT_TYPES,
+    FIT_TYPES,
+    KEY_TYPES,
+    PLAN_TYPES,
+    SORT_TYPES,
+    call_advance,
+    call_commit,
+    call_key,
+    call_plan,
+    place,
+    sort_rows,
+)
+from rota.core.columns import JOB
+from rota.core.compiled import kernel, native_address
+from rota.core.engine import JobsEngine
+from rota.core.errors import ConfigError
+from rota.core.kernels import sort_by
+from rota.core.memory import all_rows, columns_of, engine_at, floats, index_of, ints, plan_at
+from rota.core.placement import STYLES, Style, fit
+from rota.core.stepping import OK
+
+FEW = 64  # arrivals at one instant that are inserted one by one
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKey:
+    """A policy that ranks by a key and places first fit."""
+
+    key: Any
+    """A kernel `key(columns, row, now_s)` that returns a number: lower is earlier."""
+    style: Style = "consolidated"
+    strict: bool = False
+    keep: bool | None = None
+    """As in `ClusterView.first_fit`."""
+    fixed_while_waiting: bool = False
+    """Whether the key of a job changes only while it runs, or as it starts or stops: then waiting jobs need
+    not be ranked again at each instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPlan:
+    """A policy whose plan is compiled."""
+
+    plan: Any
+    """A kernel `plan(address)` of the engine's record that fills the draft and calls `decide`."""
+    options: tuple[float, ...] = ()
+    """Numbers that the kernel reads by `options_of`."""
+
+
+def compiled_of(policy: Any) -> CompiledKey | CompiledPlan | None:
+    """Return the compiled form of a policy, unless a subclass has replaced the plan that it stands for."""
+    for made in type(policy).__mro__:
+        if "compiled" in vars(made):
+            found: CompiledKey | CompiledPlan | None = policy.compiled
+            return found
+        if "plan" in vars(made):
+            return None
+    return None
+
+
+def drive_compiled(
+    engine: JobsEngine,
+    form: CompiledKey | CompiledPlan,
+    every: int,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Run an engine to its end; call `progress` with the number of ended jobs after each `every` instants."""
+    function, kept = prepare(engine, form)
+    for _ in _rounds(engine, function, every):
+        if progress is not None:
+            progress(engine.done)
+    del kept
+
+
+def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, Any]:
+    """Give an engine the compiled form of its policy; return the address of its plan, and what to keep."""
+    engine.set_rules(
+        sort=_address(sort_by, types.none, *SORT_TYPES), fit=_address(fit, types.int64, *FIT_TYPES)
+    )
+    match form:
+        case CompiledKey():
+            key = _address(form.key, types.float64, *KEY_TYPES)
+            keep = not engine.cost.each_instant if form.keep is None else form.keep
+            engine.set_rules(
+                key=key, style=STYLES[form.style], strict=form.strict, keep=keep,
+                fixed_while_waiting=form.fixed_while_waiting, is_sorted=False, pending=False,
+            )  # fmt: skip
+            return _address(plan_by_key, types.none, *PLAN_TYPES), None
+        case CompiledPlan():
+            options = np.array([*form.options], np.float64)
+            engine.set_rules(options=options.ctypes.data, option_count=len(options), pending=False)
+            return _address(form.plan, types.none, *PLAN_TYPES), options
+
+
+def _address(function: Any, result: Any, *arguments: Any) -> int:
+    address, found = native_address(function, *arguments)
+    found = types.unliteral(found)
+    if found != result:
+        name = function.py_func.__name__
+        raise ConfigError(f"{name}: the compiled function returns {found}; it must return {result}")
+    return address
+
+
+def _rounds(engine: JobsEngine, function: int, every: int) -> Iterator[None]:
+    """Yield after so many instants each, until all jobs are done."""
+    advance = _address(stepping.advance, types.int64, *ADVANCE_TYPES)
+    commit = _address(stepping.commit, types.int64, *COMMIT_TYPES)
+    while True:
+        code = run(engine.address, advance, function, commit, every)
+        engine.see()
+        if code == stepping.DONE:
+            return
+        if code == OK:
+            yield
+        else:
+            engine.resolve(code)
+
+
+@kernel
+def run(address, advance, plan, commit, instants):
+    """Advance, plan and commit at so many instants; return OK, or why it ended before."""
+    e = engine_at(address)
+    present = ints(e.order, 0)
+    for _ in range(instants):
+        if not e.pending:
+            code = call_advance(advance, address)
+            if code < 0:
+                return code
+            call_plan(plan, address)
+            e.pending = 1
+        code = call_commit(commit, address, e.draft, e.planned, e.wakes_s, present)
+        if code != OK:
+            return code
+        e.pending = 0
+    return OK
+
+
+@kernel
+def decide(e, jobs, wake_s):
+    """Say what a compiled plan is: the number of jobs in the draft, and a wake-up."""
+    e.planned = jobs
+    e.wakes_s = wake_s
+    e.is_as_placed = 0
+
+
+@kernel
+def decide_placed(e, jobs, wake_s):
+    """Do the same if the draft is as `place` has left it, so that it need not be checked."""
+    decide(e, jobs, wake_s)
+    e.is_as_placed = 1
+
+
+@kernel
+def options_of(e):
+    """Return the options of a compiled plan."""
+    return floats(e.options, e.option_count)
+
+
+@kernel
+def plan_by_key(address):
+    """Rank by the policy's key, then first fit."""
+    e = engine_at(address)
+    rank_in_place(e)
+    order = ints(e.order, e.active)
+    decide_placed(e, place(e, address, order, e.style, e.strict, e.keep), np.inf)
+
+
+@kernel
+def rank_in_place(e):
+    """Sort list order by the policy's key, stably; only what may have changed, if the rest is sorted."""
+    columns, order, keys = columns_of(e), all_rows(e), floats(e.keys, e.capacity)
+    arrived = e.active - e.coming
+    changed = e.active
+    if e.is_sorted and e.fixed_while_waiting and e.coming <= FEW:
+        changed = last_changed(e, columns, order, arrived)
+    else:
+        arrived = e.active
+    for i in range(changed):
+        keys[order[i]] = call_key(e.key, columns, order[i], e.now_s)
+    out = ints(e.ranking, changed)
+    sort_rows(e, order[:changed], keys, out)
+    order[:changed] = out
+    sink(order, keys, changed, arrived)
+    for i in range(arrived, e.active):
+        keys[order[i]] = call_key(e.key, columns, order[i], e.now_s)
+        insert(order, keys, i)
+    e.is_sorted = 1
+
+
+@kernel
+def last_changed(e, columns, order, arrived):
+    """Return the position after the last job whose key may differ from the one before.
+
+    These are jobs of the current plan, and those that the last commit preempted.
+    """
+    p, marks = plan_at(e.current), ints(e.marks, e.capacity)
+    index, paused = index_of(p), ints(e.paused, e.most_jobs)
+    marked = 0
+    for k in range(p.jobs + e.pauses):
+        row = index[0, k] if k < p.jobs else paused[k - p.jobs]
+        marks[row] = 1
+    for i in range(arrived, e.active):
+        marks[order[i]] = 0
+    for k in range(p.jobs + e.pauses):
+        row = index[0, k] if k < p.jobs else paused[k - p.jobs]
+        if marks[row] == 1:
+            marks[row] = 2 if columns[JOB, row] >= 0.0 else 0
+            marked += columns[JOB, row] >= 0.0
+    last = 0
+    while marked > 0:
+        row = order[last]
+        if marks[row] == 2:
+            marks[row] = 0
+            marked -= 1
+        last += 1
+    return last
+
+
+@kernel
+def sink(order, keys, begin, end):
+    """Merge the sorted jobs before `begin` with those up to `end`; of equals, the first stay first."""
+    while begin > 0 and begin < end and keys[order[begin - 1]] > keys[order[begin]]:
+        row = order[begin - 1]
+        low, high = begin, end
+        while low < high:
+            middle = (low + high) // 2
+            if keys[order[middle]] < keys[row]:
+                low = middle + 1
+            else:
+                high = middle
+        for i in range(begin, low):
+            order[i - 1] = order[i]
+        order[low - 1] = row
+        begin -= 1
+        end = low - 1
+
+
+@kernel
+def insert(order, keys, end):
+    """Insert the job at position `end` into the sorted jobs before it, after those with equal keys."""
+    row = order[end]
+    low, high = 0, end
+    while low < high:
+        middle = (low + high) // 2
+        if keys[order[middle]] <= keys[row]:
+            low = middle + 1
+        else:
+            high = middle
+    for i in range(end, low, -1):
+        order[i] = order[i - 1]
+    order[low] = row

@@ -1,0 +1,491 @@
+"""The engine: everything that changes while jobs run on a cluster, and the two calls that change it.
+
+    for view in engine:                    # advance to the next instant at which something is to be decided
+        engine.commit(policy.plan(view))   # check the plan, apply it, write what it changes
+
+All of it is in flat arrays, so a snapshot is a copy. Real runs say what happened (`apply`) in place of
+advancing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core import columns as c
+from rota.core import kernels, stepping
+from rota.core.arrays import Floats
+from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
+from rota.core.cluster import Cluster, Preferences, Speed, as_listed
+from rota.core.costs import EXACT, CostModel, Ties
+from rota.core.errors import IllegalPlan, Stuck
+from rota.core.instant import Instant
+from rota.core.memory import ENGINE, SUMS
+from rota.core.placement import scratch_rows
+from rota.core.policy import Plan
+from rota.core.timeline import EventKind, Timeline, TimelineWriter
+from rota.core.view import INT32, ClusterView
+
+FIRST_ROWS = 64
+NO_ROWS = np.zeros(0, np.int32)
+
+
+EVEN = Speed(np.ones((1, 1)), 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A copy of everything in an engine that changes."""
+
+    record: NDArray[np.void]
+    arrays: Mapping[str, NDArray[Any]]
+
+
+class JobsEngine:
+    """Jobs on a cluster: those that are active, their slots, the time, and the timeline so far."""
+
+    def __init__(
+        self,
+        table: Floats,
+        cluster: Cluster,
+        cost: CostModel,
+        sharing: int = 1,
+        own: Sequence[str] = (),
+        own_slots: Sequence[str] = (),
+        preferences: Preferences | None = None,
+        *,
+        ties: Ties = EXACT,
+        speed: Speed = EVEN,
+        keeps_timeline: bool = True,
+    ) -> None:
+        """Begin with a table of all jobs, by submit time.
+
+        `preferences` says which nodes jobs prefer; by default those that the cluster lists first.
+        """
+        self._made_from = table, cluster, cost, sharing, own, own_slots, preferences
+        self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
+        preferences = preferences or as_listed(cluster)
+        slots = cluster.slots
+        self.cluster, self.cost = cluster, cost
+        self.table = np.ascontiguousarray(preferences.put_into(table))
+        self._own = len(own)
+        self._record = np.zeros(1, ENGINE)
+        self.address = int(self._record.ctypes.data)
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self.journal = TimelineWriter()
+        jobs = min(slots * sharing, self.table.shape[1])
+        self._plans = Plan(jobs, slots * sharing), Plan(jobs, slots * sharing)
+        self.plan = self._plans[0]
+        self.view = ClusterView(self._record["now_s"])
+        self._lay_out(preferences, sharing, len(own_slots), speed)
+        self._set(
+            sharing=sharing, each_instant=cost.each_instant, checkpoint_every_s=cost.checkpoint_every_s,
+            is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
+            keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
+            most_jobs=jobs, bound=slots * sharing, slots=slots,
+            jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,
+            ends_rel=ties.ends_rel, ends_abs=ties.ends_abs, arrivals_rel=ties.arrivals_rel,
+            merge_rel=ties.merge_rel, merge_abs=ties.merge_abs,
+        )  # fmt: skip
+        # Called directly, without Numba's look at the types of the arguments.
+        self._advance = stepping.advance.compile(ADVANCE_TYPES)
+        self._commit = stepping.commit.compile(COMMIT_TYPES)
+        self._show_cluster()
+        self._resize(FIRST_ROWS)
+        self._use_plans()
+
+    # ── the two calls ───────────────────────────────────────────────────────────────────────────────────────
+
+    def __iter__(self) -> Iterator[ClusterView]:
+        """Yield the view at each instant, until all jobs are done. Raises Stuck if some never will be."""
+        view = self.view
+        while self.advance():
+            yield view
+
+    def advance(self) -> bool:
+        """Move to the next instant at which something is to be decided; return False if all jobs are done.
+
+        Raises Stuck if jobs wait and nothing will happen, or if the policy stops time.
+        """
+        view = self.view
+        active = self._advance(self.address)
+        while active < 0:
+            if active == stepping.DONE:
+                return False
+            self._handle(active)
+            active = self._advance(self.address)
+        view.active = active
+        view.ranked = None
+        return True
+
+    def commit(self, plan: Plan) -> None:
+        """Check a plan and put it into effect.
+
+        Raises IllegalPlan if that is not possible; nothing is changed then.
+        """
+        view, order = self.view, plan.order
+        if order is None:
+            order = NO_ROWS
+        elif order is not view.ranked:
+            order = self._checked_order(order)
+        code = self._commit(self.address, plan.address, plan.jobs, plan.wake_at_s, order)
+        while code != stepping.OK:
+            if code != stepping.GROW:
+                raise IllegalPlan(self._why_illegal(code, plan))
+            self._grow()
+            code = self._commit(self.address, plan.address, plan.jobs, plan.wake_at_s, order)
+        first, second = self._plans
+        view.draft = second if plan is first else first
+        view.current = self.plan = plan
+
+    # ── compiled policies ───────────────────────────────────────────────────────────────────────────────────
+
+    def set_rules(self, **rules: float) -> None:
+        """Write how a compiled policy decides into the record."""
+        self._set(**rules)
+
+    def resolve(self, code: int) -> None:
+        """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
+        if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW):
+            self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
+            self.view.draft.jobs = self._get("planned")
+            raise IllegalPlan(self._why_illegal(code, self.view.draft))
+        self._handle(code)
+
+    def see(self) -> None:
+        """Show what compiled code has changed to Python."""
+        first, second = self._plans
+        self.plan, other = (first, second) if self._get("current") == first.address else (second, first)
+        self.plan.jobs = int(self.plan.record["jobs"][0])
+        self.view.current, self.view.draft = self.plan, other
+        self.view.active, self.view.ranked = self.active, None
+
+    # ── real runs ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def apply(self, instant: Instant) -> None:
+        """Take in what happened at an instant, in place of advancing to it."""
+        if instant.at_s < self.now_s:
+            raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
+        stepping.move_time_at(self.address, float(instant.at_s))
+        for row, remaining in (instant.measured or {}).items():
+            self.columns[c.REMAINING, row] = remaining
+        self._turn_over(instant)
+        if instant.joined or instant.lost:
+            self._reserve(len(instant.joined) + len(instant.lost) * (1 + self.plan.jobs), 0)
+            for joins, nodes in enumerate((instant.lost, instant.joined)):  # jobs that are done lose nothing
+                for node in nodes:
+                    stepping.change_node_at(self.address, node, bool(joins))
+        self.view.active = self.active
+        self.view.ranked = None
+
+    def _turn_over(self, instant: Instant) -> None:
+        ends, arrivals = instant.ends, instant.arrivals
+        if not (ends or arrivals):
+            return
+        if self.active - ends + arrivals > self.capacity:
+            self._resize(self.active + arrivals)
+        self._reserve(ends + arrivals, 0)
+        self._set(arrived=instant.first_job)
+        ending = np.zeros(max(ends, self._get("most_jobs")), np.int32)
+        ending[:ends] = instant.finished[:ends]
+        self._put(ending=ending)
+        written = self._get("count")
+        stepping.turn_over_at(self.address, ends, arrivals)
+        self._mark_failures(instant, written)
+
+    def _mark_failures(self, instant: Instant, first: int) -> None:
+        """Mark ended jobs that have iterations left as failed."""
+        events, left = self.journal.events, instant.measured or {}
+        for number, row in enumerate(instant.finished[: instant.ends].tolist()):
+            if left.get(row, 0.0) > 0.0:
+                events["kind"][first + number] = EventKind.FAILED
+                events["value"][first + number] = left[row]
+
+    # ── what it has ─────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def now_s(self) -> float:
+        """The time in seconds."""
+        return float(self._record["now_s"][0])
+
+    @property
+    def active(self) -> int:
+        """Number of active jobs."""
+        return self._get("active")
+
+    @property
+    def done(self) -> int:
+        """Number of jobs that have ended."""
+        return self._get("done")
+
+    @property
+    def instants(self) -> int:
+        """Number of instants so far."""
+        return self._get("instants")
+
+    @property
+    def capacity(self) -> int:
+        """Number of rows of the table of active jobs."""
+        return int(self.columns.shape[1])
+
+    @property
+    def sums(self) -> dict[str, float]:
+        """The sums over time so far, in seconds.
+
+        They are the integrals of active, waiting and running jobs and of busy slots (`busy_s`), and the sum
+        of the completion times of the jobs that ended (`completed_s`).
+        """
+        return {name: float(self._record[name][0]) for name in SUMS}
+
+    @property
+    def columns(self) -> Floats:
+        return self._arrays["columns"]
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        """The rows of the active jobs in list order, then free space."""
+        return self._arrays["order"]
+
+    @property
+    def nodes(self) -> NDArray[np.int32]:
+        return self._arrays["nodes"]
+
+    def timeline(self) -> Timeline:
+        """Return the events so far."""
+        self.journal.count, self.journal.used = self._get("count"), self._get("used")
+        return self.journal.timeline()
+
+    # ── copies ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def snapshot(self) -> Snapshot:
+        """Return a copy of everything that changes, for `restore`."""
+        count, used = self._get("count"), self._get("used")
+        changing = ("columns", "order", "free", "nodes", "own_slots", "ending")
+        arrays = {name: self._arrays[name].copy() for name in changing}
+        arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
+        plan, jobs = self.plan, self.plan.jobs
+        arrays |= {"index": plan.index[:, : jobs + 1].copy(), "pace_s": plan.pace_s[:jobs].copy()}
+        arrays["slots"] = plan.slots[: self._get("bound")].copy()
+        return Snapshot(self._record.copy(), arrays)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Make everything as it was at a snapshot, of this engine or of one that was made alike."""
+        arrays = snapshot.arrays
+        here = {name: self._get(name) for name in ENGINE.names or () if name in _OF_THIS_ENGINE}
+        self._record[:] = snapshot.record
+        self._set(**here)
+        journal = self.journal
+        journal.count = journal.used = 0
+        journal.reserve(len(arrays["events"]), len(arrays["arena"]))
+        journal.events[: len(arrays["events"])] = arrays["events"]
+        journal.slots[: len(arrays["arena"])] = arrays["arena"]
+        self._put(
+            **{name: arrays[name].copy() for name in ("columns", "order", "free", "own_slots", "ending")}
+        )
+        self.nodes[:] = arrays["nodes"]
+        self._put(
+            keys=np.zeros(self.capacity),
+            marks=np.zeros(self.capacity, np.int32),
+            ranking=np.zeros(self.capacity, np.int32),
+        )
+        self._set(capacity=self.capacity, is_sorted=False)
+        self._use_journal()
+        plan = self.plan = self._plans[0]
+        plan.jobs = jobs = len(arrays["pace_s"])
+        plan.index[:, : jobs + 1], plan.pace_s[:jobs] = arrays["index"], arrays["pace_s"]
+        plan.slots[: len(arrays["slots"])] = arrays["slots"]
+        self._use_plans()
+        self.view.own_slots = self._arrays["own_slots"]
+        self._show()
+        self.view.active, self.view.ranked = self.active, None
+
+    def fork(self, n: int) -> list["JobsEngine"]:
+        """Return copies that go on from here, independently of each other."""
+        snapshot = self.snapshot()
+        forks = [JobsEngine(*self._made_from, **self._made_by) for _ in range(n)]
+        for fork in forks:
+            fork.restore(snapshot)
+        return forks
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _set(self, **values: float) -> None:
+        for name, value in values.items():
+            self._record[name] = value
+
+    def _get(self, name: str) -> int:
+        return int(self._record[name][0])
+
+    def _put(self, **arrays: NDArray[Any]) -> None:
+        """Keep arrays, and write their addresses into the record."""
+        for name, array in arrays.items():
+            self._arrays[name] = array
+            self._record[name] = array.ctypes.data
+
+    def _lay_out(self, preferences: Preferences, sharing: int, own_slots: int, speed: Speed) -> None:
+        """Make all arrays whose sizes do not change."""
+        cluster, slots = self.cluster, self.cluster.slots
+        jobs = min(slots * sharing, self.table.shape[1])
+        changes = sorted(cluster.changes, key=lambda change: change.at_s)
+        nodes = np.vstack([cluster.table(), preferences.rows])
+        widest = max(slots, len(cluster.nodes), int(self.table[c.GPUS].max(initial=0)) + 1)
+        scratch = np.zeros((scratch_rows(len(preferences.rows) // c.PREFERRED), widest), np.int32)
+        by_model = np.ascontiguousarray(speed.by_model, np.float64)
+        self._put(
+            table=self.table,
+            submit_s=np.ascontiguousarray(self.table[c.SUBMIT_S]),
+            nodes=nodes,
+            slot_node=cluster.slot_nodes(),
+            own_slots=np.zeros((own_slots, slots)),
+            speeds=by_model,
+            change_s=np.array([change.at_s for change in changes], np.float64),
+            change_node=np.array([change.node for change in changes], np.int32),
+            change_joins=np.array([change.joins for change in changes], np.int32),
+            scratch=scratch,
+            load=np.zeros((2, slots), np.int32),
+            actions=np.zeros(jobs, np.int8),
+            kept=np.zeros(jobs, np.int8),
+            paused=np.zeros(jobs, np.int32),
+            ending=np.zeros(max(jobs, 1), np.int32),
+        )
+        self._set(
+            node_rows=nodes.shape[0], node_count=nodes.shape[1], slot_rows=own_slots, changes=len(changes),
+            models=by_model.shape[0], kinds=by_model.shape[1],
+            scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
+        )  # fmt: skip
+        self._use_journal()
+
+    def _use_journal(self) -> None:
+        self._put(events=self.journal.events, arena=self.journal.slots)
+        self._set(event_room=len(self.journal.events), arena_room=len(self.journal.slots))
+
+    def _use_plans(self) -> None:
+        """Let the first plan be the one that runs."""
+        first, second = self._plans
+        for plan in self._plans:
+            plan.record["jobs"] = plan.jobs
+        self._set(first=first.address, second=second.address, current=first.address, draft=second.address)
+        self.view.current, self.view.draft = first, second
+
+    def _reserve(self, events: int, slots: int) -> None:
+        """Make room in the timeline."""
+        self.journal.count, self.journal.used = self._get("count"), self._get("used")
+        self.journal.reserve(events, slots)
+        self._use_journal()
+
+    def _grow(self) -> None:
+        """Make the room that compiled code has asked for."""
+        rows = self._get("need_rows")
+        if rows > self.capacity:
+            self._resize(rows)
+        self._reserve(
+            self._get("need_events") - self._get("count"), max(self._get("need_slots") - self._get("used"), 0)
+        )
+
+    def _resize(self, at_least: int) -> None:
+        """Make room for more active jobs by doubling all arrays over rows."""
+        old = self._arrays.get("columns", np.zeros((0, 0)))
+        capacity, active = max(at_least, 2 * old.shape[1]), self.active
+        columns = np.zeros((c.OWN + self._own, capacity))
+        columns[c.JOB] = columns[c.PLACE] = columns[c.WANTED] = -1.0
+        columns[c.ITERATION_S] = columns[c.GPUS] = 1.0
+        order = np.zeros(capacity, np.int32)
+        free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
+        if active:
+            columns[:, : old.shape[1]] = old
+            order[:active] = self.order[:active]
+            unused = np.setdiff1d(np.arange(capacity, dtype=np.int32), order[:active])[::-1]
+            free[: len(unused)] = unused
+        keys = np.zeros(capacity)
+        keys[: old.shape[1]] = self._arrays.get("keys", keys)[: old.shape[1]]
+        self._put(
+            columns=columns, order=order, free=free, keys=keys,
+            marks=np.zeros(capacity, np.int32), ranking=np.zeros(capacity, np.int32),
+        )  # fmt: skip
+        self._set(fields=columns.shape[0], capacity=capacity)
+        self._show()
+
+    def _show_cluster(self) -> None:
+        view = self.view
+        view.address = self.address
+        view.active = 0
+        view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
+        view.nodes, view.slot_node = _frozen(self.nodes), _frozen(self._arrays["slot_node"])
+        view.own_slots, view.scratch = self._arrays["own_slots"], self._arrays["scratch"]
+        view.memo = {}
+
+    def _show(self) -> None:
+        """Give the view its read-only columns."""
+        view, columns = self.view, _frozen(self.columns)
+        view.rows = self.order
+        view.columns = self.columns
+        view.capacity = self.capacity
+        view.remaining = columns[c.REMAINING]
+        view.iteration_s = columns[c.ITERATION_S]
+        view.gpus = columns[c.GPUS]
+        view.submit_s = columns[c.SUBMIT_S]
+        view.duration_s = columns[c.DURATION_S]
+        view.priority = columns[c.PRIORITY]
+        view.executed_s = columns[c.EXECUTED_S]
+        view.place = columns[c.PLACE]
+
+    # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _handle(self, code: int) -> None:
+        """Make room if that is all; else raise Stuck."""
+        if code == stepping.RESTLESS:
+            raise Stuck(f"the policy keeps changing its plan at {self.now_s:g} s")
+        if code == stepping.STUCK:
+            raise Stuck(self._why_stuck())
+        self._grow()
+
+    def _why_stuck(self) -> str:
+        row = self.order[0]
+        job, slots = int(self.columns[c.JOB, row]), int(self.columns[c.GPUS, row])
+        first = f"the first, number {job} of the trace, needs {slots} slots"
+        waiting = f"{self.active} jobs wait"
+        return f"at {self.now_s:g} s nothing runs and nothing will happen, but {waiting}; {first}"
+
+    def _checked_order(self, given: NDArray[np.int32]) -> NDArray[np.int32]:
+        order = np.ascontiguousarray(given, INT32)
+        if len(order) != self.active:
+            raise IllegalPlan(f"at {self.now_s} s: the plan orders {len(order)} of {self.active} jobs")
+        if not kernels.names_each_once(order, self.columns):
+            raise IllegalPlan(f"at {self.now_s} s: the plan's order does not name each active job once")
+        return order
+
+    def _why_illegal(self, code: int, plan: Plan) -> str:
+        match code:
+            case stepping.TOO_EARLY:
+                why = f"the plan sets a wake-up in the past, at {plan.wake_at_s} s"
+            case stepping.TOO_MANY:
+                most = self._get("most_jobs")
+                why = f"the plan runs {plan.jobs} jobs; {most} can share the slots"
+            case _:
+                why = _ILLEGAL[code]
+        return f"at {self.now_s} s: {why}"
+
+
+_OF_THIS_ENGINE = {
+    *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "options", "option_count"),
+}
+"""Addresses that a restored engine keeps."""
+
+_ILLEGAL = {
+    kernels.NOT_ACTIVE: "the plan names a job that is not active",
+    kernels.PLANNED_TWICE: "the plan names a job twice",
+    kernels.WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
+    kernels.BAD_SLOT: "the plan names a slot that is not available",
+    kernels.WRONG_KIND: "the plan puts a job on a device kind that it may not use",
+    kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
+    kernels.BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
+}
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

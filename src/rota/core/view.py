@@ -1,0 +1,113 @@
+"""What a scheduler sees: the columns of the active jobs, the nodes, and the plan that runs."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rota.core.cluster import Cluster
+from rota.core.costs import CostModel
+from rota.core.kernels import sort_by
+from rota.core.placement import Style, first_fit
+from rota.core.policy import Plan
+
+INT32 = np.dtype(np.int32)
+
+
+class ClusterView:
+    """What a policy may read: the columns of the active jobs, and the nodes.
+
+    A column has one value per *row*. `order` lists the rows of the active jobs in list order (new arrivals
+    last); rows that are not in `order` hold stale values.
+    """
+
+    address: int
+    """Address of the engine's record, for its kernels."""
+    active: int
+    """Number of active jobs."""
+    cluster: Cluster
+    cost: CostModel
+    slots: int
+    capacity: int
+    """Number of rows."""
+    columns: NDArray[np.float64]
+    """All columns, for kernels; a policy writes only to its own."""
+    own_slots: NDArray[np.float64]
+    """The policy's own columns over the slots."""
+    nodes: NDArray[np.int32]
+    """The nodes, as in `rota.core.columns`."""
+    slot_node: NDArray[np.int32]
+    """The node of each slot."""
+    current: Plan
+    """The plan that runs now."""
+    draft: Plan
+    """A spare plan to fill."""
+    scratch: NDArray[np.int32]
+    """Spare rows for placement (`placement.scratch_rows`), wide enough for nodes, slots and gang sizes."""
+    memo: dict[str, Any]
+    """A policy's cache of computed values; it must not affect decisions."""
+    ranked: NDArray[np.int32] | None = None
+    """The last ranking of all active jobs, known to be a permutation; `commit` skips its check."""
+    remaining: NDArray[np.float64]
+    """Iterations left."""
+    iteration_s: NDArray[np.float64]
+    """Seconds per iteration, alone on the reference device."""
+    gpus: NDArray[np.float64]
+    """Gang size: number of slots that a job occupies."""
+    submit_s: NDArray[np.float64]
+    duration_s: NDArray[np.float64]
+    priority: NDArray[np.float64]
+    executed_s: NDArray[np.float64]
+    place: NDArray[np.float64]
+    """Position in the current plan; -1 if the job waits."""
+
+    def __init__(self, now: NDArray[np.float64]) -> None:
+        """`now` has the time as its only element."""
+        self._now = now
+        self.rows = np.zeros(0, np.int32)
+        """List order, then free space."""
+
+    @property
+    def now_s(self) -> float:
+        """The time in seconds."""
+        return float(self._now[0])
+
+    @property
+    def order(self) -> NDArray[np.int32]:
+        """The rows of the active jobs in list order."""
+        return self.rows[: self.active]
+
+    @property
+    def remaining_s(self) -> NDArray[np.float64]:
+        """Seconds of work left, alone on the reference device."""
+        return self.remaining * self.iteration_s
+
+    @property
+    def waited_s(self) -> NDArray[np.float64]:
+        """Seconds since submission in which the job had no slots."""
+        return self.now_s - self.submit_s - self.executed_s
+
+    def rank(self, key: NDArray[np.float64], order: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+        """Return the rows by ascending key; equal keys stay in list order."""
+        rows = self.rows[: self.active] if order is None else order
+        ranked = np.empty(len(rows), INT32)
+        sort_by(rows, key, ranked)
+        if order is None or order is self.ranked:
+            self.ranked = ranked
+        return ranked
+
+    def first_fit(
+        self,
+        order: NDArray[np.int32],
+        *,
+        style: Style = "consolidated",
+        strict: bool = False,
+        keep: bool | None = None,
+    ) -> Plan:
+        """Return a plan of the jobs that fit, in this order; with `strict`, up to the first that does not.
+
+        With `keep` (by default: unless the cost model is `interval`) a running job stays on its slots unless
+        a job before it needs them. `style` says how a gang is placed on nodes: on as few as possible
+        (`consolidated`), on as many (`spread`), or on any free slots (`anywhere`).
+        """
+        return first_fit(self, order, style=style, strict=strict, keep=keep)
