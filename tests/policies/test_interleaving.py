@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rota.core.costs import SCHEDULED
+from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 from rota.policies.cluster.interleaving import period_s
 from rota.workload.profiles import PROFILES, profile
 
@@ -44,4 +44,4 @@ def test_periods_equal_the_vectors(reference):
 def test_a_model_alone_has_the_profile_of_its_gang_size():
     assert profile("bert", 3) == PROFILES["bert"][2]
     assert profile("bert", 64) == PROFILES["bert"][5]
-    assert SCHEDULED == 1.015
+    assert MURI_SCHEDULER_OVERHEAD == 1.015
