@@ -71,8 +71,8 @@ def imports_of(path: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("import rota.core.state", "rota.core.state"),
-        ("from rota.core import state", "rota.core.state"),
+        ("import rota.core.view", "rota.core.view"),
+        ("from rota.core import view", "rota.core.view"),
         ("from rota import core", "rota.core"),
         ("from . import rank", "rota.policies.cluster.rank"),
         ("from .rank import key", "rota.policies.cluster.rank.key"),

@@ -151,9 +151,9 @@ def test_a_comparison_that_was_stopped_goes_on(tmp_path, monkeypatch):
     frames = [found.to_frame().drop(columns="wall_s") for found in (first, again)]
     assert frames[0].equals(frames[1])
     assert again["srtf"].timeline.equals(first["srtf"].timeline)
-    other = rota.Cluster.uniform(nodes=1, gpus=8)
-    rota.compare(asked[0], other, ["fifo", "srtf"], seeds=2, out=tmp_path)
-    assert len(made) == 5  # other inputs: all are made anew
+    with pytest.raises(rota.RotaError, match=r"fifo_seed=0: holds another run, made from other inputs"):
+        rota.compare(asked[0], rota.Cluster.uniform(1, 8), ["fifo", "srtf"], seeds=2, out=tmp_path)
+    assert len(made) == 1
 
 
 def test_runs_that_would_share_a_folder_are_refused(tmp_path):
@@ -202,8 +202,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
             f"""
             import os, time
             from pathlib import Path
-            from rota.library.compare import _simulated as real
-from rota.library.processes import call_all
+            from rota.library.processes import call_all
 
             def work(name):
                 Path(r"{tmp_path}", name).write_text(str(os.getpid()))

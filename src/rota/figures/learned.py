@@ -152,7 +152,7 @@ class EvaluatedTree(NamedTuple):
 
 
 class AgentGroup(NamedTuple):
-    """Agents that are drawn group: of one configuration, or all folds of a leave-one-out evaluation."""
+    """Agents that are drawn together: of one configuration, or all folds of a leave-one-out evaluation."""
 
     name: str
     rows: dict[EvaluatedTree, dict[int, EvaluationRow]]

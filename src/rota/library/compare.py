@@ -4,6 +4,7 @@ import inspect
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -273,7 +274,7 @@ class _Task:
 
     @property
     def folder(self) -> str:
-        """The name of its folder: `srtf load=0.8 seed=1`, without what a file system has no room for."""
+        """The name of its folder: `srtf_load=0.8_seed=1`, with - for what file systems may refuse."""
         said = [self.named.name, *(f"{name}={value}" for name, value in self.parameters.items())]
         return re.sub(r"[^\w.,=()-]+", "-", " ".join(said).replace(" ", "_"))
 
@@ -288,16 +289,18 @@ class _Task:
 
 
 def _found(plan: Sequence[_Task], out: Path, cost: CostModel, types: Types) -> dict[int, Run]:
-    """Return the runs that are in their folders and were made from the same inputs, by number."""
-    folders = [task.folder for task in plan]
-    if twice := next((name for name in folders if folders.count(name) > 1), None):
+    """Return the runs that are in their folders, by number. Raises an error if other runs are there."""
+    counts = Counter(task.folder for task in plan)
+    if twice := next((name for name, count in counts.items() if count > 1), None):
         raise ConfigError(f"out: two runs would be in {out / twice}; give other names, or no `out`")
     found = {}
     for number, task in enumerate(plan):
-        folder = out / task.folder
-        inputs = digest(task.jobs, task.at.cluster, task.named.policy, cost, types)
-        if RunFolder(folder).complete(inputs):
-            found[number] = Run(read_run(folder), RunFolder(folder).config.read_text("utf-8"))
+        folder = RunFolder(out / task.folder)
+        if folder.complete(digest(task.jobs, task.at.cluster, task.named.policy, cost, types)):
+            found[number] = Run(read_run(folder.path), folder.config.read_text("utf-8"))
+        elif folder.head.exists():
+            what = "holds another run, made from other inputs or by another version of rota"
+            raise InputError(f"{folder.path}: {what}; give another `out`, or delete it")
     return found
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import IO, Any, TypeVar
 
 import cloudpickle
@@ -50,6 +51,7 @@ class LocalPool:
         self._threads = ThreadPoolExecutor(workers)
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
         self._started: list[_Worker] = []
+        self._lock, self._closed = Lock(), False
 
     def each(
         self, function: Callable[..., Made], calls: Iterable[tuple[Any, ...]]
@@ -66,17 +68,25 @@ class LocalPool:
         try:
             worker = self._idle.get_nowait()
         except Empty:
-            worker = _Worker(self._files)
-            self._started.append(worker)
+            worker = self._start()
         try:
             found: Made = worker.call(function, arguments)
             return found
         finally:
             self._idle.put(worker)
 
+    def _start(self) -> "_Worker":
+        with self._lock:
+            if self._closed:
+                raise WorkerLost(LOST)
+            self._started.append(_Worker(self._files))
+            return self._started[-1]
+
     def close(self) -> None:
         """End all processes, whatever they are doing."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._closed = True
         for worker in self._started:
             worker.stop()
         self._threads.shutdown()
@@ -140,6 +150,8 @@ def call_all(
 
     `workers` and `classes` are those of `worker_pool`.
     """
+    if not calls:
+        return
     with worker_pool(workers if len(calls) > 1 or isinstance(workers, str) else 1, classes) as pool:
         yield from pool.each(function, calls)
 

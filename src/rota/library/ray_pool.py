@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,8 +52,9 @@ class RayPool:
                 done, _ = self._ray.wait(list(at_cluster), num_returns=1)
                 yield at_cluster.pop(done[0]), result_of(self._got(done[0]))
         finally:
-            for left in at_cluster:
-                self._ray.cancel(left, force=True)
+            with suppress(self._ray.exceptions.RaySystemError):  # disconnected already
+                for left in at_cluster:
+                    self._ray.cancel(left, force=True)
 
     @property
     def _most(self) -> int:

@@ -72,7 +72,7 @@ class ResultFolder:
                 return False
             found = parsed(self.head.read_text("utf-8"))
         except OSError as error:
-            raise self._error("written", error) from None
+            raise self._error("read", error) from None
         except ValueError:
             return False
         return (
@@ -115,7 +115,7 @@ class ResultFolder:
         except (OSError, ValueError):
             return
         if not self._is_head(found):
-            raise InputError(f"{self.head}: not that of a run; choose another folder")
+            raise InputError(f"{self.head}: not that of a run; choose another --out, or add --replace")
         if found["inputs"] != inputs and found.get("command", command) != command:
             made_by = f"made by: {found['command']}"
             raise InputError(
