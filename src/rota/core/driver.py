@@ -64,11 +64,21 @@ class CompiledPlan:
 
 
 def compiled_of(policy: Any) -> CompiledKey | CompiledPlan | None:
-    """Return the compiled form of a policy, unless a subclass has replaced the plan that it stands for."""
+    """Return the compiled form of a policy, unless a subclass has replaced a method that it stands for.
+
+    Raises ConfigError if its attribute `compiled` is something else.
+    """
+    replaced: set[str] = set()
     for made in type(policy).__mro__:
+        methods = {name for name, each in vars(made).items() if callable(each) or isinstance(each, property)}
         if "compiled" in vars(made):
-            found: CompiledKey | CompiledPlan | None = policy.compiled
+            own = {name for name in methods if not name.startswith("__")} - {"needs"}
+            found = None if own & replaced else policy.compiled
+            if not isinstance(found, CompiledKey | CompiledPlan | None):
+                what = f"{made.__name__}.compiled is a {type(found).__name__}"
+                raise ConfigError(f"{what}; return a CompiledKey, a CompiledPlan or None, or rename it")
             return found
+        replaced |= methods
         if "plan" in vars(made):
             return None
     return None
@@ -90,25 +100,26 @@ def drive_compiled(
 
 def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, Any]:
     """Give an engine the compiled form of its policy; return the address of its plan, and what to keep."""
-    engine.set_rules(
-        sort=_address(sort_by, types.none, *SORT_TYPES), fit=_address(fit, types.int64, *FIT_TYPES)
-    )
+    engine.write(sort=_address(sort_by, types.none, *SORT_TYPES), fit=_address(fit, types.int64, *FIT_TYPES))
     match form:
         case CompiledKey():
             key = _address(form.key, types.float64, *KEY_TYPES)
             keep = not engine.cost.each_instant if form.keep is None else form.keep
-            engine.set_rules(
+            engine.write(
                 key=key, style=STYLES[form.style], strict=form.strict, keep=keep,
                 fixed_while_waiting=form.fixed_while_waiting, is_sorted=False, pending=False,
             )  # fmt: skip
             return _address(plan_by_key, types.none, *PLAN_TYPES), None
         case CompiledPlan():
             options = np.array([*form.options], np.float64)
-            engine.set_rules(options=options.ctypes.data, option_count=len(options), pending=False)
+            engine.write(options=options.ctypes.data, option_count=len(options), pending=False)
             return _address(form.plan, types.none, *PLAN_TYPES), options
 
 
 def _address(function: Any, result: Any, *arguments: Any) -> int:
+    if not hasattr(function, "py_func"):
+        name = getattr(function, "__name__", repr(function))
+        raise ConfigError(f"{name}: is not compiled; put @kernel of rota.core.compiled above it")
     address, found = native_address(function, *arguments)
     found = types.unliteral(found)
     if found != result:

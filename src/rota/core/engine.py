@@ -80,7 +80,7 @@ class JobsEngine:
         self.plan = self._plans[0]
         self.view = ClusterView(self._record["now_s"])
         self._lay_out(preferences, sharing, len(own_slots), speed)
-        self._set(
+        self.write(
             sharing=sharing, each_instant=cost.each_instant, checkpoint_every_s=cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
@@ -142,24 +142,22 @@ class JobsEngine:
 
     # ── compiled policies ───────────────────────────────────────────────────────────────────────────────────
 
-    def set_rules(self, **rules: float) -> None:
-        """Write how a compiled policy decides into the record."""
-        self._set(**rules)
-
     def resolve(self, code: int) -> None:
         """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
-        if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW):
+        if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW, stepping.UNDECIDED):
             self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
             self.view.draft.jobs = self._get("planned")
+            self.write(is_as_placed=False, pending=False)
             raise IllegalPlan(self._why_illegal(code, self.view.draft))
         self._handle(code)
 
     def see(self) -> None:
         """Show what compiled code has changed to Python."""
         first, second = self._plans
-        self.plan, other = (first, second) if self._get("current") == first.address else (second, first)
+        known = {plan.address: plan for plan in (first, second, self.plan)}
+        self.plan = known[self._get("current")]
         self.plan.jobs = int(self.plan.record["jobs"][0])
-        self.view.current, self.view.draft = self.plan, other
+        self.view.current, self.view.draft = self.plan, known[self._get("draft")]
         self.view.active, self.view.ranked = self.active, None
 
     # ── real runs ───────────────────────────────────────────────────────────────────────────────────────────
@@ -168,7 +166,9 @@ class JobsEngine:
         """Take in what happened at an instant, in place of advancing to it."""
         if instant.at_s < self.now_s:
             raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
+        self.nodes[c.UP, [*instant.joined, *instant.lost]]  # raises IndexError if there is no such node
         stepping.move_time_at(self.address, float(instant.at_s))
+        self.write(instants=self.instants + 1)
         for row, remaining in (instant.measured or {}).items():
             self.columns[c.REMAINING, row] = remaining
         self._turn_over(instant)
@@ -187,7 +187,7 @@ class JobsEngine:
         if self.active - ends + arrivals > self.capacity:
             self._resize(self.active + arrivals)
         self._reserve(ends + arrivals, 0)
-        self._set(arrived=instant.first_job)
+        self.write(arrived=instant.first_job)
         ending = np.zeros(max(ends, self._get("most_jobs")), np.int32)
         ending[:ends] = instant.finished[:ends]
         self._put(ending=ending)
@@ -265,9 +265,8 @@ class JobsEngine:
         changing = ("columns", "order", "free", "nodes", "own_slots", "ending")
         arrays = {name: self._arrays[name].copy() for name in changing}
         arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
-        plan, jobs = self.plan, self.plan.jobs
-        arrays |= {"index": plan.index[:, : jobs + 1].copy(), "pace_s": plan.pace_s[:jobs].copy()}
-        arrays["slots"] = plan.slots[: self._get("bound")].copy()
+        index, slots = self.plan.dense()
+        arrays |= {"index": index, "slots": slots, "pace_s": self.plan.pace_s[: self.plan.jobs].copy()}
         return Snapshot(self._record.copy(), arrays)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -275,9 +274,8 @@ class JobsEngine:
         arrays = snapshot.arrays
         here = {name: self._get(name) for name in ENGINE.names or () if name in _OF_THIS_ENGINE}
         self._record[:] = snapshot.record
-        self._set(**here)
-        journal = self.journal
-        journal.count = journal.used = 0
+        self.write(**here)
+        journal = self.journal = TimelineWriter()  # timelines that were handed out keep the old one
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
@@ -290,7 +288,7 @@ class JobsEngine:
             marks=np.zeros(self.capacity, np.int32),
             ranking=np.zeros(self.capacity, np.int32),
         )
-        self._set(capacity=self.capacity, is_sorted=False)
+        self.write(capacity=self.capacity, is_sorted=False)
         self._use_journal()
         plan = self.plan = self._plans[0]
         plan.jobs = jobs = len(arrays["pace_s"])
@@ -309,9 +307,16 @@ class JobsEngine:
             fork.restore(snapshot)
         return forks
 
+    def __deepcopy__(self, memo: Any) -> "JobsEngine":
+        return self.fork(1)[0]
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an engine cannot be pickled; pickle its snapshot")
+
     # ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _set(self, **values: float) -> None:
+    def write(self, **values: float) -> None:
+        """Write fields of the record, for example how a compiled policy decides."""
         for name, value in values.items():
             self._record[name] = value
 
@@ -350,7 +355,7 @@ class JobsEngine:
             paused=np.zeros(jobs, np.int32),
             ending=np.zeros(max(jobs, 1), np.int32),
         )
-        self._set(
+        self.write(
             node_rows=nodes.shape[0], node_count=nodes.shape[1], slot_rows=own_slots, changes=len(changes),
             models=by_model.shape[0], kinds=by_model.shape[1],
             scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
@@ -359,14 +364,14 @@ class JobsEngine:
 
     def _use_journal(self) -> None:
         self._put(events=self.journal.events, arena=self.journal.slots)
-        self._set(event_room=len(self.journal.events), arena_room=len(self.journal.slots))
+        self.write(event_room=len(self.journal.events), arena_room=len(self.journal.slots))
 
     def _use_plans(self) -> None:
         """Let the first plan be the one that runs."""
         first, second = self._plans
         for plan in self._plans:
             plan.record["jobs"] = plan.jobs
-        self._set(first=first.address, second=second.address, current=first.address, draft=second.address)
+        self.write(first=first.address, second=second.address, current=first.address, draft=second.address)
         self.view.current, self.view.draft = first, second
 
     def _reserve(self, events: int, slots: int) -> None:
@@ -404,12 +409,13 @@ class JobsEngine:
             columns=columns, order=order, free=free, keys=keys,
             marks=np.zeros(capacity, np.int32), ranking=np.zeros(capacity, np.int32),
         )  # fmt: skip
-        self._set(fields=columns.shape[0], capacity=capacity)
+        self.write(fields=columns.shape[0], capacity=capacity)
         self._show()
 
     def _show_cluster(self) -> None:
         view = self.view
         view.address = self.address
+        view.memory = self._record, self._arrays, self._plans
         view.active = 0
         view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
         view.nodes, view.slot_node = _frozen(self.nodes), _frozen(self._arrays["slot_node"])
@@ -439,6 +445,8 @@ class JobsEngine:
             raise Stuck(f"the policy keeps changing its plan at {self.now_s:g} s")
         if code == stepping.STUCK:
             raise Stuck(self._why_stuck())
+        if code == stepping.UNDECIDED:
+            raise IllegalPlan(f"at {self.now_s} s: no plan was committed; commit one before the next instant")
         self._grow()
 
     def _why_stuck(self) -> str:
@@ -470,7 +478,7 @@ class JobsEngine:
 
 _OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "kept", "paused", "key", "options", "option_count"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "options", "option_count"),
 }
 """Addresses that a restored engine keeps."""
 

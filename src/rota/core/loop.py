@@ -1,4 +1,4 @@
-"""The control loop, for jobs on a cluster and for populations alike: instant → state → plan → backend.
+"""The control loop of populations: instant → state → plan → backend. (That of jobs is `rota.core.engine`.)
 
 An instant, a plan and a decision are opaque here: the policy, the state and the backend agree on them.
 """

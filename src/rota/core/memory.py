@@ -56,6 +56,7 @@ COUNTERS = (
         "pauses",
     ),
     *("coming", "ending_now", "changing"),  # of the next instant
+    "undecided",
     *("need_rows", "need_events", "need_slots"),
 )
 SECONDS = (

@@ -57,6 +57,9 @@ Types = Literal["fastest", "blind"]
 FREE, OPEN, TAKEN, HELD, PICKED, COUNTS, HINT, FAILED = range(8)
 
 
+ANCHORED = 2  # how `fit` keeps slots if anchors are given
+
+
 def scratch_rows(orders: int) -> int:
     """Return the number of scratch rows that placement needs."""
     return HINT + 2 * orders
@@ -74,6 +77,7 @@ def first_fit(
     """Plan as `ClusterView.first_fit`; `anchors` names, for each row, the row whose slots it would keep."""
     plan = view.draft
     keeps = int(not view.cost.each_instant if keep is None else keep)
+    keeps = ANCHORED if keeps and anchors is not None else keeps
     plan.jobs = fit(
         view.address, order, order if anchors is None else anchors, STYLES[style], int(strict), keeps
     )
@@ -87,7 +91,7 @@ def first_fit(
 def fit(address, order, anchors, style, strict, keep):
     """Place jobs first fit, and fill the draft; return how many were placed.
 
-    With `keep`, a running job stays on the slots of its anchor if it can.
+    With `keep`, a running job stays on its slots if it can; with ANCHORED, on those of its anchor.
     """
     e = engine_at(address)
     new, old = plan_at(e.draft), plan_at(e.current)
@@ -98,7 +102,7 @@ def fit(address, order, anchors, style, strict, keep):
             style, strict,
         )  # fmt: skip
     kept = kept_of(e)
-    if e.sharing == 1:
+    if e.sharing == 1 and keep != ANCHORED:
         placed = keep_all(
             columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), kept,
             index_of(old), slots_of(old), strict,

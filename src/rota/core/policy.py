@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,12 @@ class Plan:
     `slots[index[BEGIN, u] : index[BEGIN, u + 1]]`.
     """
 
-    __slots__ = ("address", "index", "jobs", "order", "pace_s", "record", "slots", "wake_at_s")
+    __slots__ = ("_index", "_pace_s", "_slots", "address", "jobs", "order", "record", "wake_at_s")
 
     def __init__(self, jobs: int, slots: int) -> None:
-        self.index = np.zeros((3, jobs + 1), np.int32)
-        self.slots = np.zeros(slots, np.int32)
-        self.pace_s = np.zeros(jobs)
+        self._index = np.zeros((3, jobs + 1), np.int32)
+        self._slots = np.zeros(slots, np.int32)
+        self._pace_s = np.zeros(jobs)
         self.record = np.zeros(1, PLAN)
         self.record["index"], self.record["width"] = self.index.ctypes.data, jobs + 1
         self.record["slots"], self.record["room"] = self.slots.ctypes.data, slots
@@ -40,6 +40,44 @@ class Plan:
         """The list order to keep for the next instant; None leaves it unchanged."""
         self.wake_at_s = np.inf
         """Time at which the policy is asked again if nothing happens before."""
+
+    @property
+    def index(self) -> NDArray[np.int32]:
+        """The rows, units and beginnings; kernels know its address, so what is assigned is copied into it."""
+        return self._index
+
+    @index.setter
+    def index(self, values: NDArray[np.int32]) -> None:
+        self._index[:, : values.shape[1]] = values
+
+    @property
+    def slots(self) -> NDArray[np.int32]:
+        """The slots of the units, one unit after the other; what is assigned is copied into it."""
+        return self._slots
+
+    @slots.setter
+    def slots(self, values: NDArray[np.int32]) -> None:
+        self._slots[: len(values)] = values
+
+    @property
+    def pace_s(self) -> NDArray[np.float64]:
+        """The step times in seconds; what is assigned is copied into it."""
+        return self._pace_s
+
+    @pace_s.setter
+    def pace_s(self, values: NDArray[np.float64]) -> None:
+        self._pace_s[: len(values)] = values
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a plan is part of its engine; it cannot be copied or pickled")
+
+    def dense(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return copies of index and slots in which units are numbered from 0 on, without gaps."""
+        index = self._index[:, : self.jobs + 1].copy()
+        units, index[UNIT, : self.jobs] = np.unique(index[UNIT, : self.jobs], return_inverse=True)
+        slots = [self._slots[self._index[BEGIN, u] : self._index[BEGIN, u + 1]] for u in units]
+        index[BEGIN, : len(units) + 1] = np.cumsum([0, *map(len, slots)])
+        return index, np.concatenate([*slots, np.zeros(0, np.int32)])
 
     @property
     def rows(self) -> NDArray[np.int32]:

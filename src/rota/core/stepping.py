@@ -38,6 +38,9 @@ TOO_EARLY, TOO_MANY = -21, -22
 """What `commit` returns, beside `GROW` and the codes of `rota.core.kernels`, for an illegal plan."""
 OK = 0
 
+UNDECIDED = -35
+"""What `advance` returns if no plan was committed at the last instant; nothing was changed."""
+
 PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
 
 NODE_LOST, NODE_JOINED = int(EventKind.NODE_LOST), int(EventKind.NODE_JOINED)
@@ -48,6 +51,8 @@ PAUSED = int(EventKind.PAUSED)
 def advance(address):
     """Move to the next instant; return the number of active jobs, or why there is nothing to decide."""
     e = engine_at(address)
+    if e.undecided:
+        return UNDECIDED
     code = find_next(e)
     if code < 0:
         return code
@@ -58,6 +63,7 @@ def advance(address):
     if e.changing > 0:
         change_nodes(e)
     e.instants += 1
+    e.undecided = 1
     return e.active
 
 
@@ -238,9 +244,9 @@ def commit(address, plan, jobs, wake_s, listed):
     e = engine_at(address)
     if wake_s < e.now_s:
         return TOO_EARLY
-    if jobs > e.most_jobs:
-        return TOO_MANY
     old, new = plan_at(e.current), plan_at(plan)
+    if jobs < 0 or jobs > min(e.most_jobs, new.width - 1):
+        return TOO_MANY
     columns, nodes, slot_node = columns_of(e), nodes_of(e), slot_node_of(e)
     index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
     actions, paused = actions_of(e), ints(e.paused, e.most_jobs)
@@ -278,6 +284,7 @@ def commit(address, plan, jobs, wake_s, listed):
     e.running = jobs
     e.pauses = pauses
     e.is_as_placed = 0
+    e.undecided = 0
     e.busy = busy
     e.end_s, e.ends = next_ends(
         columns, index, jobs, order, e.now_s, e.each_instant, e.ends_rel, e.ends_abs,

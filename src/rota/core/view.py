@@ -23,6 +23,8 @@ class ClusterView:
 
     address: int
     """Address of the engine's record, for its kernels."""
+    memory: Any
+    """The arrays that are at addresses: they are there as long as the view."""
     active: int
     """Number of active jobs."""
     cluster: Cluster
