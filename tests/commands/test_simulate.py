@@ -544,7 +544,7 @@ def as_a_user(here, humble):
         ),
         pytest.param(
             "--trace three.csv --schedulers fifo --out closed/runs",
-            "closed/runs/fifo: cannot be written (Permission denied); choose another folder",
+            "closed/runs/fifo: cannot be read (Permission denied); choose another folder",
         ),
     ],
 )
