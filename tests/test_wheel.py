@@ -22,7 +22,7 @@ import rota
 
 REPOSITORY = Path(__file__).parents[1]
 MOST_BYTES = 2_000_000
-AT_MOST_S = 400
+AT_MOST_S = 800
 SHIPPED = "rota/shipped/"
 
 

@@ -1,4 +1,4 @@
-"""The control loop of populations: instant → state → plan → backend. (That of jobs is `rota.core.engine`.)
+"""The control loop of populations: instant → state → plan → backend; that of jobs is `rota.core.engine`.
 
 An instant, a plan and a decision are opaque here: the policy, the state and the backend agree on them.
 """
