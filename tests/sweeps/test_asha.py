@@ -106,10 +106,12 @@ def slowly(rows: list[tuple[int, str, float]], factor: int, min_t: int, max_t: i
         if rung > max_t:
             continue
         there = [(trial, value) for iteration, trial, value in rows if iteration + shift == rung]
-        known = [value if mode == "min" else -value for _, value in there if not math.isnan(value)]
+        known = [value for _, value in there if not math.isnan(value)]
+        share = 1 / factor if mode == "min" else 1 - 1 / factor
+        limit = float(np.percentile(known, 100 * share)) if known else NAN  # rounded as it always is
+        assert not known or limit == pytest.approx(percentile(known, share), abs=1e-9)
         for trial, value in there:
-            cost = value if mode == "min" else -value
-            if math.isnan(value) or cost > percentile(known, 1 / factor) + 1e-9:
+            if math.isnan(value) or (value > limit if mode == "min" else value < limit):
                 pruned.append(trial)
     return pruned
 
