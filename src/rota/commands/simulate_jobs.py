@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.commands.common import say, typed
 from rota.commands.simulate import OF_TRACES, QUICK_JOBS
-from rota.commands.simulations import GridTask, Subject, announce, expanded, seen_from
+from rota.commands.simulate_flow import GridTask, Subject, announce, expanded, seen_from
 from rota.config.load import dump, read
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError

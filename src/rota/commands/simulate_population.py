@@ -16,7 +16,7 @@ import tomli_w
 import rota
 from rota.commands.common import typed
 from rota.commands.simulate import OF_POPULATIONS
-from rota.commands.simulations import GridTask, Subject, announce, expanded, seen_from
+from rota.commands.simulate_flow import GridTask, Subject, announce, expanded, seen_from
 from rota.config.grid import fix
 from rota.config.load import dump
 from rota.core.errors import ConfigError, unknown
