@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from rota import cli
-from rota.commands import simulations
+from rota.commands import simulate_flow
 from rota.results.metrics import Metrics
 from rota.results.population.run import read_population
 from rota.results.run import read_run
@@ -160,7 +160,7 @@ def test_workers_make_only_what_is_missing(rota, grid, here):
 
 
 def test_many_runs_that_are_reused_are_one_line(rota, grid, monkeypatch):
-    monkeypatch.setattr(simulations, "LISTED", 7)
+    monkeypatch.setattr(simulate_flow, "LISTED", 7)
     rota(grid, "--out", "runs")
     assert rota(grid, "--out", "runs").err == "runs: 8 runs are reused, their inputs are the same\n"
 
@@ -226,7 +226,7 @@ def test_the_limit_counts_seeds_of_populations(rota, population):
 
 def test_many_simulations_are_announced(rota, grid, population, monkeypatch):
     assert rota(grid).err == ""
-    monkeypatch.setattr(simulations, "ANNOUNCED", 7)
+    monkeypatch.setattr(simulate_flow, "ANNOUNCED", 7)
     assert rota(grid).err == "8 simulations of 4 points\n"
     assert rota(population).err == "8 simulations of 2 points\n"
 
