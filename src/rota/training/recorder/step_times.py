@@ -39,7 +39,7 @@ def measure(
 ) -> dict[StepKey, float]:
     """Return the median step time of each trainer, measured in turns.
 
-    With `time.process_time` as the clock, steps on one thread take as long on a busy machine as on an idle one.
+    With `time.process_time` as the clock, steps on one thread take as long as on an idle machine.
     """
     turns = list(range(len(trainers)))
     order = random.Random(0)
