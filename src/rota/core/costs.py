@@ -5,6 +5,8 @@
 `interval`  The rule of the Muri simulator, for comparison with published numbers: every running job pays
             its start-up in every interval between two events, even if nothing happened to it, except in the
             interval in which it ends. All jobs are placed anew at every event.
+
+The models are named here; the kernels that charge running jobs are in `core/kernels.py`.
 """
 
 from dataclasses import dataclass
