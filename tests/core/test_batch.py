@@ -50,12 +50,12 @@ def test_after_an_interruption_no_thread_works_and_the_next_call_does_all():
 
 
 def test_threads_end_with_their_batch():
-    before = threading.active_count()
+    before = set(threading.enumerate())
     pool = LaneThreads(3, lambda *part: None)
+    own = set(threading.enumerate()) - before
+    assert len(own) == 3
     pool.run(PARTS)
-    assert threading.active_count() == before + 3
     del pool
-    until_s = time.monotonic() + 10.0
-    while threading.active_count() > before and time.monotonic() < until_s:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    for thread in own:
+        thread.join(10.0)
+    assert not any(thread.is_alive() for thread in own)
