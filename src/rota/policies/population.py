@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from rota.core.errors import ConfigError
-from rota.core.population.events import Assign, Clone, Continue, Decision, Retire, Stop
+from rota.core.population.events import Clone, Continue, Decision, Retire, Stop
 from rota.core.population.stepping import ASSIGN, REVIEW
 from rota.core.population.view import PopulationView, TrialStatus
 from rota.policies.allocation.allotment import original_shares
@@ -95,7 +95,7 @@ def _intervals_left(view: PopulationView) -> int:
 class AllocationPolicy(Protocol):
     """A rule for which trials an idle slot trains next, and for how many steps."""
 
-    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
+    def hand_out(self, view: PopulationView) -> Iterator[Decision]:
         """Yield assignments for idle slots one by one; the view includes each before the next is computed."""
 
 

@@ -21,11 +21,11 @@ class Equal:
 
     def __init__(self, step_s: float = 1.0, size_mb: float = 0.0) -> None:
         self._step_s, self._size_mb = step_s, size_mb
-        self.outcomes_ = Outcomes()
+        self._outcomes = Outcomes()
 
     @property
     def outcomes(self) -> Outcomes:
-        return self.outcomes_
+        return self._outcomes
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         return "equal"

@@ -42,12 +42,6 @@ def _draws(seed: tuple[int, ...], rows: int) -> "Draws":
     return Draws(seed, rows)
 
 
-def normals(noise: TimingNoise, trials: int, parts: int) -> NDArray[np.float64]:
-    """Return the standard normal number behind each trial's n-th factor, for at least `parts` intervals."""
-    draws = _draws((noise.seed, 0), trials)
-    return np.hstack([draws.block(number) for number in range(-(-parts // AHEAD))])
-
-
 class Draws:
     """Standard normal numbers, a sequence for each row that does not depend on the order of calls."""
 

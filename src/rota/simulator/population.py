@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.engine import Landscape, PopulationEngine
 from rota.core.population.events import Event, Hyper
+from rota.core.population.policies import compiled_allocation
 from rota.core.population.view import Terms
+from rota.policies.evolution.registry import Unchanged
 from rota.policies.population import PopulationPolicy
 from rota.simulator.noise import ReportOverhead, TimingNoise
 
@@ -65,7 +67,11 @@ def simulate_trials(
 
 
 def drive_population(engine: PopulationEngine, policy: PopulationPolicy) -> None:
-    """Simulate until every trial is finished or stopped."""
+    """Simulate until every trial is finished or stopped; without Python where all policies are compiled."""
+    form = compiled_allocation(policy.allocation)
+    if form is not None and policy.retirement is None:
+        engine.use(form)
+    engine.write(reviews=type(policy.evolution) is not Unchanged)
     while question := engine.advance():
         for decision in policy.answer(question, engine):
             engine.commit(decision)

@@ -22,6 +22,7 @@ from rota.core.population.memory import (
     IDLED,
     JOINED,
     NODE_FAILED,
+    OK,
     REPORTED_EVENT,
     SLOT_RETIRED,
     STATUS,
@@ -32,7 +33,7 @@ from rota.core.population.memory import (
     slots_of,
     trials_of,
 )
-from rota.core.population.stepping import GROW, OK, forget, is_full
+from rota.core.population.stepping import GROW, forget, is_full
 from rota.core.population.view import WAITING
 
 NOT_IDLE, EMPTY, NOT_WAITING, WRONG_STEPS = -11, -12, -13, -14

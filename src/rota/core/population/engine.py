@@ -9,12 +9,14 @@ advancing.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numba import types
 
 from rota.core.arrays import Floats
+from rota.core.compiled import native_address
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.population import calls, memory, stepping
 from rota.core.population.events import (
@@ -39,6 +41,7 @@ from rota.core.population.events import (
     TrialFinished,
 )
 from rota.core.population.outcomes import ASKED, outcomes_of
+from rota.core.population.policies import CompiledAllocation
 from rota.core.population.view import PopulationView, Work
 
 FIRST_EVENTS, FIRST_PARTS = 1024, 256
@@ -70,7 +73,7 @@ class PopulationEngine(PopulationView):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._landscape: Landscape | None = None
-        self._prepare: Callable[[PopulationView], Sequence[float]] | None = None
+        self._form: CompiledAllocation | None = None
         self._draws: dict[str, RandomBlocks] = {}
         self._objects: list[tuple[Any, ...]] = []
         """What events have beside numbers."""
@@ -129,8 +132,8 @@ class PopulationEngine(PopulationView):
                     trial, steps = self.numbers["trial"].item(), self.numbers["steps"].item()
                     assert self._landscape is not None
                     self.write(answer=self._landscape.train(trial, steps), answered=True)
-                case stepping.PREPARE:
-                    self.prepare()
+                case memory.PREPARE:
+                    self._prepare()
                 case stepping.GROW:
                     self._grow()
                 case stepping.UNREVIEWED:
@@ -220,20 +223,52 @@ class PopulationEngine(PopulationView):
         self.write(n_changes=len(changes), report_each=report_each, reviews=1, **numbers)
         self._see_landscape()
 
-    def let(
-        self, propose: int, options: Sequence[float], prepare: Callable[[PopulationView], Sequence[float]]
-    ) -> None:
-        """Let a compiled allocation answer, given by its address."""
-        self._prepare = prepare
-        named = {f"option{number}": value for number, value in enumerate(options)}
-        self.write(propose=propose, prepared=-1, **named)
+    def use(self, form: CompiledAllocation) -> None:
+        """Let a compiled allocation answer from now on."""
+        self._let(form)
+        address, _ = native_address(form.propose, types.int64)
+        self.write(propose=address)
 
-    def prepare(self) -> None:
+    def proposals(self, form: CompiledAllocation) -> Iterator[Assign]:
+        """Yield what a compiled allocation proposes; each is to be committed before the next."""
+        self._let(form)
+        self.write(turn=-1)
+        while (code := form.propose(self.address)) != memory.PASS:
+            if code == memory.PREPARE:
+                self._prepare()
+                continue
+            slot, start, count, steps = (
+                self.numbers[name].item() for name in ("slot", "start", "chosen_trials", "chosen_steps")
+            )
+            if count:
+                yield Assign(slot, self.first(count))
+            elif steps:
+                waiting = self.waiting
+                yield Assign(slot, self.intervals([*waiting[start:], *waiting[:start][::-1]], steps))
+
+    def _let(self, form: CompiledAllocation) -> None:
+        """Write the options of a compiled allocation."""
+        if form is not self._form:
+            self._form = form
+            self.put(**form.arrays)
+            options = {f"option{number}": value for number, value in enumerate(form.options)}
+            self.write(prepared=-1, **options, **form.numbers)
+
+    def _prepare(self) -> None:
         """Give a compiled allocation the numbers that it asks for."""
-        assert self._prepare is not None
-        data = np.array(self._prepare(self), np.float64)
-        self.put(data=data)
-        self.write(n_data=len(data))
+        assert self._form is not None
+        data = self._form.prepare(self)
+        if data is not None:
+            self.put(data=np.array(data, np.float64))
+            self.write(n_data=len(data))
+
+    def snapshot(self) -> "PopulationEngine":
+        """Return a copy of everything that changes, for `restore`."""
+        return self.fork()
+
+    def restore(self, snapshot: "PopulationEngine") -> None:
+        """Make everything as it was at a snapshot, of this engine or of one that was made alike."""
+        self.__dict__.update(snapshot.fork().__dict__)
 
     def fork(self) -> "PopulationEngine":
         """Return a copy that goes on from here, independently."""
@@ -263,7 +298,7 @@ class PopulationEngine(PopulationView):
         given = np.array(parts, np.int64).reshape(-1, 2)
         while (code := calls.assign_parts(self.address, slot, given)) == stepping.GROW:
             self._grow()
-        if code == stepping.OK:
+        if code == memory.OK:
             return
         trial, left = self.numbers["trial"].item(), self.numbers["steps"].item()
         match code:

@@ -48,11 +48,18 @@ EVENT = np.dtype(
 )
 """An event; `more` is whether a trial ended by itself, or the number of what is kept as Python objects."""
 
+OK = 0
+PASS = -1
+"""What a compiled allocation returns if it assigns nothing more at this instant."""
+PREPARE = 4
+"""What it returns if it asks for numbers that Python computes."""
+
 ARRAYS = (
     *("trials", "metric", "slots", "flags", "seconds", "parts", "spans", "events", "changes"),
     *("slow", "switches", "step_s", "expected_s", "spread", "measured", "speeds", "sizes_mb"),
     *("trial_draws", "slot_draws", "data"),
     *("curve", "grown", "progress", "reached", "curves", "curve_steps"),
+    *("weights", "features", "allowed", "chosen"),  # of agents
 )
 """Fields of the record that are addresses of arrays."""
 COUNTERS = (
@@ -65,12 +72,14 @@ COUNTERS = (
     *("stage", "ending", "happened", "reviews", "propose", "turn", "turns", "prepared", "instants"),
     *("trial", "steps", "answered", "wrong", "need_parts"),
     *("slot", "start", "chosen_trials", "chosen_steps", "proposed"),
+    *("hidden", "asked", "drawn", "draw_room"),  # of agents
 )
 SECONDS = (
     *("now_s", "at_s", "best", "target", "enough", "answer"),
     *("dispatch_s", "latency_s", "bandwidth_mb_s", "cross_switch_mb_s"),
     *("noise", "drift", "load_s", "evaluate_s", "save_s", "gain"),
-    *("option0", "option1", "option2", "option3", "option4", "option5"),
+    *("option0", "option1", "option2", "option3", "option4", "option5", "option6"),
+    "share",
 )
 POPULATION = np.dtype([(name, "i8") for name in (*ARRAYS, *COUNTERS)] + [(name, "f8") for name in SECONDS])
 

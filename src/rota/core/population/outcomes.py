@@ -55,11 +55,7 @@ class Outcomes:
     __slots__ = ("curve", "curve_steps", "curves", "gain", "grown", "kind", "progress", "reached")
 
     def __init__(
-        self,
-        kind: int = NOTHING_MEASURED,
-        trials: int = 0,
-        curve_steps: Sequence[float] | Floats = (0.0,),
-        gain: float = 0.0,
+        self, kind: int = NOTHING_MEASURED, curve_steps: Sequence[float] | Floats = (0.0,), gain: float = 0.0
     ) -> None:
         self.kind, self.gain = kind, gain
         self.curve_steps = np.array(curve_steps, np.float64)

@@ -1,12 +1,61 @@
 """Base classes of allocations and evolutions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from numpy.typing import NDArray
+
 from rota.core.errors import IllegalPlan
-from rota.core.population.events import Assign, Clone, Continue, Interval, Stop
+from rota.core.population.events import Assign, Clone, Continue, Decision, Interval, Stop
 from rota.core.population.view import PopulationView
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAllocation:
+    """An allocation that is compiled: it has one form for simulations and real runs."""
+
+    propose: Any
+    """A kernel `propose(address)` of the engine's record, see `rota.core.population.proposals`."""
+    options: Sequence[float] = ()
+    """Up to seven numbers, the fields `option0` … of the record."""
+    prepare: Callable[[Any], Sequence[float] | None] = lambda engine: None
+    """Called with the engine when the kernel returns PREPARE; it returns the numbers of `data_of(p)`."""
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Arrays whose addresses are written into the record."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """Further fields of the record."""
+
+
+def compiled_allocation(allocation: Any) -> CompiledAllocation | None:
+    """Return the compiled form of an allocation, unless a subclass has replaced what it stands for."""
+    for made in type(allocation).__mro__:
+        if "compiled" in vars(made):
+            return allocation.compiled  # type: ignore[no-any-return]
+        if {"assign", "hand_out"} & vars(made).keys():
+            return None
+    return None
+
+
+class ProposingAllocation:
+    """Base class of allocations that are compiled, unless they are to do as an original did."""
+
+    __slots__ = ()
+
+    @property
+    def compiled(self) -> CompiledAllocation | None:
+        """The compiled form; None to do as the original."""
+        raise NotImplementedError
+
+    def originally(self, view: PopulationView) -> Iterator[Decision]:
+        """Yield what the original assigned."""
+        raise NotImplementedError
+
+    def hand_out(self, view: Any) -> Iterator[Decision]:
+        """Yield assignments for idle slots one by one; each is to be committed before the next."""
+        form = self.compiled
+        yield from self.originally(view) if form is None else view.proposals(form)
 
 
 class Allocation(ABC):

@@ -39,8 +39,10 @@ from rota.core.population.memory import (
     NEXT,
     NODE,
     NODE_FAILED,
+    OK,
     OVER,
     PART_STEPS,
+    PASS,
     REVIEWS,
     SINCE,
     SLOWS,
@@ -62,16 +64,12 @@ from rota.core.population.memory import (
 from rota.core.population.outcomes import ASKED, NOTHING_MEASURED, metric_after
 from rota.core.population.view import FINISHED
 
-REVIEW, ASSIGN, OUTCOME, PREPARE = 1, 2, 3, 4
+REVIEW, ASSIGN, OUTCOME = 1, 2, 3
 """What `advance` asks: to review the trials that reported, to assign idle slots, the metric of a trial after
-some more steps, or the numbers that a compiled allocation needs."""
+some more steps, or (`PREPARE`) the numbers that a compiled allocation needs."""
 DONE, STUCK, GROW, UNREVIEWED = -1, -2, -3, -4
 """What else it returns: nothing is left to do; trials are left but nothing will happen; an array is full;
 or a trial that reported was not reviewed."""
-OK = 0
-PASS = -1
-"""What a compiled allocation returns if it assigns nothing more at this instant."""
-
 AT_FIRST, NEXT_INSTANT, ENDS, REVIEWS_DUE, ASSIGNS, BEGINS, GOOD_ENOUGH = range(7)
 """What comes next."""
 

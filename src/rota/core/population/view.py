@@ -252,6 +252,20 @@ class PopulationView:
         """Return the next interval of each of the first trials in the queue."""
         return [self.interval(trial) for trial in self.waiting[:count]]
 
+    def intervals(self, trials: Sequence[int], steps: int) -> list[Interval]:
+        """Return intervals of these trials up to a number of steps, one trial after the other."""
+        intervals = []
+        for trial in trials:
+            mine = min(steps, self.remaining(trial))
+            steps -= mine
+            while mine:
+                length = min(self.terms.interval, mine)
+                intervals.append(Interval(trial, length))
+                mine -= length
+            if not steps:
+                break
+        return intervals
+
     def ranking(self, interval: int) -> Ranking:
         """Return the ranking of all trials that were not stopped, by metric.
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from rota.core.errors import ConfigError, unknown
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
-from rota.core.population.events import Event, Reported
+from rota.core.population.events import Event, Hyper, Reported
+from rota.core.population.outcomes import TOWARDS_TARGETS, Outcomes
 from rota.core.population.view import Terms
 from rota.simulator.bounds import lower_bound_s
 from rota.simulator.landscapes import Equal
@@ -156,8 +157,15 @@ class HiddenTargets(Equal):
 
     def __init__(self, good_at: tuple[float, ...]) -> None:
         super().__init__(STEP_S)
-        self._good_at, self._steps = good_at, [0] * len(good_at)
+        self._outcomes = Outcomes(TOWARDS_TARGETS, good_at)
+        self._outcomes.curves = np.array([good_at])
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return self._outcomes
+
+    def begin(self, trial: int, hyper: Hyper) -> None:
+        self._outcomes.begin(trial)
 
     def train(self, trial: int, steps: int) -> float:
-        self._steps[trial] += steps
-        return GOOD * self._steps[trial] / self._good_at[trial]
+        return self._outcomes.train(trial, steps)

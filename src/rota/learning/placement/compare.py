@@ -76,7 +76,6 @@ def try_out(asked: ComparedCase) -> ComparedRow:
         spread=float(f"{max(speeds) / min(speeds):.4g}"),
         dispatch=asked.dispatch,
         ratios=ratios,
-        # many times as many decisions: simulated by the compiled loop
         shuffled=float(np.mean([play(*each).ratio for each in zip(cases, shuffles, strict=True)])),
     )
 

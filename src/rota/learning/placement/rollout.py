@@ -1,7 +1,7 @@
 """Episodes in simulation in which an agent draws decisions, and the gradients that it learns from."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rota.core.arrays import Singles
-from rota.learning.placement.cases import STEP_S, CaseDistribution, PlacementCase
-from rota.learning.placement.kernels import episode
-from rota.policies.allocation.learned import ADVISED, FEATURES, LATE, Weights
-from rota.simulator.noise import normals
+from rota.core.population.engine import PopulationEngine
+from rota.core.population.policies import CompiledAllocation
+from rota.learning.placement.cases import GOOD, CaseDistribution, PlacementCase
+from rota.policies.allocation.finish import CANDIDATES
+from rota.policies.allocation.learned import ADVISED, FEATURES, LATE, Weights, form_of, seed_draws
+from rota.simulator.population import engine_for
 
 EAGER, TRUST = 20.0, 1.5
 """Initial weights of two features. If all would be done 1 % later with an assignment, its log probability is
@@ -51,8 +53,6 @@ class Scorer(nn.Module):
         return Weights(*(np.ascontiguousarray(each.detach().numpy()).copy() for each in values))
 
 
-PARTS = 160
-"""Number of intervals of a trial with noise of their own; later ones repeat it."""
 MOST = 5.0
 """Largest gain or loss of an episode that counts, in percent."""
 
@@ -68,16 +68,50 @@ class PlacementEpisode(NamedTuple):
     ratio: float
 
 
+class DrawnDecisions:
+    """The decisions of an episode that were drawn at random."""
+
+    def __init__(self, room: int = 64) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._make(room)
+
+    def _make(self, room: int) -> None:
+        shapes = {"features": (CANDIDATES, FEATURES), "allowed": (CANDIDATES,), "chosen": ()}
+        types = np.float32, np.bool_, np.int64
+        for (name, shape), dtype in zip(shapes.items(), types, strict=True):
+            new: NDArray[Any] = np.zeros((room, *shape), dtype)
+            old = self._arrays.get(name)
+            if old is not None:
+                new[: len(old)] = old
+            self._arrays[name] = new
+        self._room = room
+
+    def form(self, weights: Weights, share: float) -> CompiledAllocation:
+        """Return an agent of which a share of the decisions is drawn, and kept here."""
+        form = form_of(weights)
+        numbers = {**form.numbers, "draw_room": self._room, "share": share}
+        return replace(form, prepare=self._grow, arrays={**form.arrays, **self._arrays}, numbers=numbers)
+
+    def _grow(self, engine: PopulationEngine) -> None:
+        self._make(2 * self._room)
+        engine.put(**self._arrays)
+        engine.write(draw_room=self._room)
+
+    def of(self, engine: PopulationEngine, ratio: float) -> PlacementEpisode:
+        """Return the episode that an engine has simulated."""
+        drawn = engine.numbers["drawn"].item()
+        features, allowed, chosen = (self._arrays[name][:drawn] for name in ("features", "allowed", "chosen"))
+        return PlacementEpisode(features, allowed, chosen, engine.numbers["asked"].item(), ratio)
+
+
 def play(case: PlacementCase, weights: Weights, seed: int = 0, share: float = 0.0) -> PlacementEpisode:
     """Simulate one episode in which a share of the decisions is drawn; the others are the best by score."""
-    scene, trials = case.scene, len(case.scene.hypers)
-    features, allowed, chosen, decisions, makespan_s, first_s = episode(
-        np.array([slot.speed for slot in scene.cluster.slots]), (scene.terms.steps, scene.terms.interval),
-        scene.costs.dispatch_s, STEP_S, scene.noise.noise, normals(scene.noise, trials, PARTS),
-        np.array(case.good_at or (np.inf,) * trials), bool(case.good_at), weights, seed, share,
-    )  # fmt: skip
-    ratio = (first_s if case.good_at else makespan_s) / case.bound_s
-    return PlacementEpisode(features, allowed, chosen, decisions, ratio)
+    engine, drawn = engine_for(case.scene, case.landscape()), DrawnDecisions()
+    engine.write(reviews=False, keeps_timeline=False, enough=GOOD)
+    engine.use(drawn.form(weights, share))
+    seed_draws(seed)
+    engine.advance()
+    return drawn.of(engine, engine.now_s / case.bound_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, floor
 
+import numpy as np
+
+from rota.core.compiled import kernel
 from rota.core.errors import ConfigError
 from rota.core.population.events import Assign
+from rota.core.population.memory import PASS, PREPARE, SPEED, data_of, population_at, seconds_of
+from rota.core.population.policies import CompiledAllocation, ProposingAllocation
+from rota.core.population.proposals import as_idle, begin_turns, idle_slots, next_turn, propose_first
 from rota.core.population.view import PopulationView
 from rota.policies.allocation.allotment import Split, original_shares, shares
 
@@ -16,7 +23,7 @@ NOT_KNOWN = 9999
 
 
 @dataclass(frozen=True, slots=True)
-class Era:
+class Era(ProposingAllocation):
     """A slot gets the first trials of the queue, as many as its share × slope^stage."""
 
     stage: int = 100
@@ -36,30 +43,51 @@ class Era:
         if self.stage < 1 or not 0.0 < self.slope <= 1.0:
             raise ConfigError(f"stage is {self.stage}, slope {self.slope}; give 1 or more, and up to 1")
 
-    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
+    @property
+    def compiled(self) -> CompiledAllocation | None:
+        return None if self.original else _form(self)
+
+    def originally(self, view: PopulationView) -> Iterator[Assign]:
         if not view.idle or not view.waiting:
             return
-        share = original_shares(view, self.split) if self.original else shares(view, self.split)
+        share = original_shares(view, self.split)
         factor = self.slope ** self.reached(view)
-        for slot in self._order(view):
+        for slot in list(view.idle):
             if not view.waiting:
                 return
             if share[slot]:
-                yield Assign(slot, view.first(self._length(share[slot] * factor)))
+                yield Assign(slot, view.first(ceil(share[slot] * factor)))
 
     def reached(self, view: PopulationView) -> int:
         """Return the current stage of the population."""
-        if self.original:
-            return max(0, floor((view.terms.steps - intervals_left(view)) / self.stage))
-        return view.leader // self.stage
+        if not self.original:
+            return view.leader // self.stage
+        return max(0, floor((view.terms.steps - intervals_left(view)) / self.stage))
 
-    def _length(self, trials: float) -> int:
-        return ceil(trials) if self.original else max(1, ceil(trials - ROUNDING))
 
-    def _order(self, view: PopulationView) -> list[int]:
-        if self.original or not self.fastest_first:
-            return list(view.idle)
-        return sorted(view.idle, key=lambda slot: -view.scores[slot])
+@lru_cache(maxsize=64)
+def _form(era: Era) -> CompiledAllocation:
+    options = era.stage, era.slope, era.fastest_first
+    return CompiledAllocation(propose, options, lambda view: shares(view, era.split))
+
+
+@kernel
+def propose(address):  # type: ignore[no-untyped-def]
+    """Propose as many trials as the share of the next slot, less at each stage."""
+    p = population_at(address)
+    if p.prepared != p.slots_version:
+        p.prepared = p.slots_version
+        return PREPARE
+    if p.turn < 0:
+        keys = -seconds_of(p)[SPEED] if p.option2 else as_idle(p)
+        begin_turns(p, keys, idle_slots(p))
+    share, slot = data_of(p), next_turn(p)
+    while slot >= 0 and share[slot] == 0.0:
+        slot = next_turn(p)
+    if slot < 0:
+        return PASS
+    factor = p.option1 ** float(p.leader // int(p.option0))
+    return propose_first(p, slot, max(1, int(np.ceil(share[slot] * factor - ROUNDING))))
 
 
 def intervals_left(view: PopulationView) -> int:

@@ -1,14 +1,35 @@
 """Finish: minimise the estimated makespan, the fastest idle slot first."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from rota.core.arrays import Floats
 from rota.core.compiled import kernel
 from rota.core.errors import ConfigError
-from rota.core.population.events import Assign, Interval
+from rota.core.population.changes import move_s
+from rota.core.population.events import Interval
+from rota.core.population.memory import (
+    AT,
+    ENDS_S,
+    GIVEN,
+    KIND,
+    PASS,
+    QUEUE,
+    RETIRED,
+    STATUS,
+    UP,
+    by_kind,
+    flags_of,
+    population_at,
+    seconds_of,
+    step_s_of,
+    trials_of,
+)
+from rota.core.population.memory import STEPS as TRAINED
+from rota.core.population.policies import CompiledAllocation, ProposingAllocation
+from rota.core.population.proposals import begin_turns, has_no_turn, idle_slots, next_turn, propose_steps
 from rota.core.population.view import PopulationView
 from rota.policies.allocation.horizon import (
     after_assignments,
@@ -82,7 +103,7 @@ class Outlook:
         """Return the intervals of a candidate."""
         start = 0 if candidate <= LISTS else self.suits
         order = [*view.waiting[start:], *view.waiting[:start][::-1]]
-        return intervals_of(view, order, int(self.candidates[candidate, STEPS]))
+        return view.intervals(order, int(self.candidates[candidate, STEPS]))
 
 
 def moves_s(view: PopulationView, slot: int) -> Floats:
@@ -90,21 +111,6 @@ def moves_s(view: PopulationView, slot: int) -> Floats:
     if view.costs.moves_are_free:
         return np.zeros(len(view.waiting))
     return np.array([view.move_s(trial, slot) for trial in view.waiting])
-
-
-def intervals_of(view: PopulationView, trials: list[int], steps: int) -> list[Interval]:
-    """Return intervals of these trials up to a number of steps, one trial after the other."""
-    intervals = []
-    for trial in trials:
-        mine = min(steps, view.remaining(trial))
-        steps -= mine
-        while mine:
-            length = min(view.terms.interval, mine)
-            intervals.append(Interval(trial, length))
-            mine -= length
-        if not steps:
-            break
-    return intervals
 
 
 def fastest_first(view: PopulationView) -> list[int]:
@@ -247,7 +253,7 @@ SLACK, PATIENCE = 0.002, 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(ProposingAllocation):
     """Choose the assignment with the lowest estimated makespan.
 
     Of equals it takes one with fewer expected dispatches, then whole intervals before fractions, then trials
@@ -264,15 +270,69 @@ class Finish:
         if not (self.slack >= 0.0 and self.patience >= 0.0):
             raise ConfigError(f"slack is {self.slack}, patience {self.patience}; give 0 or more")
 
-    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
-        free = view.costs.dispatch_s == 0.0 and view.costs.moves_are_free
-        for slot in fastest_first(view):
-            if not view.waiting:
-                return
-            outlook = Outlook(view, slot, short=free)
-            chosen = choose(outlook.candidates, view.terms.interval, self.slack, self.patience)
-            if chosen != NOTHING:
-                yield Assign(slot, outlook.parts(view, chosen))
+    @property
+    def compiled(self) -> CompiledAllocation:
+        return _form(self)
+
+
+@lru_cache(maxsize=64)
+def _form(finish: Finish) -> CompiledAllocation:
+    return CompiledAllocation(propose, (finish.slack, finish.patience))
+
+
+@kernel
+def propose(address):  # type: ignore[no-untyped-def]
+    """Propose the best candidate for the fastest slot in turn."""
+    p = population_at(address)
+    slot = next_by_speed(p)
+    if slot < 0:
+        return PASS
+    candidates, about = np.empty((CANDIDATES, COLUMNS)), np.empty(FACTS)
+    free = p.dispatch_s == 0.0 and p.moves_are_free != 0
+    suits = look_at(p, candidates, about, slot, free)
+    chosen = choose(candidates, p.interval, p.option0, p.option1)
+    return propose_candidate(p, slot, candidates, chosen, suits)
+
+
+@kernel
+def next_by_speed(p):  # type: ignore[no-untyped-def]
+    """Return the next idle slot in turn, the fastest first; -1 if there is none."""
+    if p.turn < 0:
+        if has_no_turn(p):
+            return -1
+        step_s, keys = step_s_of(p), np.empty(p.n_slots)
+        for slot in range(p.n_slots):
+            keys[slot] = step_s[slot].mean()
+        begin_turns(p, keys, np.sort(idle_slots(p)))
+    return next_turn(p)
+
+
+@kernel
+def look_at(p, candidates, about, slot, short):  # type: ignore[no-untyped-def]
+    """Do `look` for a slot of an engine."""
+    trials, flags = trials_of(p), flags_of(p)
+    waiting, moves = trials[QUEUE][: p.waiting], np.zeros(p.waiting)
+    if not p.moves_are_free:
+        for at in range(p.waiting):
+            moves[at] = move_s(p, waiting[at], slot)
+    idle = np.zeros(p.n_slots, np.bool_)
+    for other in idle_slots(p):
+        idle[other] = True
+    state = (
+        trials[STATUS], trials[TRAINED], trials[GIVEN], trials[AT], flags[UP], flags[RETIRED],
+        seconds_of(p)[ENDS_S], p.now_s,
+    )  # fmt: skip
+    return look(
+        candidates, about, slot, waiting, moves, idle, step_s_of(p), by_kind(p, p.spread), trials[KIND],
+        state, (p.budget, p.interval, p.dispatch_s, short),
+    )  # fmt: skip
+
+
+@kernel
+def propose_candidate(p, slot, candidates, chosen, suits):  # type: ignore[no-untyped-def]
+    """Propose a candidate."""
+    start = suits if chosen > LISTS else 0
+    return propose_steps(p, slot, start, int(candidates[chosen, STEPS]) if chosen != NOTHING else 0)
 
 
 @kernel

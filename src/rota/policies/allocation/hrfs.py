@@ -6,11 +6,41 @@ from functools import lru_cache
 from math import ceil, exp, inf, isnan, log, log2, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rota.core.compiled import kernel
 from rota.core.errors import ConfigError
+from rota.core.population.changes import move_s
 from rota.core.population.events import Assign, Interval, Retire
+from rota.core.population.memory import (
+    ENDS_S,
+    KIND,
+    OK,
+    PASS,
+    PREPARE,
+    QUEUE,
+    RETIRED,
+    STATUS,
+    STEPS,
+    TRIAL_S,
+    UP,
+    by_kind,
+    data_of,
+    flags_of,
+    population_at,
+    seconds_of,
+    step_s_of,
+    trials_of,
+)
+from rota.core.population.policies import CompiledAllocation, ProposingAllocation
+from rota.core.population.proposals import (
+    as_idle,
+    begin_turns,
+    has_no_turn,
+    idle_slots,
+    next_turn,
+    propose_first,
+    propose_part,
+)
 from rota.core.population.view import PopulationView, TrialStatus
 from rota.policies.allocation import era
 
@@ -20,7 +50,7 @@ RECENT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Hrfs:
+class Hrfs(ProposingAllocation):
     """A slot is slow if the others would catch up with the leading trial while it trains one interval.
 
     A slow slot rests if the others would complete everything meanwhile, or once the target is reached.
@@ -51,73 +81,99 @@ class Hrfs:
                 "give 2 or more, and 0 or more"
             )
 
-    def hand_out(self, view: PopulationView) -> Iterator[Assign | Retire]:
-        if self.original:
-            for _ in range(view.freed):
-                yield from originally(view)
-        elif view.idle and view.waiting:
-            yield from self._to_all(view)
+    @property
+    def compiled(self) -> CompiledAllocation | None:
+        return None if self.original else _form(self)
 
-    def _to_all(self, view: PopulationView) -> Iterator[Assign]:
-        for slot in self._order(view):
-            if not view.waiting:
-                return
-            interval = self._interval(view, slot)
-            if interval is not None:
-                yield Assign(slot, [interval])
-        if view.waiting and len(view.idle) == np.count_nonzero(view.usable):  # all rest: one has to work
-            yield Assign(self._order(view)[0], view.first(1))
+    def originally(self, view: PopulationView) -> Iterator[Assign | Retire]:
+        for _ in range(view.freed):
+            yield from originally(view)
 
-    def _order(self, view: PopulationView) -> list[int]:
-        if len(view.idle) == 1 or not self.fastest_first:
-            return list(view.idle)
-        step_s = view.step_times.step_s[:, view.kind[view.waiting[0]]]
-        return sorted(view.idle, key=lambda slot: step_s[slot])
 
-    def _interval(self, view: PopulationView, slot: int) -> Interval | None:
-        """Return a whole interval of a trial behind, a shorter one of a trial ahead, or None to rest."""
-        kind = int(view.kind[view.waiting[0]])
-        times, terms = view.step_times, view.terms
-        ability = meanwhile(
-            slot, kind, times.step_s, times.spread, float(self.caution), view.up, view.retired,
-            self._known(view),
-        )  # fmt: skip
-        behind, left = standing(view.steps, view.status, view.leader, terms.interval, terms.steps)
-        if 0 <= ability <= behind:
-            return view.interval(self._nearest(view, slot, 0))
-        if self._rests(view, slot, ability, left, times.step_s[slot, kind]):
-            return None
-        tier = self._tier(view, slot, kind)
-        trial = self._nearest(view, slot, round(tier / (self.tiers - 1) * (len(view.waiting) - 1)))
-        return _shortened(view, trial, tier)
+@lru_cache(maxsize=64)
+def _form(hrfs: Hrfs) -> CompiledAllocation:
+    options = (
+        *(hrfs.tiers, hrfs.caution, hrfs.again, hrfs.predict, hrfs.near, hrfs.fastest_first),
+        hrfs.predict_stops,
+    )
+    return CompiledAllocation(propose, options, lambda view: [predicted_intervals_left(view)])
 
-    def _rests(self, view: PopulationView, slot: int, ability: int, left: float, step_s: float) -> bool:
-        """Return whether a slow slot is no longer useful; one that was never measured may be."""
-        if self.again and view.now_s - view.ends_s[slot] >= self.again * view.terms.interval * step_s:
-            return False
-        if self.predict_stops:
-            left = predicted_intervals_left(view)
-        return bool(view.best >= view.terms.target or ability > left)
 
-    def _tier(self, view: PopulationView, slot: int, kind: int) -> int:
-        """Return the tier of a slow slot; the last one if it was never measured."""
-        if self.tiers == 2 or self._known(view)[slot] == inf:
-            return self.tiers - 1
-        step_s = view.step_times.step_s[:, kind]
-        fastest_s = step_s[view.usable & (self._known(view) < inf)].min()
-        return min(self.tiers - 1, max(1, int(log2(step_s[slot] / fastest_s))))
+@kernel
+def propose(address):  # type: ignore[no-untyped-def]
+    """Propose a whole or shorter interval for the next slot in turn that does not rest."""
+    p = population_at(address)
+    if p.option6 and p.prepared != p.instants:
+        p.prepared = p.instants
+        return PREPARE
+    if has_no_turn(p):
+        return PASS
+    if p.turn < 0:
+        begin_turns(p, keys(p), idle_slots(p))
+    slot = next_turn(p)
+    while slot >= 0:
+        if propose_interval(p, slot):
+            return OK
+        slot = next_turn(p)
+    flags = flags_of(p)
+    if p.turn == p.turns and p.idle == (flags[UP] & ~flags[RETIRED]).sum():  # all rest: one has to work
+        begin_turns(p, keys(p), idle_slots(p))
+        slot = next_turn(p)
+        p.turn = p.turns + 1
+        return propose_first(p, slot, 1)
+    return PASS
 
-    def _known(self, view: PopulationView) -> NDArray[np.float64]:
-        """Return a finite number for each slot whose step time is trusted."""
-        return np.zeros(len(view.trial_s)) if self.predict else view.trial_s
 
-    def _nearest(self, view: PopulationView, slot: int, at: int) -> int:
-        """Return the trial at a queue position, or an equally advanced one with a cheaper transfer."""
-        trial = view.waiting[at]
-        if not self.near or view.costs.moves_are_free:
-            return trial
-        same = [other for other in view.waiting if view.steps[other] == view.steps[trial]]
-        return min(same, key=lambda other: (view.move_s(other, slot), other != trial))
+@kernel
+def keys(p):  # type: ignore[no-untyped-def]
+    """Return what slots are served by."""
+    trials = trials_of(p)
+    kind = trials[KIND, trials[QUEUE, 0]]
+    return step_s_of(p)[:, kind].copy() if p.option5 else as_idle(p)
+
+
+@kernel
+def propose_interval(p, slot):  # type: ignore[no-untyped-def]
+    """Propose a whole interval of a trial behind, or a shorter one of a trial ahead; return False to rest."""
+    trials, seconds, flags, tiers = trials_of(p), seconds_of(p), flags_of(p), int(p.option0)
+    kind, step_s = trials[KIND, trials[QUEUE, 0]], step_s_of(p)
+    known = np.zeros(p.n_slots) if p.option3 else seconds[TRIAL_S]  # finite for trusted step times
+    ability = meanwhile(slot, kind, step_s, by_kind(p, p.spread), p.option1, flags[UP], flags[RETIRED], known)
+    behind, intervals_left = standing(trials[STEPS], trials[STATUS], p.leader, p.interval, p.budget)
+    if 0 <= ability <= behind:
+        propose_part(p, slot, nearest(p, slot, 0), p.interval)
+        return True
+    left = data_of(p)[0] if p.option6 else float(intervals_left)
+    wait_s = p.option2 * p.interval * step_s[slot, kind]
+    is_due = p.option2 > 0.0 and p.now_s - seconds[ENDS_S, slot] >= wait_s
+    if not is_due and (p.best >= p.target or ability > left):
+        return False
+    tier = tiers - 1
+    if tiers > 2 and known[slot] < inf:
+        fastest_s = inf
+        for other in range(p.n_slots):
+            if flags[UP, other] and not flags[RETIRED, other] and known[other] < inf:
+                fastest_s = min(fastest_s, step_s[other, kind])
+        tier = min(tiers - 1, max(1, int(log2(step_s[slot, kind] / fastest_s))))
+    at = nearest(p, slot, int(np.rint(tier / (tiers - 1) * (p.waiting - 1))))
+    propose_part(p, slot, at, max(1, p.interval // 2**tier))
+    return True
+
+
+@kernel
+def nearest(p, slot, at):  # type: ignore[no-untyped-def]
+    """Return a queue position, or that of an equally advanced trial with a cheaper transfer."""
+    if not p.option4 or p.moves_are_free:
+        return at
+    trials = trials_of(p)
+    waiting, steps, found = trials[QUEUE], trials[STEPS], at
+    least_s = move_s(p, waiting[at], slot)
+    for other in range(p.waiting):
+        if steps[waiting[other]] == steps[waiting[at]]:
+            seconds = move_s(p, waiting[other], slot)
+            if seconds < least_s:
+                found, least_s = other, seconds
+    return found
 
 
 def _shortened(view: PopulationView, trial: int, tier: int) -> Interval:

@@ -1,8 +1,8 @@
 """Learned placement: a small network trained by REINFORCE."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Singles
-from rota.core.compiled import kernel
-from rota.core.population.events import Assign
+from rota.core.compiled import carray, kernel
+from rota.core.memory import pointer
+from rota.core.population.memory import KIND as TRIAL_KIND
+from rota.core.population.memory import (
+    PASS,
+    PREPARE,
+    QUEUE,
+    RETIRED,
+    UP,
+    by_kind,
+    flags_of,
+    population_at,
+    step_s_of,
+    trials_of,
+)
+from rota.core.population.policies import CompiledAllocation, ProposingAllocation
 from rota.core.population.view import PopulationView
 from rota.policies.agents import (
     AgentFacts,
@@ -28,8 +42,10 @@ from rota.policies.allocation.finish import (
     ALL_DONE,
     BEHIND,
     CANDIDATES,
+    COLUMNS,
     DONE,
     ENDS,
+    FACTS,
     FIRST,
     LAST,
     LISTS,
@@ -45,7 +61,9 @@ from rota.policies.allocation.finish import (
     UNDONE,
     Outlook,
     choose,
-    fastest_first,
+    look_at,
+    next_by_speed,
+    propose_candidate,
 )
 
 KIND, NETWORK = "placement", "scorer"
@@ -75,6 +93,7 @@ def write_agent(folder: Path, weights: Weights, about: Mapping[str, Any], **othe
     )
     write_agent_file(folder, found, weights._asdict())
     read_weights.cache_clear()  # the folder may have held another agent
+    _form.cache_clear()
 
 
 @cache
@@ -133,7 +152,7 @@ this one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(ProposingAllocation):
     """Choose the assignment that the agent scores highest."""
 
     agent: Path | None = None
@@ -145,24 +164,94 @@ class Learned:
     def __post_init__(self) -> None:
         read_weights(self.agent or SHIPPED)
 
-    def hand_out(self, view: PopulationView) -> Iterator[Assign]:
-        weights = read_weights(self.agent or SHIPPED)
-        for slot in fastest_first(view):
-            if not view.waiting:
-                return
-            outlook = Outlook(view, slot)
-            if self.careful and unusual(view):
-                chosen = choose(outlook.candidates, view.terms.interval, SLACK, PATIENCE)
-            else:
-                chosen = int(np.argmax(scores(*seen(view, slot, outlook), weights)))
-            if chosen != NOTHING:
-                yield Assign(slot, outlook.parts(view, chosen))
+    @property
+    def compiled(self) -> CompiledAllocation:
+        return _form(self.agent or SHIPPED, self.careful)
 
 
-def unusual(view: PopulationView) -> bool:
+@lru_cache(maxsize=8)
+def _form(agent: Path, careful: bool) -> CompiledAllocation:
+    return form_of(read_weights(agent), careful=careful)
+
+
+def form_of(weights: Weights, *, careful: bool = False) -> CompiledAllocation:
+    """Return an agent as a compiled allocation."""
+    flat = np.concatenate([values.ravel() for values in weights]).astype(np.float32)
+    return CompiledAllocation(
+        propose, (careful,), arrays={"weights": flat}, numbers={"hidden": len(weights.a0), "draw_room": 0}
+    )
+
+
+@kernel
+def propose(address):  # type: ignore[no-untyped-def]
+    """Propose the candidate with the highest score for the fastest slot in turn.
+
+    A share of the decisions is drawn, if there is room for any. These are noted, with what was seen.
+    """
+    p = population_at(address)
+    if p.draw_room > 0 and p.drawn == p.draw_room:
+        return PREPARE
+    slot = next_by_speed(p)
+    if slot < 0:
+        return PASS
+    candidates, about = np.empty((CANDIDATES, COLUMNS)), np.empty(FACTS)
+    suits = look_at(p, candidates, about, slot, False)
+    p.asked += 1
+    if p.option0 and is_unusual(p):
+        chosen = choose(candidates, p.interval, SLACK, PATIENCE)
+        return propose_candidate(p, slot, candidates, chosen, suits)
+    trials, flags = trials_of(p), flags_of(p)
+    features, allowed = np.zeros((CANDIDATES, FEATURES), np.float32), np.zeros(CANDIDATES, np.bool_)
+    describe(
+        features, allowed, candidates, about, slot, step_s_of(p), by_kind(p, p.spread), flags[UP],
+        flags[RETIRED], trials[TRIAL_KIND, trials[QUEUE, 0]], suits, p.waiting, p.idle, p.interval,
+        p.dispatch_s,
+    )  # fmt: skip
+    found = scores(features, allowed, weights_of(p))
+    best = np.argmax(found)
+    if p.draw_room > 0 and np.random.random() < p.share:
+        for c in range(CANDIDATES):
+            found[c] -= np.log(-np.log(np.random.random()))
+        best = np.argmax(found)
+        shape = p.draw_room, CANDIDATES
+        carray(pointer(p.features), (*shape, FEATURES), np.float32)[p.drawn] = features
+        carray(pointer(p.allowed), shape, np.bool_)[p.drawn] = allowed
+        carray(pointer(p.chosen), p.draw_room, np.int64)[p.drawn] = best
+        p.drawn += 1
+    return propose_candidate(p, slot, candidates, best, suits)
+
+
+@kernel
+def seed_draws(seed):  # type: ignore[no-untyped-def]
+    """Begin the random numbers of drawn decisions."""
+    np.random.seed(seed)
+
+
+@kernel
+def is_unusual(p):  # type: ignore[no-untyped-def]
     """Return whether a node is absent, or a slot takes twice or half its expected time."""
-    off = view.step_times.step_s / view.step_times.expected_s
-    return bool(not view.up.all() or off.max() > FAR or off.min() < 1.0 / FAR)
+    off = step_s_of(p) / by_kind(p, p.expected_s)
+    return not flags_of(p)[UP].all() or off.max() > FAR or off.min() < 1.0 / FAR
+
+
+@kernel
+def weights_of(p):  # type: ignore[no-untyped-def]
+    """Return the weights of the agent."""
+    h, n = p.hidden, 0
+    flat = carray(pointer(p.weights), FEATURES * h + h + h * h + h + h + 1 + FEATURES, np.float32)
+    a = flat[: FEATURES * h].reshape((FEATURES, h))
+    n = FEATURES * h
+    a0 = flat[n : n + h]
+    n += h
+    b = flat[n : n + h * h].reshape((h, h))
+    n += h * h
+    b0 = flat[n : n + h]
+    n += h
+    c = flat[n : n + h].reshape((1, h))
+    n += h
+    c0 = flat[n : n + 1]
+    past = flat[n + 1 : n + 1 + FEATURES].reshape((1, FEATURES))
+    return Weights(a, a0, b, b0, c, c0, past)
 
 
 def seen(view: PopulationView, slot: int, outlook: Outlook) -> tuple[Singles, NDArray[np.bool_]]:
@@ -200,6 +289,22 @@ def describe(  # type: ignore[no-untyped-def]
     if suits == 0 and advised > LISTS:
         advised -= LISTS  # the same assignment
     interval_s = interval * mine
+    same = np.zeros(FEATURES, np.float32)  # those that are the same for all candidates
+    same[10] = np.log(fastest / mine) / 3.0
+    same[11] = 1.0 / mine / total
+    same[12] = np.log(waiting / usable) / 3.0
+    same[13] = idle / usable
+    same[14] = np.log1p(dispatch_s / interval_s)
+    same[15] = np.log(horizon / interval_s) / 4.0
+    same[16] = np.log(horizon / (interval * fastest)) / 4.0
+    same[17] = min(1.0, dispatch_s / horizon)
+    same[18] = np.sqrt(spread[slot].mean()) * 5.0
+    same[20] = np.log(undone / usable) / 2.0
+    same[21] = min(2.0, about[SEQUENCE] / horizon)
+    same[24] = faster / usable
+    same[25] = 0.0 if faster == 0 else np.log(ahead / faster * mine) / 3.0
+    same[27] = np.log((1.0 + meanwhile) / (1.0 + about[BEHIND] / interval)) / 3.0
+    same[28] = np.log((1.0 + meanwhile) / (1.0 + about[MEAN] * undone / interval)) / 3.0
     for c in range(len(candidates)):
         row, f = candidates[c], features[c]
         allowed[c] = row[ALL_DONE] < inf
@@ -208,6 +313,7 @@ def describe(  # type: ignore[no-untyped-def]
                 allowed[c] = False
         if not allowed[c]:
             continue
+        f[:] = same
         late = min(3.0, (row[ALL_DONE] - soonest) / horizon)
         f[LATE] = late
         f[1] = np.log1p(30.0 * late)
@@ -219,25 +325,10 @@ def describe(  # type: ignore[no-untyped-def]
         f[7] = 1.0 if 0 < row[STEPS] < interval else 0.0
         f[8] = 1.0 if c > LISTS else 0.0
         f[9] = row[TRIALS] / waiting
-        f[10] = np.log(fastest / mine) / 3.0
-        f[11] = 1.0 / mine / total
-        f[12] = np.log(waiting / usable) / 3.0
-        f[13] = idle / usable
-        f[14] = np.log1p(dispatch_s / interval_s)
-        f[15] = np.log(horizon / interval_s) / 4.0
-        f[16] = np.log(horizon / (interval * fastest)) / 4.0
-        f[17] = min(1.0, dispatch_s / horizon)
-        f[18] = np.sqrt(spread[slot].mean()) * 5.0
         f[19] = min(3.0, (row[ALL_DONE] - horizon) / horizon)
-        f[20] = np.log(undone / usable) / 2.0
-        f[21] = min(2.0, about[SEQUENCE] / horizon)
         f[22] = max(-2.0, min(2.0, (row[FIRST] - mean) / mean)) if c > NOTHING else 0.0
         f[23] = row[REST] / max(row[REST] + row[STEPS], 1.0)
-        f[24] = faster / usable
-        f[25] = 0.0 if faster == 0 else np.log(ahead / faster * mine) / 3.0
         f[ADVISED] = 1.0 if c == advised else 0.0
-        f[27] = np.log((1.0 + meanwhile) / (1.0 + about[BEHIND] / interval)) / 3.0
-        f[28] = np.log((1.0 + meanwhile) / (1.0 + about[MEAN] * undone / interval)) / 3.0
 
 
 @kernel
