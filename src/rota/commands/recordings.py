@@ -19,7 +19,7 @@ DEFAULT = Path("results") / "recordings"
 Parsers = Any
 """What `ArgumentParser.add_subparsers` returns; its class is private."""
 
-VERBS = "{describe,adaptation,from-run,import-adaptation,import-gavel,import-pollux}"
+VERBS = "{describe,adaptation,growth,from-run,import-adaptation,import-gavel,import-pollux}"
 
 
 def add_parser(subparsers: Parsers) -> None:
@@ -28,6 +28,7 @@ def add_parser(subparsers: Parsers) -> None:
     verbs = recordings.add_subparsers(dest="verb", required=True, metavar=VERBS)
     _add_describe(verbs.add_parser("describe", help="say what was recorded and what is missing"))
     _add_describe(verbs.add_parser("adaptation", help="does it pay to change networks? trees summed up"))
+    _add_describe(verbs.add_parser("growth", help="when does it pay to grow? growth trees summed up"))
     from_run = verbs.add_parser("from-run", help="profiles from a real run of jobs")
     _add_import(
         from_run, "DIR", "the folder of a run of jobs, as given with rota run … --out", "this machine"
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     verbs = {
         "describe": _describe,
         "adaptation": _adaptation,
+        "growth": _growth,
         "from-run": _from_run,
         "import-adaptation": _import_adaptation,
         "import-gavel": _import_gavel,
@@ -103,6 +105,26 @@ def _adaptation(args: argparse.Namespace) -> None:
         from rota.figures.trees import adaptation_figure
 
         _draw(args, adaptation_figure(trees, _command(args)))
+    say(table(trees))
+
+
+def _growth(args: argparse.Namespace) -> None:
+    from rota.recordings.gains import table
+    from rota.recordings.library import read_library
+
+    trees = [held.what for held in read_library(args.folder).growth]
+    if all(tree.missing() for tree in trees):
+        raise InputError(
+            f"{args.folder}: no complete growth tree; record one first: "
+            "rota record config/record/growth-quick.toml"
+        )
+    for tree in trees:
+        if tree.missing():
+            say(f"note: {tree.name} is not complete, left out", file=sys.stderr)
+    if args.figure is not None:
+        from rota.figures.growth import growth_figure
+
+        _draw(args, growth_figure(trees, _command(args)))
     say(table(trees))
 
 
