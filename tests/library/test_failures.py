@@ -8,7 +8,7 @@ import pytest
 import rota
 from rota import cli
 from rota.core.cluster import Cluster
-from rota.figures.gantt import blocks, ended_by_failure
+from rota.figures.gantt import blocks, failures
 from rota.results.chrome import write_chrome_trace
 from rota.workload.jobs import workload
 
@@ -81,9 +81,9 @@ def test_failures_that_are_drawn_are_repeated_with_seeds(jobs, tmp_path):
 def test_a_gantt_chart_marks_where_a_job_failed(run, tmp_path):
     timeline = run.record.timeline()
     found = blocks(timeline, TWO, (0.0, math.inf))
-    assert [(block.job, block.end_s) for block in ended_by_failure(found, timeline)] == [
-        (0, 500.0),
-        (1, 400.0),
+    assert [(block.job, block.slot, block.start_s) for block in failures(found, timeline)] == [
+        (1, 1, 400.0),
+        (0, 0, 500.0),
     ]
     labels = [text.get_text() for text in run.plot("gantt").axes[0].get_legend().get_texts()]
     assert "job failed" in labels

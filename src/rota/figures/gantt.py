@@ -107,11 +107,20 @@ def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]
     return [absence for absence in clipped if absence.end_s > absence.start_s]
 
 
-def ended_by_failure(found: list[GanttBlock], timeline: Timeline) -> list[GanttBlock]:
-    """Return the blocks at whose end their job failed."""
-    failures = timeline.events[np.isin(timeline.events["kind"], (EventKind.ATTEMPT_FAILED, EventKind.FAILED))]
-    when = set(zip(failures["job"].tolist(), failures["at_s"].tolist(), strict=True))
-    return [block for block in found if (block.job, block.end_s) in when]
+def failures(found: list[GanttBlock], timeline: Timeline) -> list[GanttBlock]:
+    """Return where and when jobs failed, as blocks without length."""
+    kinds = (EventKind.ATTEMPT_FAILED, EventKind.FAILED)
+    events = timeline.events[np.isin(timeline.events["kind"], kinds)]
+    of_job: dict[int, list[GanttBlock]] = {job: [] for job in events["job"].tolist()}
+    for block in found:
+        if block.job in of_job:
+            of_job[block.job].append(block)
+    return [
+        block._replace(start_s=at_s, end_s=at_s)
+        for job, at_s in zip(events["job"].tolist(), events["at_s"].tolist(), strict=True)
+        for block in of_job[job]
+        if block.start_s < at_s <= block.end_s
+    ]
 
 
 def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
@@ -195,7 +204,7 @@ class GanttChart(NamedTuple):
     blocks: list[GanttBlock]
     absences: list[Absence]
     failed: list[GanttBlock]
-    """Blocks that ended because their job failed."""
+    """Where and when jobs failed, as blocks without length."""
     models: list[str]
     """Models, those with most GPU time first."""
     jobs: JobColumns
@@ -227,7 +236,7 @@ def chart(drawn: DrawnRun, window_s: tuple[float, float]) -> GanttChart:
         window_s=window_s,
         origin_s=float(run.jobs.submit_s[0]),
         blocks=found,
-        failed=ended_by_failure(found, timeline),
+        failed=failures(found, timeline),
         absences=absences(timeline, run.cluster, window_s),
         models=models_by_use(run.jobs),
         jobs=run.jobs,
