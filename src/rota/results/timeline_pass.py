@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats, Ints
-from rota.core.compiled import kernel
+from rota.core.compiled import inlined, kernel
 from rota.core.timeline import EventKind, Timeline
 
 
@@ -234,7 +234,7 @@ def walk(p: Pass) -> tuple[int, int]:
     return instants, -1
 
 
-@kernel
+@inlined
 def let_pass(p: Pass, elapsed_s: float) -> None:
     """Add up what goes on between two instants; the ages of waiting jobs grow linearly."""
     now = p.now
@@ -246,7 +246,7 @@ def let_pass(p: Pass, elapsed_s: float) -> None:
         now[AGE] += now[AGEING] * elapsed_s
 
 
-@kernel
+@inlined
 def change_node(p: Pass, node: int, joins: bool) -> None:
     """Let a node join or leave; repeating it changes nothing."""
     if joins != (p.up[node] == 1):
@@ -254,7 +254,7 @@ def change_node(p: Pass, node: int, joins: bool) -> None:
         p.now[AVAILABLE] += p.sizes[node] if joins else -p.sizes[node]
 
 
-@kernel
+@inlined
 def happen(p: Pass, e: int, code: int) -> bool:
     """Apply one event to its job; False if it is impossible in the job's state."""
     event = p.events[e]
@@ -279,7 +279,7 @@ def happen(p: Pass, e: int, code: int) -> bool:
     return True
 
 
-@kernel
+@inlined
 def change(p: Pass, e: int, code: int) -> None:
     """Apply one event to its job, which is on slots."""
     event = p.events[e]
@@ -302,7 +302,7 @@ def change(p: Pass, e: int, code: int) -> None:
         finish(p, job, at_s)
 
 
-@kernel
+@inlined
 def arrive(p: Pass, job: int, at_s: float) -> None:
     """Let a job arrive, and wait."""
     p.now[ASKED] += p.gpus[job]
@@ -311,7 +311,7 @@ def arrive(p: Pass, job: int, at_s: float) -> None:
     enqueue(p, job, at_s)
 
 
-@kernel
+@inlined
 def start(p: Pass, job: int, at_s: float, e: int) -> None:
     """Start a job; a start in the instant of a pause makes the pause no preemption."""
     dequeue(p, job, at_s)
@@ -326,7 +326,7 @@ def start(p: Pass, job: int, at_s: float, e: int) -> None:
     p.where[job] = e
 
 
-@kernel
+@inlined
 def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
     """Take a job off its slots, and let it wait with this many iterations left."""
     leave(p, job, at_s)
@@ -334,14 +334,14 @@ def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
     enqueue(p, job, at_s)
 
 
-@kernel
+@inlined
 def finish(p: Pass, job: int, at_s: float) -> None:
     """Take a job off its slots for good."""
     leave(p, job, at_s)
     end(p, job, at_s)
 
 
-@kernel
+@inlined
 def end(p: Pass, job: int, at_s: float) -> None:
     """Close the account of a job."""
     p.where[job] = DONE
@@ -351,7 +351,7 @@ def end(p: Pass, job: int, at_s: float) -> None:
     p.lives[GPU_S, job] = p.now[TOTAL_GPU_S] - p.lives[GPU_S, job]
 
 
-@kernel
+@inlined
 def enqueue(p: Pass, job: int, at_s: float) -> None:
     """Let a job wait from now on."""
     p.where[job] = QUEUED
@@ -361,7 +361,7 @@ def enqueue(p: Pass, job: int, at_s: float) -> None:
     p.now[AGEING] += 1.0 / p.lives[LEFT_S, job]
 
 
-@kernel
+@inlined
 def dequeue(p: Pass, job: int, at_s: float) -> None:
     """End the wait of a job."""
     p.lives[WAITED_S, job] += at_s - p.lives[SINCE_S, job]
@@ -372,7 +372,7 @@ def dequeue(p: Pass, job: int, at_s: float) -> None:
         p.now[AGE] = p.now[AGEING] = 0.0
 
 
-@kernel
+@inlined
 def leave(p: Pass, job: int, at_s: float) -> None:
     """Take a job off its slots."""
     vacate(p, p.where[job])
@@ -381,13 +381,13 @@ def leave(p: Pass, job: int, at_s: float) -> None:
     p.now[RUNNING] -= 1.0
 
 
-@kernel
+@inlined
 def gpus_of(p: Pass, job: int) -> float:
     """Return how many GPUs a running job has."""
     return float(p.events[p.where[job]].gpus) * p.gpus_per_slot
 
 
-@kernel
+@inlined
 def occupy(p: Pass, e: int) -> None:
     """Put a job on the slots of an event; a slot is busy, however many jobs share it."""
     begin = p.events[e].begin
@@ -397,7 +397,7 @@ def occupy(p: Pass, e: int) -> None:
         p.load[slot] += 1
 
 
-@kernel
+@inlined
 def vacate(p: Pass, e: int) -> None:
     """Take a job off the slots of an event."""
     begin = p.events[e].begin

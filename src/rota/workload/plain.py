@@ -106,7 +106,7 @@ def from_table(
         startup_s=startup_s,
         priority=priority,
         kinds=table.sets("kinds"),
-        speeds=_speeds(table, models),
+        speeds=_speeds(table, models, measured),
         failed_after_s=_failed_after_s(table),
         failed=_failed(table),
         notes=[
@@ -254,7 +254,10 @@ def _overruled(table: Table, models: Sequence[str], measured: MeasuredTimes | No
         yield f"iteration_s in the trace for {counted(jobs)}: that counts, not what {measured.source} says"
 
 
-def _speeds(table: Table, models: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
+def _speeds(
+    table: Table, models: Sequence[str], measured: MeasuredTimes | None
+) -> Mapping[str, Mapping[str, float]]:
+    """Return device kind → model → speed: those of the rows, or else the measured ones."""
     speeds: dict[str, dict[str, float]] = {}
     for column in table.columns:
         if column.startswith(SPEED):
@@ -264,6 +267,9 @@ def _speeds(table: Table, models: Sequence[str]) -> Mapping[str, Mapping[str, fl
                     raise table.wrong(
                         column, row, f"{_shortest(row_of[models[row]])}, as in another row of its model"
                     )
+    for kind, known in (measured.speeds if measured else {}).items():
+        found = {model: known[model] for model in dict.fromkeys(models) if model in known}
+        speeds[kind] = {**found, **speeds.get(kind, {})}
     return speeds
 
 
