@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core import columns as c
-from rota.core import kernels, stepping
+from rota.core import kernels, queues, stepping
 from rota.core.arrays import Floats
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
@@ -30,8 +30,6 @@ from rota.core.view import INT32, ClusterView
 
 FIRST_ROWS = 64
 NO_ROWS = np.zeros(0, np.int32)
-
-
 EVEN = Speed(np.ones((1, 1)), 1.0, 1.0)
 
 
@@ -144,6 +142,7 @@ class JobsEngine:
 
     def resolve(self, code: int) -> None:
         """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
+        self.see()
         if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW, stepping.UNDECIDED):
             self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
             self.view.draft.jobs = self._get("planned")
@@ -153,6 +152,7 @@ class JobsEngine:
 
     def see(self) -> None:
         """Show what compiled code has changed to Python."""
+        stepping.show_at(self.address)
         first, second = self._plans
         known = {plan.address: plan for plan in (first, second, self.plan)}
         self.plan = known[self._get("current")]
@@ -170,7 +170,7 @@ class JobsEngine:
         stepping.move_time_at(self.address, float(instant.at_s))
         self.write(instants=self.instants + 1)
         for row, remaining in (instant.measured or {}).items():
-            self.columns[c.REMAINING, row] = remaining
+            self.columns[[c.REMAINING, c.REMAINING_THEN], row] = remaining
         self._turn_over(instant)
         if instant.joined or instant.lost:
             self._reserve(len(instant.joined) + len(instant.lost) * (1 + self.plan.jobs), 0)
@@ -261,6 +261,7 @@ class JobsEngine:
 
     def snapshot(self) -> Snapshot:
         """Return a copy of everything that changes, for `restore`."""
+        stepping.show_at(self.address)
         count, used = self._get("count"), self._get("used")
         changing = ("columns", "order", "free", "nodes", "own_slots", "ending")
         arrays = {name: self._arrays[name].copy() for name in changing}
@@ -279,16 +280,10 @@ class JobsEngine:
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
-        self._put(
-            **{name: arrays[name].copy() for name in ("columns", "order", "free", "own_slots", "ending")}
-        )
+        changing = ("columns", "order", "free", "own_slots", "ending")
+        self._put(**{name: arrays[name].copy() for name in changing})
         self.nodes[:] = arrays["nodes"]
-        self._put(
-            keys=np.zeros(self.capacity),
-            marks=np.zeros(self.capacity, np.int32),
-            ranking=np.zeros(self.capacity, np.int32),
-        )
-        self.write(capacity=self.capacity, is_sorted=False)
+        self._lay_out_rows(self.capacity)
         self._use_journal()
         plan = self.plan = self._plans[0]
         plan.jobs = jobs = len(arrays["pace_s"])
@@ -353,11 +348,12 @@ class JobsEngine:
             actions=np.zeros(jobs, np.int8),
             kept=np.zeros(jobs, np.int8),
             paused=np.zeros(jobs, np.int32),
+            former=np.zeros(jobs, np.int32),
             ending=np.zeros(max(jobs, 1), np.int32),
         )
         self.write(
-            node_rows=nodes.shape[0], node_count=nodes.shape[1], slot_rows=own_slots, changes=len(changes),
-            models=by_model.shape[0], kinds=by_model.shape[1],
+            fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1],
+            slot_rows=own_slots, changes=len(changes), models=by_model.shape[0], kinds=by_model.shape[1],
             scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
         )  # fmt: skip
         self._use_journal()
@@ -403,14 +399,30 @@ class JobsEngine:
             order[:active] = self.order[:active]
             unused = np.setdiff1d(np.arange(capacity, dtype=np.int32), order[:active])[::-1]
             free[: len(unused)] = unused
-        keys = np.zeros(capacity)
-        keys[: old.shape[1]] = self._arrays.get("keys", keys)[: old.shape[1]]
+        self._put(columns=columns, order=order, free=free)
+        self._lay_out_rows(capacity)
+        self._show()
+
+    def _lay_out_rows(self, capacity: int) -> None:
+        """Make the arrays over rows that compiled policies use."""
         self._put(
-            columns=columns, order=order, free=free, keys=keys,
+            keys=np.zeros(capacity), seqs=np.zeros(capacity, np.int64),
             marks=np.zeros(capacity, np.int32), ranking=np.zeros(capacity, np.int32),
         )  # fmt: skip
-        self.write(fields=columns.shape[0], capacity=capacity)
-        self._show()
+        self.write(capacity=capacity, is_sorted=False, queued=0)
+        if "queue_kinds" in self._arrays:
+            self._arrays["queue_facts"][queues.COUNT] = 0
+            room = 1 << (capacity - 1).bit_length()
+            self._put(queues=np.zeros((self._get("queue_count"), room), np.int32))
+            self.write(queue_room=room)
+
+    def use_queues(self) -> None:
+        """Let a compiled policy keep waiting jobs in queues (`rota.core.queues`)."""
+        if "queue_kinds" not in self._arrays:
+            facts, kinds = queues.lay_out(self.table)
+            self._put(queue_facts=facts, queue_kinds=kinds)
+            self.write(queue_count=len(kinds))
+        self._lay_out_rows(self.capacity)
 
     def _show_cluster(self) -> None:
         view = self.view
@@ -453,8 +465,9 @@ class JobsEngine:
         row = self.order[0]
         job, slots = int(self.columns[c.JOB, row]), int(self.columns[c.GPUS, row])
         first = f"the first, number {job} of the trace, needs {slots} slots"
-        waiting = f"{self.active} jobs wait"
-        return f"at {self.now_s:g} s nothing runs and nothing will happen, but {waiting}; {first}"
+        return (
+            f"at {self.now_s:g} s nothing runs and nothing will happen, but {self.active} jobs wait; {first}"
+        )
 
     def _checked_order(self, given: NDArray[np.int32]) -> NDArray[np.int32]:
         order = np.ascontiguousarray(given, INT32)
@@ -472,25 +485,28 @@ class JobsEngine:
                 most = self._get("most_jobs")
                 why = f"the plan runs {plan.jobs} jobs; {most} can share the slots"
             case _:
-                why = _ILLEGAL[code]
+                why = stepping.ILLEGAL[code]
         return f"at {self.now_s} s: {why}"
 
 
 _OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "options", "option_count"),
+    *(
+        "scratch",
+        "load",
+        "actions",
+        "kept",
+        "paused",
+        "former",
+        "key",
+        "sort",
+        "fit",
+        "options",
+        "option_count",
+    ),
+    *("queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
 }
 """Addresses that a restored engine keeps."""
-
-_ILLEGAL = {
-    kernels.NOT_ACTIVE: "the plan names a job that is not active",
-    kernels.PLANNED_TWICE: "the plan names a job twice",
-    kernels.WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
-    kernels.BAD_SLOT: "the plan names a slot that is not available",
-    kernels.WRONG_KIND: "the plan puts a job on a device kind that it may not use",
-    kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
-    kernels.BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
-}
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

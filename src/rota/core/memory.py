@@ -18,10 +18,11 @@ from rota.core.timeline import EVENT
 ARRAYS = (
     # of jobs
     *("columns", "order", "free", "table", "submit_s", "keys", "marks", "ranking"),
+    *("seqs", "queues", "queue_facts", "queue_kinds"),
     # of the cluster
     *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
-    *("scratch", "load", "actions", "kept", "paused", "ending"),
+    *("scratch", "load", "actions", "kept", "paused", "former", "ending"),
     # of the timeline
     *("events", "arena"),
 )
@@ -29,6 +30,7 @@ ARRAYS = (
 SIZES = (
     *("fields", "capacity", "jobs"),
     *("node_rows", "node_count", "slots", "slot_rows", "models", "kinds", "changes"),
+    *("queue_count", "queue_room"),
     *("scratch_rows", "scratch_width", "most_jobs", "bound", "event_room", "arena_room"),
 )
 PLANS = ("current", "draft", "first", "second")
@@ -36,8 +38,9 @@ PLANS = ("current", "draft", "first", "second")
 RULES = (
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
-    *("key", "style", "strict", "keep", "fixed_while_waiting", "is_sorted", "options", "option_count"),
+    *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
     *("planned", "pending", "is_kept_known", "is_as_placed"),
+    "is_lazy",  # whether a compiled policy refreshes running jobs itself, and knows that a plan may stay
     *("fit", "sort"),  # addresses of `placement.fit` and `kernels.sort_by`
 )
 COUNTERS = (
@@ -56,6 +59,16 @@ COUNTERS = (
         "pauses",
     ),
     *("coming", "ending_now", "changing"),  # of the next instant
+    *(
+        "queued",
+        "at",
+        "first_queue",
+        "first_row",
+        "top",
+        "bottom",
+        "risen",
+        "formerly",
+    ),  # of `rota.core.queues`
     "undecided",
     *("need_rows", "need_events", "need_slots"),
 )
@@ -121,8 +134,8 @@ def table_of(e):
 
 @kernel
 def order_of_jobs(e):
-    """Return the rows of the active jobs in list order."""
-    return carray(pointer(e.order), e.active, np.int32)
+    """Return the rows of the active jobs in list order, but for those in queues."""
+    return carray(pointer(e.order), e.active - e.queued, np.int32)
 
 
 @kernel

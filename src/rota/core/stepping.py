@@ -8,7 +8,24 @@ import numpy as np
 from rota.core.columns import BEGIN, JOB, PLACE, REMAINING, ROW, SUBMIT_S, UNIT, UP
 from rota.core.compiled import kernel
 from rota.core.ends import close, next_ends, stretch
-from rota.core.kernels import add, apply, compare, progress, remove, stop, take_over, write
+from rota.core.kernels import (
+    BAD_PACE,
+    BAD_SLOT,
+    NOT_ACTIVE,
+    OVERBOOKED,
+    PLANNED_TWICE,
+    WRONG_GANG,
+    WRONG_KIND,
+    add,
+    apply,
+    close_account,
+    compare,
+    refresh,
+    remove,
+    stop,
+    take_over,
+    write,
+)
 from rota.core.memory import (
     actions_of,
     all_rows,
@@ -29,6 +46,7 @@ from rota.core.memory import (
     speeds_of,
     table_of,
 )
+from rota.core.queues import dissolve
 from rota.core.timeline import EventKind
 
 DONE, STUCK, RESTLESS, GROW = -31, -32, -33, -34
@@ -37,6 +55,17 @@ the policy changes its plan for ever at one time; or an array is full, and nothi
 TOO_EARLY, TOO_MANY = -21, -22
 """What `commit` returns, beside `GROW` and the codes of `rota.core.kernels`, for an illegal plan."""
 OK = 0
+
+ILLEGAL = {
+    NOT_ACTIVE: "the plan names a job that is not active",
+    PLANNED_TWICE: "the plan names a job twice",
+    WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
+    BAD_SLOT: "the plan names a slot that is not available",
+    WRONG_KIND: "the plan puts a job on a device kind that it may not use",
+    OVERBOOKED: "the plan puts more jobs on a slot than may share it",
+    BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
+}
+"""What is wrong with a plan, by code."""
 
 UNDECIDED = -35
 """What `advance` returns if no plan was committed at the last instant; nothing was changed."""
@@ -62,6 +91,8 @@ def advance(address):
     turn_over(e, e.ending_now, e.coming)
     if e.changing > 0:
         change_nodes(e)
+    if not e.is_lazy and not e.each_instant:
+        refresh_all(e)
     e.instants += 1
     e.undecided = 1
     return e.active
@@ -141,33 +172,56 @@ def has_room(e):
 
 @kernel
 def move_time(e, at_s):
-    """Let the running jobs make progress until a time."""
-    p = plan_at(e.current)
+    """Let time pass. Accounts of jobs are closed only where their last bits depend on it."""
     elapsed_s = at_s - e.now_s
     e.active_s += e.active * elapsed_s
     e.waiting_s += (e.active - e.running) * elapsed_s
     e.running_s += e.running * elapsed_s
     e.busy_s += e.busy * elapsed_s
-    if p.jobs > 0:
-        progress(columns_of(e), index_of(p), p.jobs, e.now_s, at_s, e.checkpoint_every_s)
     e.now_s = at_s
+    if e.each_instant:
+        close_accounts(e)
+
+
+@kernel
+def close_accounts(e):
+    """Close the accounts of all running jobs."""
+    p, columns = plan_at(e.current), columns_of(e)
+    index = index_of(p)
+    for k in range(p.jobs):
+        if columns[PLACE, index[ROW, k]] == k:  # its node is there, and it has not ended
+            close_account(columns, index[ROW, k], e.now_s, e.checkpoint_every_s)
+
+
+@kernel
+def refresh_all(e):
+    """Write what all running jobs have left, for policies that read it."""
+    p, columns = plan_at(e.current), columns_of(e)
+    index = index_of(p)
+    for k in range(p.jobs):
+        if columns[PLACE, index[ROW, k]] == k:
+            refresh(columns, index[ROW, k], e.now_s)
 
 
 @kernel
 def turn_over(e, ends, arrivals):
     """Remove the first `ends` jobs of `ending`, and add the next jobs of the workload."""
     columns, order, free, events = columns_of(e), all_rows(e), ints(e.free, e.capacity), events_of(e)
+    listed = e.active - e.queued
     if ends > 0:
         ending = ints(e.ending, e.most_jobs)
         for i in range(ends):
             e.completed_s += e.now_s - columns[SUBMIT_S, ending[i]]
             e.running -= columns[PLACE, ending[i]] >= 0.0
-        e.count = remove(columns, order, e.active, free, ending, ends, e.now_s, events, e.count)
+        e.count = remove(columns, order, listed, e.active, free, ending, ends, e.now_s, events, e.count)
         e.active -= ends
+        listed -= ends
         e.done += ends
     if arrivals > 0:
         table = table_of(e)
-        e.count = add(columns, order, e.active, free, table, e.arrived, arrivals, e.now_s, events, e.count)
+        e.count = add(
+            columns, order, listed, e.active, free, table, e.arrived, arrivals, e.now_s, events, e.count
+        )
         e.active += arrivals
         e.arrived += arrivals
 
@@ -207,16 +261,29 @@ def lose_node(e, node):
         for i in range(index[BEGIN, unit], index[BEGIN, unit + 1]):
             hit |= slot_node[slots[i]] == node
         if hit and columns[PLACE, row] == k:
-            stop(columns, row)
+            stop(columns, row, e.now_s, e.checkpoint_every_s)
             e.running -= 1
             left = columns[REMAINING, row]
             e.count = write(events, e.count, e.now_s, PAUSED, int(columns[JOB, row]), left, 0, 0)
 
 
 @kernel
+def show_at(address):
+    """Make everything as policies in Python expect it."""
+    e = engine_at(address)
+    dissolve(e)
+    e.is_lazy = 0
+    if not e.each_instant:
+        refresh_all(e)
+
+
+@kernel
 def move_time_at(address, at_s):
-    """Do `move_time`, for Python."""
-    move_time(engine_at(address), at_s)
+    """Let time pass and close all accounts: what was measured can then replace what was computed."""
+    e = engine_at(address)
+    move_time(e, at_s)
+    if not e.each_instant:
+        close_accounts(e)
 
 
 @kernel
@@ -250,12 +317,13 @@ def commit(address, plan, jobs, wake_s, listed):
     columns, nodes, slot_node = columns_of(e), nodes_of(e), slot_node_of(e)
     index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
     actions, paused = actions_of(e), ints(e.paused, e.most_jobs)
+    former = ints(e.former, e.formerly) if e.formerly > 0 else index_of(old)[ROW, : old.jobs]
     if e.is_as_placed and e.is_kept_known and e.sharing == 1:
-        pauses = take_over(columns, index_of(old), old.jobs, index, jobs, kept_of(e), actions, paused)
+        pauses = take_over(columns, former, index, jobs, kept_of(e), actions, paused)
         busy = index[BEGIN, jobs]
     else:
         pauses, busy = compare(
-            columns, index_of(old), slots_of(old), old.jobs, index, slots, pace_s, jobs,
+            columns, former, index_of(old), slots_of(old), index, slots, pace_s, jobs,
             nodes, slot_node, e.sharing, load_of(e), actions, paused,
         )  # fmt: skip
     if pauses < 0:
@@ -271,7 +339,7 @@ def commit(address, plan, jobs, wake_s, listed):
         )
     e.count, e.used = apply(
         columns, index, slots, pace_s, jobs, actions, paused, pauses, e.now_s, e.each_instant,
-        events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
+        e.checkpoint_every_s, events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
     )  # fmt: skip
     order = order_of_jobs(e)
     if listed.shape[0] > 0:
@@ -280,14 +348,28 @@ def commit(address, plan, jobs, wake_s, listed):
     new.jobs = jobs
     e.draft = e.second if plan == e.first else e.first
     e.current = plan
-    e.wake_s = wake_s
     e.running = jobs
     e.pauses = pauses
     e.is_as_placed = 0
-    e.undecided = 0
     e.busy = busy
+    settle(e, index[ROW, :jobs], wake_s)
+    return OK
+
+
+@kernel
+def stay(e, wake_s):
+    """Go on with the plan that runs, in place of a commit; all jobs in it that run are in list order."""
+    e.pauses = 0
+    settle(e, order_of_jobs(e), wake_s)
+
+
+@kernel
+def settle(e, rows, wake_s):
+    """Note that a decision was made, and find the next ends among some jobs."""
+    e.wake_s = wake_s
+    e.undecided = 0
+    e.formerly = 0
     e.end_s, e.ends = next_ends(
-        columns, index, jobs, order, e.now_s, e.each_instant, e.ends_rel, e.ends_abs,
+        columns_of(e), rows, order_of_jobs(e), e.now_s, e.each_instant, e.ends_rel, e.ends_abs,
         ints(e.ending, e.most_jobs),
     )  # fmt: skip
-    return OK
