@@ -284,6 +284,7 @@ class JobsEngine:
         self._put(**{name: arrays[name].copy() for name in changing})
         self.nodes[:] = arrays["nodes"]
         self._lay_out_rows(self.capacity)
+        self.write(is_sorted=False)
         self._use_journal()
         plan = self.plan = self._plans[0]
         plan.jobs = jobs = len(arrays["pace_s"])
@@ -345,11 +346,8 @@ class JobsEngine:
             change_joins=np.array([change.joins for change in changes], np.int32),
             scratch=scratch,
             load=np.zeros((2, slots), np.int32),
-            actions=np.zeros(jobs, np.int8),
-            kept=np.zeros(jobs, np.int8),
-            paused=np.zeros(jobs, np.int32),
-            former=np.zeros(jobs, np.int32),
-            ending=np.zeros(max(jobs, 1), np.int32),
+            **{name: np.zeros(jobs, np.int8) for name in ("actions", "kept")},
+            **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "former", "ending")},
         )
         self.write(
             fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1],
@@ -404,12 +402,11 @@ class JobsEngine:
         self._show()
 
     def _lay_out_rows(self, capacity: int) -> None:
-        """Make the arrays over rows that compiled policies use."""
-        self._put(
-            keys=np.zeros(capacity), seqs=np.zeros(capacity, np.int64),
-            marks=np.zeros(capacity, np.int32), ranking=np.zeros(capacity, np.int32),
-        )  # fmt: skip
-        self.write(capacity=capacity, is_sorted=False, queued=0)
+        """Make the arrays over rows that compiled policies use; no job is in a queue then."""
+        for name, kind in (("keys", "f8"), ("seqs", "i8"), ("marks", "i4"), ("ranking", "i4")):
+            old = self._arrays.get(name, np.zeros(0, kind))[:capacity]
+            self._put(**{name: np.concatenate([old, np.zeros(capacity - len(old), kind)])})
+        self.write(capacity=capacity, queued=0)
         if "queue_kinds" in self._arrays:
             self._arrays["queue_facts"][queues.COUNT] = 0
             room = 1 << (capacity - 1).bit_length()
@@ -423,6 +420,7 @@ class JobsEngine:
             self._put(queue_facts=facts, queue_kinds=kinds)
             self.write(queue_count=len(kinds))
         self._lay_out_rows(self.capacity)
+        self.write(is_sorted=False)
 
     def _show_cluster(self) -> None:
         view = self.view
@@ -465,9 +463,8 @@ class JobsEngine:
         row = self.order[0]
         job, slots = int(self.columns[c.JOB, row]), int(self.columns[c.GPUS, row])
         first = f"the first, number {job} of the trace, needs {slots} slots"
-        return (
-            f"at {self.now_s:g} s nothing runs and nothing will happen, but {self.active} jobs wait; {first}"
-        )
+        waiting = f"{self.active} jobs wait"
+        return f"at {self.now_s:g} s nothing runs and nothing will happen, but {waiting}; {first}"
 
     def _checked_order(self, given: NDArray[np.int32]) -> NDArray[np.int32]:
         order = np.ascontiguousarray(given, INT32)
@@ -491,20 +488,8 @@ class JobsEngine:
 
 _OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *(
-        "scratch",
-        "load",
-        "actions",
-        "kept",
-        "paused",
-        "former",
-        "key",
-        "sort",
-        "fit",
-        "options",
-        "option_count",
-    ),
-    *("queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
+    *("scratch", "load", "actions", "kept", "paused", "former", "key", "sort", "fit"),
+    *("options", "option_count", "queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
 }
 """Addresses that a restored engine keeps."""
 

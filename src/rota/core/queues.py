@@ -10,6 +10,8 @@ a job whose key has fallen comes behind those that have this key already, one wh
 and one that arrives behind all.
 """
 
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+
 import numpy as np
 from numpy.typing import NDArray
 

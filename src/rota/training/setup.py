@@ -38,6 +38,8 @@ class Setup:
     """Width and height of the images in pixels; by default as published."""
     validation: int | None = None
     """Number of training images to validate with; by default a tenth."""
+    test: int | None = None
+    """Number of test images to test with, the same for every seed; by default all."""
     augment: bool = False
     """Whether images are shifted and mirrored at random."""
     optimizer: OptimizerName = "adam"
@@ -71,7 +73,9 @@ class Setup:
         """Return the task; a supervised one is made once and shared."""
         check_seed(seed)
         made = _shared_task if model(self.model).task in ("classification", "language") else _task
-        task = made(self.model, self.data, self.device, seed, self.size, self.augment, self.validation)
+        task = made(
+            self.model, self.data, self.device, seed, self.size, self.augment, self.validation, self.test
+        )
         return task if self.storage_mb_s is None else FromStorage(task, self.storage_mb_s)
 
     def trainer(
@@ -135,10 +139,18 @@ def _task(
     size: int | None,
     augment: bool,
     validation: int | None,
+    test: int | None,
 ) -> Task:
     return task_of(
-        name, data, device=device(where), seed=seed, size=size, augment=augment, validation=validation
+        name,
+        data,
+        device=device(where),
+        seed=seed,
+        size=size,
+        augment=augment,
+        validation=validation,
+        test=test,
     )
 
 
-_shared_task = lru_cache(maxsize=2)(_task)
+_shared_task = lru_cache(maxsize=12)(_task)  # recorders of several networks take turns

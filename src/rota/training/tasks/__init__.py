@@ -29,15 +29,16 @@ def task_of(
     size: int | None = None,
     augment: bool = False,
     validation: int | None = None,
+    test: int | None = None,
 ) -> Task:
     """Return the task of a model of the registry; the default data set of images is digits."""
     kind = entry_of(model).task
     if kind == "classification":
-        return _classification(data or "digits", device, seed, size, augment, validation)
+        return _classification(data or "digits", device, seed, size, augment, validation, test)
     if data not in (None, OWN_DATA[kind]):
         raise ConfigError(f"data {data!r}: model {model!r} learns from {OWN_DATA[kind]!r}; leave data out")
-    if size is not None or augment or validation is not None:
-        raise ConfigError(f"model {model!r}: takes no images; leave out size, augment and validation")
+    if augment or any(each is not None for each in (size, validation, test)):
+        raise ConfigError(f"model {model!r}: takes no images; leave out size, augment, validation and test")
     return _other(kind, device, seed)
 
 
@@ -48,11 +49,12 @@ def _classification(
     size: int | None,
     augment: bool,
     validation: int | None,
+    test: int | None,
 ) -> Task:
     from rota.training.data import load
     from rota.training.tasks.supervised import Classification
 
-    splits = load(data, size=size, validation=validation, seed=seed)
+    splits = load(data, size=size, validation=validation, test=test, seed=seed)
     return Classification(splits, device=device, seed=seed, augment=augment)
 
 
