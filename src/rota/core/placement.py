@@ -98,17 +98,20 @@ def fit(address, order, anchors, style, strict, keep):
     that, where nothing changes.
     """
     e = engine_at(address)
-    may_stay = e.is_lazy and keep and not e.each_instant and e.sharing == 1
-    if may_stay and all_stay(e, order, strict):
-        return STAYS
     e.is_kept_known = keep
     if not keep:
         return fit_afresh(e, order, style, strict)
-    if e.sharing == 1 and keep != ANCHORED:
+    if e.sharing > 1 or keep == ANCHORED:
+        return fit_keeping(e, order, anchors, keep == ANCHORED, style, strict)
+    if e.is_lazy and not e.each_instant:
+        if all_stay(e, order, strict):
+            return STAYS
+    else:
         placed = keep_all(e, order, strict)
         if placed >= 0:
             return placed
-    return fit_keeping(e, order, anchors, keep == ANCHORED, style, strict)
+    placed = fit_beside(e, order, style, strict)
+    return placed if placed >= 0 else fit_keeping(e, order, anchors, False, style, strict)
 
 
 @kernel
@@ -228,28 +231,86 @@ def fit_afresh(e, order, style, strict):
 
 
 @kernel
-def hold(e, order, anchors, anchored, opened, held, strict):
-    """Hold the slots of the running jobs that will stay, as far as counting GPUs can tell."""
-    columns, slot_node, old = columns_of(e), slot_node_of(e), plan_at(e.current)
+def hold(e, order, anchors, anchored, strict):
+    """Begin a pass: hold the slots of the running jobs that will stay, as far as counting GPUs can tell.
+
+    Returns how many these are.
+    """
+    columns, nodes, slot_node, scratch = columns_of(e), nodes_of(e), slot_node_of(e), scratch_of(e)
+    old = plan_at(e.current)
     old_index, old_slots = index_of(old), slots_of(old)
-    budget = slots_up(e)
+    free, opened, held = scratch[FREE], scratch[OPEN], scratch[HELD]
+    budget = 0
+    for node in range(nodes.shape[1]):
+        free[node] = nodes[SIZE, node] * nodes[UP, node]
+        opened[node] = free[node]
+        budget += free[node]
+    scratch[TAKEN] = 0
+    held[:] = 0
+    scratch[HINT:] = 0
+    staying = 0
     rewind(e)
     while True:
         row = next_row(e, order, budget, strict)
         if row < 0:
-            return
+            return staying
         gpus = int(columns[GPUS, row])
         if gpus > budget:
             if budget == 0 or strict:
-                return
+                return staying
             continue
         budget -= gpus
         place = int(columns[PLACE, anchors[e.at - 1] if anchored else row])
         if place >= 0:
+            staying += 1
             unit = old_index[UNIT, place]
             for s in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
                 opened[slot_node[old_slots[s]]] -= 1 - held[old_slots[s]]
                 held[old_slots[s]] = 1
+
+
+@kernel
+def fit_beside(e, order, style, strict):
+    """Do what `fit_keeping` does if all running jobs stay and others take free slots; else return -1."""
+    if hold(e, order, order, False, strict) < e.running:
+        return -1
+    columns, nodes, scratch = columns_of(e), nodes_of(e), scratch_of(e)
+    new, old, kept = plan_at(e.draft), plan_at(e.current), kept_of(e)
+    index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
+    old_index, old_slots = index_of(old), slots_of(old)
+    free, opened, taken, held = scratch[FREE], scratch[OPEN], scratch[TAKEN], scratch[HELD]
+    left = slots_up(e)
+    placed = 0
+    used = 0
+    index[BEGIN, 0] = 0
+    rewind(e)
+    while left > 0:
+        row = next_row(e, order, left, strict)
+        if row < 0:
+            break
+        gpus, place = int(columns[GPUS, row]), int(columns[PLACE, row])
+        if place >= 0:
+            begin = old_index[BEGIN, old_index[UNIT, place]]
+            for s in range(gpus):
+                slots[used + s] = old_slots[begin + s]
+            used += gpus
+        elif gpus > left:
+            if strict:
+                break
+            continue
+        else:
+            kinds, prefers = columns[KINDS, row], int(columns[PREFERENCE, row])
+            hint = scratch[HINT + 2 * prefers]
+            parts = find(opened, nodes, gpus, kinds, prefers, style, hint, scratch[PICKED], scratch[COUNTS])
+            if parts == 0:
+                return -1
+            for part in range(parts):
+                node, count = scratch[PICKED, part], scratch[COUNTS, part]
+                used = take(node, count, nodes, free, opened, taken, held, slots, used)
+        left -= gpus
+        kept[placed] = place >= 0
+        placed = seat(columns, row, index, pace_s, placed, used)
+    return placed
 
 
 @kernel
@@ -265,15 +326,8 @@ def fit_keeping(e, order, anchors, anchored, style, strict):
     old_index, old_slots = index_of(old), slots_of(old)
     free, opened = scratch[FREE], scratch[OPEN]
     taken, held = scratch[TAKEN], scratch[HELD]
-    left = 0
-    for node in range(nodes.shape[1]):
-        free[node] = nodes[SIZE, node] * nodes[UP, node]
-        opened[node] = free[node]
-        left += free[node]
-    taken[:] = 0
-    held[:] = 0
-    scratch[HINT:] = 0
-    hold(e, order, anchors, anchored, opened, held, strict)
+    left = slots_up(e)
+    hold(e, order, anchors, anchored, strict)
     placed = 0
     used = 0
     index[BEGIN, 0] = 0
