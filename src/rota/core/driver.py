@@ -33,7 +33,7 @@ from rota.core.errors import ConfigError
 from rota.core.kernels import refresh, sort_by
 from rota.core.memory import columns_of, engine_at, floats, ints, order_of_jobs
 from rota.core.placement import STAYS, STYLES, Style, fit
-from rota.core.queues import append, leave_queues, move, place_risen, push, remember, seqs_of, sort_listed
+from rota.core.queues import append, leave_queues, move, place_risen, push, seqs_of, sort_listed
 from rota.core.stepping import OK, stay
 
 
@@ -225,7 +225,6 @@ def rank_listed(e):
     """Rank list order by the policy's key, and put the jobs in it that wait into their queues."""
     columns, order, keys, seqs = columns_of(e), order_of_jobs(e), floats(e.keys, e.capacity), seqs_of(e)
     arrived = order.shape[0] - e.coming if e.is_sorted else 0
-    remember(e, columns, order)
     for i in range(order.shape[0]):
         row = order[i]
         if columns[PLACE, row] >= 0.0 and not e.each_instant:

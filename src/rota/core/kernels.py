@@ -40,11 +40,21 @@ FINISHED = int(EventKind.FINISHED)
 MOVED = int(EventKind.MOVED)
 PACED = int(EventKind.PACED)
 PAUSED = int(EventKind.PAUSED)
+ROLLED_BACK = int(EventKind.ROLLED_BACK)
 STARTED = int(EventKind.STARTED)
 
 KEEP, START, MOVE = 0, 1, 2
 NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED, WRONG_KIND = -1, -2, -3, -4, -5, -6
 BAD_PACE = -7
+ILLEGAL = {
+    NOT_ACTIVE: "the plan names a job that is not active",
+    PLANNED_TWICE: "the plan names a job twice",
+    WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
+    BAD_SLOT: "the plan names a slot that is not available",
+    WRONG_KIND: "the plan puts a job on a device kind that it may not use",
+    OVERBOOKED: "the plan puts more jobs on a slot than may share it",
+    BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
+}
 
 
 @kernel
@@ -111,6 +121,15 @@ def write(events, count, at_s, kind, job, value, begin, gpus):
 
 
 @kernel
+def roll_back(columns, row, events, count, at_s):
+    """Write what a job that is about to lose its slots will do again; return the number of events."""
+    lost = columns[UNSAVED, row]
+    if lost > 0.0:
+        count = write(events, count, at_s, ROLLED_BACK, int(columns[JOB, row]), lost, 0, 0)
+    return count
+
+
+@kernel
 def remove(columns, order, listed, active, free, finished, ends, at_s, events, count):
     """Remove finished jobs from the table and from list order; return the number of events."""
     for i in range(ends):
@@ -154,9 +173,9 @@ def add(columns, order, listed, active, free, table, first_job, arrivals, at_s, 
 @kernel
 def compare(
     columns,
-    former,
     old_index,
     old_slots,
+    old_jobs,
     index,
     slots,
     pace_s,
@@ -215,11 +234,11 @@ def compare(
             count[slots[i]] += 1
             if count[slots[i]] > sharing:
                 return OVERBOOKED, 0
-    return find_preempted(columns, former, index, jobs, paused), busy
+    return find_preempted(columns, old_index, old_jobs, index, jobs, paused), busy
 
 
 @kernel
-def take_over(columns, former, index, jobs, kept, actions, paused):
+def take_over(columns, old_index, old_jobs, index, jobs, kept, actions, paused):
     """Do what `compare` does for a plan that placement has just made, which knows what stays."""
     for k in range(jobs):
         row = index[ROW, k]
@@ -228,18 +247,16 @@ def take_over(columns, former, index, jobs, kept, actions, paused):
             actions[k] = START
         else:
             actions[k] = KEEP if kept[k] else MOVE
-    return find_preempted(columns, former, index, jobs, paused)
+    return find_preempted(columns, old_index, old_jobs, index, jobs, paused)
 
 
 @kernel
-def find_preempted(columns, former, index, jobs, paused):
-    """Write the rows of the running jobs that a plan does not name to `paused`; return how many.
-
-    `former` has the rows of the plan before.
-    """
+def find_preempted(columns, old_index, old_jobs, index, jobs, paused):
+    """Write the rows of the running jobs that a plan does not name to `paused`; return how many."""
     pauses = 0
-    for row in former:
-        if columns[PLACE, row] < 0.0:
+    for k in range(old_jobs):
+        row = old_index[ROW, k]
+        if columns[PLACE, row] != k:
             continue
         wanted = int(columns[WANTED, row])
         if wanted < 0 or wanted >= jobs or index[ROW, wanted] != row:
@@ -273,15 +290,19 @@ def apply(
     at_s,
     each_instant,
     checkpoint_every_s,
+    saves,
     events,
     count,
     arena,
     used,
 ):
-    """Put a checked plan into effect and record it; return the number of events and slots recorded so far."""
+    """Put a checked plan into effect and record it; return the number of events and slots recorded so far.
+
+    With `saves`, jobs are saved before they lose their slots.
+    """
     for i in range(pauses):
         row = paused[i]
-        stop(columns, row, at_s, checkpoint_every_s)
+        count = leave(columns, row, checkpoint_every_s, saves, events, count, at_s)
         count = write(events, count, at_s, PAUSED, int(columns[JOB, row]), columns[REMAINING, row], 0, 0)
     for k in range(jobs):
         row = index[ROW, k]
@@ -289,12 +310,13 @@ def apply(
         columns[PLACE, row] = k
         if action == KEEP and columns[PACE_S, row] == pace_s[k]:
             continue
-        if action != START:
-            catch_up(columns, row, at_s, checkpoint_every_s)
         if action == KEEP:
+            catch_up(columns, row, at_s, checkpoint_every_s)
             count = write(events, count, at_s, PACED, int(columns[JOB, row]), pace_s[k], 0, 0)
         else:
-            lose_unsaved(columns, row)
+            if action == MOVE:
+                count = leave(columns, row, checkpoint_every_s, saves, events, count, at_s)
+                columns[PLACE, row] = k
             unit = index[UNIT, k]
             begin = index[BEGIN, unit]
             gpus = index[BEGIN, unit + 1] - begin
@@ -320,16 +342,20 @@ def catch_up(columns, row, now_s, checkpoint_every_s):
 
 
 @kernel
-def stop(columns, row, now_s, checkpoint_every_s):
-    """Take a job off its slots; progress since its last checkpoint is lost."""
-    catch_up(columns, row, now_s, checkpoint_every_s)
-    columns[PLACE, row] = -1.0
-    lose_unsaved(columns, row)
+def leave(columns, row, checkpoint_every_s, saves, events, count, at_s):
+    """Take a job off its slots by plan, after saving it with `saves`; return the number of events."""
+    catch_up(columns, row, at_s, checkpoint_every_s)
+    if saves:
+        columns[UNSAVED, row] = 0.0
+    count = roll_back(columns, row, events, count, at_s)
+    stop(columns, row)
+    return count
 
 
 @kernel
-def lose_unsaved(columns, row):
-    """Lose the progress of a job since its last checkpoint."""
+def stop(columns, row):
+    """Take a job, whose account is closed, off its slots; progress since its last checkpoint is lost."""
+    columns[PLACE, row] = -1.0
     columns[REMAINING, row] += columns[UNSAVED, row]
     columns[UNSAVED, row] = 0.0
     columns[UNSAVED_S, row] = 0.0

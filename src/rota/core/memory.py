@@ -22,7 +22,7 @@ ARRAYS = (
     # of the cluster
     *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
-    *("scratch", "load", "actions", "kept", "paused", "former", "ending"),
+    *("scratch", "load", "actions", "kept", "paused", "ending"),
     # of the timeline
     *("events", "arena"),
 )
@@ -36,6 +36,7 @@ SIZES = (
 PLANS = ("current", "draft", "first", "second")
 """Addresses of plans: the one that runs, the spare one to fill, and the two that take turns to be that."""
 RULES = (
+    *("failures", "saves"),  # the address of their record, or 0; whether preempted jobs are saved first
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
@@ -84,6 +85,13 @@ ENGINE = np.dtype(
     [(name, "i8") for name in (*ARRAYS, *SIZES, *PLANS, *RULES, *COUNTERS)]
     + [(name, "f8") for name in (*SECONDS, *SUMS)]
 )
+OF_THIS_ENGINE = {
+    *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures"),
+    *("options", "option_count", "queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
+}
+"""Fields that a restored engine keeps."""
+
 PLAN = np.dtype([(name, "i8") for name in ("index", "width", "slots", "room", "pace_s", "jobs")])
 
 

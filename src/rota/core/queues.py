@@ -232,17 +232,6 @@ def sort_listed(order, keys):
 
 
 @kernel
-def remember(e, columns, order):
-    """Keep the list order of the running jobs as it was: in it, a commit writes which it preempts."""
-    former = ints(e.former, e.most_jobs)
-    e.formerly = 0
-    for row in order:
-        if columns[PLACE, row] >= 0.0:
-            former[e.formerly] = row
-            e.formerly += 1
-
-
-@kernel
 def leave_queues(e, jobs):
     """Take the jobs of the draft that waited in queues out of these, into list order."""
     if e.queued > 0:

@@ -5,27 +5,11 @@ All functions here take the record of an engine (`rota.core.memory`), or its add
 
 import numpy as np
 
-from rota.core.columns import BEGIN, JOB, PLACE, REMAINING, ROW, SUBMIT_S, UNIT, UP
+from rota.core.columns import BEGIN, PACE_S, PLACE, ROW, SUBMIT_S, UNIT
 from rota.core.compiled import kernel
 from rota.core.ends import close, next_ends, stretch
-from rota.core.kernels import (
-    BAD_PACE,
-    BAD_SLOT,
-    NOT_ACTIVE,
-    OVERBOOKED,
-    PLANNED_TWICE,
-    WRONG_GANG,
-    WRONG_KIND,
-    add,
-    apply,
-    close_account,
-    compare,
-    refresh,
-    remove,
-    stop,
-    take_over,
-    write,
-)
+from rota.core.failures import fail_jobs, failures_due, find_failing, next_failure
+from rota.core.kernels import add, apply, close_account, compare, refresh, remove, take_over
 from rota.core.memory import (
     actions_of,
     all_rows,
@@ -46,8 +30,8 @@ from rota.core.memory import (
     speeds_of,
     table_of,
 )
+from rota.core.nodes import change_nodes, fail_nodes, join_node, lose_node
 from rota.core.queues import dissolve
-from rota.core.timeline import EventKind
 
 DONE, STUCK, RESTLESS, GROW = -31, -32, -33, -34
 """What `advance` returns if nothing is to be decided: all jobs are done; jobs wait but nothing will happen;
@@ -56,24 +40,10 @@ TOO_EARLY, TOO_MANY = -21, -22
 """What `commit` returns, beside `GROW` and the codes of `rota.core.kernels`, for an illegal plan."""
 OK = 0
 
-ILLEGAL = {
-    NOT_ACTIVE: "the plan names a job that is not active",
-    PLANNED_TWICE: "the plan names a job twice",
-    WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
-    BAD_SLOT: "the plan names a slot that is not available",
-    WRONG_KIND: "the plan puts a job on a device kind that it may not use",
-    OVERBOOKED: "the plan puts more jobs on a slot than may share it",
-    BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
-}
-"""What is wrong with a plan, by code."""
-
 UNDECIDED = -35
 """What `advance` returns if no plan was committed at the last instant; nothing was changed."""
 
 PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
-
-NODE_LOST, NODE_JOINED = int(EventKind.NODE_LOST), int(EventKind.NODE_JOINED)
-PAUSED = int(EventKind.PAUSED)
 
 
 @kernel
@@ -89,6 +59,9 @@ def advance(address):
         return GROW
     move_time(e, e.at_s)
     turn_over(e, e.ending_now, e.coming)
+    if e.failures:
+        fail_jobs(e)
+        fail_nodes(e)
     if e.changing > 0:
         change_nodes(e)
     if not e.is_lazy and not e.each_instant:
@@ -107,6 +80,8 @@ def find_next(e):
     arrival_s = submit_s[e.arrived] if e.arrived < e.jobs else np.inf
     at_s, ends = next_job_event(e, arrival_s)
     at_s, ends, changing = next_node_event(e, at_s, ends)
+    if e.failures:
+        at_s, ends, changing = next_failure(e, at_s, ends, changing)
     if at_s == np.inf:
         return STUCK
     arrived = e.arrived
@@ -163,7 +138,9 @@ def has_room(e):
     e.need_events = e.count + e.ending_now + e.coming
     e.need_slots = 0
     if e.changing > 0:
-        e.need_events += e.changing * (1 + plan_at(e.current).jobs)
+        e.need_events += e.changing * (1 + 2 * plan_at(e.current).jobs)
+    if e.failures:
+        e.need_events += failures_due(e)
     fits = e.need_rows <= e.capacity and e.need_events <= e.event_room
     if not fits:
         e.idle -= 1 if e.idle > 0 else 0  # it is looked for again
@@ -227,47 +204,6 @@ def turn_over(e, ends, arrivals):
 
 
 @kernel
-def change_nodes(e):
-    """Take nodes away, then add nodes."""
-    nodes = ints(e.change_node, e.changes)
-    joins = ints(e.change_joins, e.changes)
-    for joining in range(2):
-        for i in range(e.changed, e.changed + e.changing):
-            if joins[i] == joining:
-                if joining:
-                    join_node(e, nodes[i])
-                else:
-                    lose_node(e, nodes[i])
-    e.changed += e.changing
-
-
-@kernel
-def join_node(e, node):
-    """Add a node."""
-    nodes_of(e)[UP, node] = 1
-    e.count = write(events_of(e), e.count, e.now_s, NODE_JOINED, node, 0.0, 0, 0)
-
-
-@kernel
-def lose_node(e, node):
-    """Take a node away; its jobs wait again."""
-    columns, events, slot_node, p = columns_of(e), events_of(e), slot_node_of(e), plan_at(e.current)
-    index, slots = index_of(p), slots_of(p)
-    nodes_of(e)[UP, node] = 0
-    e.count = write(events, e.count, e.now_s, NODE_LOST, node, 0.0, 0, 0)
-    for k in range(p.jobs):
-        row, unit = index[ROW, k], index[UNIT, k]
-        hit = False
-        for i in range(index[BEGIN, unit], index[BEGIN, unit + 1]):
-            hit |= slot_node[slots[i]] == node
-        if hit and columns[PLACE, row] == k:
-            stop(columns, row, e.now_s, e.checkpoint_every_s)
-            e.running -= 1
-            left = columns[REMAINING, row]
-            e.count = write(events, e.count, e.now_s, PAUSED, int(columns[JOB, row]), left, 0, 0)
-
-
-@kernel
 def show_at(address):
     """Make everything as policies in Python expect it."""
     e = engine_at(address)
@@ -317,19 +253,18 @@ def commit(address, plan, jobs, wake_s, listed):
     columns, nodes, slot_node = columns_of(e), nodes_of(e), slot_node_of(e)
     index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
     actions, paused = actions_of(e), ints(e.paused, e.most_jobs)
-    former = ints(e.former, e.formerly) if e.formerly > 0 else index_of(old)[ROW, : old.jobs]
     if e.is_as_placed and e.is_kept_known and e.sharing == 1:
-        pauses = take_over(columns, former, index, jobs, kept_of(e), actions, paused)
+        pauses = take_over(columns, index_of(old), old.jobs, index, jobs, kept_of(e), actions, paused)
         busy = index[BEGIN, jobs]
     else:
         pauses, busy = compare(
-            columns, former, index_of(old), slots_of(old), index, slots, pace_s, jobs,
+            columns, index_of(old), slots_of(old), old.jobs, index, slots, pace_s, jobs,
             nodes, slot_node, e.sharing, load_of(e), actions, paused,
         )  # fmt: skip
     if pauses < 0:
         return pauses
     e.need_rows = e.active
-    e.need_events = e.count + jobs + pauses
+    e.need_events = e.count + 2 * (jobs + pauses)
     e.need_slots = e.used + e.bound
     if e.need_events > e.event_room or e.need_slots > e.arena_room:
         return GROW
@@ -339,7 +274,7 @@ def commit(address, plan, jobs, wake_s, listed):
         )
     e.count, e.used = apply(
         columns, index, slots, pace_s, jobs, actions, paused, pauses, e.now_s, e.each_instant,
-        e.checkpoint_every_s, events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
+        e.checkpoint_every_s, e.saves, events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
     )  # fmt: skip
     order = order_of_jobs(e)
     if listed.shape[0] > 0:
@@ -352,24 +287,40 @@ def commit(address, plan, jobs, wake_s, listed):
     e.pauses = pauses
     e.is_as_placed = 0
     e.busy = busy
-    settle(e, index[ROW, :jobs], wake_s)
+    settle(e, wake_s)
     return OK
 
 
 @kernel
 def stay(e, wake_s):
-    """Go on with the plan that runs, in place of a commit; all jobs in it that run are in list order."""
+    """Go on with the plan that runs, in place of a commit, in the order of the jobs that it has now."""
+    columns, order, p, units = columns_of(e), order_of_jobs(e), plan_at(e.current), ints(e.ranking, e.active)
+    index, pace_s = index_of(p), pace_of(p)
+    for i in range(order.shape[0]):
+        if columns[PLACE, order[i]] >= 0.0:
+            units[i] = index[UNIT, int(columns[PLACE, order[i]])]
+    p.jobs = 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        if columns[PLACE, row] >= 0.0:
+            index[ROW, p.jobs] = row
+            index[UNIT, p.jobs] = units[i]
+            pace_s[p.jobs] = columns[PACE_S, row]
+            columns[PLACE, row] = p.jobs
+            p.jobs += 1
     e.pauses = 0
-    settle(e, order_of_jobs(e), wake_s)
+    settle(e, wake_s)
 
 
 @kernel
-def settle(e, rows, wake_s):
-    """Note that a decision was made, and find the next ends among some jobs."""
+def settle(e, wake_s):
+    """Note that a decision was made, and find the next ends and failures of the jobs that run now."""
+    p = plan_at(e.current)
     e.wake_s = wake_s
     e.undecided = 0
-    e.formerly = 0
     e.end_s, e.ends = next_ends(
-        columns_of(e), rows, order_of_jobs(e), e.now_s, e.each_instant, e.ends_rel, e.ends_abs,
-        ints(e.ending, e.most_jobs),
+        columns_of(e), index_of(p)[ROW, : p.jobs], order_of_jobs(e), e.now_s, e.each_instant,
+        e.ends_rel, e.ends_abs, ints(e.ending, e.most_jobs),
     )  # fmt: skip
+    if e.failures:
+        find_failing(e)

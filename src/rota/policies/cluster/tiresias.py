@@ -15,7 +15,7 @@ from rota.core.kernels import refresh
 from rota.core.memory import columns_of, engine_at, floats, index_of, ints, order_of_jobs, plan_at
 from rota.core.placement import STAYS, STYLES, Style, first_fit
 from rota.core.policy import Needs, Plan
-from rota.core.queues import append, leave_queues, move, place_risen, push, remember, seqs_of, sort_listed
+from rota.core.queues import append, leave_queues, move, place_risen, push, seqs_of, sort_listed
 from rota.core.room import ANYWHERE, CONSOLIDATED
 from rota.core.stepping import stay
 from rota.core.view import ClusterView
@@ -84,11 +84,11 @@ def plan_queues(address):
         style, keep = (ANYWHERE, 1) if counts_only else (CONSOLIDATED, keep)
     jobs = place(e, address, order_of_jobs(e), style, 0, keep)
     if jobs == STAYS:
-        mark(e, ints(e.former, e.formerly))
+        mark(e, plan_at(e.current), plan_at(e.current).jobs, True)
         stay(e, settle_listed(e, limits))
     else:
         leave_queues(e, jobs)
-        mark(e, index_of(plan_at(e.draft))[ROW, :jobs])
+        mark(e, plan_at(e.draft), jobs, False)
         decide_placed(e, jobs, settle_listed(e, limits))
 
 
@@ -100,7 +100,6 @@ def sink_listed(e, limits):
     """
     columns, order, keys, seqs = columns_of(e), order_of_jobs(e), floats(e.keys, e.capacity), seqs_of(e)
     arrived = order.shape[0] - e.coming if e.is_sorted else 0
-    remember(e, columns, order)
     listed = 0
     for i in range(order.shape[0]):
         row = order[i]
@@ -122,11 +121,12 @@ def sink_listed(e, limits):
 
 
 @kernel
-def mark(e, rows):
-    """Mark jobs."""
-    marks = ints(e.marks, e.capacity)
-    for row in rows:
-        marks[row] = 1
+def mark(e, plan, jobs, runs_already):
+    """Mark the jobs of a plan that are to run; if it runs already, some of them may have ended or stopped."""
+    columns, marks, index = columns_of(e), ints(e.marks, e.capacity), index_of(plan)
+    for k in range(jobs):
+        if not runs_already or columns[PLACE, index[ROW, k]] == k:
+            marks[index[ROW, k]] = 1
 
 
 @kernel
