@@ -289,8 +289,7 @@ class JobsEngine:
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
-        changing = ("columns", "order", "free", "own_slots", "ending")
-        self._put(**{name: arrays[name].copy() for name in changing})
+        self._put(**{n: arrays[n].copy() for n in ("columns", "order", "free", "own_slots", "ending")})
         self.nodes[:] = arrays["nodes"]
         self._lay_out_rows(self.capacity)
         self.write(is_sorted=False)
