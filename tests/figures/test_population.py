@@ -26,7 +26,7 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.figures.catalogue import POPULATIONS, population_figure
+from rota.figures.catalogue import POPULATIONS, figure
 from rota.figures.groups import Options
 from rota.figures.page import save
 from rota.figures.population import (
@@ -185,7 +185,7 @@ def test_a_curve_of_accuracy_is_the_mean_of_what_each_repetition_had_reached(run
 
 
 def test_a_curve_of_accuracy_ends_where_the_dot_is(groups):
-    (sheet,) = population_figure("accuracy")(groups, OPTIONS)
+    (sheet,) = figure("accuracy", POPULATIONS)(groups, OPTIONS)
     lines = sheet.figure.axes[0].get_lines()
     step, dot = lines[0].get_xydata(), lines[1].get_xydata()
     assert step[-1].tolist() == dot[0].tolist()
@@ -269,7 +269,7 @@ def test_a_chart_has_every_part_with_what_was_moved_first(runs):
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_every_figure_is_drawn_and_is_the_same_each_time(groups, name):
     def drawn():
-        for sheet in population_figure(name)(groups, OPTIONS):
+        for sheet in figure(name, POPULATIONS)(groups, OPTIONS):
             stream = io.BytesIO()
             save(sheet.figure, stream, dots_per_in=40)
             yield sheet.name, stream.getvalue()
@@ -282,7 +282,7 @@ def test_every_figure_is_drawn_and_is_the_same_each_time(groups, name):
 
 
 def test_sheets_are_named_after_group_and_allocation(groups):
-    names = [sheet.name for name in POPULATIONS for sheet in population_figure(name)(groups, OPTIONS)]
+    names = [sheet.name for name in POPULATIONS for sheet in figure(name, POPULATIONS)(groups, OPTIONS)]
     assert names == [
         "populations-ratio",
         "pair-2-trials-pbt/accuracy",
@@ -292,7 +292,7 @@ def test_sheets_are_named_after_group_and_allocation(groups):
         "pair-2-trials-pbt/gantt-learned",
         "2-slots-2-trials-pbt/gantt-fifo",
     ]
-    quick = population_figure("gantt")(groups, OPTIONS._replace(quick=True))
+    quick = figure("gantt", POPULATIONS)(groups, OPTIONS._replace(quick=True))
     assert [sheet.name for sheet in quick] == [
         "pair-2-trials-pbt/gantt-fifo",
         "2-slots-2-trials-pbt/gantt-fifo",

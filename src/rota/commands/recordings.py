@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import draw_into, given_file, say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from rota.recordings.folder import Provenance
 
 DEFAULT = Path("results") / "recordings"
@@ -83,7 +81,7 @@ def _describe(args: argparse.Namespace) -> None:
     if args.figure is not None:
         from rota.figures.recordings import recordings_figure
 
-        _draw(args, recordings_figure(library, _command(args)))
+        draw_into(recordings_figure(library, _command(args)), args.figure)
     say(text(library))
 
 
@@ -102,21 +100,12 @@ def _adaptation(args: argparse.Namespace) -> None:
     if args.figure is not None:
         from rota.figures.trees import adaptation_figure
 
-        _draw(args, adaptation_figure(trees, _command(args)))
+        draw_into(adaptation_figure(trees, _command(args)), args.figure)
     say(table(trees))
 
 
 def _command(args: argparse.Namespace) -> str:
     return f"rota recordings {args.verb} {args.folder} --figure {args.figure}"
-
-
-def _draw(args: argparse.Namespace, figure: "Figure") -> None:
-    from rota.core.files import atomic_write
-    from rota.figures.page import save_as
-
-    with atomic_write(args.figure) as stream:
-        save_as(figure, stream, args.figure)
-    say(f"note: drawn into {args.figure}", file=sys.stderr)
 
 
 def _import_adaptation(args: argparse.Namespace) -> None:

@@ -99,16 +99,10 @@ def _run_population(args: argparse.Namespace, real: "RealRun") -> int:
     else:
         say(_said(real, outcomes))
     if args.export and outcomes[-1].complete:
-        _export(real, args.export)
+        from rota.commands.best_trial import export
+
+        say(export(real.folder, args.export), file=sys.stderr)
     return _code(real, outcomes)
-
-
-def _export(real: "RealRun", file: Path) -> None:
-    from rota.commands.best_trial import export
-
-    exported = export(real.folder, file)
-    said = exported.said() if exported else f"rota: {file}: not written, for there is no best trial"
-    say(said, file=sys.stderr)
 
 
 def _run_of(args: argparse.Namespace) -> "RealRun | JobsRun":

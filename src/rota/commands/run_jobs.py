@@ -12,6 +12,7 @@ from rota.config.bind import bind, facts, own_growth
 from rota.config.load import placed
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
+from rota.core.limits import above
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
 from rota.core.policy import Policy
@@ -68,8 +69,7 @@ class _Budget:
     budget_s: float = BUDGET_S
 
     def __post_init__(self) -> None:
-        if not self.budget_s > 0.0:
-            raise ConfigError(f"budget_s is {self.budget_s:g}; it must be above 0")
+        above(0, budget_s=self.budget_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,7 @@ class JobsConfig(RealConfig):
     def __post_init__(self) -> None:
         canonical(self.scheduler)
         check_name(self.job)
-        for name in ("assignment_s", "iteration_s"):
-            if not getattr(self, name) > 0.0:
-                raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0")
+        above(0, assignment_s=self.assignment_s, iteration_s=self.iteration_s)
         self.check()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError, InputError
+from rota.core.limits import at_least
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.execution.engine import Answered, AnyAssignment, Died, Message, WorkerSetup, parse_answer
 from rota.execution.folder import last_line, last_of, opened
@@ -275,8 +276,7 @@ class LocalSlotConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.count <= LARGEST:
             raise ConfigError(f"count is {self.count}; it must be 1 to {LARGEST:,}")
-        if self.cores < 0:
-            raise ConfigError(f"cores is {self.cores}; it must be 0 or more")
+        at_least(0, cores=self.cores)
         if not NODE.fullmatch(self.node):
             raise ConfigError(f"node is {self.node!r}; use letters, digits, dots, dashes and underscores")
         if not GPU.fullmatch(self.gpu):

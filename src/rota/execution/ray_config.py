@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
+from rota.core.limits import above
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.scores import ScoredDevice, Scores, read_scores
 from rota.execution.engine import WorkerSetup
@@ -64,8 +65,7 @@ class RayConfig:
     """Maximal seconds until there are actors on all nodes that are there."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.wait_s < math.inf:
-            raise ConfigError(f"wait_s is {self.wait_s:g}; it must be above 0")
+        above(0, finite=True, wait_s=self.wait_s)
         nodes = self.cluster().nodes
         self._check_labels()
         if not self.address and len(nodes) > 1:

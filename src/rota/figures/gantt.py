@@ -26,9 +26,11 @@ from rota.figures.page import (
     MODELS,
     OTHER_MODELS,
     AxisUnit,
+    box,
+    lanes,
+    legend_above,
     model_colours,
     new_page,
-    plain,
     unit_for,
 )
 from rota.results.jobs import JobColumns
@@ -173,7 +175,6 @@ NARROW_IN, THIN_IN = 0.03, 0.07
 LABEL_IN = 0.15
 SEAM = 0.04  # above and below a slot, in slots
 HOURS_UP_TO_S = 14 * DAY_S
-LEGEND = {"fontsize": 8.5, "frameon": False, "borderpad": 0.2, "handlelength": 1.4}
 
 
 class GanttChart(NamedTuple):
@@ -249,7 +250,7 @@ def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure
     _draw_absences(axes, chart)
     _write_ids(axes, chart, slot_in)
     _label_axes(axes, chart, rows, slot_in)
-    axes.legend(handles=_legend(chart), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=6, **LEGEND)
+    legend_above(axes, _legend(chart), ncols=6, handlelength=1.4)
     return figure
 
 
@@ -292,7 +293,7 @@ def _draw_blocks(axes: Axes, chart: GanttChart, slot_in: float) -> None:
     for block in chart.blocks:
         left, right = _at(chart, block.start_s), _at(chart, block.end_s)
         top, bottom = _extent(tops, block)
-        corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
+        corners.append(box(left, right, top, bottom))
         faces.append(colours[chart.jobs.models[chart.jobs.model[block.job]]])
         small = block.end_s - block.start_s < narrow_s or (bottom - top) * slot_in < THIN_IN
         edges.append(0.0 if small else 0.35)
@@ -332,12 +333,9 @@ def _label_axes(axes: Axes, chart: GanttChart, rows: float, slot_in: float) -> N
     middles = [tops[slot] + node.slots / 2 for slot, node in zip(first, nodes, strict=True)]
     every = math.ceil(LABEL_IN * len(nodes) / (slot_in * rows))
     axes.set_yticks(middles[::every], [f"node {number}" for number in range(0, len(nodes), every)])
-    axes.set_ylim(rows, 0)
+    lanes(axes, rows)
     axes.set_xlim(*(_at(chart, at_s) for at_s in chart.window_s))
     axes.set_xlabel(f"time since the first job was submitted ({chart.unit.name})")
-    plain(axes)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
 
 
 def _legend(chart: GanttChart) -> list[Patch]:

@@ -26,7 +26,7 @@ from rota.core.population.events import (
     TrialFailed,
 )
 from rota.figures.groups import DrawnFigure, Options
-from rota.figures.page import FAINT, IDLE, INK, SHORT, AxisUnit, new_page, plain, unit_for
+from rota.figures.page import FAINT, IDLE, INK, SHORT, AxisUnit, box, lanes, legend_above, new_page, unit_for
 from rota.figures.population import PopulationGroup, slot_names
 from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import PopulationSummary, SlotInfo
@@ -227,13 +227,6 @@ CHARACTER_EM = 0.62
 TEXT_PT = 6.5
 LOST = "#f0a35e"
 AWAY: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
-LEGEND: dict[str, Any] = {
-    "fontsize": 8.5,
-    "frameon": False,
-    "borderpad": 0.2,
-    "handlelength": 1.6,
-    "ncols": 5,
-}
 
 
 def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
@@ -273,7 +266,7 @@ def draw_population_gantt(
     _label(axes, chart)
     if scale:
         _draw_scale(figure, axes, scale, chart.summary)
-    axes.legend(handles=_legend(chart, scale), loc="lower left", bbox_to_anchor=(0.0, 1.0), **LEGEND)
+    legend_above(axes, _legend(chart, scale), ncols=5, handlelength=1.6)
     return figure
 
 
@@ -316,7 +309,7 @@ def _draw_blocks(axes: Axes, chart: PopulationChart, scale: PowerNorm | None) ->
 
 def _box(chart: PopulationChart, slot: int, from_s: float, to_s: float) -> list[tuple[float, float]]:
     left, right = from_s / chart.unit.seconds, to_s / chart.unit.seconds
-    return [(left, slot + 0.06), (right, slot + 0.06), (right, slot + 0.94), (left, slot + 0.94)]
+    return box(left, right, slot + 0.06, slot + 0.94)
 
 
 def _draw_away(axes: Axes, chart: PopulationChart) -> None:
@@ -366,12 +359,9 @@ def _seconds_per_in(chart: PopulationChart) -> float:
 
 def _label(axes: Axes, chart: PopulationChart) -> None:
     axes.set_yticks(np.arange(len(chart.slots)) + 0.5, slot_names(chart.slots))
-    axes.set_ylim(len(chart.slots), 0)
+    lanes(axes, len(chart.slots))
     axes.set_xlim(0, chart.end_s / chart.unit.seconds)
     axes.set_xlabel(f"time ({chart.unit.name})")
-    plain(axes)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
 
 
 def _legend(chart: PopulationChart, scale: PowerNorm | None) -> list[Patch | Line2D]:

@@ -19,7 +19,8 @@ from rota.config.bind import bind
 from rota.config.load import dump, override, placed
 from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
-from rota.core.files import atomic_write
+from rota.core.files import write_file
+from rota.core.limits import above, at_least
 from rota.core.population.cluster import AssignmentCosts
 from rota.core.population.events import Hyper
 from rota.core.registry import SUFFIX
@@ -59,10 +60,8 @@ class RealConfig:
 
     def check(self) -> None:
         """Raise ConfigError if attempts or the seed are out of range."""
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
-        if self.attempts < 1:
-            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
+        at_least(0, seed=self.seed)
+        at_least(1, attempts=self.attempts)
 
     @property
     def engine(self) -> Engine:
@@ -114,8 +113,7 @@ class RunConfig(RealConfig):
         check_name(self.trial)
         if not 1 <= self.repeat <= MOST:
             raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
-        if not self.step_s > 0.0:
-            raise ConfigError(f"step_s is {self.step_s:g}; it must be above 0")
+        above(0, step_s=self.step_s)
         self.check()
 
     @property
@@ -303,8 +301,7 @@ class RunInFolder:
 
     def write_result(self, found: Mapping[str, Any]) -> None:
         """Write the result of the run, last of all."""
-        with atomic_write(self.folder.result) as stream:
-            stream.write(json.dumps(found, indent=2).encode() + b"\n")
+        write_file(self.folder.result, json.dumps(found, indent=2) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
