@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_population(args: argparse.Namespace, real: "RealRun") -> int:
-    from rota.commands.live import Lines, live, rich_table
+    from rota.commands.run_progress import Lines, live, rich_table
     from rota.core.processes import stopping
     from rota.library.real_run import record
 
@@ -153,7 +153,7 @@ def _kind_of(args: argparse.Namespace, table: Mapping[str, Any]) -> "type[RealRu
 
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
-    from rota.commands.live import JobLines, jobs_summed_up, live, rich_jobs_table
+    from rota.commands.run_progress import JobLines, jobs_summed_up, live, rich_jobs_table
     from rota.core.processes import stopping
     from rota.results.metrics import table
 
@@ -203,17 +203,16 @@ def _code(real: "RealRun", outcomes: "list[PopulationOutcome]") -> int:
 
 def _said(real: "RealRun", outcomes: "list[PopulationOutcome]") -> str:
     """Return the summary for people."""
-    from rota.commands.live import summed_up
+    from rota.commands.run_progress import summed_up
 
     lines = [summed_up(outcome.status) for outcome in outcomes]
     return "\n".join([*lines, str(real.folder.path)])
 
 
 def _print_keys() -> int:
-    from rota.commands.run_jobs import JobsConfig
     from rota.config.describe import help_text
     from rota.library.populations import option_classes
-    from rota.library.real_run import RunConfig
+    from rota.library.real_run_config import JobsConfig, RunConfig
 
     say(help_text(RunConfig))
     for name, chosen in option_classes().items():
