@@ -12,13 +12,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError, InputError
 from rota.core.processes import WorkerLost
 from rota.training import score
 from rota.training.clock import ProfiledClock, StoppedClock
 from rota.training.hyper import Hyperparameters
 from rota.training.score import RUNS, Benchmark, Bundle, MeasuredBundle, check_fits, measure, measure_apart
-from rota.training.setup import Setup, cores
+from rota.training.setup import Setup
 
 ONE = Bundle("CPU", 1)
 QUICK = Benchmark(model="feedforward1", batch_size=16, seconds=0.25)
@@ -134,7 +135,7 @@ def test_a_machine_that_is_shared_shows_in_the_time_waited():
         while not over.is_set():
             sums.sum()  # outside Python's lock
 
-    threads = [Thread(target=work) for _ in range(4 * cores())]
+    threads = [Thread(target=work) for _ in range(4 * len(own_cores()))]
     for thread in threads:
         thread.start()
     time.sleep(0.5)
@@ -170,9 +171,11 @@ def test_what_cannot_be_measured_is_told_before_anything_is_begun(values, messag
 
 
 def test_a_bundle_must_fit_into_this_machine():
-    check_fits(Bundle("CPU", cores()))
+    there = len(own_cores())
+    check_fits(Bundle("CPU", there))
     with pytest.raises(
-        InputError, match=f"a bundle of 9999 CPU: this machine has {cores()} cores; give {cores()} or"
+        InputError,
+        match=f"a bundle of 9999 CPU: this machine has {len(own_cores())} cores; give {len(own_cores())} or",
     ):
         check_fits(Bundle("CPU", 9999))
     gpus = torch.cuda.device_count()

@@ -107,8 +107,8 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
 
     Agents that were learned in another way are an error, unless they may be written over.
     """
+    from rota.core.cluster import own_cores
     from rota.learning.runs import learn
-    from rota.training.setup import cores
 
     if isinstance(args.workers, str):
         raise ConfigError(
@@ -123,7 +123,9 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
         say(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
     drawn = sum(stage.drawn for stage in open_.values() if not stage.done)
     with bar(drawn, " episodes", args, unit_scale=True) as shown:
-        for each in learn(runs, out, args.workers or cores(), command_of(args), shown.update, again=again):
+        for each in learn(
+            runs, out, args.workers or len(own_cores()), command_of(args), shown.update, again=again
+        ):
             if len(runs) > 1 and open_:
                 _note(each.folder)
 

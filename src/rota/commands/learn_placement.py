@@ -11,6 +11,7 @@ from rota.commands.common import refuse, say
 from rota.commands.learn import OUT, PLACEMENT, bar, command_of
 from rota.config.bind import bind
 from rota.config.load import override, read
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError
 from rota.core.files import folder_lock
 from rota.core.processes import WorkerPool
@@ -22,7 +23,6 @@ from rota.learning.placement.run import PlacementRun, finish, learn, write_tried
 from rota.library.processes import worker_pool
 from rota.policies.agents import read_facts
 from rota.policies.allocation.learned import Weights, read_weights
-from rota.training.setup import cores
 
 
 def run_placement(args: argparse.Namespace) -> int:
@@ -46,7 +46,7 @@ def run_placement(args: argparse.Namespace) -> int:
 
 def workers_of(args: argparse.Namespace) -> AbstractContextManager[WorkerPool]:
     """Return the pool of `--workers`; by default a process per core."""
-    return worker_pool(args.workers or cores())
+    return worker_pool(args.workers or len(own_cores()))
 
 
 def _refuse_others(args: argparse.Namespace) -> None:

@@ -51,16 +51,16 @@ def run(args: argparse.Namespace) -> int:
     if not args.config:
         raise ConfigError("which configuration? Give a file, for example config/record/quick.toml")
 
+    from rota.core.cluster import own_cores
     from rota.training.recorder.partial import RecordingProgress
     from rota.training.recorder.record import record
-    from rota.training.setup import cores
 
     command = command_line(args, "config", "--set")
     configs = [bind(RecordConfig, override(read(path), args.set), path) for path in args.config]
     try:
         with RecordingProgress(quiet=args.quiet) as progress:
             for config in configs:
-                for folder in record(config, args.out, args.workers or cores(), command, progress):
+                for folder in record(config, args.out, args.workers or len(own_cores()), command, progress):
                     say(folder, flush=True)
     except KeyboardInterrupt:
         say("note: what was recorded is kept; the same command goes on from there", file=sys.stderr)

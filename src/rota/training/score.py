@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import torch
 
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError, InputError, RotaError, unknown
 from rota.core.limits import above
 from rota.core.processes import WorkerLost
@@ -25,7 +26,7 @@ from rota.training.data import NAMES
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import MODELS, model
-from rota.training.setup import Setup, cores
+from rota.training.setup import Setup
 from rota.training.trainer import Trainer
 
 RUNS = 5
@@ -107,7 +108,7 @@ class MeasuredBundle:
 
 def check_fits(bundle: Bundle) -> None:
     """Raise if this machine has fewer devices than the bundle."""
-    there = cores() if bundle.device == "CPU" else torch.cuda.device_count()
+    there = len(own_cores()) if bundle.device == "CPU" else torch.cuda.device_count()
     if bundle.core > there:
         what = "cores" if bundle.device == "CPU" else "GPUs that PyTorch sees"
         raise InputError(

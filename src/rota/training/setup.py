@@ -1,6 +1,5 @@
 """The settings that training and recording share: a network, its task and its optimiser."""
 
-import os
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -121,8 +120,3 @@ def check_changes(
 def own_seed(seed: int, number: int) -> int:
     """Return the seed for the weights of one of many trials or jobs of a run."""
     return seed * MOST + number
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,6 +12,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError, InputError, RotaError, unknown
 from rota.core.limits import at_least
 from rota.core.processes import LOST, WorkerLost, be_a_worker, run_dag
@@ -172,7 +173,7 @@ def _be_like_a_slot(rank: int) -> None:
     be_a_worker()
     os.setsid()
     if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
+        cores = own_cores()
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
 
 
