@@ -235,9 +235,9 @@ def test_what_a_slot_was_at_when_its_trial_failed_is_lost_and_its_list_goes_on()
 
 
 def test_nodes_are_away_before_they_join_and_after_they_fail():
-    assert away([Joined(0.0, 0), *make_events()[2:]], 2, 50.0) == [(1, 0.0, 50.0)]
-    assert away(make_events(), 2, 50.0) == [(1, 30.0, 50.0)]
-    assert away([*make_events(), Joined(40.0, 1)], 2, 50.0) == [(1, 30.0, 40.0)]
+    assert away([Joined(0.0, 0), *make_events()[2:]], 2, 50.0) == [(0.0, 50.0, 1)]
+    assert away(make_events(), 2, 50.0) == [(30.0, 50.0, 1)]
+    assert away([*make_events(), Joined(40.0, 1)], 2, 50.0) == [(30.0, 40.0, 1)]
 
 
 def test_a_slot_is_in_use_until_the_end_or_until_it_was_given_up():

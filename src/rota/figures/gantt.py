@@ -1,9 +1,9 @@
 """The Gantt chart of a run of jobs."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -94,18 +94,29 @@ def blocks(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) 
 def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) -> list[Absence]:
     """Return when nodes are not there, within the window."""
     away_since_s = {int(node): window_s[0] for node in np.flatnonzero(cluster.table()[UP] == 0)}
-    found = []
     changes = timeline.events[np.isin(timeline.events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))]
-    for at_s, node, kind in zip(
-        changes["at_s"].tolist(), changes["job"].tolist(), changes["kind"].tolist(), strict=True
-    ):
-        if kind == EventKind.NODE_LOST:
-            away_since_s.setdefault(node, at_s)
-        elif node in away_since_s:
-            found.append(Absence(away_since_s.pop(node), at_s, node))
-    found += [Absence(since_s, window_s[1], node) for node, since_s in away_since_s.items()]
+    comes = changes["kind"] == EventKind.NODE_JOINED
+    columns = zip(changes["at_s"].tolist(), changes["job"].tolist(), comes.tolist(), strict=True)
+    found = absent(columns, away_since_s, window_s[1])
     clipped = [Absence(max(a.start_s, window_s[0]), min(a.end_s, window_s[1]), a.node) for a in found]
     return [absence for absence in clipped if absence.end_s > absence.start_s]
+
+
+def absent(
+    changes: Iterable[tuple[float, int, bool]], since_s: dict[int, float], end_s: float
+) -> list[Absence]:
+    """Return when nodes are not there, from changes: the time, the node, and whether it comes.
+
+    `since_s` has the nodes that are not there at first.
+    """
+    found = []
+    for at_s, node, comes in changes:
+        if not comes:
+            since_s.setdefault(node, at_s)
+        elif node in since_s:
+            found.append(Absence(since_s.pop(node), at_s, node))
+    found += [Absence(start_s, end_s, node) for node, start_s in since_s.items()]
+    return [each for each in found if each.end_s > each.start_s]
 
 
 def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
@@ -175,6 +186,7 @@ NARROW_IN, THIN_IN = 0.03, 0.07
 LABEL_IN = 0.15
 SEAM = 0.04  # above and below a slot, in slots
 HOURS_UP_TO_S = 14 * DAY_S
+AWAY: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
 
 
 class GanttChart(NamedTuple):
@@ -305,12 +317,7 @@ def _draw_absences(axes: Axes, chart: GanttChart) -> None:
     for start_s, end_s, node in chart.absences:
         left, right = _at(chart, start_s), _at(chart, end_s)
         height = chart.cluster.nodes[node].slots
-        corner = (left, tops[first[node]])
-        axes.add_patch(
-            Rectangle(
-                corner, right - left, height, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0
-            )
-        )
+        axes.add_patch(Rectangle((left, tops[first[node]]), right - left, height, **AWAY))
 
 
 def _write_ids(axes: Axes, chart: GanttChart, slot_in: float) -> None:
@@ -349,7 +356,5 @@ def _legend(chart: GanttChart) -> list[Patch]:
         handles.append(Patch(color=OTHER_MODELS, label="other models"))
     handles.append(Patch(color=IDLE, label="idle"))
     if chart.absences:
-        handles.append(
-            Patch(facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0, label="node not there")
-        )
+        handles.append(Patch(label="node not there", **AWAY))
     return handles

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -25,8 +25,9 @@ from rota.core.population.events import (
     Retired,
     TrialFailed,
 )
+from rota.figures.gantt import AWAY, Absence, absent
 from rota.figures.groups import DrawnFigure, Options
-from rota.figures.page import FAINT, IDLE, INK, SHORT, AxisUnit, box, lanes, legend_above, new_page, unit_for
+from rota.figures.page import IDLE, INK, SHORT, AxisUnit, box, lanes, legend_above, new_page, unit_for
 from rota.figures.population import PopulationGroup, slot_names
 from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import PopulationSummary, SlotInfo
@@ -54,14 +55,6 @@ class LostWork(NamedTuple):
     slot: int
     began_s: float
     lost_s: float
-
-
-class Away(NamedTuple):
-    """A time in which a node is not there."""
-
-    node: int
-    from_s: float
-    to_s: float
 
 
 class Copied(NamedTuple):
@@ -95,7 +88,7 @@ class PopulationChart(NamedTuple):
     """When each slot was last in use."""
     blocks: list[Trained]
     undone: list[LostWork]
-    away: list[Away]
+    away: list[Absence]
     copied: list[Copied]
     summary: PopulationSummary
 
@@ -160,17 +153,14 @@ def undone(events: Sequence[Event], slots: Sequence[int]) -> list[LostWork]:
     return found
 
 
-def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Away]:
+def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Absence]:
     """Return when nodes are not there; all are away before they join."""
-    since: dict[int, float] = dict.fromkeys(range(nodes), 0.0)
-    found = []
-    for event in events:
-        if isinstance(event, NodeFailed):
-            since.setdefault(event.node, event.at_s)
-        elif isinstance(event, Joined) and event.node in since:
-            found.append(Away(event.node, since.pop(event.node), event.at_s))
-    found += [Away(node, from_s, end_s) for node, from_s in since.items()]
-    return [each for each in found if each.to_s > each.from_s]
+    changes = (
+        (event.at_s, event.node, isinstance(event, Joined))
+        for event in events
+        if isinstance(event, NodeFailed | Joined)
+    )
+    return absent(changes, dict.fromkeys(range(nodes), 0.0), end_s)
 
 
 def retired_at(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
@@ -226,7 +216,6 @@ NARROW_IN = 0.035
 CHARACTER_EM = 0.62
 TEXT_PT = 6.5
 LOST = "#f0a35e"
-AWAY: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
 
 
 def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
@@ -313,7 +302,7 @@ def _box(chart: PopulationChart, slot: int, from_s: float, to_s: float) -> list[
 
 
 def _draw_away(axes: Axes, chart: PopulationChart) -> None:
-    for node, from_s, to_s in chart.away:
+    for from_s, to_s, node in chart.away:
         for row, slot in enumerate(chart.slots):
             if slot.node == chart.nodes[node]:
                 left, right = (min(at_s, chart.end_s) / chart.unit.seconds for at_s in (from_s, to_s))
