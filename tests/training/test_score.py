@@ -173,10 +173,8 @@ def test_what_cannot_be_measured_is_told_before_anything_is_begun(values, messag
 def test_a_bundle_must_fit_into_this_machine():
     there = len(own_cores())
     check_fits(Bundle("CPU", there))
-    with pytest.raises(
-        InputError,
-        match=f"a bundle of 9999 CPU: this machine has {len(own_cores())} cores; give {len(own_cores())} or",
-    ):
+    says = f"a bundle of 9999 CPU: this machine has {there} cores; give {there} or"
+    with pytest.raises(InputError, match=says):
         check_fits(Bundle("CPU", 9999))
     gpus = torch.cuda.device_count()
     fix = f"give {gpus} or fewer" if gpus else "leave it out"
