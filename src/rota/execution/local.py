@@ -7,7 +7,7 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -227,6 +227,23 @@ NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 GPU = re.compile(r"[A-Za-z0-9-]*", re.ASCII)
 
 
+def check_group(count: int, node: str) -> None:
+    """Raise ConfigError for an impossible number of slots, or a name that no node has."""
+    if not 1 <= count <= LARGEST:
+        raise ConfigError(f"count is {count}; it must be 1 to {LARGEST:,}")
+    if not NODE.fullmatch(node):
+        raise ConfigError(f"node is {node!r}; use letters, digits, dots, dashes and underscores")
+
+
+def cluster_of_groups(groups: Iterable[tuple[int, str, float, str]]) -> PopulationCluster:
+    """Return a cluster of groups of slots in their order: number, node, speed and device of each."""
+    nodes: dict[str, int] = {}
+    slots: list[Slot] = []
+    for count, node, speed, device in groups:
+        slots += [Slot(nodes.setdefault(node, len(nodes)), speed, device=device)] * count
+    return PopulationCluster(tuple(slots), tuple(nodes))
+
+
 @dataclass(frozen=True, slots=True)
 class LocalSlotConfig:
     """Some equal slots of this machine."""
@@ -243,11 +260,8 @@ class LocalSlotConfig:
     """The name of the node."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= LARGEST:
-            raise ConfigError(f"count is {self.count}; it must be 1 to {LARGEST:,}")
+        check_group(self.count, self.node)
         at_least(0, cores=self.cores)
-        if not NODE.fullmatch(self.node):
-            raise ConfigError(f"node is {self.node!r}; use letters, digits, dots, dashes and underscores")
         if not GPU.fullmatch(self.gpu):
             raise ConfigError(f"gpu is {self.gpu!r}; give the number or the UUID of one GPU")
 
@@ -267,13 +281,10 @@ class LocalConfig:
 
     def cluster(self) -> PopulationCluster:
         """Return the cluster: the groups of slots in their order, on their nodes."""
-        nodes: dict[str, int] = {}
-        slots = []
-        for group in self.slots:
-            node = nodes.setdefault(group.node, len(nodes))
-            device = f"gpu {group.gpu}" if group.gpu else "cpu"
-            slots += [Slot(node, group.speed, device=device)] * group.count
-        return PopulationCluster(tuple(slots), tuple(nodes))
+        return cluster_of_groups(
+            (each.count, each.node, each.speed, f"gpu {each.gpu}" if each.gpu else "cpu")
+            for each in self.slots
+        )
 
     def check(self) -> None:
         """Raise ConfigError if a slot requires more cores than there are, or a missing GPU.
