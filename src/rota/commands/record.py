@@ -15,7 +15,7 @@ def add_parser(subparsers: Any) -> None:
     """Add `record`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "record",
-        help="train for the record: profiles, curves, trees",
+        help="train for the record: profiles, curves, trees, growth trees",
         description="Train what the configuration asks for and write recordings. Stop it at any moment; the "
         "same command goes on from there.",
     )
@@ -29,6 +29,11 @@ def add_parser(subparsers: Any) -> None:
     )
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where recordings go ({OUT})")
     add("--workers", type=int, metavar="N", help="processes side by side (one per core)")
+    add(
+        "--time-again",
+        action="store_true",
+        help="train nothing; measure the seconds per step of recorded growth trees again, on an idle machine",
+    )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting")
     add("--help-config", action="store_true", help="list the keys of the configuration")
     add("--quiet", action="store_true", help="no progress bar")
@@ -60,7 +65,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         with RecordingProgress(quiet=args.quiet) as progress:
             for config in configs:
-                for folder in record(config, args.out, args.workers or len(own_cores()), command, progress):
+                workers = args.workers or len(own_cores())
+                for folder in record(
+                    config, args.out, workers, command, progress, time_again=args.time_again
+                ):
                     say(folder, flush=True)
     except KeyboardInterrupt:
         say("note: what was recorded is kept; the same command goes on from there", file=sys.stderr)

@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ DEFAULT = Path("results") / "recordings"
 Parsers = Any
 """What `ArgumentParser.add_subparsers` returns; its class is private."""
 
-VERBS = "{describe,adaptation,from-run,import-adaptation,import-gavel,import-pollux}"
+VERBS = "{describe,adaptation,growth,from-run,import-adaptation,import-gavel,import-pollux}"
 
 
 def add_parser(subparsers: Parsers) -> None:
@@ -26,6 +27,7 @@ def add_parser(subparsers: Parsers) -> None:
     verbs = recordings.add_subparsers(dest="verb", required=True, metavar=VERBS)
     _add_describe(verbs.add_parser("describe", help="say what was recorded and what is missing"))
     _add_describe(verbs.add_parser("adaptation", help="does it pay to change networks? trees summed up"))
+    _add_describe(verbs.add_parser("growth", help="when does it pay to grow? growth trees summed up"))
     from_run = verbs.add_parser("from-run", help="profiles from a real run of jobs")
     _add_import(
         from_run, "DIR", "the folder of a run of jobs, as given with rota run … --out", "this machine"
@@ -48,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     verbs = {
         "describe": _describe,
         "adaptation": _adaptation,
+        "growth": _growth,
         "from-run": _from_run,
         "import-adaptation": _import_adaptation,
         "import-gavel": _import_gavel,
@@ -90,18 +93,39 @@ def _adaptation(args: argparse.Namespace) -> None:
     from rota.recordings.library import read_library
 
     trees = [held.what for held in read_library(args.folder).trees]
-    if all(tree.missing() for tree in trees):
-        raise InputError(
-            f"{args.folder}: no complete tree; record one first: rota record config/record/quick.toml"
-        )
-    for tree in trees:
-        if tree.missing():
-            say(f"note: {tree.model} {tree.scenario} is not complete, left out", file=sys.stderr)
+    _note_missing(
+        args, [(f"{each.model} {each.scenario}", each.missing()) for each in trees], "tree", "quick"
+    )
     if args.figure is not None:
         from rota.figures.trees import adaptation_figure
 
         draw_into(adaptation_figure(trees, _command(args)), args.figure)
     say(table(trees))
+
+
+def _growth(args: argparse.Namespace) -> None:
+    from rota.recordings.gains import table
+    from rota.recordings.library import read_library
+
+    trees = [held.what for held in read_library(args.folder).growth]
+    _note_missing(args, [(each.name, each.missing()) for each in trees], "growth tree", "growth-quick")
+    if args.figure is not None:
+        from rota.figures.growth import growth_figure
+
+        draw_into(growth_figure(trees, _command(args)), args.figure)
+    say(table(trees))
+
+
+def _note_missing(
+    args: argparse.Namespace, trees: Sequence[tuple[str, object]], what: str, config: str
+) -> None:
+    """Note the trees, given with what is missing in each, that are not complete; raise InputError if none is."""
+    if all(missing for _, missing in trees):
+        first = f"record one first: rota record config/record/{config}.toml"
+        raise InputError(f"{args.folder}: no complete {what}; {first}")
+    for name, missing in trees:
+        if missing:
+            say(f"note: {name} is not complete, left out", file=sys.stderr)
 
 
 def _command(args: argparse.Namespace) -> str:

@@ -15,6 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
 from rota.core.grouped import grouped
+from rota.figures.growth import draw_growth, growth_figure, growth_panels
 from rota.figures.page import INK, legend, new_page, origins, plain, rows, spread
 from rota.figures.trees import adaptation_figure, draw_trees, tree_blocks
 from rota.recordings.curve import Curves, CurveSetting, Plain
@@ -55,6 +56,9 @@ def figures(library: Library) -> list[Drawing]:
     found = [Drawing("overview", "describe", partial(recordings_figure, library))] if len(library) else []
     if any(not tree.missing() for tree in trees):
         found.append(Drawing("adaptation", "adaptation", partial(adaptation_figure, trees)))
+    grown = [held.what for held in library.growth]
+    if any(not tree.missing() for tree in grown):
+        found.append(Drawing("growth", "growth", partial(growth_figure, grown)))
     return found
 
 
@@ -62,6 +66,8 @@ def parts(library: Library) -> list[AxesRow]:
     """Return the rows to be drawn, from the top."""
     blocks = tree_blocks([held.what for held in library.trees])
     found = [AxesRow(block.height_in, [_drawer(draw_trees, block)]) for block in blocks]
+    gains = [_drawer(draw_growth, panel) for panel in growth_panels([held.what for held in library.growth])]
+    found += [AxesRow(HEIGHT_IN, gains[at : at + ABREAST]) for at in range(0, len(gains), ABREAST)]
     lines = [_drawer(draw_curves, bundle(held.what)) for held in library.curves]
     found += [AxesRow(HEIGHT_IN, lines[at : at + ABREAST]) for at in range(0, len(lines), ABREAST)]
     profiles = {held.name: held.what for held in library.profiles}
@@ -81,6 +87,7 @@ def recordings_figure(library: Library, drawn_by: str) -> Figure:
     heights_in = [part.height_in for part in drawn]
     every = [
         *(held.what.provenance for held in library.trees),
+        *(held.what.provenance for held in library.growth),
         *(held.what.provenance for held in library.curves),
         *(held.what.provenance for held in library.profiles),
     ]

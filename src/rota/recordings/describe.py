@@ -12,6 +12,8 @@ from rota.core.grouped import grouped
 from rota.core.text import aligned
 from rota.recordings.curve import Curves
 from rota.recordings.folder import Provenance
+from rota.recordings.gains import rows as growth_rows
+from rota.recordings.growth import GrowthTree, said
 from rota.recordings.library import FoundRecording, Library, models
 from rota.recordings.profile import Profile, Profiles
 from rota.recordings.tree import Tree, written_as
@@ -150,6 +152,7 @@ def text(library: Library) -> str:
         return f"{library.folder}: no recordings"
     parts = [f"{library.folder}: {contents(library)}"]
     parts += [_trees(library.trees)] if library.trees else []
+    parts += [_growth(library.growth)] if library.growth else []
     parts += [_curves(library.curves)] if library.curves else []
     parts += [_profiles(library.profiles)] if library.profiles else []
     going = (f"{name}: {counted(done, 'piece')} done" for name, done in library.unfinished.items())
@@ -162,6 +165,7 @@ def contents(library: Library) -> str:
     """Return the counts: `10 trees, 1 grid of curves, 1 set of profiles`."""
     parts = [
         counted(len(library.trees), "tree"),
+        *([counted(len(library.growth), "growth tree")] if library.growth else []),
         counted(len(library.curves), "grid of curves", "grids of curves"),
         counted(len(library.profiles), "set of profiles", "sets of profiles"),
     ]
@@ -241,6 +245,15 @@ def _tree_row(tree: Tree) -> Row:
 
 def _parts(tree: Tree) -> list[str]:
     return [written_as(prefix) or "the start" for prefix in tree.missing()]
+
+
+def _growth(held: Sequence[FoundRecording[GrowthTree]]) -> str:
+    trees = [each.what for each in held]
+    lines = ["growth trees", *_indented(aligned(growth_rows(trees), left=2))]
+    for each in held:
+        missing = [said(prefix) for prefix in each.what.missing()]
+        lines += [f"  missing in {each.name}: {_named(missing)}"] if missing else []
+    return "\n".join((*lines, *_origins(tree.provenance for tree in trees)))
 
 
 def _curves(held: Sequence[FoundRecording[Curves]]) -> str:

@@ -10,12 +10,14 @@ from rota.core.errors import InputError
 from rota.recordings.curve import SHAPE as CURVES
 from rota.recordings.curve import Curves, read_curves
 from rota.recordings.folder import FACTS, About, complete, read_about
+from rota.recordings.growth import SHAPE as GROWTH
+from rota.recordings.growth import GrowthTree, in_growth_order, read_growth_tree
 from rota.recordings.profile import SHAPE as PROFILES
 from rota.recordings.profile import Profiles, read_profiles
 from rota.recordings.tree import SHAPE as TREES
 from rota.recordings.tree import Tree, in_order, read_tree
 
-CONTENTS = {"points.csv": "tree", "curves.csv": "curves", "profile.csv": "profile"}
+CONTENTS = {"points.csv": "tree", "nodes.csv": "growth", "curves.csv": "curves", "profile.csv": "profile"}
 """File that tells the shape of an incomplete recording."""
 
 
@@ -116,10 +118,11 @@ def models(found: Sequence[NamedTree]) -> list[str]:
     ]
 
 
-Recording = TypeVar("Recording", Tree, Curves, Profiles)
+Recording = TypeVar("Recording", Tree, GrowthTree, Curves, Profiles)
 
 READERS: dict[str, Callable[[Path], Any]] = {
     TREES: read_tree,
+    GROWTH: read_growth_tree,
     CURVES: read_curves,
     PROFILES: read_profiles,
 }
@@ -146,9 +149,11 @@ class Library:
     """One sentence for each incomplete or damaged recording."""
     unfinished: Mapping[str, int] = field(default_factory=dict)
     """Unfinished recording → number of its pieces."""
+    growth: Sequence[FoundRecording[GrowthTree]] = ()
+    """Growth trees by data set, model, hyper-parameters and seed."""
 
     def __len__(self) -> int:
-        return len(self.trees) + len(self.curves) + len(self.profiles)
+        return len(self.trees) + len(self.growth) + len(self.curves) + len(self.profiles)
 
 
 def read_library(folder: Path) -> Library:
@@ -166,7 +171,8 @@ def read_library(folder: Path) -> Library:
         else:
             held[entry.shape].append(FoundRecording(_name(entry.folder, folder), what))
     trees = sorted(held[TREES], key=lambda tree: in_order(tree.what))
-    return Library(folder, trees, held[CURVES], held[PROFILES], problems, unfinished(folder))
+    growth = sorted(held[GROWTH], key=lambda tree: in_growth_order(tree.what))
+    return Library(folder, trees, held[CURVES], held[PROFILES], problems, unfinished(folder), growth)
 
 
 def _name(folder: Path, below: Path) -> str:

@@ -200,7 +200,7 @@ class _TreeFacts:
 
 
 def _curves(table: Table) -> dict[Prefix, tuple[EpochPoint, ...]]:
-    prefixes = _prefixes(table)
+    prefixes = prefixes_in(table)
     whole = [table.wholes(name).astype(int).tolist() for name in ("epoch", "steps")]
     at_s = table.numbers("at_s").tolist()
     others = [table.floats(name).tolist() for name in ("loss", "accuracy", "test_accuracy")]
@@ -212,7 +212,8 @@ def _curves(table: Table) -> dict[Prefix, tuple[EpochPoint, ...]]:
     return curves
 
 
-def _prefixes(table: Table) -> list[Prefix]:
+def prefixes_in(table: Table) -> list[Prefix]:
+    """Return the prefix in each row of the column `sequence`."""
     prefixes = []
     for row, text in enumerate(table.optional("sequence")):
         parts = text.split("-") if text else []

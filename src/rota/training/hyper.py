@@ -1,14 +1,15 @@
 """Hyper-parameters, and the decay of the learning rate."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import product
 from typing import Literal
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, unknown
 from rota.core.limits import above, at_least
 
 
@@ -33,6 +34,29 @@ class Hyperparameters:
             )
         at_least(1, batch_size=self.batch_size)
         object.__setattr__(self, "batch_size", int(self.batch_size))  # 32.0 is as good
+
+
+HYPER = tuple(field.name for field in fields(Hyperparameters))
+
+
+def grid_settings(first: Hyperparameters, grid: Mapping[str, Sequence[float]]) -> dict[str, Hyperparameters]:
+    """Return name → hyper-parameters of each point of a grid, the last of it varying fastest.
+
+    `first` has those that are not in the grid. Raises ConfigError for values that cannot be.
+    """
+    for name, values in grid.items():
+        if name not in HYPER:
+            raise ConfigError(f"grid: {unknown('hyper-parameter', name, HYPER)}")
+        if not values or len(set(values)) < len(values):
+            raise ConfigError(f"grid: {name}: give one or more values, each of them once")
+    if any(not float(size).is_integer() for size in grid.get("batch_size", ())):
+        raise ConfigError("grid: batch_size: give whole numbers")
+    found = {}
+    for point in product(*grid.values()):
+        given = dict(zip(grid, point, strict=True))
+        name = ",".join(f"{key}={value:.12g}" for key, value in given.items()) or "only"
+        found[name] = Hyperparameters(**{**asdict(first), **given})
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class Setup:
     """Width and height of the images in pixels; by default as published."""
     validation: int | None = None
     """Number of training images to validate with; by default a tenth."""
+    test: int | None = None
+    """Number of test images to test with, the same for every seed; by default all."""
     augment: bool = False
     """Whether images are shifted and mirrored at random."""
     optimizer: OptimizerName = "adam"
@@ -70,7 +72,7 @@ class Setup:
         made = shared_task if model(self.model).task in ("classification", "language") else task_of
         task = made(
             self.model, self.data, device=device(self.device), seed=seed,
-            size=self.size, augment=self.augment, validation=self.validation,
+            size=self.size, augment=self.augment, validation=self.validation, test=self.test,
         )  # fmt: skip
         return task if self.storage_mb_s is None else FromStorage(task, self.storage_mb_s)
 

@@ -19,7 +19,7 @@ from rota.training.data.catalogue import (
     write_cache,
 )
 from rota.training.data.images import Images, Splits, resized, stratified
-from rota.training.data.sources import decode, is_somewhere, read_digits
+from rota.training.data.sources import TEST_SEED, decode, is_somewhere, read_digits
 
 NAMES = tuple(CATALOGUE)
 
@@ -30,13 +30,15 @@ def load(
     root: Path | None = None,
     size: int | None = None,
     validation: int | None = None,
+    test: int | None = None,
     seed: int = 0,
     download: bool = False,
 ) -> Splits:
     """Return the splits of a data set.
 
     `size` makes the images size × size. `validation` images (by default a tenth) are drawn from the training
-    images by the seed, the same share of every class. Only `download` uses the network.
+    images by the seed, the same share of every class; `test` keeps so many of the test images, the same for
+    every seed. Only `download` uses the network.
     """
     if name not in CATALOGUE:
         raise ConfigError(unknown("data set", name, NAMES))
@@ -48,10 +50,14 @@ def load(
         )
     if size is not None and size < 1:
         raise ConfigError(f"size {size}: give the pixels along one side of an image, 1 or more")
-    train, test = _images(dataset, data_folder(root), size, download)
+    if test is not None and not 0 < test <= dataset.test:
+        raise ConfigError(f"test {test}: give 1 to {dataset.test}, of the test images of {name}")
+    train, tested = _images(dataset, data_folder(root), size, download)
+    if test is not None and test < dataset.test:
+        tested = tested.take(torch.from_numpy(stratified(tested.labels.numpy(), test, TEST_SEED)[1]))
     rest, apart = stratified(train.labels.numpy(), count, seed)
     kept, validated = train.take(torch.from_numpy(rest)), train.take(torch.from_numpy(apart))
-    return Splits(name, dataset.classes, kept, validated, test, dataset.mirrored)
+    return Splits(name, dataset.classes, kept, validated, tested, dataset.mirrored)
 
 
 def is_here(name: str, root: Path | None = None) -> bool:
@@ -63,9 +69,9 @@ def is_here(name: str, root: Path | None = None) -> bool:
     return cache_file(folder, dataset).exists() or is_somewhere(dataset, folder)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _images(dataset: DataSet, root: Path, size: int | None, download: bool) -> tuple[Images, Images]:
-    """Return training and test images; the last two results stay in memory."""
+    """Return training and test images; the last four results stay in memory."""
     decoded = _decoded(dataset, root, download)
     train = _sized(decoded.train_images, decoded.train_labels, size)
     return train, _sized(decoded.test_images, decoded.test_labels, size)

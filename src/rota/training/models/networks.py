@@ -110,6 +110,44 @@ def convnet_large(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
     )
 
 
+def resnet8(inputs: tuple[int, ...], outputs: int) -> nn.Sequential:
+    """Return a small residual network: a convolution and three residual blocks of 16, 32 and 64 channels."""
+    return _named(
+        conv=nn.Conv2d(images(inputs, least=4), 16, 3, padding=1, bias=False),
+        norm=nn.BatchNorm2d(16),
+        relu=nn.ReLU(),
+        block1=ResidualBlock(16, 16),
+        block2=ResidualBlock(16, 32, stride=2),
+        block3=ResidualBlock(32, 64, stride=2),
+        squeeze=nn.AdaptiveAvgPool2d(1),
+        flatten=nn.Flatten(),
+        head=nn.Linear(64, outputs),
+    )
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions whose output is added to the block's input, or to a projection of it."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(outputs)
+        self.relu1 = nn.ReLU()
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.norm2 = nn.BatchNorm2d(outputs)
+        self.relu2 = nn.ReLU()
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            projection = nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False)
+            self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return images of half the height and width with a stride of 2."""
+        inner = self.norm2(self.conv2(self.relu1(self.norm1(self.conv1(x)))))
+        after: Tensor = self.relu2(inner + self.shortcut(x))
+        return after
+
+
 def _named(**parts: nn.Module) -> nn.Sequential:
     return nn.Sequential(OrderedDict(parts))
 

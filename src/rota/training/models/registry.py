@@ -36,6 +36,7 @@ MODELS = {
     "feedforward1": Model(f"{_OURS}:feedforward1", "classification", "one hidden block of 128"),
     "feedforward2": Model(f"{_OURS}:feedforward2", "classification", "two hidden blocks of 128"),
     "feedforward3": Model(f"{_OURS}:feedforward3", "classification", "three hidden blocks of 128"),
+    "resnet8": Model(f"{_OURS}:resnet8", "classification", "three residual blocks, 16 to 64"),
     "resnet18": Model(f"{_VISION}:resnet18", "classification", "ResNet-18 for small images"),
     "resnet50": Model(f"{_VISION}:resnet50", "classification", "ResNet-50 for small images"),
     "vgg16": Model(f"{_VISION}:vgg16", "classification", "VGG-16 with batch norm, one linear head"),

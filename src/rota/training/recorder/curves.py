@@ -3,9 +3,9 @@
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from statistics import fmean
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from rota.core.cluster import own_cores
-from rota.core.errors import ConfigError, InputError, RotaError, unknown
+from rota.core.errors import InputError, RotaError
 from rota.core.limits import at_least
 from rota.core.processes import LOST, WorkerLost, be_a_worker, run_dag
 from rota.recordings.curve import CurvePoint, Curves, CurveSetting, write_curves
@@ -22,14 +22,12 @@ from rota.training.children import SPAWN, children
 from rota.training.clock import Length, StoppedClock
 from rota.training.data.images import check_seed
 from rota.training.device import description, device
-from rota.training.hyper import Hyperparameters
+from rota.training.hyper import Hyperparameters, grid_settings
 from rota.training.recorder.partial import Partial, Recorder, RecordingProgress, check_name
 from rota.training.recorder.step_times import measure, step
 from rota.training.setup import LIBRARIES, Setup
 from rota.training.trainer import Trainer
 from rota.training.trial import NetworkTrial
-
-HYPER = tuple(field.name for field in fields(Hyperparameters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +54,11 @@ class CurvesConfig:
         check_seed(self.seed)
         at_least(1, intervals=self.intervals, steps=self.steps)
         at_least(0, copies=self.copies)
-        for name, values in self.grid.items():
-            if name not in HYPER:
-                raise ConfigError(f"grid: {unknown('hyper-parameter', name, HYPER)}")
-            if not values or len(set(values)) < len(values):
-                raise ConfigError(f"grid: {name}: give one or more values, each of them once")
-        if any(not float(size).is_integer() for size in self.grid.get("batch_size", ())):
-            raise ConfigError("grid: batch_size: give whole numbers")
-        self.settings()  # in range?
+        self.settings()
 
     def settings(self) -> dict[str, Hyperparameters]:
         """Return name → hyper-parameters, the last of the grid varying fastest."""
-        found = {}
-        for values in product(*self.grid.values()):
-            given = dict(zip(self.grid, values, strict=True))
-            name = ",".join(f"{key}={value:.12g}" for key, value in given.items()) or "only"
-            found[name] = Hyperparameters(**{**_own(self.setup.hyper), **given})  # type: ignore[arg-type]
-        return found
-
-
-def _own(hyper: Hyperparameters) -> dict[str, float]:
-    return {name: getattr(hyper, name) for name in HYPER}
+        return grid_settings(self.setup.hyper, self.grid)
 
 
 TIMED_INTERVALS = 8

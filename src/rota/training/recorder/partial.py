@@ -54,7 +54,7 @@ class RecordingProgress:
 
 RENAMED = {"beside": "copies"}
 """Settings that older recordings know by another name."""
-LATER = {"copies": 0, "storage_mb_s": None}
+LATER = {"copies": 0, "storage_mb_s": None, "test": None}
 """Settings added after the first recordings, with their defaults: recordings leave defaults out."""
 
 
@@ -107,6 +107,10 @@ class Partial:
             return None
         except (OSError, ValueError) as error:
             raise InputError(f"{file}: cannot be read ({error}); delete it to record it again") from None
+
+    def drop(self, name: str) -> None:
+        """Remove a piece, as what it belongs to is complete."""
+        (self.folder / f"{name}.json").unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Remove all pieces, as the recording is complete."""

@@ -31,6 +31,7 @@ def task_of(
     size: int | None = None,
     augment: bool = False,
     validation: int | None = None,
+    test: int | None = None,
 ) -> Task:
     """Return the task of a model of the registry; the default data set of images is digits."""
     kind = entry_of(model).task
@@ -38,12 +39,12 @@ def task_of(
         from rota.training.data import load
         from rota.training.tasks.supervised import Classification
 
-        splits = load(data or "digits", size=size, validation=validation, seed=seed)
+        splits = load(data or "digits", size=size, validation=validation, test=test, seed=seed)
         return Classification(splits, device=device, seed=seed, augment=augment)
     if data not in (None, OWN_DATA[kind]):
         raise ConfigError(f"data {data!r}: model {model!r} learns from {OWN_DATA[kind]!r}; leave data out")
-    if size is not None or augment or validation is not None:
-        raise ConfigError(f"model {model!r}: takes no images; leave out size, augment and validation")
+    if augment or any(each is not None for each in (size, validation, test)):
+        raise ConfigError(f"model {model!r}: takes no images; leave out size, augment, validation and test")
     if kind == "language":
         from rota.training.tasks.supervised import Language
 
@@ -53,5 +54,5 @@ def task_of(
     return A2C(device=device, seed=seed) if kind == "a2c" else DQN(device=device, seed=seed)
 
 
-shared_task = lru_cache(maxsize=2)(task_of)
+shared_task = lru_cache(maxsize=12)(task_of)
 """Function that makes a task once for equal arguments, for tasks without state."""
