@@ -119,7 +119,7 @@ def _growth(args: argparse.Namespace) -> None:
 def _note_missing(
     args: argparse.Namespace, trees: Sequence[tuple[str, object]], what: str, config: str
 ) -> None:
-    """Note the trees, given with what is missing in each, that are not complete; raise InputError if none is."""
+    """Note which trees, given by name with what they lack, are incomplete; raise InputError if all are."""
     if all(missing for _, missing in trees):
         first = f"record one first: rota record config/record/{config}.toml"
         raise InputError(f"{args.folder}: no complete {what}; {first}")
