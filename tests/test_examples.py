@@ -81,6 +81,12 @@ def test_a_learned_placement_is_ahead_of_the_rules_of_the_originals(tmp_path):
     assert ratio["learned"] < min(ratio[name] for name in ("fifo", "era", "eta", "hrfs"))
 
 
+def test_a_learned_schedule_is_ahead_of_the_rules_that_know_as_little(tmp_path):
+    names = ("learned", "backfill", "tiresias", "srtf")
+    found = {name: numbers[0] for name, numbers in rows(run("learned_schedule.py", tmp_path), *names).items()}
+    assert found["srtf"] < found["learned"] < min(found["backfill"], found["tiresias"]) < 1.0
+
+
 def test_scripts_are_short_and_say_how_they_are_started():
     for script in EXAMPLES.glob("*.py"):
         text = script.read_text()

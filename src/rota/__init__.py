@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rota.learning.agent import Agent
     from rota.learning.environment import AdaptationEnv
     from rota.learning.placement.environment import PlacementEnv
+    from rota.learning.scheduling.environment import SchedulingEnv, SchedulingVectorEnv
     from rota.library.compare import Comparison, compare
     from rota.library.inputs import read_trace, synthetic_trace
     from rota.library.population_run import PopulationRun
@@ -41,6 +42,8 @@ __all__ = [
     "RotaError",
     "Run",
     "Scheduler",
+    "SchedulingEnv",
+    "SchedulingVectorEnv",
     "TuneResult",
     "Uniform",
     "Workload",
@@ -69,6 +72,8 @@ _WHERE = {
     "RotaError": "rota.core.errors",
     "Run": "rota.library.run",
     "Scheduler": "rota.core.policy",
+    "SchedulingEnv": "rota.learning.scheduling.environment",
+    "SchedulingVectorEnv": "rota.learning.scheduling.environment",
     "TuneResult": "rota.library.tune",
     "Uniform": "rota.library.spaces",
     "Workload": "rota.workload.jobs",

@@ -16,6 +16,8 @@ SORT_TYPES = (ROWS, KEYS, ROWS)
 FIT_TYPES = (types.int64, ROWS, ROWS, types.int64, types.int64, types.int64)
 ADVANCE_TYPES = (types.int64,)
 COMMIT_TYPES = (types.int64, types.int64, types.int64, types.float64, ROWS)
+SINGLES = types.float32[::1]
+SCORE_TYPES = (types.float32[:, ::1], SINGLES, KEYS, KEYS)
 
 
 @intrinsic
@@ -56,6 +58,12 @@ def call_commit(
 ) -> Any:
     """Call `stepping.commit`."""
     return _calling(types.int64, COMMIT_TYPES)
+
+
+@intrinsic
+def call_score(typingctx: Any, function: Any, jobs: Any, cluster: Any, parameters: Any, scores: Any) -> Any:
+    """Call a compiled scorer."""
+    return _calling(types.none, SCORE_TYPES)
 
 
 def _calling(result: Any, arguments: Any) -> Any:

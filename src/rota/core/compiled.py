@@ -30,16 +30,19 @@ KEPT = 4  # caches of other versions that are kept
 KEPT_OUTSIDE = 16  # the same for files outside the package
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function when it is first called, or load it from the cache."""
+def kernel(function: Callable[..., Any], *, nogil: bool = False) -> Any:
+    """Compile a function when it is first called, or load it from the cache.
+
+    With `nogil`, Python threads run while it does.
+    """
     folder = _folder_for(function)
     if folder is None:
-        return numba.njit(function)
+        return numba.njit(nogil=nogil)(function)
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
     try:
-        return numba.njit(cache=True)(function)
+        return numba.njit(cache=True, nogil=nogil)(function)
     finally:
         config.CACHE_DIR = before
 

@@ -100,23 +100,24 @@ def drive_compiled(
 
 def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, Any]:
     """Give an engine the compiled form of its policy; return the address of its plan, and what to keep."""
-    engine.write(sort=_address(sort_by, types.none, *SORT_TYPES), fit=_address(fit, types.int64, *FIT_TYPES))
+    engine.write(sort=code_at(sort_by, types.none, *SORT_TYPES), fit=code_at(fit, types.int64, *FIT_TYPES))
     match form:
         case CompiledKey():
-            key = _address(form.key, types.float64, *KEY_TYPES)
+            key = code_at(form.key, types.float64, *KEY_TYPES)
             keep = not engine.cost.each_instant if form.keep is None else form.keep
             engine.write(
                 key=key, style=STYLES[form.style], strict=form.strict, keep=keep,
                 fixed_while_waiting=form.fixed_while_waiting, is_sorted=False, pending=False,
             )  # fmt: skip
-            return _address(plan_by_key, types.none, *PLAN_TYPES), None
+            return code_at(plan_by_key, types.none, *PLAN_TYPES), None
         case CompiledPlan():
             options = np.array([*form.options], np.float64)
             engine.write(options=options.ctypes.data, option_count=len(options), pending=False)
-            return _address(form.plan, types.none, *PLAN_TYPES), options
+            return code_at(form.plan, types.none, *PLAN_TYPES), options
 
 
-def _address(function: Any, result: Any, *arguments: Any) -> int:
+def code_at(function: Any, result: Any, *arguments: Any) -> int:
+    """Return the address of a kernel's code; raise ConfigError if it is none, or returns something else."""
     if not hasattr(function, "py_func"):
         name = getattr(function, "__name__", repr(function))
         raise ConfigError(f"{name}: is not compiled; put @kernel of rota.core.compiled above it")
@@ -130,8 +131,8 @@ def _address(function: Any, result: Any, *arguments: Any) -> int:
 
 def _rounds(engine: JobsEngine, function: int, every: int) -> Iterator[None]:
     """Yield after so many instants each, until all jobs are done."""
-    advance = _address(stepping.advance, types.int64, *ADVANCE_TYPES)
-    commit = _address(stepping.commit, types.int64, *COMMIT_TYPES)
+    advance = code_at(stepping.advance, types.int64, *ADVANCE_TYPES)
+    commit = code_at(stepping.commit, types.int64, *COMMIT_TYPES)
     while True:
         code = run(engine.address, advance, function, commit, every)
         engine.see()

@@ -130,6 +130,18 @@ class Workload:
             )
         return self._at(rows)
 
+    def window(self, first: int, jobs: int) -> "Workload":
+        """Return so many consecutive jobs, from number `first` on, the first of them submitted at 0 s.
+
+        Raises InputError if there are not that many.
+        """
+        if first < 0 or jobs < 1 or first + jobs > len(self):
+            raise InputError(
+                f"{self.name}: has {counted(len(self))}; cannot take {jobs} from number {first} on"
+            )
+        found = self._at(np.arange(first, first + jobs))
+        return replace(found, submit_s=found.submit_s - found.submit_s[0])
+
     def scale_load(self, factor: float) -> "Workload":
         """Return the same jobs, submitted `factor` (> 0) times as fast: `2` doubles the load."""
         if not 0.0 < factor < np.inf:

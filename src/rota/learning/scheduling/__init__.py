@@ -1,0 +1,1 @@
+"""Learning to schedule jobs: environments in which an agent ranks the active jobs."""
