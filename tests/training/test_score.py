@@ -92,7 +92,9 @@ def test_it_is_measured_in_a_process_of_its_own_with_the_threads_of_the_bundle()
 @pytest.fixture
 def endless(monkeypatch, tmp_path):
     """A bundle whose process reports one run and goes on; it starts fast, for it imports nothing."""
-    code = "import time\n\ndef serve(benchmark, bundle, rank, line):\n    line.send(None)\n    time.sleep(60)\n"
+    code = (
+        "import time\n\ndef serve(benchmark, bundle, rank, line):\n    line.send(None)\n    time.sleep(60)\n"
+    )
     (tmp_path / "endless_bundle.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(score, "_serve", import_module("endless_bundle").serve)
