@@ -157,7 +157,7 @@ def test_a_batch_may_be_larger_than_the_data():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model": "resnet81"}, "unknown model 'resnet81'. Did you mean 'resnet18'?"),
+        ({"model": "resnet81"}, "unknown model 'resnet81'. Did you mean 'resnet8'?"),
         ({"model": "a2c"}, "model 'a2c': takes no images; give one of convnet, convnet2"),
         ({"data": "digit"}, "unknown data set 'digit'. Did you mean 'digits'?"),
         ({"batch_size": 0}, "batch_size is 0; it must be at least 1"),
