@@ -22,7 +22,7 @@ if [[ -n $quick ]]; then
     configs=("${here}config/record/quick.toml")
     [[ $out != "${here}results/recordings" ]] || out="${here}results/quick-recordings"
 elif [[ ${#configs[@]} == 0 ]]; then
-    for name in profiles curves trees-convnet2 trees-convnet3; do
+    for name in profiles profiles-resnet8 curves trees-convnet2 trees-convnet3 growth-pairs; do
         configs+=("${here}config/record/$name.toml")
     done
 fi

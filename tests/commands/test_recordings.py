@@ -93,6 +93,21 @@ def test_an_application_becomes_profiles_and_curves(recordings, sources, source)
     assert read_profiles(sources / "out" / "bert" / "profiles").devices == ("a100",)
 
 
+def test_profiles_are_merged_and_where_they_come_from_is_said(recordings, sources):
+    said = ("--source", "measured by hand")
+    assert recordings("import-gavel", "gavel.json", "--out", "one", *said)[0] == 0
+    (sources / "gavel.json").write_text(json.dumps({"k80": THROUGHPUTS["v100"]}))
+    assert recordings("import-gavel", "gavel.json", "--out", "two")[0] == 0
+    code, out, _ = recordings("merge", "one", "two", "--out", "both")
+    assert (code, out) == (0, "both: 4 profiles of 1 models on v100, k80\n")
+    both = read_profiles(sources / "both")
+    assert both.provenance.command == "rota recordings merge one two"
+    assert both.details["merged"]["one"]["note"].startswith("measured by hand; imported; sha256")
+    code, _, err = recordings("merge", "one", "both", "--out", "more")
+    assert code == 2
+    assert "both: has LM at batch size 5 on 1 × v100, as one has; leave one of them out" in err
+
+
 def test_what_was_imported_is_described_and_drawn(recordings, imported):
     code, out, err = recordings("describe", "out", "--figure", "what.png")
     assert code == 0

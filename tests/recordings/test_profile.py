@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rota.core.errors import InputError
-from rota.recordings.profile import nearest_gang, read_profiles, write_profiles
+from rota.recordings.profile import Profiles, merged, nearest_gang, read_profiles, write_profiles
 
 
 def test_a_measurement_is_found_by_all_that_tells_it_apart(profiles):
@@ -43,3 +43,22 @@ def test_what_is_extra_may_not_take_the_name_of_a_column(profiles, tmp_path):
     row = replace(profiles.rows[0], extra={"gang": 1.0})
     with pytest.raises(InputError, match="'gang' is a column already"):
         write_profiles(tmp_path, replace(profiles, rows=(row,)))
+
+
+def test_recordings_of_several_devices_become_one(profiles, origin):
+    rows = [replace(row, device="a100", iteration_s=row.iteration_s / 2) for row in profiles.rows]
+    other = Profiles(tuple(rows), replace(origin, note="of another"))
+    both = merged({"one": profiles, "other": other}, origin)
+    assert both.devices == ("v100", "k80", "a100")
+    assert both.find("LM", 20, "v100", 4).iteration_s == 2 * both.find("LM", 20, "a100", 4).iteration_s
+    assert both.details["merged"]["other"]["note"] == "of another"
+
+
+def test_the_same_measurement_twice_is_an_error_that_names_it(profiles, origin):
+    other = Profiles(profiles.rows[3:5], origin)
+    message = "^two: has LM at batch size 20 on 4 × v100, as one has; leave one of them out$"
+    with pytest.raises(InputError, match=message):
+        merged({"one": profiles, "two": other}, origin)
+    beside = Profiles(profiles.rows[4:5], origin)
+    with pytest.raises(InputError, match="batch size 10 on 1 × v100 beside ResNet, as one has"):
+        merged({"one": profiles, "two": beside}, origin)

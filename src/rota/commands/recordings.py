@@ -18,7 +18,7 @@ DEFAULT = Path("results") / "recordings"
 Parsers = Any
 """What `ArgumentParser.add_subparsers` returns; its class is private."""
 
-VERBS = "{describe,adaptation,growth,from-run,import-adaptation,import-gavel,import-pollux}"
+VERBS = "{describe,adaptation,growth,from-run,merge,import-adaptation,import-gavel,import-pollux}"
 
 
 def add_parser(subparsers: Parsers) -> None:
@@ -32,6 +32,9 @@ def add_parser(subparsers: Parsers) -> None:
     _add_import(
         from_run, "DIR", "the folder of a run of jobs, as given with rota run … --out", "this machine"
     )
+    merge = verbs.add_parser("merge", help="profiles of several devices or models as one recording")
+    merge.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="recordings of profiles")
+    merge.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write it")
     adaptation = verbs.add_parser("import-adaptation", help="a table of change sequences, as trees")
     adaptation.add_argument("--model", required=True, metavar="NAME", help="the model that was changed")
     adaptation.add_argument("--data", default="cifar10", metavar="NAME", help="its data set (cifar10)")
@@ -52,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         "adaptation": _adaptation,
         "growth": _growth,
         "from-run": _from_run,
+        "merge": _merge,
         "import-adaptation": _import_adaptation,
         "import-gavel": _import_gavel,
         "import-pollux": _import_pollux,
@@ -71,6 +75,9 @@ def _add_describe(parser: argparse.ArgumentParser) -> None:
 def _add_import(parser: argparse.ArgumentParser, metavar: str, meaning: str, device: str = "") -> None:
     parser.add_argument("source", type=Path, metavar=metavar, help=meaning)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to write it")
+    parser.add_argument(
+        "--source", dest="origin", default="", metavar="TEXT", help="who measured it, and where"
+    )
     if device:
         text = f"what it was measured on, if not {device}" if device != "unknown" else "what it ran on"
         parser.add_argument("--device", default=device, metavar="NAME", help=text)
@@ -138,7 +145,7 @@ def _import_adaptation(args: argparse.Namespace) -> None:
 
     command = f"rota recordings import-adaptation {args.source.name} --model {args.model}"
     command += f" --actions {args.actions}" if args.actions is not None else ""
-    origin = _provenance(args.device, command, args.source)
+    origin = _provenance(args, args.device, command, args.source)
     trees = read_adaptation(args.source, args.model, args.data, origin, args.actions)
     folders = [args.out / folder_name(tree) for tree in trees]
     _check_free(*folders)
@@ -155,12 +162,27 @@ def _from_run(args: argparse.Namespace) -> None:
 
     rows = profiles_of_run(args.source, args.device)
     command = f"rota recordings from-run {args.source.name}"
-    origin = _provenance(args.device, command, RealFolder(args.source).paths(0).journal)
+    origin = _provenance(args, args.device, command, RealFolder(args.source).paths(0).journal)
     _check_free(args.out)
     write_profiles(args.out, Profiles(tuple(rows), origin))
     for row in rows:
         other = f" beside {row.beside}" if row.beside else ""
         say(f"{row.model} on {row.gang}{other}: {1000 * row.iteration_s:.2f} ms per iteration")
+
+
+def _merge(args: argparse.Namespace) -> None:
+    from rota.recordings.folder import provenance
+    from rota.recordings.profile import merged, read_profiles, write_profiles
+
+    found = {str(folder): read_profiles(folder) for folder in args.folders}
+    devices = dict.fromkeys(device for profiles in found.values() for device in profiles.devices)
+    command = f"rota recordings merge {' '.join(found)}"
+    origin = provenance(device=", ".join(devices), seed=None, command=command, libraries=(), note="merged")
+    profiles = merged(found, origin)
+    _check_free(args.out)
+    write_profiles(args.out, profiles)
+    models = f"{len(profiles.models)} models on {', '.join(devices)}"
+    say(f"{args.out}: {len(profiles.rows):,} profiles of {models}")
 
 
 def _import_gavel(args: argparse.Namespace) -> None:
@@ -169,7 +191,7 @@ def _import_gavel(args: argparse.Namespace) -> None:
 
     measured = read_json(args.source)
     command = f"rota recordings import-gavel {args.source.name}"
-    profiles = as_profiles(measured, _provenance(", ".join(measured.devices), command, args.source))
+    profiles = as_profiles(measured, _provenance(args, ", ".join(measured.devices), command, args.source))
     _check_free(args.out)
     write_profiles(args.out, profiles)
     alone = sum(not row.beside for row in profiles.rows)
@@ -184,7 +206,7 @@ def _import_pollux(args: argparse.Namespace) -> None:
     command = f"rota recordings import-pollux {args.source.name} --device {args.device}"
     read = {}
     for folder in applications(args.source):
-        origin = _provenance(args.device, command, *sorted(folder.glob("*.csv")))
+        origin = _provenance(args, args.device, command, *sorted(folder.glob("*.csv")))
         target = args.out / folder.resolve().name
         read[target] = as_profiles(folder, args.device, origin), as_curves(folder, args.device, origin)
     _check_free(*(target / name for target in read for name in (PROFILES, CURVES)))
@@ -194,13 +216,14 @@ def _import_pollux(args: argparse.Namespace) -> None:
         say(f"{target}: {len(profiles.rows):,} profiles, {len(curves.settings)} curves")
 
 
-def _provenance(device: str, command: str, *sources: Path) -> "Provenance":
+def _provenance(args: argparse.Namespace, device: str, command: str, *sources: Path) -> "Provenance":
     from rota.recordings.folder import provenance
 
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.read_bytes() if source.is_file() else b"")
-    note = f"imported; sha256 of what was read {digest.hexdigest()[:16]}"
+    note = f"{args.origin}; " if args.origin else ""
+    note += f"imported; sha256 of what was read {digest.hexdigest()[:16]}"
     return provenance(device=device, seed=None, command=command, libraries=(), note=note)
 
 

@@ -47,6 +47,15 @@ def kernel(function: Callable[..., Any], *, nogil: bool = False) -> Any:
         config.CACHE_DIR = before
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """Compile a small function into each of its callers, which then pass it nothing.
+
+    A call of a kernel passes every field of every array: with a tuple of many arrays, that takes longer than
+    what a small function does with them.
+    """
+    return numba.njit(inline="always")(function)
+
+
 def native_address(function: Any, *arguments: Any) -> tuple[int, Any]:
     """Compile a kernel for these types; return the address of its code, and the type that it returns.
 

@@ -78,15 +78,16 @@ def growth_figure(trees: Sequence[GrowthTree], drawn_by: str) -> Figure:
     down = -(-len(panels) // across)
     figure = new_page(
         "When does it pay to grow a network while it trains?",
-        "gain of accuracy at the end over the same training without growth, by the boundary of its beginning",
+        "gain of accuracy over the same training without growth, after as many steps, by when growth began",
         (f"figure: {drawn_by}", *origins(tree.provenance for tree in trees)),
         width_in=max(PANEL_IN * across, 2 * PANEL_IN),
         height_in=HEIGHT_IN * down,
     )
     grid = figure.add_gridspec(down, across)
+    explained = max(range(len(panels)), key=lambda number: len(panels[number].lines))
     for number, panel in enumerate(panels):
         axes = draw_growth(figure, grid[number // across, number % across], panel)
-        if number == 0:
+        if number == explained:
             axes.legend(fontsize=7, frameon=False, labelcolor=FAINT, title_fontsize=7)
         if number % across == 0:
             axes.set_ylabel("gain of accuracy", size=8)

@@ -136,6 +136,26 @@ def read_profiles(folder: Path) -> Profiles:
     return Profiles(tuple(_rows(table, what.extra)), about.provenance, what.details)
 
 
+def merged(recordings: Mapping[str, Profiles], provenance: Provenance) -> Profiles:
+    """Return the measurements of several recordings, such as of several devices, as one.
+
+    The details have the provenance of each, by its name. Raises InputError if two of them measured the same.
+    """
+    first: dict[Key, str] = {}
+    for name, profiles in recordings.items():
+        for row in profiles.rows:
+            if _key(row) in first:
+                pair = f" beside {row.beside}" if row.beside else ""
+                raise InputError(
+                    f"{name}: has {row.model} at batch size {row.batch_size} on {row.gang} × {row.device}"
+                    f"{pair}, as {first[_key(row)]} has; leave one of them out"
+                )
+        first.update(dict.fromkeys(map(_key, profiles.rows), name))
+    rows = tuple(row for profiles in recordings.values() for row in profiles.rows)
+    origins = {name: profiles.provenance.to_json() for name, profiles in recordings.items()}
+    return Profiles(rows, provenance, {"merged": origins})
+
+
 @dataclass(frozen=True, slots=True)
 class _ProfilesFacts:
     """The facts on profiles in `recording.json`."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats, Ints
-from rota.core.compiled import kernel
+from rota.core.compiled import inlined, kernel
 from rota.core.timeline import EventKind, Timeline
 
 
@@ -227,7 +227,7 @@ def walk(p: Pass) -> tuple[int, int]:
     return instants, -1
 
 
-@kernel
+@inlined
 def let_pass(p: Pass, elapsed_s: float) -> None:
     """Add up what goes on between two instants; the ages of waiting jobs grow linearly."""
     now = p.now
@@ -239,7 +239,7 @@ def let_pass(p: Pass, elapsed_s: float) -> None:
         now[AGE] += now[AGEING] * elapsed_s
 
 
-@kernel
+@inlined
 def change_node(p: Pass, node: int, joins: bool) -> None:
     """Let a node join or leave; repeating it changes nothing."""
     if joins != (p.up[node] == 1):
@@ -247,7 +247,7 @@ def change_node(p: Pass, node: int, joins: bool) -> None:
         p.now[AVAILABLE] += p.sizes[node] if joins else -p.sizes[node]
 
 
-@kernel
+@inlined
 def happen(p: Pass, e: int, code: int) -> bool:
     """Apply one event to its job; False if it is impossible in the job's state."""
     event = p.events[e]
@@ -277,7 +277,7 @@ def happen(p: Pass, e: int, code: int) -> bool:
     return True
 
 
-@kernel
+@inlined
 def arrive(p: Pass, job: int, at_s: float) -> None:
     """Let a job arrive, and wait."""
     p.now[ASKED] += p.gpus[job]
@@ -286,7 +286,7 @@ def arrive(p: Pass, job: int, at_s: float) -> None:
     enqueue(p, job, at_s)
 
 
-@kernel
+@inlined
 def start(p: Pass, job: int, at_s: float, e: int) -> None:
     """Start a job; a start in the instant of a pause makes the pause no preemption."""
     dequeue(p, job, at_s)
@@ -301,7 +301,7 @@ def start(p: Pass, job: int, at_s: float, e: int) -> None:
     p.where[job] = e
 
 
-@kernel
+@inlined
 def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
     """Take a job off its slots, and let it wait with this many iterations left."""
     leave(p, job, at_s)
@@ -311,14 +311,14 @@ def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
     enqueue(p, job, at_s)
 
 
-@kernel
+@inlined
 def finish(p: Pass, job: int, at_s: float) -> None:
     """Take a job off its slots for good."""
     leave(p, job, at_s)
     end(p, job, at_s)
 
 
-@kernel
+@inlined
 def end(p: Pass, job: int, at_s: float) -> None:
     """Close the account of a job."""
     p.where[job] = DONE
@@ -328,7 +328,7 @@ def end(p: Pass, job: int, at_s: float) -> None:
     p.lives[GPU_S, job] = p.now[TOTAL_GPU_S] - p.lives[GPU_S, job]
 
 
-@kernel
+@inlined
 def enqueue(p: Pass, job: int, at_s: float) -> None:
     """Let a job wait from now on."""
     p.where[job] = QUEUED
@@ -338,7 +338,7 @@ def enqueue(p: Pass, job: int, at_s: float) -> None:
     p.now[AGEING] += 1.0 / p.lives[LEFT_S, job]
 
 
-@kernel
+@inlined
 def dequeue(p: Pass, job: int, at_s: float) -> None:
     """End the wait of a job."""
     p.lives[WAITED_S, job] += at_s - p.lives[SINCE_S, job]
@@ -349,7 +349,7 @@ def dequeue(p: Pass, job: int, at_s: float) -> None:
         p.now[AGE] = p.now[AGEING] = 0.0
 
 
-@kernel
+@inlined
 def leave(p: Pass, job: int, at_s: float) -> None:
     """Take a job off its slots."""
     vacate(p, p.where[job])
@@ -357,7 +357,7 @@ def leave(p: Pass, job: int, at_s: float) -> None:
     p.now[RUNNING] -= 1.0
 
 
-@kernel
+@inlined
 def occupy(p: Pass, e: int) -> None:
     """Put a job on the slots of an event; a slot is busy, however many jobs share it."""
     begin = p.events[e].begin
@@ -367,7 +367,7 @@ def occupy(p: Pass, e: int) -> None:
         p.load[slot] += 1
 
 
-@kernel
+@inlined
 def vacate(p: Pass, e: int) -> None:
     """Take a job off the slots of an event."""
     begin = p.events[e].begin

@@ -40,7 +40,7 @@ STEP_S = (0.5, 0.75)
 def _known_step_times(monkeypatch):
     """Steps take a known time; no seconds are measured."""
 
-    def known(trainers, where):
+    def known(trainers, where, clock):
         return {(t.structure.fingerprint, t.hyper.batch_size): STEP_S[len(t.history)] for t in trainers}
 
     monkeypatch.setattr(recorder_module, "measure", known)
@@ -170,6 +170,22 @@ def test_networks_take_turns_and_what_is_there_is_not_recorded_again(tmp_path):
     assert [folder.name for folder in more] == ["lr=0.01-seed5", "lr=0.003-seed5"]
     with pytest.raises(InputError, match="was recorded with other settings"):
         record(tmp_path, replace(short, steps=2))
+
+
+def test_step_times_can_be_measured_again(tmp_path, monkeypatch):
+    record(tmp_path, replace(CONFIG, decisions=1))
+    before = trees_in(tmp_path)
+    slower = lambda trainers, where, clock: {  # noqa: E731
+        (t.structure.fingerprint, 16): 2 * STEP_S[len(t.history)] for t in trainers
+    }
+    monkeypatch.setattr(recorder_module, "measure", slower)
+    with RecordingProgress(quiet=True) as progress:
+        recorder = GrowthRecorder(tmp_path, (replace(CONFIG, decisions=1),), 1, "rota record test")
+        assert len(list(recorder.time_again(progress))) == 3
+    for name, tree in trees_in(tmp_path).items():
+        assert [each.step_s for each in tree.structures] == [1.0, 1.5]
+        assert repr(tree.nodes) == repr(before[name].nodes)
+        assert tree.provenance == before[name].provenance
 
 
 def test_intervals_can_be_timed(tmp_path):

@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rota.core.network import Change
 from rota.recordings.folder import read_about
+from rota.recordings.growth import read_growth_tree
 from rota.recordings.library import read_library, recording_folders
 from rota.recordings.profile import read_profiles
 from rota.recordings.tree import read_tree
-from rota.training.describe import describe
+from rota.training.describe import describe, with_blocks
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import MODELS, build
+from rota.training.net2net import blocks, deepen
 from rota.training.recorder.step_times import grown
 from rota.training.setup import Setup
 
@@ -27,6 +30,34 @@ def test_they_can_be_read_and_nothing_is_missing():
     assert all(not held.what.missing() for held in library.trees)
     assert all(len(held.what.sequences()) == 64 for held in library.trees)
     assert all(0.2 < accuracy < 0.9 for held in library.trees for accuracy in held.what.accuracies().values())
+
+
+GROWTH = {folder.parent.name: folder for folder in recording_folders(SHIPPED / "growth")}
+"""One growth tree of each network."""
+
+
+def test_growth_trees_are_whole_and_say_how_they_were_recorded():
+    trees = [held.what for held in read_library(SHIPPED).growth]
+    for tree in trees:
+        table = tree.table()  # which raises if a node is missing
+        assert all(1e-4 < each.step_s < 1.0 for each in tree.structures)
+        trained = ~np.isnan(table.accuracy)
+        assert (abs(table.accuracy[trained] - 0.5) <= 0.5).all()
+        assert len(set(table.steps[trained].tolist())) == 1
+        assert tree.provenance.command == "rota record config/record/growth-pairs.toml"
+        assert tree.provenance.seed == tree.seed
+
+
+@pytest.mark.parametrize("name", GROWTH)
+def test_the_structures_of_growth_trees_are_those_that_growing_leads_to_now(name):
+    tree = read_growth_tree(GROWTH[name])
+    channels, size = {"digits": (1, 8), "fashion-mnist": (1, 14), "cifar10": (3, 16)}[tree.data]
+    network = build(tree.model, (channels, size, size), 10)
+    assert with_blocks(network) == (tree.structures[0].structure, tree.structures[0].blocks)
+    names = blocks(network)
+    for change, known in zip(tree.choices.order, tree.structures[1:], strict=False):
+        deepen(network, names[Change.parse(change).block])
+        assert with_blocks(network) == (known.structure, known.blocks)
 
 
 def test_every_model_has_profiles_at_four_batch_sizes_alone_and_in_a_gang():

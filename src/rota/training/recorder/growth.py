@@ -435,7 +435,9 @@ class GrowthRecorder:
 def _measured(trainers: Iterable[Trainer], config: GrowthConfig) -> dict[str, float]:
     """Return fingerprint of a structure → seconds per step."""
     distinct = {trainer.structure.fingerprint: trainer for trainer in trainers}
-    found = measure(list(distinct.values()), device(config.setup.device))
+    where, alone = device(config.setup.device), config.setup.threads == 1
+    clock = time.process_time if where.type == "cpu" and alone else time.perf_counter
+    found = measure(list(distinct.values()), where, clock)
     return {fingerprint: seconds for (fingerprint, _), seconds in found.items()}
 
 
