@@ -1,6 +1,7 @@
 """Jobs that take as long as was measured on one's own machines."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,10 +82,39 @@ def test_a_model_that_nobody_measured_is_named(tmp_path, measured):
         read(tmp_path / "jobs.csv", measured=measured)
 
 
-def test_two_batch_sizes_of_a_model_are_one_too_many(tmp_path):
+def test_of_two_batch_sizes_of_a_model_the_trace_names_one(tmp_path):
     rows = profile("a", 1, 0.2), Profile(model="a", batch_size=16, device="here", iteration_s=0.3)
-    with pytest.raises(InputError, match="has a on a gang of 1 twice, with batches of 8 and 16"):
-        read_measured(recording(tmp_path / "two", *rows))
+    measured = read_measured(recording(tmp_path / "two", *rows))
+    (tmp_path / "jobs.csv").write_text(HEAD + "x,0,1,a (batch size 16),10,99,0\n")
+    assert read(tmp_path / "jobs.csv", measured=measured).iteration_s.tolist() == [0.3]
+    (tmp_path / "jobs.csv").write_text(HEAD + "x,0,1,a,10,99,0\n")
+    message = (
+        r"two: has a with batches of 8 and 16; name one of them in the trace, as in 'a \(batch size 16\)'"
+    )
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "jobs.csv", measured=measured)
+
+
+def test_speeds_of_other_devices_are_those_that_were_measured(tmp_path):
+    """The V100 counts; the K80 is half as fast with a, and with b on the mean of two gangs, 0.25 and 0.75."""
+    times_s = {("a", 1): (0.1, 0.2), ("a", 2): (0.1, 0.1), ("b", 2): (0.1, 0.4), ("b", 4): (0.3, 0.4)}
+    rows = [
+        Profile(model=model, batch_size=8, device=device, gang=gang, iteration_s=iteration_s)
+        for (model, gang), both in times_s.items()
+        for device, iteration_s in zip(("v100", "k80"), both, strict=True)
+    ]
+    measured = read_measured(recording(tmp_path / "two", *rows))
+    (tmp_path / "jobs.csv").write_text(HEAD + "x,0,1,a,10,99,0\ny,0,2,b,10,99,0\n")
+    jobs = read(tmp_path / "jobs.csv", measured=measured)
+    assert jobs.iteration_s.tolist() == [0.1, 0.1]
+    assert jobs.speeds["k80"] == pytest.approx({"a": 0.5, "b": (0.25 + 0.75) / 2})
+    others = [replace(row, device="a100") for row in rows if row.device == "k80"]
+    k80 = [row for row in rows if row.device == "k80"]
+    with pytest.raises(
+        InputError, match="was measured on k80, a100; give a recording of one device, or with a v"
+    ):
+        read_measured(recording(tmp_path / "other", *k80, *others))
+    assert read_measured(recording(tmp_path / "one", *k80)).speeds == {}
 
 
 def test_time_can_be_scaled(tmp_path, measured):

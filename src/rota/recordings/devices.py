@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from rota.core.errors import InputError
+from rota.recordings.gavel import REFERENCE
 from rota.recordings.profile import Profile, Profiles
 
 FAMILIES = {
@@ -46,7 +47,7 @@ class DeviceSpeeds:
     """Speeds of devices relative to a reference, by model and batch size."""
 
     profiles: Profiles
-    reference: str = "v100"
+    reference: str = REFERENCE
 
     def __post_init__(self) -> None:
         self._check(self.reference)

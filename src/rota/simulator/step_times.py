@@ -1,12 +1,19 @@
 """Predicted step times on slots where a kind of trial was never measured."""
 
-from collections.abc import Mapping
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from rota.core.errors import ConfigError
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.policies.allocation.predict import Predictor, StepTimeQuery
+from rota.recordings.devices import DeviceSpeeds
+from rota.recordings.gavel import REFERENCE
 from rota.recordings.profile import Profiles
+
+log = logging.getLogger(__name__)
 
 UNKNOWN = 1
 """Parameter count of a network whose size is unknown; it is predicted from its own measurements only."""
@@ -20,28 +27,63 @@ class TrialKind:
     batch_size: int
 
 
+class SlotSpeeds(ABC):
+    """Speeds of devices with kinds of trials, relative to the device on which trials were recorded."""
+
+    @property
+    @abstractmethod
+    def devices(self) -> Collection[str]:
+        """The devices whose speeds are known."""
+
+    @abstractmethod
+    def speed(self, kind: TrialKind, device: str) -> float:
+        """Return the speed of a device with a kind of trial."""
+
+    def fill_in(self, cluster: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
+        """Return the cluster with a speed for each kind that has none, on slots whose device was profiled."""
+        return replace(cluster, slots=tuple(self._filled(slot, kinds) for slot in cluster.slots))
+
+    def _filled(self, slot: Slot, kinds: Mapping[str, TrialKind]) -> Slot:
+        if slot.device not in self.devices:
+            return slot
+        found = {name: self.speed(kind, slot.device) for name, kind in kinds.items()}
+        return replace(slot, speeds={**found, **slot.speeds})
+
+
 @dataclass(frozen=True, slots=True)
-class PredictedStepTimes:
-    """Predicted speeds of devices, relative to a reference device."""
+class PredictedStepTimes(SlotSpeeds):
+    """Speeds predicted from profiles of the same device and others."""
 
     predictor: Predictor
     parameters: Mapping[str, int]
     reference: str
 
     @classmethod
-    def of(cls, profiles: Profiles, parameters: Mapping[str, int], reference: str) -> "PredictedStepTimes":
-        """Return a predictor fitted to the profiles of single, undisturbed workers."""
+    def of(cls, profiles: Profiles, parameters: Mapping[str, int], reference: str) -> SlotSpeeds:
+        """Return speeds fitted to the profiles of single, undisturbed workers.
+
+        If the reference was not profiled, but a V100 was, speeds are borrowed, and what was recorded on the
+        reference counts as recorded on a V100; a warning says so.
+        """
         if reference not in profiles.devices:
-            raise ConfigError(
-                f"population.profiles: nothing about {reference}, on which the curves were recorded; "
-                f"there are {', '.join(profiles.devices)}"
-            )
+            if REFERENCE not in profiles.devices:
+                raise ConfigError(
+                    f"population.profiles: nothing about {reference}, on which the curves were recorded, nor "
+                    f"about {REFERENCE}; there are {', '.join(profiles.devices)}"
+                )
+            _say_scaled(reference)
+            return BorrowedSpeeds(DeviceSpeeds(profiles))
         rows = [row for row in profiles.rows if row.gang == 1 and not row.beside and row.batch_size]
         asked = (
             StepTimeQuery(r.model, parameters.get(r.model, UNKNOWN), r.batch_size, r.device) for r in rows
         )
         predictor = Predictor.fit(zip(asked, (row.iteration_s for row in rows), strict=True))
         return cls(predictor, parameters, reference)
+
+    @property
+    def devices(self) -> Collection[str]:
+        """The devices that were profiled."""
+        return self.predictor.devices
 
     def speed(self, kind: TrialKind, device: str) -> float:
         """Return the speed of a device with a kind of trial."""
@@ -50,12 +92,28 @@ class PredictedStepTimes:
         )
         return self.predictor.step_s(asked) / self.predictor.step_s(asked._replace(device=device))
 
-    def fill_in(self, cluster: PopulationCluster, kinds: Mapping[str, TrialKind]) -> PopulationCluster:
-        """Return the cluster with a speed for each kind that has none, on slots whose device was profiled."""
-        return replace(cluster, slots=tuple(self._filled(slot, kinds) for slot in cluster.slots))
 
-    def _filled(self, slot: Slot, kinds: Mapping[str, TrialKind]) -> Slot:
-        if slot.device not in self.predictor.devices:
-            return slot
-        found = {name: self.speed(kind, slot.device) for name, kind in kinds.items()}
-        return replace(slot, speeds={**found, **slot.speeds})
+@dataclass(frozen=True, slots=True)
+class BorrowedSpeeds(SlotSpeeds):
+    """Speeds of devices on which other models were measured, taken from one of the same family."""
+
+    measured: DeviceSpeeds
+
+    @property
+    def devices(self) -> Collection[str]:
+        """The devices that were profiled."""
+        return self.measured.profiles.devices
+
+    def speed(self, kind: TrialKind, device: str) -> float:
+        """Return the speed of a device with a kind of trial."""
+        return self.measured.speed(kind.model, kind.batch_size, device).speed
+
+
+@cache
+def _say_scaled(device: str) -> None:
+    log.warning(
+        "population.profiles: curves were recorded on %s, which was not measured there; they count as those "
+        "of a %s, and other devices are scaled",
+        device,
+        REFERENCE,
+    )

@@ -102,7 +102,7 @@ def from_table(
         startup_s=startup_s,
         priority=priority,
         kinds=table.sets("kinds"),
-        speeds=_speeds(table, models),
+        speeds=_speeds(table, models, measured),
         notes=[
             *([left_out(idle, len(everything), "they took 0 s")] if idle else []),
             *_overruled(table, models, measured),
@@ -221,7 +221,10 @@ def _overruled(table: Table, models: Sequence[str], measured: MeasuredTimes | No
         yield f"iteration_s in the trace for {counted(jobs)}: that counts, not what {measured.source} says"
 
 
-def _speeds(table: Table, models: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
+def _speeds(
+    table: Table, models: Sequence[str], measured: MeasuredTimes | None
+) -> Mapping[str, Mapping[str, float]]:
+    """Return device kind → model → speed: those of the rows, or else the measured ones."""
     speeds: dict[str, dict[str, float]] = {}
     for column in table.columns:
         if column.startswith(SPEED):
@@ -231,6 +234,9 @@ def _speeds(table: Table, models: Sequence[str]) -> Mapping[str, Mapping[str, fl
                     raise table.wrong(
                         column, row, f"{_shortest(row_of[models[row]])}, as in another row of its model"
                     )
+    for kind, known in (measured.speeds if measured else {}).items():
+        found = {model: known[model] for model in dict.fromkeys(models) if model in known}
+        speeds[kind] = {**found, **speeds.get(kind, {})}
     return speeds
 
 

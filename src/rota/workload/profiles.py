@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,8 @@ import numpy as np
 from rota.core.arrays import Floats, Ints
 from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 from rota.core.errors import InputError
-from rota.recordings.profile import Profile, nearest_gang, read_profiles
+from rota.recordings.gavel import REFERENCE, job_name
+from rota.recordings.profile import PACKED, Profile, nearest_gang, read_profiles
 
 GANG_SIZES = (1, 2, 4, 8, 16, 32)
 
@@ -173,15 +174,29 @@ STARTUP = "startup_s"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTimes:
-    """Measured profiles by model and gang size."""
+    """Measured profiles of one device by model and gang size, and the speeds of others."""
 
     source: str
     rows: dict[str, dict[int, Profile]] = field(default_factory=dict)
+    """Model, or `MODEL (batch size N)`, → gang size → profile."""
     expected_s: float = math.nan
     """Seconds per iteration of a model that was not measured; NaN if not known."""
+    speeds: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Other device → model → its speed relative to the device of the profiles."""
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Model that was measured with several batch sizes → these; its name alone does not say which."""
 
     def find(self, model: str, gpus: float) -> Profile | None:
-        """Return the profile at the measured gang size that stands for this one."""
+        """Return the profile at the measured gang size that stands for this one.
+
+        Raises InputError for a model that was measured with several batch sizes, without one.
+        """
+        if model in self.sizes:
+            *some, last = self.sizes[model]
+            raise InputError(
+                f"{self.source}: has {model} with batches of {', '.join(map(str, some))} and {last}; name "
+                f"one of them in the trace, as in {job_name(model, last)!r}"
+            )
         gangs = self.rows.get(model)
         return gangs[nearest_gang(gpus, gangs)] if gangs else None
 
@@ -199,14 +214,40 @@ class MeasuredTimes:
 
 
 def read_measured(folder: Path) -> MeasuredTimes:
-    """Return the profiles of a recording in which each model ran alone, with one batch size."""
-    rows: dict[str, dict[int, Profile]] = {}
-    for row in read_profiles(folder).rows:
-        if not row.beside:
-            before = rows.setdefault(row.model, {}).setdefault(row.gang, row)
-            if before is not row:
-                raise InputError(
-                    f"{folder}: has {row.model} on a gang of {row.gang} twice, with batches of "
-                    f"{before.batch_size} and {row.batch_size}; give a recording with one of them"
-                )
-    return MeasuredTimes(str(folder), rows)
+    """Return the profiles of a recording in which each model ran alone, on one device or several.
+
+    Of several devices, the V100 counts, and others are as fast in relation to it as was measured. Raises
+    InputError if there is none.
+    """
+    profiles = read_profiles(folder)
+    alone = [row for row in profiles.rows if not row.beside and row.placement == PACKED]
+    devices = list(dict.fromkeys(row.device for row in alone))
+    if len(devices) > 1 and REFERENCE not in devices:
+        raise InputError(
+            f"{folder}: was measured on {', '.join(devices)}; give a recording of one device, or with a "
+            f"{REFERENCE}, to which others are compared"
+        )
+    found: dict[str, set[int]] = {}
+    for row in alone:
+        found.setdefault(row.model, set()).add(row.batch_size)
+    sizes = {model: tuple(sorted(each)) for model, each in found.items() if len(each) > 1}
+    by_device: dict[str, dict[str, dict[int, Profile]]] = {device: {} for device in devices}
+    for row in alone:
+        names = {job_name(row.model, row.batch_size), *({row.model} - sizes.keys())}
+        for name in names:
+            by_device[row.device].setdefault(name, {}).setdefault(row.gang, row)
+    reference = REFERENCE if len(devices) > 1 else "".join(devices)
+    rows = by_device.get(reference, {})
+    speeds = {
+        device: {model: speed for model in rows if (speed := _speed(rows[model], there.get(model, {})))}
+        for device, there in by_device.items()
+        if device != reference
+    }
+    return MeasuredTimes(str(folder), rows, speeds=speeds, sizes=sizes)
+
+
+def _speed(here: Mapping[int, Profile], there: Mapping[int, Profile]) -> float:
+    """Return how much faster a model is there: with one device, or else the mean over gangs; 0 if unknown."""
+    gangs = sorted(here.keys() & there.keys())
+    ratios = [here[gang].iteration_s / there[gang].iteration_s for gang in gangs]
+    return ratios[0] if gangs[:1] == [1] else math.fsum(ratios) / len(ratios) if ratios else 0.0

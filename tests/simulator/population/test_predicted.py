@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rota.config.bind import bind
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.library.populations import Variant, scene_of
 from rota.policies.allocation.fifo import FifoAllocation
@@ -14,7 +14,7 @@ from rota.policies.evolution.pbt import Pbt
 from rota.policies.population import PopulationPolicy
 from rota.recordings.curve import read_curves
 from rota.recordings.folder import Provenance
-from rota.recordings.profile import Profile, Profiles, write_profiles
+from rota.recordings.profile import Profile, Profiles, read_profiles, write_profiles
 from rota.simulator.population_config import PopulationsConfig
 from rota.simulator.step_times import PredictedStepTimes, TrialKind
 
@@ -100,6 +100,21 @@ def test_profiles_without_curves_or_of_other_devices_say_what_is_missing(tmp_pat
         bind(PopulationsConfig, {"population": {"profiles": str(tmp_path)}})
     with pytest.raises(ConfigError, match="nothing about tpu, on which the curves were recorded"):
         PredictedStepTimes.of(profiles(), {}, "tpu")
+
+
+def test_recorded_step_times_are_scaled_to_measured_gpus(caplog):
+    """ConvNets take the speeds of ResNet-18: 18 steps per second on a V100, 1.81 on a K80, 11.7 on a P100."""
+    gpus = read_profiles(CURVES.parents[1] / "profiles" / "gpus")
+    cluster = PopulationCluster(tuple(Slot(0, 1.0, device=name) for name in ("v100", "k80", "p100", "tpu")))
+    kinds = {"convnet2 128": TrialKind("convnet2", 128)}
+    found = PredictedStepTimes.of(gpus, {}, "a CPU").fill_in(cluster, kinds)
+    speeds = [slot.speed_of("convnet2 128") for slot in found.slots]
+    assert speeds == pytest.approx([1.0, 1.81 / 18, 11.7 / 18, 1.0])
+    assert (
+        "were recorded on a CPU, which was not measured there; they count as those of a v100" in caplog.text
+    )
+    with pytest.raises(InputError, match="model 'mine' has no factor"):
+        PredictedStepTimes.of(gpus, {}, "a CPU").fill_in(cluster, {"mine": TrialKind("mine", 1)})
 
 
 def test_a_simulation_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):

@@ -1,10 +1,13 @@
 """The recordings that are shipped: whole, as documented, and of networks that are still built the same."""
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from rota.config.bind import bind
+from rota.config.load import read
 from rota.core.network import Change
 from rota.recordings.folder import read_about
 from rota.recordings.growth import read_growth_tree
@@ -15,6 +18,7 @@ from rota.training.describe import describe, with_blocks
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import MODELS, build
 from rota.training.net2net import blocks, deepen
+from rota.training.recorder.record import RecordConfig
 from rota.training.recorder.step_times import grown
 from rota.training.setup import Setup
 
@@ -46,6 +50,15 @@ def test_growth_trees_are_whole_and_say_how_they_were_recorded():
         assert len(set(table.steps[trained].tolist())) == 1
         assert tree.provenance.command == "rota record config/record/growth-pairs.toml"
         assert tree.provenance.seed == tree.seed
+
+
+def test_every_network_is_in_one_fold():
+    path = SHIPPED.parents[1] / "config" / "record" / "growth-pairs.toml"
+    found = tomllib.loads((SHIPPED / "growth" / "folds.toml").read_text())["folds"]
+    assert len(found) == 4
+    names = [name for fold in found.values() for name in fold]
+    assert sorted(names) == sorted(config.name for config in bind(RecordConfig, read(path), path).growth)
+    assert set(GROWTH) <= set(names)
 
 
 @pytest.mark.parametrize("name", GROWTH)
