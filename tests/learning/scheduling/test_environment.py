@@ -573,5 +573,5 @@ def test_jobs_that_can_never_run_are_an_error():
     env = SchedulingEnv(TWO, gone)
     env.reset()
     assert [env.step(np.zeros(64))[-1]["now_s"] for _ in range(2)] == [1.0, 2.0]
-    with pytest.raises(Stuck, match="nothing runs and nothing will happen"):
+    with pytest.raises(Stuck, match="environment 0: at 2 s nothing runs and nothing will happen"):
         env.step(np.zeros(64))

@@ -11,11 +11,12 @@ from gymnasium.error import InvalidAction
 from numba.core.errors import NumbaError
 
 from rota.core.arrays import Array, Floats, Mask, Singles
-from rota.core.batch import DECIDE, FAIRNESS, JCT, MAKESPAN, OVER, SLOWDOWN, EngineBatch
+from rota.core.batch import EngineBatch
 from rota.core.cluster import Cluster
 from rota.core.compiled import kernel
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.lanes import DECIDE, FAIRNESS, JCT, MAKESPAN, OVER, SLOWDOWN
 from rota.core.placement import Style, Types
 from rota.learning.scheduling.kernels import CLUSTER_FEATURES, JOB_FEATURES, LIMIT, linear, observe
 from rota.learning.scheduling.worlds import EngineRules, EpisodeWorld, GivenWorlds, Worlds
@@ -129,7 +130,7 @@ class Episodes:
 
     @property
     def stages(self) -> Array:
-        """The stage of each lane, as in `rota.core.batch`."""
+        """The stage of each lane, as in `rota.core.lanes`."""
         return np.asarray(self.batch.lanes["stage"])
 
     def world(self, lane: int) -> EpisodeWorld:

@@ -2,15 +2,6 @@
 
 import numpy as np
 
-from rota.core.batch import (
-    SOLO_S,
-    facts_of,
-    groups_of,
-    lane_at,
-    mask_of,
-    observed_cluster,
-    observed_jobs,
-)
 from rota.core.columns import (
     BEGIN,
     EXECUTED_S,
@@ -33,6 +24,15 @@ from rota.core.columns import (
     UP,
 )
 from rota.core.compiled import kernel
+from rota.core.lanes import (
+    SOLO_S,
+    facts_of,
+    groups_of,
+    lane_at,
+    mask_of,
+    observed_cluster,
+    observed_jobs,
+)
 from rota.core.memory import (
     all_rows,
     columns_of,

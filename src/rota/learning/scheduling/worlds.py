@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rota.core.batch import ASKED, FACTS, RATE, SCORE, SOLO_S, LaneEngine
+from rota.core.batch import LaneEngine
 from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
 from rota.core.errors import InputError
+from rota.core.lanes import ASKED, FACTS, RATE, SCORE, SOLO_S
 from rota.core.placement import Style, Types
 from rota.core.policy import Needs
 from rota.simulator.jobs import engine_for
