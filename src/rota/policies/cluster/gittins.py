@@ -38,8 +38,8 @@ from rota.core.view import ClusterView
 
 PER_DOUBLING = 2
 BINS = 24 * PER_DOUBLING  # up to 194 days
-FIRST_OF_PRIOR = 8 * PER_DOUBLING  # from a minute …
-LAST_OF_PRIOR = 22 * PER_DOUBLING  # … to 12 days, equally likely on a logarithmic scale
+FIRST_OF_PRIOR = 6 * PER_DOUBLING  # from a minute …
+LAST_OF_PRIOR = 20 * PER_DOUBLING  # … to 12 days, equally likely on a logarithmic scale
 TOTAL = BINS  # row of the number of jobs that ended, after those of the bins
 
 # The index of a job, the work up to which it holds, and a measure of the jobs that it is from.
