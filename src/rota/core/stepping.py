@@ -5,10 +5,11 @@ All functions here take the record of an engine (`rota.core.memory`), or its add
 
 import numpy as np
 
-from rota.core.columns import BEGIN, JOB, PLACE, REMAINING, ROW, SUBMIT_S, UNIT, UP
+from rota.core.columns import BEGIN, PACE_S, PLACE, ROW, SUBMIT_S, UNIT
 from rota.core.compiled import kernel
 from rota.core.ends import close, next_ends, stretch
-from rota.core.kernels import add, apply, compare, progress, remove, stop, take_over, write
+from rota.core.failures import fail_jobs, failures_due, find_failing, next_failure
+from rota.core.kernels import add, apply, close_account, compare, refresh, remove, take_over
 from rota.core.memory import (
     actions_of,
     all_rows,
@@ -29,7 +30,8 @@ from rota.core.memory import (
     speeds_of,
     table_of,
 )
-from rota.core.timeline import EventKind
+from rota.core.nodes import change_nodes, fail_nodes, join_node, lose_node
+from rota.core.queues import dissolve
 
 DONE, STUCK, RESTLESS, GROW = -31, -32, -33, -34
 """What `advance` returns if nothing is to be decided: all jobs are done; jobs wait but nothing will happen;
@@ -42,9 +44,6 @@ UNDECIDED = -35
 """What `advance` returns if no plan was committed at the last instant; nothing was changed."""
 
 PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
-
-NODE_LOST, NODE_JOINED = int(EventKind.NODE_LOST), int(EventKind.NODE_JOINED)
-PAUSED = int(EventKind.PAUSED)
 
 
 @kernel
@@ -60,8 +59,13 @@ def advance(address):
         return GROW
     move_time(e, e.at_s)
     turn_over(e, e.ending_now, e.coming)
+    if e.failures:
+        fail_jobs(e)
+        fail_nodes(e)
     if e.changing > 0:
         change_nodes(e)
+    if not e.is_lazy and not e.each_instant:
+        refresh_all(e)
     e.instants += 1
     e.undecided = 1
     return e.active
@@ -76,6 +80,8 @@ def find_next(e):
     arrival_s = submit_s[e.arrived] if e.arrived < e.jobs else np.inf
     at_s, ends = next_job_event(e, arrival_s)
     at_s, ends, changing = next_node_event(e, at_s, ends)
+    if e.failures:
+        at_s, ends, changing = next_failure(e, at_s, ends, changing)
     if at_s == np.inf:
         return STUCK
     arrived = e.arrived
@@ -132,7 +138,9 @@ def has_room(e):
     e.need_events = e.count + e.ending_now + e.coming
     e.need_slots = 0
     if e.changing > 0:
-        e.need_events += e.changing * (1 + plan_at(e.current).jobs)
+        e.need_events += e.changing * (1 + 2 * plan_at(e.current).jobs)
+    if e.failures:
+        e.need_events += failures_due(e)
     fits = e.need_rows <= e.capacity and e.need_events <= e.event_room
     if not fits:
         e.idle -= 1 if e.idle > 0 else 0  # it is looked for again
@@ -141,82 +149,78 @@ def has_room(e):
 
 @kernel
 def move_time(e, at_s):
-    """Let the running jobs make progress until a time."""
-    p = plan_at(e.current)
+    """Let time pass. Accounts of jobs are closed only where their last bits depend on it."""
+    e.before = e.count
     elapsed_s = at_s - e.now_s
     e.active_s += e.active * elapsed_s
     e.waiting_s += (e.active - e.running) * elapsed_s
     e.running_s += e.running * elapsed_s
     e.busy_s += e.busy * elapsed_s
-    if p.jobs > 0:
-        progress(columns_of(e), index_of(p), p.jobs, e.now_s, at_s, e.checkpoint_every_s)
     e.now_s = at_s
+    if e.each_instant:
+        close_accounts(e)
+
+
+@kernel
+def close_accounts(e):
+    """Close the accounts of all running jobs."""
+    p, columns = plan_at(e.current), columns_of(e)
+    index = index_of(p)
+    for k in range(p.jobs):
+        if columns[PLACE, index[ROW, k]] == k:  # its node is there, and it has not ended
+            close_account(columns, index[ROW, k], e.now_s, e.checkpoint_every_s)
+
+
+@kernel
+def refresh_all(e):
+    """Write what all running jobs have left, for policies that read it."""
+    p, columns = plan_at(e.current), columns_of(e)
+    index = index_of(p)
+    for k in range(p.jobs):
+        if columns[PLACE, index[ROW, k]] == k:
+            refresh(columns, index[ROW, k], e.now_s)
 
 
 @kernel
 def turn_over(e, ends, arrivals):
     """Remove the first `ends` jobs of `ending`, and add the next jobs of the workload."""
     columns, order, free, events = columns_of(e), all_rows(e), ints(e.free, e.capacity), events_of(e)
+    listed = e.active - e.queued
     if ends > 0:
         ending = ints(e.ending, e.most_jobs)
         for i in range(ends):
             e.completed_s += e.now_s - columns[SUBMIT_S, ending[i]]
             e.running -= columns[PLACE, ending[i]] >= 0.0
-        e.count = remove(columns, order, e.active, free, ending, ends, e.now_s, events, e.count)
+        e.count = remove(columns, order, listed, e.active, free, ending, ends, e.now_s, events, e.count)
         e.active -= ends
+        listed -= ends
         e.done += ends
     if arrivals > 0:
         table = table_of(e)
-        e.count = add(columns, order, e.active, free, table, e.arrived, arrivals, e.now_s, events, e.count)
+        e.count = add(
+            columns, order, listed, e.active, free, table, e.arrived, arrivals, e.now_s, events, e.count
+        )
         e.active += arrivals
         e.arrived += arrivals
 
 
 @kernel
-def change_nodes(e):
-    """Take nodes away, then add nodes."""
-    nodes = ints(e.change_node, e.changes)
-    joins = ints(e.change_joins, e.changes)
-    for joining in range(2):
-        for i in range(e.changed, e.changed + e.changing):
-            if joins[i] == joining:
-                if joining:
-                    join_node(e, nodes[i])
-                else:
-                    lose_node(e, nodes[i])
-    e.changed += e.changing
-
-
-@kernel
-def join_node(e, node):
-    """Add a node."""
-    nodes_of(e)[UP, node] = 1
-    e.count = write(events_of(e), e.count, e.now_s, NODE_JOINED, node, 0.0, 0, 0)
-
-
-@kernel
-def lose_node(e, node):
-    """Take a node away; its jobs wait again."""
-    columns, events, slot_node, p = columns_of(e), events_of(e), slot_node_of(e), plan_at(e.current)
-    index, slots = index_of(p), slots_of(p)
-    nodes_of(e)[UP, node] = 0
-    e.count = write(events, e.count, e.now_s, NODE_LOST, node, 0.0, 0, 0)
-    for k in range(p.jobs):
-        row, unit = index[ROW, k], index[UNIT, k]
-        hit = False
-        for i in range(index[BEGIN, unit], index[BEGIN, unit + 1]):
-            hit |= slot_node[slots[i]] == node
-        if hit and columns[PLACE, row] == k:
-            stop(columns, row)
-            e.running -= 1
-            left = columns[REMAINING, row]
-            e.count = write(events, e.count, e.now_s, PAUSED, int(columns[JOB, row]), left, 0, 0)
+def show_at(address):
+    """Make everything as policies in Python expect it."""
+    e = engine_at(address)
+    dissolve(e)
+    e.is_lazy = 0
+    if not e.each_instant:
+        refresh_all(e)
 
 
 @kernel
 def move_time_at(address, at_s):
-    """Do `move_time`, for Python."""
-    move_time(engine_at(address), at_s)
+    """Let time pass and close all accounts: what was measured can then replace what was computed."""
+    e = engine_at(address)
+    move_time(e, at_s)
+    if not e.each_instant:
+        close_accounts(e)
 
 
 @kernel
@@ -261,7 +265,7 @@ def commit(address, plan, jobs, wake_s, listed):
     if pauses < 0:
         return pauses
     e.need_rows = e.active
-    e.need_events = e.count + jobs + pauses
+    e.need_events = e.count + 2 * (jobs + pauses)
     e.need_slots = e.used + e.bound
     if e.need_events > e.event_room or e.need_slots > e.arena_room:
         return GROW
@@ -271,7 +275,7 @@ def commit(address, plan, jobs, wake_s, listed):
         )
     e.count, e.used = apply(
         columns, index, slots, pace_s, jobs, actions, paused, pauses, e.now_s, e.each_instant,
-        events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
+        e.checkpoint_every_s, e.saves, events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
     )  # fmt: skip
     order = order_of_jobs(e)
     if listed.shape[0] > 0:
@@ -280,14 +284,44 @@ def commit(address, plan, jobs, wake_s, listed):
     new.jobs = jobs
     e.draft = e.second if plan == e.first else e.first
     e.current = plan
-    e.wake_s = wake_s
     e.running = jobs
     e.pauses = pauses
     e.is_as_placed = 0
-    e.undecided = 0
     e.busy = busy
-    e.end_s, e.ends = next_ends(
-        columns, index, jobs, order, e.now_s, e.each_instant, e.ends_rel, e.ends_abs,
-        ints(e.ending, e.most_jobs),
-    )  # fmt: skip
+    settle(e, wake_s)
     return OK
+
+
+@kernel
+def stay(e, wake_s):
+    """Go on with the plan that runs, in place of a commit, in the order of the jobs that it has now."""
+    columns, order, p, units = columns_of(e), order_of_jobs(e), plan_at(e.current), ints(e.ranking, e.active)
+    index, pace_s = index_of(p), pace_of(p)
+    for i in range(order.shape[0]):
+        if columns[PLACE, order[i]] >= 0.0:
+            units[i] = index[UNIT, int(columns[PLACE, order[i]])]
+    p.jobs = 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        if columns[PLACE, row] >= 0.0:
+            index[ROW, p.jobs] = row
+            index[UNIT, p.jobs] = units[i]
+            pace_s[p.jobs] = columns[PACE_S, row]
+            columns[PLACE, row] = p.jobs
+            p.jobs += 1
+    e.pauses = 0
+    settle(e, wake_s)
+
+
+@kernel
+def settle(e, wake_s):
+    """Note that a decision was made, and find the next ends and failures of the jobs that run now."""
+    p = plan_at(e.current)
+    e.wake_s = wake_s
+    e.undecided = 0
+    e.end_s, e.ends = next_ends(
+        columns_of(e), index_of(p)[ROW, : p.jobs], order_of_jobs(e), e.now_s, e.each_instant,
+        e.ends_rel, e.ends_abs, ints(e.ending, e.most_jobs),
+    )  # fmt: skip
+    if e.failures:
+        find_failing(e)

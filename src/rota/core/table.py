@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 EPOCH = datetime(1970, 1, 1)
+EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,10 @@ class Table:
         return self._or_nan(name, Table.positives)
 
     def times_s(self, name: str) -> Floats:
-        """Return wall-clock times as seconds since 1970."""
-        return self._converted(name, _seconds, "a time like 2017-10-09 07:01:55")
+        """Return wall-clock times as seconds since 1970; those with a time zone as seconds in UTC."""
+        zoned = bool(len(self)) and _converts(_seconds_in_utc, self.optional(name)[0])  # then all must be
+        convert = _seconds_in_utc if zoned else _seconds
+        return self._converted(name, convert, "a time like 2017-10-09 07:01:55")
 
     def check(self, name: str, right: Mask, expected: str) -> None:
         """Raise TraceError for the first row of a column that is not marked as right."""
@@ -222,6 +225,10 @@ def open_table(path: Path) -> Iterator[TextIO]:
 
 def _seconds(value: str) -> float:
     return (datetime.fromisoformat(value.strip()) - EPOCH).total_seconds()
+
+
+def _seconds_in_utc(value: str) -> float:
+    return (datetime.fromisoformat(value.strip()) - EPOCH_UTC).total_seconds()
 
 
 def _converts(convert: Callable[[str], float], value: str) -> bool:

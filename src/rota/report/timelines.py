@@ -4,7 +4,7 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -116,6 +116,7 @@ def _narrow(values: Array) -> Array:
 
 
 NODES = (EventKind.NODE_LOST, EventKind.NODE_JOINED)
+OF_WORK = (EventKind.PAUSED, EventKind.FAILED, EventKind.ATTEMPT_FAILED, EventKind.ROLLED_BACK)
 LEFT = 100.0
 """Factor from a share to percent, for work left."""
 
@@ -140,7 +141,7 @@ def job_bars(run: RunRecord) -> dict[str, Any]:
     instants = np.unique(np.concatenate([*(each.ravel() for each in ticks), happened]))
     columns = {"instants": PackedColumn(instants, sorted=True)}
     columns |= _bar_columns(bars, np.searchsorted(instants, ticks[0]), run.cluster.slots)
-    columns |= _away_columns(away, np.searchsorted(instants, ticks[1]))
+    columns |= away_columns(away, np.searchsorted(instants, ticks[1]))
     columns |= _event_columns(events, np.searchsorted(instants, happened), run)
     return {"tick_s": clock.tick_s, "bars": len(bars), **packed(columns)}
 
@@ -159,7 +160,8 @@ def _bar_columns(bars: list[GanttBlock], where: Array, slots: int) -> dict[str, 
     }
 
 
-def _away_columns(away: list[Absence], where: Array) -> dict[str, PackedColumn]:
+def away_columns(away: Sequence[Absence], where: Array) -> dict[str, PackedColumn]:
+    """Return columns of absences, whose starts and ends are at the positions in `where`."""
     return {
         "away_start": PackedColumn(where[:, 0]),
         "away_end": PackedColumn(where[:, 1]),
@@ -173,11 +175,9 @@ def _events(timeline: Timeline) -> Array:
 
 
 def _event_columns(events: Array, where: Array, run: RunRecord) -> dict[str, PackedColumn]:
-    """Return columns of events: the value is the step time at a start, else the percentage left."""
+    """Return columns of events: the value is the step time at a start, else the percentage left or lost."""
     left = LEFT * events["value"] / run.jobs.iterations[events["job"]]
-    value = np.where(
-        np.isin(events["kind"], (EventKind.PAUSED, EventKind.FAILED)), left, events["value"]
-    ).astype(np.float32)
+    value = np.where(np.isin(events["kind"], OF_WORK), left, events["value"]).astype(np.float32)
     values, which = np.unique(value, return_inverse=True)
     return {
         "events": PackedColumn(np.bincount(events["job"], minlength=len(run.jobs))),

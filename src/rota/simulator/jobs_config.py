@@ -10,10 +10,11 @@ import numpy as np
 from rota.core.cluster import Cluster, Node, NodeChange, expand_kinds
 from rota.core.costs import COSTS, CostModel
 from rota.core.errors import ConfigError
+from rota.core.failures import Failures
 from rota.core.placement import Style, Types
 from rota.core.registry import is_outside
 from rota.core.table import first_line
-from rota.policies.cluster.registry import SCHEDULERS, canonical
+from rota.policies.cluster.registry import BY_DEFAULT, SCHEDULERS, canonical
 from rota.workload.formats import check_format, read
 from rota.workload.jobs import Workload
 from rota.workload.profiles import MeasuredTimes, read_measured
@@ -189,7 +190,7 @@ class SimulateConfig:
 
     workload: WorkloadConfig
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
-    schedulers: tuple[str, ...] = tuple(SCHEDULERS)
+    schedulers: tuple[str, ...] = BY_DEFAULT
     """Schedulers to compare: names, or your classes as module:Class or path/to/file.py:Class."""
     cost: Literal["restart", "interval"] = "restart"
     """What starting a job costs; `interval` is the rule of the Muri simulator."""
@@ -197,6 +198,8 @@ class SimulateConfig:
     """Productive seconds between checkpoints; newer progress is lost on preemption or migration. 0 loses
     none."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
+    failures: Failures | None = None
+    """Jobs and nodes that fail; none if the table is not there."""
 
     def __post_init__(self) -> None:
         if not self.schedulers:
@@ -210,6 +213,8 @@ class SimulateConfig:
             raise ConfigError(f"checkpoint_every_s is {self.checkpoint_every_s}; it must be 0 or more")
         if self.cost == "interval" and self.checkpoint_every_s > 0.0:
             raise ConfigError("checkpoint_every_s has no meaning with cost = 'interval'; leave it out")
+        if self.failures is not None:
+            self.failures.checkpoints(self.cost_model)
         self._check_fractions()
 
     def _check_fractions(self) -> None:

@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from rota.core import columns as c
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
-from rota.core.errors import ConfigError, InputError, TraceError
+from rota.core.errors import InputError, TraceError
+from rota.core.failures import RecordedFailures
+from rota.core.limits import at_least
 from rota.workload.profiles import MODELS, profiled_s, startups_s
 
 if TYPE_CHECKING:
@@ -73,10 +75,18 @@ class Workload:
     model: NDArray[np.int64]
     models: tuple[str, ...]
     """Names of the numbers in `model`, in order of first appearance."""
+    group: NDArray[np.int64]
+    groups: tuple[str, ...]
+    """Names of the numbers in `group`: who submitted a job, or else its model, as far as the trace says."""
     kinds: tuple[tuple[str, ...], ...] = ()
     """Device kinds that each job may run on, empty for any; no entry at all if all may run anywhere."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Device kind → model → measured speed, if the trace has measurements."""
+    failed_after_s: tuple[tuple[float, ...], ...] = ()
+    """Seconds on its slots after which each failed attempt of a job failed, but for its last attempt; no
+    entry at all if the trace does not say."""
+    failed: tuple[bool, ...] = ()
+    """Whether each job had failed when it ended; no entry at all if the trace does not say."""
     notes: tuple[str, ...] = ()
     """Assumptions about what the trace does not contain."""
 
@@ -165,6 +175,7 @@ class Workload:
             "sync_s": sync_s,
             "startup_s": self.startup_s,
             "priority": self.priority,
+            "group": pd.Categorical.from_codes(self.group, list(self.groups)),
         }
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
@@ -176,6 +187,7 @@ class Workload:
             submit_s=self.submit_s * factor,
             duration_s=self.duration_s * factor,
             iterations=np.where(self.says_only_duration, iterations, np.maximum(iterations, 1.0)),
+            failed_after_s=tuple(tuple(factor * at_s for at_s in each) for each in self.failed_after_s),
         )
 
     def with_startup(self, startup_s: float) -> "Workload":
@@ -192,16 +204,33 @@ class Workload:
         """Return these rows, with only the models that they name."""
         columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
         numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
+        group, groups = _numbered([self.groups[number] for number in self.group[rows].tolist()])
         return replace(
             self,
             ids=tuple(self.ids[row] for row in rows.tolist()),
             stages_s=self.stages_s[:, rows],
             model=numbers,
             models=models,
-            kinds=tuple(self.kinds[row] for row in rows.tolist()) if self.kinds else (),
+            group=group,
+            groups=groups,
+            kinds=_picked(self.kinds, rows),
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
+            failed_after_s=_picked(self.failed_after_s, rows),
+            failed=_picked(self.failed, rows),
             **{name: getattr(self, name)[rows] for name in columns},
         )
+
+    @property
+    def recorded_failures(self) -> RecordedFailures:
+        """What failed in the trace, as an engine reads it."""
+        found = RecordedFailures.none(len(self))
+        if self.failed:
+            found.for_good[:] = self.failed
+        if self.failed_after_s:
+            counts = [len(each) for each in self.failed_after_s]
+            after_s = np.array([at_s for each in self.failed_after_s for at_s in each], np.float64)
+            found = replace(found, begin=np.concatenate(([0], np.cumsum(counts))), after_s=after_s)
+        return found
 
     def table(self, cluster: Cluster) -> Floats:
         """Return the jobs as the columns of `rota.core.columns`, for this cluster."""
@@ -217,20 +246,11 @@ class Workload:
         table[c.PRIORITY] = self.priority
         table[c.LOAD_S : c.SYNC_S + 1] = self.stages_s
         table[c.MODEL] = self.model
-        table[c.PROFILE] = self._profiles(slots)
+        table[c.PROFILE] = _distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
+        table[c.GROUP] = _distinct(np.vstack([self.group, slots]))
         table[c.KINDS] = self._kind_sets(cluster)
         table[c.JOB] = np.arange(len(self))
         return table
-
-    def _profiles(self, slots: Floats) -> NDArray[np.int64]:
-        """Return the number of each job's (gang size, iteration time, stages) among the distinct ones."""
-        rows = np.vstack([slots, self.iteration_s, self.stages_s])
-        order = np.lexsort(rows[::-1])
-        ranked = rows[:, order]
-        differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-        profiles = np.zeros(len(self), np.int64)
-        profiles[order[1:]] = np.cumsum(differs)
-        return profiles
 
     def _kind_sets(self, cluster: Cluster) -> Floats:
         if not self.kinds:
@@ -268,20 +288,25 @@ def workload(
     stages_s: Sequence[Numbers] | Floats | None = None,
     startup_s: Numbers | None = None,
     priority: Sequence[int] | NDArray[np.int64] | None = None,
+    group: Sequence[str] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     speeds: Mapping[str, Mapping[str, float]] | None = None,
+    failed_after_s: Sequence[tuple[float, ...]] = (),
+    failed: Sequence[bool] = (),
     notes: Sequence[str] = (),
 ) -> Workload:
     """Return a workload from plain sequences, sorted by submit time (ties keep their order).
 
     A missing iteration time, stage or start-up (no column, or NaN) is that of the model's profile; missing
     iterations are as many as fill the duration. A model without a profile is a mere name: its iterations
-    share the duration, or take 1 s each if their number is missing, and have no stages.
+    share the duration, or take 1 s each if their number is missing, and have no stages. A job without a
+    group is in that of its model.
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
     sizes, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
     numbers, models = _numbered(model)
+    of_group, groups = _numbered(model if group is None else group)
     profile_s = profiled_s(models, numbers, sizes)
     with np.errstate(all="ignore"):  # what comes of it is checked below
         per_iteration = _filled(iteration_s, _filled(profile_s[0], _shared_s(seconds, iterations)))
@@ -299,12 +324,25 @@ def workload(
         priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
         model=numbers,
         models=models,
+        group=of_group,
+        groups=groups,
         kinds=tuple(kinds) if any(kinds) else (),
         speeds=speeds or {},
+        failed_after_s=tuple(failed_after_s) if any(failed_after_s) else (),
+        failed=tuple(failed) if any(failed) else (),
         notes=tuple(notes),
     )
     _check(jobs)
+    _check_attempts(jobs)
     return _noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
+
+
+Entry = TypeVar("Entry")
+
+
+def _picked(column: tuple[Entry, ...], rows: NDArray[np.int64]) -> tuple[Entry, ...]:
+    """Return these rows of a column that may have no entry at all."""
+    return tuple(column[row] for row in rows.tolist()) if column else ()
 
 
 def counted(jobs: int) -> str:
@@ -316,6 +354,16 @@ def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]
     """Return each job's model as a number, and the names in order of first appearance."""
     models = {name: number for number, name in enumerate(dict.fromkeys(model))}
     return np.array([models[name] for name in model], np.int64), tuple(models)
+
+
+def _distinct(rows: Floats) -> NDArray[np.int64]:
+    """Return the number of each column among the distinct ones."""
+    order = np.lexsort(rows[::-1])
+    ranked = rows[:, order]
+    differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+    numbers = np.zeros(rows.shape[1], np.int64)
+    numbers[order[1:]] = np.cumsum(differs)
+    return numbers
 
 
 def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default: Floats) -> Floats:
@@ -337,11 +385,13 @@ def _check(jobs: Workload) -> None:
     if len(set(jobs.ids)) != len(jobs):
         twice = Counter(jobs.ids).most_common(1)[0][0]
         raise TraceError(f"{jobs.name}: job id {twice!r} appears more than once; ids must be unique")
-    for text in (*jobs.ids, *jobs.models):
+    for text in (*jobs.ids, *jobs.models, *jobs.groups):
         if not text or text != text.strip():
             raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
-    if jobs.kinds and len(jobs.kinds) != len(jobs):
-        raise TraceError(f"{jobs.name}: kinds has {len(jobs.kinds)} entries for {len(jobs)} jobs")
+    for name in ("group", "kinds", "failed_after_s", "failed"):
+        entries = len(getattr(jobs, name))
+        if entries != len(jobs) and (entries or name == "group"):
+            raise TraceError(f"{jobs.name}: {name} has {entries} entries for {len(jobs)} jobs")
     for name, low, open_below in _LIMITS:
         column = np.atleast_2d(getattr(jobs, name))
         if column.shape[1] != len(jobs):
@@ -351,6 +401,13 @@ def _check(jobs: Workload) -> None:
             limit = f"a finite number {'above' if open_below else 'of at least'} {low:g}"
             job = jobs.ids[int(np.argmin(right.all(axis=0)))]
             raise TraceError(f"{jobs.name}: job {job!r}: {name} must be {limit}")
+
+
+def _check_attempts(jobs: Workload) -> None:
+    """Raise for the first job with an impossible attempt."""
+    for job, each in zip(jobs.ids, jobs.failed_after_s, strict=False):
+        if not all(0.0 < at_s < np.inf for at_s in each):
+            raise TraceError(f"{jobs.name}: job {job!r}: failed_after_s must be finite numbers above 0")
 
 
 def _noted(jobs: Workload) -> Workload:
@@ -394,6 +451,5 @@ def priorities_note(jobs: int, seed: int) -> str:
 
 def generator(seed: int, *stream: int) -> np.random.Generator:
     """Return a random generator for one stream of a seed."""
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; it must be 0 or more")
+    at_least(0, seed=seed)
     return np.random.default_rng([seed, *stream] if stream else seed)

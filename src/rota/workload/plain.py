@@ -14,7 +14,11 @@
 | sync_s      | synchronising                                              | from the model's profile      |
 | startup_s   | seconds that each start costs                              | 0                             |
 | priority    | 0 guaranteed, 1 opportunistic                              | drawn                         |
+| group       | who submitted it: a user, a team, a queue                  | its model                     |
 | kinds       | device kinds it may run on, joined by a bar                | any                           |
+| failed_     | seconds on its slots after which attempts of it failed,    | none                          |
+| after_s     | joined by a bar; the last attempt is not among them        |                               |
+| failed      | 1 if the job had failed when it ended, else 0              | 0                             |
 | speed_KIND  | speed of its model on devices of that kind (any number of  | not known                     |
 |             | such columns), relative to the reference device            |                               |
 
@@ -37,7 +41,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, TraceError, unknown
-from rota.core.files import atomic_write, name_of
+from rota.core.files import name_of, write_file
 from rota.core.registry import describe_error
 from rota.core.table import Table, open_table, read_table
 from rota.workload.jobs import (
@@ -58,6 +62,7 @@ CSV_FIELDS = ("id", "submit_s", "gpus", "duration_s")
 STAGES = ("load_s", "compute_s", "sync_s")
 
 SPEED = "speed_"
+FAILED_AFTER = "failed_after_s"
 
 
 def read(
@@ -101,8 +106,11 @@ def from_table(
         stages_s=stages_s,
         startup_s=startup_s,
         priority=priority,
+        group=_groups(table),
         kinds=table.sets("kinds"),
         speeds=_speeds(table, models, measured),
+        failed_after_s=_failed_after_s(table),
+        failed=_failed(table),
         notes=[
             *([left_out(idle, len(everything), "they took 0 s")] if idle else []),
             *_overruled(table, models, measured),
@@ -114,8 +122,7 @@ def from_table(
 
 def write(path: Path, jobs: Workload) -> None:
     """Write a workload so that `read` gives it back, but for its name (the file's) and its notes."""
-    with atomic_write(path) as stream:
-        stream.write(text(jobs).encode())
+    write_file(path, text(jobs))
 
 
 def text(jobs: Workload) -> str:
@@ -135,6 +142,13 @@ def text(jobs: Workload) -> str:
         "priority": map(str, jobs.priority.tolist()),
         "kinds": map("|".join, jobs.kinds or [()] * len(jobs)),
     }
+    owners = [jobs.groups[number] for number in jobs.group.tolist()]
+    if owners != models:
+        columns["group"] = owners
+    if jobs.failed_after_s:
+        columns[FAILED_AFTER] = ["|".join(map(_shortest, each)) for each in jobs.failed_after_s]
+    if jobs.failed:
+        columns["failed"] = [str(int(each)) for each in jobs.failed]
     for kind, speeds in jobs.speeds.items():
         cells = {model: _shortest(speed) for model, speed in speeds.items()}
         columns[SPEED + kind] = [cells.get(model, "") for model in models]
@@ -176,6 +190,14 @@ def _models(table: Table, seed: int, draws: bool) -> tuple[list[str], int]:
     return [next(drawn) if draw else model for model, draw in zip(named, bare, strict=True)], sum(bare)
 
 
+def _groups(table: Table) -> list[str]:
+    """Return who submitted each job, or the model in the trace if nobody is named."""
+    named, models = table.optional("group"), table.optional("model")
+    if any(named):
+        return [group or UNNAMED for group in named]
+    return [model or UNNAMED for model in models]
+
+
 def _scaled_profiles(models: Sequence[str], gpus: Floats, iteration_s: Floats) -> Floats:
     """Return five rows: iteration times, the profiles' stages scaled to them, and start-ups of 0 s."""
     names = {model: number for number, model in enumerate(dict.fromkeys(models))}
@@ -192,6 +214,28 @@ def _priorities(table: Table, seed: int) -> tuple[NDArray[np.int64], int]:
     missing = int(np.count_nonzero(~given))
     priority[~given] = draw_priorities(missing, seed)
     return priority, missing
+
+
+def _failed_after_s(table: Table) -> list[tuple[float, ...]]:
+    """Return when attempts of each job failed."""
+    found: list[tuple[float, ...]] = []
+    for row, texts in enumerate(table.sets(FAILED_AFTER)):
+        try:
+            found.append(tuple(map(float, texts)))
+        except ValueError:
+            found.append((math.nan,))
+        if not all(0.0 < at_s < math.inf for at_s in found[-1]):
+            raise table.wrong(FAILED_AFTER, row, "numbers above 0, joined by a bar")
+    return found
+
+
+def _failed(table: Table) -> list[bool]:
+    """Return whether each job had failed when it ended."""
+    given = table.given("failed")
+    failed = np.zeros(len(table), np.bool_)
+    if given.any():
+        failed[given] = [value == "1" for value in table.keep(given).one_of("failed", ("0", "1"))]
+    return failed.tolist()
 
 
 def _either(first: Floats, second: Floats) -> Floats:
