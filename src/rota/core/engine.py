@@ -26,13 +26,12 @@ from rota.core.instant import Instant
 from rota.core.memory import ENGINE, SUMS
 from rota.core.placement import scratch_rows
 from rota.core.policy import Plan
+from rota.core.sizes import GangSizes
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
 from rota.core.view import INT32, ClusterView
 
 FIRST_ROWS = 64
 NO_ROWS = np.zeros(0, np.int32)
-
-
 EVEN = Speed(np.ones((1, 1)), 1.0, 1.0)
 
 
@@ -62,6 +61,7 @@ class JobsEngine:
         speed: Speed = EVEN,
         keeps_timeline: bool = True,
         failures: FailureState | None = None,
+        sizes: GangSizes | None = None,
     ) -> None:
         """Begin with a table of all jobs, by submit time.
 
@@ -69,7 +69,7 @@ class JobsEngine:
         """
         self._made_from = table, cluster, cost, sharing, own, own_slots, preferences
         self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
-        self._made_by |= {"failures": failures}
+        self._made_by |= {"failures": failures, "sizes": sizes}
         preferences = preferences or as_listed(cluster)
         slots = cluster.slots
         self.cluster, self.cost = cluster, cost
@@ -87,7 +87,7 @@ class JobsEngine:
         self._lay_out(preferences, sharing, len(own_slots), speed)
         self.write(
             sharing=sharing, each_instant=cost.each_instant, saves=cost.checkpoint_every_s == 0.0,
-            failures=self._failures.address if self._failures else 0,
+            failures=self._failures.address if self._failures else 0, sizes=sizes.address if sizes else 0,
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
@@ -425,7 +425,7 @@ class JobsEngine:
         view = self.view
         view.address = self.address
         view.memory = self._record, self._arrays, self._plans
-        view.active = 0
+        view.active, view.resizes = 0, self._get("sizes") != 0
         view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
         view.nodes, view.slot_node = _frozen(self.nodes), _frozen(self._arrays["slot_node"])
         view.own_slots, view.scratch = self._arrays["own_slots"], self._arrays["scratch"]
@@ -488,7 +488,7 @@ class JobsEngine:
 _OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
     *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "options", "option_count"),
-    "failures",
+    *("failures", "sizes"),
 }
 """Addresses that a restored engine keeps."""
 

@@ -228,8 +228,8 @@ def fit_keeping(
         budget -= gpus
         place = int(columns[PLACE, anchors[i]])
         if place >= 0:
-            unit = old_index[UNIT, place]
-            for s in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
+            begin = old_index[BEGIN, old_index[UNIT, place]]
+            for s in range(begin, begin + gpus):
                 opened[slot_node[old_slots[s]]] -= 1 - held[old_slots[s]]
                 held[old_slots[s]] = 1
     placed = 0

@@ -159,6 +159,7 @@ def digest(
     """Digest what a run follows from: jobs, cluster, policy, cost, types, failures, and the code."""
     facts: tuple[object, ...] = (jobs.ids, jobs.models, jobs.kinds, jobs.speeds, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
+    facts += (jobs.sizes,) if policy.needs.resizes else ()
     found = hashlib.sha256(repr(facts).encode())
     for column in COLUMNS:
         found.update(getattr(jobs, column).tobytes())

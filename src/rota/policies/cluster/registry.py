@@ -21,7 +21,10 @@ SCHEDULERS = {
     "muri-l": "rota.policies.cluster.muri:MuriL",
     "muri-l-worst-order": "rota.policies.cluster.muri:MuriLWorstOrder",
     "muri-l-no-blossom": "rota.policies.cluster.muri:MuriLNoBlossom",
+    "elastic": "rota.policies.cluster.elastic:Elastic",
 }
+BY_DEFAULT = tuple(SCHEDULERS)[:10]
+"""Schedulers that are compared if none is named: those of the Muri simulator."""
 
 ALIASES = {
     "shortest": "srtf",
