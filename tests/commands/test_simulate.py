@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.policies.cluster.registry import SCHEDULERS
 from rota.results.metrics import Metrics
 from rota.results.run import read_run
 from rota.workload.jobs import draw_models
@@ -563,10 +564,10 @@ def test_a_place_for_runs_that_is_below_a_file_is_refused(rota, here, trace, out
     assert said == f"{out}/fifo: cannot be written (Not a directory); choose another folder"
 
 
-KNOWN = "fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l, muri-l-worst-order, muri-l-no-blossom"
+KNOWN = ", ".join(SCHEDULERS)
 
 
-KEYS = "workload, cluster, schedulers, cost, checkpoint_every_s, placement"
+KEYS = "workload, cluster, schedulers, cost, checkpoint_every_s, placement, failures"
 
 
 @pytest.mark.parametrize(

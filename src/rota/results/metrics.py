@@ -183,7 +183,7 @@ def _times(lives: Floats, jobs: Jobs, timeline: Timeline) -> JobTimes:
 
 def _metrics(times: JobTimes, series: Series, now: Floats, jobs: Jobs, cluster: Cluster) -> Metrics:
     span_s = float(series.at_s[-1] - series.at_s[0])
-    available_s = series.total(series.available)
+    available_s, slots = series.total(series.available), np.full(len(series.at_s), float(cluster.slots))
     solo_gpu_s = (jobs.iterations * jobs.iteration_s * jobs.gpus)[times.finished]
     jct_s, fairness = times.jct_s[times.finished], times.fairness[times.finished]
     return Metrics(
@@ -206,7 +206,7 @@ def _metrics(times: JobTimes, series: Series, now: Floats, jobs: Jobs, cluster: 
         failures=int((times.attempts - 1).sum() + times.failed.sum()),
         lost_gpu_s=float(times.lost_gpu_s.sum()),
         goodput=_share(float(solo_gpu_s.sum()), available_s / cluster.slots_per_gpu),
-        availability=_share(available_s, span_s * cluster.slots),
+        availability=_share(available_s, series.total(slots)),
         resizes=int(times.resizes.sum()),
     )
 
