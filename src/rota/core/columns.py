@@ -25,12 +25,16 @@ GIVEN = 15  # number of the columns above
 # State: updated while the job is active.
 EXECUTED_S = 15  # seconds on its slots, start-up included
 PACE_S = 16  # current seconds per iteration
-STALL_S = 17  # start-up seconds left
-UNSAVED = 18  # iterations since its last checkpoint
-UNSAVED_S = 19  # productive seconds since its last checkpoint
+STALL_S = 17  # start-up seconds left at SINCE_S
+UNSAVED = 18  # iterations since its last checkpoint, at SINCE_S
+UNSAVED_S = 19  # productive seconds since its last checkpoint, at SINCE_S
 PLACE = 20  # position in the current plan; -1 if it waits
 WANTED = 21  # position in the plan last requested
-OWN = 22  # the first column that a policy declares for itself
+SINCE_S = 22  # when the account of a running job was last closed
+REMAINING_THEN = 23  # REMAINING at SINCE_S
+EXECUTED_THEN_S = 24  # EXECUTED_S at SINCE_S
+END_S = 25  # when a running job will end if nothing happens; not with the cost `interval`
+OWN = 26  # the first column that a policy declares for itself
 
 # A plan's index: three rows of integers.
 ROW = 0  # job position -> row of the table

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core import columns as c
-from rota.core import kernels, stepping
+from rota.core import kernels, queues, stepping
 from rota.core.arrays import Floats
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
@@ -23,7 +23,7 @@ from rota.core.costs import EXACT, CostModel, Ties
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.failures import FailureState
 from rota.core.instant import Instant
-from rota.core.memory import ENGINE, SUMS
+from rota.core.memory import ENGINE, OF_THIS_ENGINE, SUMS
 from rota.core.placement import scratch_rows
 from rota.core.policy import Plan
 from rota.core.sizes import GangSizes
@@ -71,11 +71,9 @@ class JobsEngine:
         self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
         self._made_by |= {"failures": failures, "sizes": sizes}
         preferences = preferences or as_listed(cluster)
-        slots = cluster.slots
-        self.cluster, self.cost = cluster, cost
+        slots, self.cluster, self.cost = cluster.slots, cluster, cost
         self.table = np.ascontiguousarray(preferences.put_into(table))
-        self._own = len(own)
-        self._record = np.zeros(1, ENGINE)
+        self._own, self._record = len(own), np.zeros(1, ENGINE)
         self.address = int(self._record.ctypes.data)
         self._arrays: dict[str, NDArray[Any]] = {}
         self.journal = TimelineWriter()
@@ -151,6 +149,7 @@ class JobsEngine:
 
     def resolve(self, code: int) -> None:
         """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
+        self.see()
         if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW, stepping.UNDECIDED):
             self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
             self.view.draft.jobs = self._get("planned")
@@ -160,6 +159,7 @@ class JobsEngine:
 
     def see(self) -> None:
         """Show what compiled code has changed to Python."""
+        stepping.show_at(self.address)
         first, second = self._plans
         known = {plan.address: plan for plan in (first, second, self.plan)}
         self.plan = known[self._get("current")]
@@ -177,7 +177,7 @@ class JobsEngine:
         stepping.move_time_at(self.address, float(instant.at_s))
         self.write(instants=self.instants + 1)
         for row, remaining in (instant.measured or {}).items():
-            self.columns[c.REMAINING, row] = remaining
+            self.columns[[c.REMAINING, c.REMAINING_THEN], row] = remaining
         self._turn_over(instant)
         if instant.joined or instant.lost:
             self._reserve(len(instant.joined) + len(instant.lost) * (1 + 2 * self.plan.jobs), 0)
@@ -268,6 +268,7 @@ class JobsEngine:
 
     def snapshot(self) -> Snapshot:
         """Return a copy of everything that changes, for `restore`."""
+        stepping.show_at(self.address)
         count, used = self._get("count"), self._get("used")
         changing = ("columns", "order", "free", "nodes", "own_slots", "ending")
         arrays = {name: self._arrays[name].copy() for name in changing}
@@ -279,7 +280,7 @@ class JobsEngine:
     def restore(self, snapshot: Snapshot) -> None:
         """Make everything as it was at a snapshot, of this engine or of one that was made alike."""
         arrays = snapshot.arrays
-        here = {name: self._get(name) for name in ENGINE.names or () if name in _OF_THIS_ENGINE}
+        here = {name: self._get(name) for name in ENGINE.names or () if name in OF_THIS_ENGINE}
         self._record[:] = snapshot.record
         self.write(**here)
         if self._failures:
@@ -288,16 +289,10 @@ class JobsEngine:
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
-        self._put(
-            **{name: arrays[name].copy() for name in ("columns", "order", "free", "own_slots", "ending")}
-        )
+        self._put(**{n: arrays[n].copy() for n in ("columns", "order", "free", "own_slots", "ending")})
         self.nodes[:] = arrays["nodes"]
-        self._put(
-            keys=np.zeros(self.capacity),
-            marks=np.zeros(self.capacity, np.int32),
-            ranking=np.zeros(self.capacity, np.int32),
-        )
-        self.write(capacity=self.capacity, is_sorted=False)
+        self._lay_out_rows(self.capacity)
+        self.write(is_sorted=False)
         self._use_journal()
         plan = self.plan = self._plans[0]
         plan.jobs = jobs = len(arrays["pace_s"])
@@ -359,14 +354,12 @@ class JobsEngine:
             change_joins=np.array([change.joins for change in changes], np.int32),
             scratch=scratch,
             load=np.zeros((2, slots), np.int32),
-            actions=np.zeros(jobs, np.int8),
-            kept=np.zeros(jobs, np.int8),
-            paused=np.zeros(jobs, np.int32),
-            ending=np.zeros(max(jobs, 1), np.int32),
+            **{name: np.zeros(jobs, np.int8) for name in ("actions", "kept")},
+            **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "ending")},
         )
         self.write(
-            node_rows=nodes.shape[0], node_count=nodes.shape[1], slot_rows=own_slots, changes=len(changes),
-            models=by_model.shape[0], kinds=by_model.shape[1],
+            fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1],
+            slot_rows=own_slots, changes=len(changes), models=by_model.shape[0], kinds=by_model.shape[1],
             scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
         )  # fmt: skip
         self._use_journal()
@@ -412,14 +405,30 @@ class JobsEngine:
             order[:active] = self.order[:active]
             unused = np.setdiff1d(np.arange(capacity, dtype=np.int32), order[:active])[::-1]
             free[: len(unused)] = unused
-        keys = np.zeros(capacity)
-        keys[: old.shape[1]] = self._arrays.get("keys", keys)[: old.shape[1]]
-        self._put(
-            columns=columns, order=order, free=free, keys=keys,
-            marks=np.zeros(capacity, np.int32), ranking=np.zeros(capacity, np.int32),
-        )  # fmt: skip
-        self.write(fields=columns.shape[0], capacity=capacity)
+        self._put(columns=columns, order=order, free=free)
+        self._lay_out_rows(capacity)
         self._show()
+
+    def _lay_out_rows(self, capacity: int) -> None:
+        """Make the arrays over rows that compiled policies use; no job is in a queue then."""
+        for name, kind in (("keys", "f8"), ("seqs", "i8"), ("marks", "i4"), ("ranking", "i4")):
+            old = self._arrays.get(name, np.zeros(0, kind))[:capacity]
+            self._put(**{name: np.concatenate([old, np.zeros(capacity - len(old), kind)])})
+        self.write(capacity=capacity, queued=0)
+        if "queue_kinds" in self._arrays:
+            self._arrays["queue_facts"][queues.COUNT] = 0
+            room = 1 << (capacity - 1).bit_length()
+            self._put(queues=np.zeros((self._get("queue_count"), room), np.int32))
+            self.write(queue_room=room)
+
+    def use_queues(self) -> None:
+        """Let a compiled policy keep waiting jobs in queues (`rota.core.queues`)."""
+        if "queue_kinds" not in self._arrays:
+            facts, kinds = queues.lay_out(self.table)
+            self._put(queue_facts=facts, queue_kinds=kinds)
+            self.write(queue_count=len(kinds))
+        self._lay_out_rows(self.capacity)
+        self.write(is_sorted=False)
 
     def _show_cluster(self) -> None:
         view = self.view
@@ -483,14 +492,6 @@ class JobsEngine:
             case _:
                 why = kernels.ILLEGAL[code]
         return f"at {self.now_s} s: {why}"
-
-
-_OF_THIS_ENGINE = {
-    *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "options", "option_count"),
-    *("failures", "sizes"),
-}
-"""Addresses that a restored engine keeps."""
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -14,11 +14,23 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster, late_nodes
-from rota.core.columns import BEGIN, EXECUTED_S, GPUS, JOB, PLACE, REMAINING, ROW, SUBMIT_S, UNIT
+from rota.core.columns import (
+    BEGIN,
+    EXECUTED_S,
+    EXECUTED_THEN_S,
+    GPUS,
+    JOB,
+    PLACE,
+    REMAINING,
+    ROW,
+    SINCE_S,
+    SUBMIT_S,
+    UNIT,
+)
 from rota.core.compiled import carray, kernel
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError
-from rota.core.kernels import remove, roll_back, stop, write
+from rota.core.kernels import catch_up, remove, roll_back, stop, write
 from rota.core.memory import (
     all_rows,
     columns_of,
@@ -260,15 +272,14 @@ def find_failing(e):
     for k in range(p.jobs):
         row = index[ROW, k]
         job = int(columns[JOB, row])
-        left_s = fails_s[job] - columns[EXECUTED_S, row]
-        if left_s == np.inf:
+        if fails_s[job] == np.inf:
             continue
         gpus = index[BEGIN, index[UNIT, k] + 1] - index[BEGIN, index[UNIT, k]]
-        if gpus != gang[job]:  # a larger gang fails sooner
-            left_s *= gang[job] / gpus
-            fails_s[job] = columns[EXECUTED_S, row] + left_s
+        ran_s = columns[EXECUTED_THEN_S, row]
+        if gpus != gang[job]:  # its account was opened now; a larger gang fails sooner
+            fails_s[job] = ran_s + (fails_s[job] - ran_s) * gang[job] / gpus
             gang[job] = gpus
-        at_s = e.now_s + max(left_s, 0.0)
+        at_s = max(columns[SINCE_S, row] + (fails_s[job] - ran_s), e.now_s)
         if at_s < f.job_s:
             f.job_s = at_s
             f.fail_count = 0
@@ -325,6 +336,7 @@ def fail_jobs(e):
             continue  # it has ended at the same time
         job = int(columns[JOB, row])
         failed[job] += 1
+        catch_up(columns, row, e.now_s, e.checkpoint_every_s)
         e.count = roll_back(columns, row, events, e.count, e.now_s)
         stop(columns, row)
         e.running -= 1
@@ -345,8 +357,9 @@ def give_up(e, rows, ended):
     for i in range(ended):
         e.completed_s += e.now_s - columns[SUBMIT_S, rows[i]]
     e.count = remove(
-        columns, all_rows(e), e.active, ints(e.free, e.capacity), rows, ended, e.now_s, events, e.count
-    )
+        columns, all_rows(e), e.active - e.queued, e.active, ints(e.free, e.capacity), rows, ended,
+        e.now_s, events, e.count,
+    )  # fmt: skip
     for i in range(ended):
         events[before + i].kind = FAILED
         events[before + i].value = columns[REMAINING, rows[i]]

@@ -18,6 +18,7 @@ from rota.core.timeline import EVENT
 ARRAYS = (
     # of jobs
     *("columns", "order", "free", "table", "submit_s", "keys", "marks", "ranking"),
+    *("seqs", "queues", "queue_facts", "queue_kinds"),
     # of the cluster
     *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
@@ -29,6 +30,7 @@ ARRAYS = (
 SIZES = (
     *("fields", "capacity", "jobs"),
     *("node_rows", "node_count", "slots", "slot_rows", "models", "kinds", "changes"),
+    *("queue_count", "queue_room"),
     *("scratch_rows", "scratch_width", "most_jobs", "bound", "event_room", "arena_room"),
 )
 PLANS = ("current", "draft", "first", "second")
@@ -37,8 +39,9 @@ RULES = (
     *("failures", "sizes", "saves"),  # addresses of records, or 0; whether preempted jobs are saved first
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
-    *("key", "style", "strict", "keep", "fixed_while_waiting", "is_sorted", "options", "option_count"),
+    *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
     *("planned", "pending", "is_kept_known", "is_as_placed"),
+    "is_lazy",  # whether a compiled policy refreshes running jobs itself, and knows that a plan may stay
     *("fit", "sort"),  # addresses of `placement.fit` and `kernels.sort_by`
 )
 COUNTERS = (
@@ -57,6 +60,16 @@ COUNTERS = (
         "pauses",
     ),
     *("coming", "ending_now", "changing"),  # of the next instant
+    *(
+        "queued",
+        "at",
+        "first_queue",
+        "first_row",
+        "top",
+        "bottom",
+        "risen",
+        "formerly",
+    ),  # of `rota.core.queues`
     "undecided",
     *("need_rows", "need_events", "need_slots"),
 )
@@ -72,6 +85,13 @@ ENGINE = np.dtype(
     [(name, "i8") for name in (*ARRAYS, *SIZES, *PLANS, *RULES, *COUNTERS)]
     + [(name, "f8") for name in (*SECONDS, *SUMS)]
 )
+OF_THIS_ENGINE = {
+    *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures", "sizes"),
+    *("options", "option_count", "queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
+}
+"""Fields that a restored engine keeps."""
+
 PLAN = np.dtype([(name, "i8") for name in ("index", "width", "slots", "room", "pace_s", "jobs")])
 
 
@@ -122,8 +142,8 @@ def table_of(e):
 
 @kernel
 def order_of_jobs(e):
-    """Return the rows of the active jobs in list order."""
-    return carray(pointer(e.order), e.active, np.int32)
+    """Return the rows of the active jobs in list order, but for those in queues."""
+    return carray(pointer(e.order), e.active - e.queued, np.int32)
 
 
 @kernel
