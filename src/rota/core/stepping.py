@@ -151,6 +151,7 @@ def has_room(e):
 @kernel
 def move_time(e, at_s):
     """Let time pass. Accounts of jobs are closed only where their last bits depend on it."""
+    e.before = e.count
     elapsed_s = at_s - e.now_s
     e.active_s += e.active * elapsed_s
     e.waiting_s += (e.active - e.running) * elapsed_s
