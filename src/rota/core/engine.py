@@ -77,7 +77,7 @@ class JobsEngine:
         self._own, self._record = len(needs.own), np.zeros(1, ENGINE)
         self.address = int(self._record.ctypes.data)
         self._arrays: dict[str, NDArray[Any]] = {}
-        self.journal = TimelineWriter()
+        self.journal = TimelineWriter.for_jobs(self.table.shape[1])
         self._failures = None if failures is None else failures.fresh()
         jobs = min(slots * sharing, self.table.shape[1])
         self._plans = Plan(jobs, slots * sharing), Plan(jobs, slots * sharing)

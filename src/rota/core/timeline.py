@@ -186,6 +186,11 @@ class TimelineWriter:
         self.count = 0
         self.used = 0
 
+    @classmethod
+    def for_jobs(cls, jobs: int) -> "TimelineWriter":
+        """Return one with room for what so many jobs usually write; room that is not used takes no memory."""
+        return cls(max(1024, 6 * jobs), max(4096, 8 * jobs))
+
     def reserve(self, events: int, slots: int) -> None:
         """Make room for more events and slots."""
         if self.count + events > len(self.events):

@@ -14,6 +14,7 @@ from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, TraceError
 from rota.core.failures import RecordedFailures
+from rota.core.limits import at_least
 from rota.core.sizes import GangSizes
 from rota.workload.profiles import MODELS, profiled_s, startups_s
 from rota.workload.sizes import Sizes, check_sizes, sizes_around, smallest_gangs
@@ -491,6 +492,5 @@ def priorities_note(jobs: int, seed: int) -> str:
 
 def generator(seed: int, *stream: int) -> np.random.Generator:
     """Return a random generator for one stream of a seed."""
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; it must be 0 or more")
+    at_least(0, seed=seed)
     return np.random.default_rng([seed, *stream] if stream else seed)

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, TraceError, unknown
-from rota.core.files import atomic_write, name_of
+from rota.core.files import name_of, write_file
 from rota.core.registry import describe_error
 from rota.core.table import Table, open_table, read_table
 from rota.workload.jobs import (
@@ -127,8 +127,7 @@ def from_table(
 
 def write(path: Path, jobs: Workload) -> None:
     """Write a workload so that `read` gives it back, but for its name (the file's) and its notes."""
-    with atomic_write(path) as stream:
-        stream.write(text(jobs).encode())
+    write_file(path, text(jobs))
 
 
 def text(jobs: Workload) -> str:
