@@ -238,8 +238,8 @@ def hold(e, order, anchors, anchored, strict):
         budget -= gpus
         place = int(columns[PLACE, anchors[e.at - 1] if anchored else row])
         if place >= 0:
-            unit = old_index[UNIT, place]
-            for s in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
+            begin = old_index[BEGIN, old_index[UNIT, place]]
+            for s in range(begin, begin + gpus):
                 opened[slot_node[old_slots[s]]] -= 1 - held[old_slots[s]]
                 held[old_slots[s]] = 1
 

@@ -160,6 +160,7 @@ def digest(
     names = jobs.ids, jobs.models, jobs.groups, jobs.kinds, jobs.speeds
     facts: tuple[object, ...] = (*names, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
+    facts += (jobs.sizes,) if policy.needs.resizes else ()
     found = hashlib.sha256(repr(facts).encode())
     for column in COLUMNS:
         found.update(getattr(jobs, column).tobytes())
