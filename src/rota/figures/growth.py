@@ -88,11 +88,7 @@ def growth_figure(trees: Sequence[GrowthTree], drawn_by: str) -> Figure:
     for number, panel in enumerate(panels):
         axes = draw_growth(figure, grid[number // across, number % across], panel)
         if number == explained:
-            axes.legend(fontsize=7, frameon=False, labelcolor=FAINT, title_fontsize=7)
-        if number % across == 0:
-            axes.set_ylabel("gain of accuracy", size=8)
-        if number >= len(panels) - across:
-            axes.set_xlabel("boundary of the first change", size=8)
+            axes.legend(fontsize=7, framealpha=0.9, edgecolor="white", labelcolor=FAINT)
     return figure
 
 
@@ -111,6 +107,9 @@ def draw_growth(figure: Figure, place: SubplotSpec, panel: GrowthPanel) -> Axes:
     axes.set_xticks(range(1, panel.boundaries + 1))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_title(panel.title, size=9, color=INK, loc="left")
+    axes.set(xlabel="boundary of the first change", ylabel="gain of accuracy by growth")
     plain(axes, grid="y")
     axes.tick_params(labelsize=8)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set_size(8)
     return axes
