@@ -7,8 +7,9 @@ All of it is in flat arrays, so a snapshot is a copy. Real runs say what happene
 advancing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,19 @@ from rota.core import kernels, queues, stepping
 from rota.core.arrays import Floats
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
-from rota.core.costs import EXACT, CostModel, Ties
+from rota.core.costs import EXACT, CostModel
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.failures import FailureState
 from rota.core.instant import Instant
 from rota.core.memory import ENGINE, OF_THIS_ENGINE, SUMS
 from rota.core.placement import scratch_rows
-from rota.core.policy import Plan
+from rota.core.policy import Needs, Plan
+from rota.core.sizes import GangSizes
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
 from rota.core.view import INT32, ClusterView
 
 FIRST_ROWS = 64
-NO_ROWS = np.zeros(0, np.int32)
+NO_ROWS, NO_NEEDS = np.zeros(0, np.int32), Needs()
 EVEN = Speed(np.ones((1, 1)), 1.0, 1.0)
 
 
@@ -51,41 +53,40 @@ class JobsEngine:
         table: Floats,
         cluster: Cluster,
         cost: CostModel,
-        sharing: int = 1,
-        own: Sequence[str] = (),
-        own_slots: Sequence[str] = (),
+        needs: Needs = NO_NEEDS,
         preferences: Preferences | None = None,
         *,
-        ties: Ties = EXACT,
         speed: Speed = EVEN,
         keeps_timeline: bool = True,
         failures: FailureState | None = None,
+        sizes: GangSizes | None = None,
     ) -> None:
-        """Begin with a table of all jobs, by submit time.
+        """Begin with a table of all jobs, by submit time, for a policy with these needs.
 
         `preferences` says which nodes jobs prefer; by default those that the cluster lists first.
         """
-        self._made_from = table, cluster, cost, sharing, own, own_slots, preferences
-        self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
-        self._made_by |= {"failures": failures}
+        self._another = partial(
+            JobsEngine, table, cluster, cost, needs, preferences,
+            speed=speed, keeps_timeline=keeps_timeline, failures=failures, sizes=sizes,
+        )  # fmt: skip
         preferences = preferences or as_listed(cluster)
-        slots = cluster.slots
+        slots, sharing = cluster.slots, needs.sharing
+        ties = needs.ties if cost.each_instant else EXACT
         self.cluster, self.cost = cluster, cost
         self.table = np.ascontiguousarray(preferences.put_into(table))
-        self._own = len(own)
-        self._record = np.zeros(1, ENGINE)
+        self._own, self._record = len(needs.own), np.zeros(1, ENGINE)
         self.address = int(self._record.ctypes.data)
         self._arrays: dict[str, NDArray[Any]] = {}
-        self.journal = TimelineWriter()
+        self.journal = TimelineWriter.for_jobs(self.table.shape[1])
         self._failures = None if failures is None else failures.fresh()
         jobs = min(slots * sharing, self.table.shape[1])
         self._plans = Plan(jobs, slots * sharing), Plan(jobs, slots * sharing)
         self.plan = self._plans[0]
         self.view = ClusterView(self._record["now_s"])
-        self._lay_out(preferences, sharing, len(own_slots), speed)
+        self._lay_out(preferences, needs, speed)
         self.write(
             sharing=sharing, each_instant=cost.each_instant, saves=cost.checkpoint_every_s == 0.0,
-            failures=self._failures.address if self._failures else 0,
+            failures=self._failures.address if self._failures else 0, sizes=sizes.address if sizes else 0,
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
@@ -270,7 +271,7 @@ class JobsEngine:
         """Return a copy of everything that changes, for `restore`."""
         stepping.show_at(self.address)
         count, used = self._get("count"), self._get("used")
-        changing = ("columns", "order", "free", "nodes", "own_slots", "ending")
+        changing = ("columns", "order", "free", "nodes", "own_slots", "own_groups", "ending")
         arrays = {name: self._arrays[name].copy() for name in changing}
         arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
         index, slots = self.plan.dense()
@@ -289,7 +290,8 @@ class JobsEngine:
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
-        self._put(**{n: arrays[n].copy() for n in ("columns", "order", "free", "own_slots", "ending")})
+        changing = ("columns", "order", "free", "own_slots", "own_groups", "ending")
+        self._put(**{name: arrays[name].copy() for name in changing})
         self.nodes[:] = arrays["nodes"]
         self._lay_out_rows(self.capacity)
         self.write(is_sorted=False)
@@ -306,7 +308,7 @@ class JobsEngine:
     def fork(self, n: int) -> list["JobsEngine"]:
         """Return copies that go on from here, independently of each other."""
         snapshot = self.snapshot()
-        forks = [JobsEngine(*self._made_from, **self._made_by) for _ in range(n)]
+        forks = [self._another() for _ in range(n)]
         for fork in forks:
             fork.restore(snapshot)
         return forks
@@ -333,14 +335,16 @@ class JobsEngine:
             self._arrays[name] = array
             self._record[name] = array.ctypes.data
 
-    def _lay_out(self, preferences: Preferences, sharing: int, own_slots: int, speed: Speed) -> None:
+    def _lay_out(self, preferences: Preferences, needs: Needs, speed: Speed) -> None:
         """Make all arrays whose sizes do not change."""
         cluster, slots = self.cluster, self.cluster.slots
-        jobs = min(slots * sharing, self.table.shape[1])
+        jobs = min(slots * needs.sharing, self.table.shape[1])
+        own_slots, own_groups = len(needs.own_slots), len(needs.own_groups)
         changes = sorted(cluster.changes, key=lambda change: change.at_s)
         nodes = np.vstack([cluster.table(), preferences.rows])
         widest = max(slots, len(cluster.nodes), int(self.table[c.GPUS].max(initial=0)) + 1)
         scratch = np.zeros((scratch_rows(len(preferences.rows) // c.PREFERRED), widest), np.int32)
+        groups = int(self.table[c.GROUP].max(initial=-1)) + 2
         by_model = np.ascontiguousarray(speed.by_model, np.float64)
         self._put(
             table=self.table,
@@ -348,6 +352,7 @@ class JobsEngine:
             nodes=nodes,
             slot_node=cluster.slot_nodes(),
             own_slots=np.zeros((own_slots, slots)),
+            own_groups=np.zeros((own_groups, groups)),
             speeds=by_model,
             change_s=np.array([change.at_s for change in changes], np.float64),
             change_node=np.array([change.node for change in changes], np.int32),
@@ -358,8 +363,9 @@ class JobsEngine:
             **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "ending")},
         )
         self.write(
-            fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1],
-            slot_rows=own_slots, changes=len(changes), models=by_model.shape[0], kinds=by_model.shape[1],
+            fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
+            slot_rows=own_slots, group_rows=own_groups, changes=len(changes), models=by_model.shape[0],
+            kinds=by_model.shape[1],
             scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
         )  # fmt: skip
         self._use_journal()
@@ -434,7 +440,7 @@ class JobsEngine:
         view = self.view
         view.address = self.address
         view.memory = self._record, self._arrays, self._plans
-        view.active = 0
+        view.active, view.resizes = 0, self._get("sizes") != 0
         view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
         view.nodes, view.slot_node = _frozen(self.nodes), _frozen(self._arrays["slot_node"])
         view.own_slots, view.scratch = self._arrays["own_slots"], self._arrays["scratch"]
@@ -443,17 +449,11 @@ class JobsEngine:
     def _show(self) -> None:
         """Give the view its read-only columns."""
         view, columns = self.view, _frozen(self.columns)
-        view.rows = self.order
-        view.columns = self.columns
-        view.capacity = self.capacity
-        view.remaining = columns[c.REMAINING]
-        view.iteration_s = columns[c.ITERATION_S]
-        view.gpus = columns[c.GPUS]
-        view.submit_s = columns[c.SUBMIT_S]
-        view.duration_s = columns[c.DURATION_S]
-        view.priority = columns[c.PRIORITY]
-        view.executed_s = columns[c.EXECUTED_S]
-        view.place = columns[c.PLACE]
+        view.rows, view.columns, view.capacity = self.order, self.columns, self.capacity
+        view.remaining, view.iteration_s = columns[c.REMAINING], columns[c.ITERATION_S]
+        view.submit_s, view.duration_s = columns[c.SUBMIT_S], columns[c.DURATION_S]
+        view.gpus, view.priority = columns[c.GPUS], columns[c.PRIORITY]
+        view.executed_s, view.place = columns[c.EXECUTED_S], columns[c.PLACE]
 
     # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -20,7 +20,7 @@ ARRAYS = (
     *("columns", "order", "free", "table", "submit_s", "keys", "marks", "ranking"),
     *("seqs", "queues", "queue_facts", "queue_kinds"),
     # of the cluster
-    *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
+    *("nodes", "slot_node", "own_slots", "own_groups", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
     *("scratch", "load", "actions", "kept", "paused", "ending"),
     # of the timeline
@@ -29,14 +29,14 @@ ARRAYS = (
 """Fields of an engine's record that are addresses of arrays."""
 SIZES = (
     *("fields", "capacity", "jobs"),
-    *("node_rows", "node_count", "slots", "slot_rows", "models", "kinds", "changes"),
+    *("node_rows", "node_count", "slots", "slot_rows", "groups", "group_rows", "models", "kinds", "changes"),
     *("queue_count", "queue_room"),
     *("scratch_rows", "scratch_width", "most_jobs", "bound", "event_room", "arena_room"),
 )
 PLANS = ("current", "draft", "first", "second")
 """Addresses of plans: the one that runs, the spare one to fill, and the two that take turns to be that."""
 RULES = (
-    *("failures", "saves"),  # the address of their record, or 0; whether preempted jobs are saved first
+    *("failures", "sizes", "saves"),  # addresses of records, or 0; whether preempted jobs are saved first
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
@@ -51,6 +51,7 @@ COUNTERS = (
         "done",
         "ends",
         "count",
+        "before",
         "used",
         "changed",
         "idle",
@@ -87,7 +88,7 @@ ENGINE = np.dtype(
 )
 OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures", "sizes"),
     *("options", "option_count", "queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
 }
 """Fields that a restored engine keeps."""
@@ -165,6 +166,12 @@ def slot_node_of(e):
 def own_slots_of(e):
     """Return the policy's own columns over the slots."""
     return carray(pointer(e.own_slots), (e.slot_rows, e.slots), np.float64)
+
+
+@kernel
+def own_groups_of(e):
+    """Return the policy's own columns over the groups of jobs; the last group stands for all jobs."""
+    return carray(pointer(e.own_groups), (e.group_rows, e.groups), np.float64)
 
 
 @kernel

@@ -98,8 +98,14 @@ class Needs:
     """Names of the policy's own columns over the active jobs; 0 when a job arrives."""
     own_slots: tuple[str, ...] = ()
     """Names of the policy's own columns over the slots; 0 at the start."""
+    own_groups: tuple[str, ...] = ()
+    """Names of the policy's own columns over the groups of jobs, and all jobs as the last group; 0 at the
+    start."""
     sharing: int = 1
     """Number of jobs that may share a slot."""
+    resizes: bool = False
+    """Whether the policy resizes gangs of jobs that can have several sizes: `gpus` and `iteration_s` are then
+    those of the smallest one, and `view.grow` makes them larger."""
     ties: Ties = EXACT
     """Times that the reference implementation treats as one instant; used with the `interval` cost."""
 

@@ -14,7 +14,10 @@ from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, TraceError
 from rota.core.failures import RecordedFailures
+from rota.core.limits import at_least
+from rota.core.sizes import GangSizes
 from rota.workload.profiles import MODELS, profiled_s, startups_s
+from rota.workload.sizes import Sizes, check_sizes, sizes_around, smallest_gangs
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,10 +77,16 @@ class Workload:
     model: NDArray[np.int64]
     models: tuple[str, ...]
     """Names of the numbers in `model`, in order of first appearance."""
+    group: NDArray[np.int64]
+    groups: tuple[str, ...]
+    """Names of the numbers in `group`: who submitted a job, or else its model, as far as the trace says."""
     kinds: tuple[tuple[str, ...], ...] = ()
     """Device kinds that each job may run on, empty for any; no entry at all if all may run anywhere."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Device kind → model → measured speed, if the trace has measurements."""
+    sizes: tuple[Sizes, ...] = ()
+    """Gang sizes that each job may have, its own among them, with the seconds per iteration; none for a job
+    that is rigid; no entry at all if all are."""
     failed_after_s: tuple[tuple[float, ...], ...] = ()
     """Seconds on its slots after which each failed attempt of a job failed, but for its last attempt; no
     entry at all if the trace does not say."""
@@ -171,6 +180,7 @@ class Workload:
             "sync_s": sync_s,
             "startup_s": self.startup_s,
             "priority": self.priority,
+            "group": pd.Categorical.from_codes(self.group, list(self.groups)),
         }
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
@@ -191,6 +201,32 @@ class Workload:
             raise InputError(f"startup_s is {startup_s:g}; it must be 0 or more")
         return replace(self, startup_s=np.full(len(self), float(startup_s)))
 
+    def elastic(self, smallest: float = 0.5, largest: float = 2.0, serial: float = 0.1) -> "Workload":
+        """Return the same jobs with gangs that may be smaller or larger, under policies that resize them.
+
+        A job that asks for g GPUs may have g × 2^k of them, from `smallest` × g to `largest` × g.
+        An iteration takes (serial + (1 − serial) × g ÷ GPUs) times as long as with g.
+
+        >>> import rota
+        >>> jobs = rota.synthetic_trace(jobs=50, gpus=16, seed=1).elastic()
+        >>> cluster = rota.Cluster.uniform(nodes=2, gpus=8)
+        >>> rigid, elastic = (rota.simulate(jobs, cluster, name).metrics for name in ("srtf", "elastic"))
+        >>> elastic.resizes > rigid.resizes == 0, elastic.avg_jct_s < rigid.avg_jct_s
+        (True, True)
+        """
+        found = sizes_around(self.gpus, self.iteration_s, (smallest, largest), serial)
+        return replace(self, sizes=found if any(found) else ())
+
+    def gang_sizes(self, cluster: Cluster) -> GangSizes | None:
+        """Return the sizes of gangs, as an engine reads them; None if all jobs are rigid."""
+        if not self.sizes:
+            return None
+        if cluster.slots_per_gpu > 1:
+            raise ConfigError(
+                "gangs of several sizes cannot be combined with slots_per_gpu: give one of them"
+            )
+        return GangSizes.of(self.sizes)
+
     def noted(self, note: str) -> "Workload":
         """Return the same jobs with one more note."""
         return replace(self, notes=(*self.notes, note))
@@ -199,14 +235,18 @@ class Workload:
         """Return these rows, with only the models that they name."""
         columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
         numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
+        group, groups = _numbered([self.groups[number] for number in self.group[rows].tolist()])
         return replace(
             self,
             ids=tuple(self.ids[row] for row in rows.tolist()),
             stages_s=self.stages_s[:, rows],
             model=numbers,
             models=models,
+            group=group,
+            groups=groups,
             kinds=_picked(self.kinds, rows),
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
+            sizes=_picked(self.sizes, rows),
             failed_after_s=_picked(self.failed_after_s, rows),
             failed=_picked(self.failed, rows),
             **{name: getattr(self, name)[rows] for name in columns},
@@ -224,13 +264,19 @@ class Workload:
             found = replace(found, begin=np.concatenate(([0], np.cumsum(counts))), after_s=after_s)
         return found
 
-    def table(self, cluster: Cluster) -> Floats:
-        """Return the jobs as the columns of `rota.core.columns`, for this cluster."""
-        slots = np.ceil(self.gpus * cluster.slots_per_gpu - 1e-9)
+    def table(self, cluster: Cluster, *, smallest: bool = False) -> Floats:
+        """Return the jobs as the columns of `rota.core.columns`, for this cluster.
+
+        With `smallest`, jobs ask for their smallest gang.
+        """
+        gpus, iteration_s = self.gpus, self.iteration_s
+        if smallest:
+            gpus, iteration_s = smallest_gangs(self.sizes, gpus, iteration_s)
+        slots = np.ceil(gpus * cluster.slots_per_gpu - 1e-9)
         self._check_fit(slots, cluster)
         table = np.zeros((c.GIVEN, len(self)))
         table[c.REMAINING] = self.iterations
-        table[c.ITERATION_S] = self.iteration_s
+        table[c.ITERATION_S] = iteration_s
         table[c.STARTUP_S] = self.startup_s
         table[c.GPUS] = slots
         table[c.SUBMIT_S] = self.submit_s
@@ -238,20 +284,11 @@ class Workload:
         table[c.PRIORITY] = self.priority
         table[c.LOAD_S : c.SYNC_S + 1] = self.stages_s
         table[c.MODEL] = self.model
-        table[c.PROFILE] = self._profiles(slots)
+        table[c.PROFILE] = _distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
+        table[c.GROUP] = _distinct(np.vstack([self.group, slots]))
         table[c.KINDS] = self._kind_sets(cluster)
         table[c.JOB] = np.arange(len(self))
         return table
-
-    def _profiles(self, slots: Floats) -> NDArray[np.int64]:
-        """Return the number of each job's (gang size, iteration time, stages) among the distinct ones."""
-        rows = np.vstack([slots, self.iteration_s, self.stages_s])
-        order = np.lexsort(rows[::-1])
-        ranked = rows[:, order]
-        differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-        profiles = np.zeros(len(self), np.int64)
-        profiles[order[1:]] = np.cumsum(differs)
-        return profiles
 
     def _kind_sets(self, cluster: Cluster) -> Floats:
         if not self.kinds:
@@ -289,8 +326,10 @@ def workload(
     stages_s: Sequence[Numbers] | Floats | None = None,
     startup_s: Numbers | None = None,
     priority: Sequence[int] | NDArray[np.int64] | None = None,
+    group: Sequence[str] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     speeds: Mapping[str, Mapping[str, float]] | None = None,
+    sizes: Sequence[Sizes] = (),
     failed_after_s: Sequence[tuple[float, ...]] = (),
     failed: Sequence[bool] = (),
     notes: Sequence[str] = (),
@@ -299,13 +338,15 @@ def workload(
 
     A missing iteration time, stage or start-up (no column, or NaN) is that of the model's profile; missing
     iterations are as many as fill the duration. A model without a profile is a mere name: its iterations
-    share the duration, or take 1 s each if their number is missing, and have no stages.
+    share the duration, or take 1 s each if their number is missing, and have no stages. A job without a
+    group is in that of its model.
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
-    sizes, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
+    asked, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
     numbers, models = _numbered(model)
-    profile_s = profiled_s(models, numbers, sizes)
+    of_group, groups = _numbered(model if group is None else group)
+    profile_s = profiled_s(models, numbers, asked)
     with np.errstate(all="ignore"):  # what comes of it is checked below
         per_iteration = _filled(iteration_s, _filled(profile_s[0], _shared_s(seconds, iterations)))
         filling = seconds / per_iteration
@@ -313,17 +354,20 @@ def workload(
         name=name,
         ids=tuple(ids),
         submit_s=np.asarray(submit_s, float),
-        gpus=sizes,
+        gpus=asked,
         iterations=_filled(iterations, filling),
         iteration_s=per_iteration,
         duration_s=seconds,
         stages_s=_filled(stages_s, np.nan_to_num(profile_s[1:])),
-        startup_s=_filled(startup_s, startups_s(models, numbers, sizes)),
+        startup_s=_filled(startup_s, startups_s(models, numbers, asked)),
         priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
         model=numbers,
         models=models,
+        group=of_group,
+        groups=groups,
         kinds=tuple(kinds) if any(kinds) else (),
         speeds=speeds or {},
+        sizes=tuple(sizes) if any(sizes) else (),
         failed_after_s=tuple(failed_after_s) if any(failed_after_s) else (),
         failed=tuple(failed) if any(failed) else (),
         notes=tuple(notes),
@@ -352,6 +396,16 @@ def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]
     return np.array([models[name] for name in model], np.int64), tuple(models)
 
 
+def _distinct(rows: Floats) -> NDArray[np.int64]:
+    """Return the number of each column among the distinct ones."""
+    order = np.lexsort(rows[::-1])
+    ranked = rows[:, order]
+    differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+    numbers = np.zeros(rows.shape[1], np.int64)
+    numbers[order[1:]] = np.cumsum(differs)
+    return numbers
+
+
 def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default: Floats) -> Floats:
     """Return the given values, and the default where they are missing."""
     if given is None:
@@ -371,12 +425,12 @@ def _check(jobs: Workload) -> None:
     if len(set(jobs.ids)) != len(jobs):
         twice = Counter(jobs.ids).most_common(1)[0][0]
         raise TraceError(f"{jobs.name}: job id {twice!r} appears more than once; ids must be unique")
-    for text in (*jobs.ids, *jobs.models):
+    for text in (*jobs.ids, *jobs.models, *jobs.groups):
         if not text or text != text.strip():
             raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
-    for name in ("kinds", "failed_after_s", "failed"):
+    for name in ("group", "kinds", "sizes", "failed_after_s", "failed"):
         entries = len(getattr(jobs, name))
-        if entries not in (0, len(jobs)):
+        if entries != len(jobs) and (entries or name == "group"):
             raise TraceError(f"{jobs.name}: {name} has {entries} entries for {len(jobs)} jobs")
     for name, low, open_below in _LIMITS:
         column = np.atleast_2d(getattr(jobs, name))
@@ -390,7 +444,8 @@ def _check(jobs: Workload) -> None:
 
 
 def _check_attempts(jobs: Workload) -> None:
-    """Raise for the first job with an impossible attempt."""
+    """Raise for the first job with an impossible attempt or gang size."""
+    check_sizes(jobs.name, jobs.ids, jobs.gpus, jobs.iteration_s, jobs.sizes)
     for job, each in zip(jobs.ids, jobs.failed_after_s, strict=False):
         if not all(0.0 < at_s < np.inf for at_s in each):
             raise TraceError(f"{jobs.name}: job {job!r}: failed_after_s must be finite numbers above 0")
@@ -437,6 +492,5 @@ def priorities_note(jobs: int, seed: int) -> str:
 
 def generator(seed: int, *stream: int) -> np.random.Generator:
     """Return a random generator for one stream of a seed."""
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; it must be 0 or more")
+    at_least(0, seed=seed)
     return np.random.default_rng([seed, *stream] if stream else seed)
