@@ -107,9 +107,8 @@ def draw_growth(figure: Figure, place: SubplotSpec, panel: GrowthPanel) -> Axes:
     axes.set_xticks(range(1, panel.boundaries + 1))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_title(panel.title, size=9, color=INK, loc="left")
-    axes.set(xlabel="boundary of the first change", ylabel="gain of accuracy by growth")
     plain(axes, grid="y")
     axes.tick_params(labelsize=8)
-    for label in (axes.xaxis.label, axes.yaxis.label):
-        label.set_size(8)
+    axes.set_xlabel("boundary of the first change", size=8)
+    axes.set_ylabel("gain of accuracy by growth", size=8)
     return axes
