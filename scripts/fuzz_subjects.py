@@ -260,6 +260,8 @@ def _recordings() -> Iterator[Subject]:
     learn = f"learn --recordings {IN} --joint --out made --quiet"
     adapt = (f"recordings adaptation {IN}", f"recordings adaptation {IN} --figure f.png")
     yield Subject("trees", ("*/recording.json", "*/points.csv"), (*look, *adapt, learn))
+    grown = ("*/recording.json", "*/nodes.csv", "*/structures.csv")
+    yield Subject("growth-trees", grown, (*look, f"recordings growth {IN} --figure growth.png"))
     curves = f"simulate --population 3 --steps 100 --set population.curves={IN}/curves --slots 1,2"
     yield Subject("curves", ("*/recording.json", "*/curves.csv"), (*look, curves))
     profiles = f"simulate --trace {IN}/trace.csv {SLOTS} --set workload.profiles={IN}/took --schedulers srtf"
@@ -331,6 +333,9 @@ def prepare(ground: Path, rota: Rota) -> None:
     for folder in ("trees", "agent/trees", "learn/trees"):
         for tree in ("convnet2-cifar10-16-early-seed0", "convnet2-cifar10-16-late-seed0"):
             shutil.copytree(trees / tree, ground / folder / tree)
+    for name in ("lr=0.001-seed0", "lr=0.0023-seed0"):
+        tree = ROOT / "results/recordings/growth/convnet2-digits" / name
+        shutil.copytree(tree, ground / "growth-trees" / name)
     shutil.copytree(ROOT / "results/recordings/profiles/profiles", ground / "profiles" / "profiles")
     _small_curves(ground)
     rota("learn", "--recordings", ground / "trees", "--joint", "--set", "episodes=64",

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rota.core.cluster import Cluster
     from rota.core.errors import RotaError
+    from rota.core.failures import Failures
     from rota.core.network import Growth
     from rota.core.policy import Scheduler
     from rota.core.population.policies import Allocation, Evolution
@@ -35,6 +36,7 @@ __all__ = [
     "Cluster",
     "Comparison",
     "Evolution",
+    "Failures",
     "Growth",
     "LogUniform",
     "PlacementEnv",
@@ -65,6 +67,7 @@ _WHERE = {
     "Cluster": "rota.core.cluster",
     "Comparison": "rota.library.compare",
     "Evolution": "rota.core.population.policies",
+    "Failures": "rota.core.failures",
     "Growth": "rota.core.network",
     "LogUniform": "rota.library.spaces",
     "PlacementEnv": "rota.learning.placement.environment",

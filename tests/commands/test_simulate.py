@@ -60,6 +60,10 @@ def test_json_is_one_array_with_every_metric(rota, trace):
         "preemptions": 0,
         "migrations": 0,
         "failed": 0,
+        "failures": 0,
+        "lost_gpu_s": 0.0,
+        "goodput": pytest.approx((600 + 2 * 300 + 60) / (2 * ends[2])),
+        "availability": 1.0,
     }
     assert rows[1]["scheduler"] == "srtf"
     assert rows[1]["avg_jct_s"] < rows[0]["avg_jct_s"]

@@ -6,6 +6,7 @@ import pytest
 from rota.core.timeline import (
     EVENT,
     Arrived,
+    AttemptFailed,
     EventKind,
     Failed,
     Finished,
@@ -14,6 +15,7 @@ from rota.core.timeline import (
     NodeLost,
     Preempted,
     Retimed,
+    RolledBack,
     Started,
     Timeline,
     TimelineWriter,
@@ -51,6 +53,8 @@ def test_a_timeline_is_read_as_events():
             (6.0, 0.0, 0, 1, 0, EventKind.NODE_JOINED),
             (7.0, 0.0, 0, 7, 0, EventKind.FINISHED),
             (7.0, 8.0, 0, 5, 0, EventKind.FAILED),
+            (8.0, 3.0, 0, 4, 0, EventKind.ROLLED_BACK),
+            (8.0, 9.0, 0, 4, 0, EventKind.ATTEMPT_FAILED),
         ],
         EVENT,
     )
@@ -66,6 +70,8 @@ def test_a_timeline_is_read_as_events():
         NodeJoined(6.0, 1),
         Finished(7.0, 7),
         Failed(7.0, 5, 8.0),
+        RolledBack(8.0, 4, 3.0),
+        AttemptFailed(8.0, 4, 9.0),
     ]
 
 

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 import tomli_w
 
-from rota.core.loop import drive
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Assign, Cloned, Event, Interval, Reported
-from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms
 from rota.execution.controller import PopulationOutcome, PopulationSpec, control
 from rota.execution.engine import WorkerSetup
@@ -29,8 +28,7 @@ from rota.execution.ray_config import RayConfig, RaySlotConfig
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import NoiseStream, TimingNoise
-from rota.simulator.population import PopulationSimulator
+from rota.simulator.population import PopulationScenario, simulate_trials
 
 STEP_S = 0.0005
 IDLE = "rota.execution.idle:idle"
@@ -74,7 +72,7 @@ class Conducted(NamedTuple):
     """What came of a population."""
 
     timeline: Sequence[Event]
-    state: PopulationState
+    state: PopulationEngine
 
 
 @dataclass(frozen=True)
@@ -108,16 +106,9 @@ class Small:
 
 
 def simulated(small: Small, policy: PopulationPolicy, folder: Path) -> Conducted:
-    state = PopulationState(
-        small.hypers, small.cluster, small.terms, AssignmentCosts(), landscape := Had(), small.seed
-    )
-    noise = NoiseStream(TimingNoise(), small.trials, small.slots)
-    for trial, hyper in enumerate(small.hypers):
-        landscape.begin(trial, hyper)
-    backend = PopulationSimulator(small.cluster, landscape, noise, report_each=small.report_each)
-    for _ in drive(policy, backend, state):
-        pass
-    return Conducted(state.timeline, state)
+    scene = PopulationScenario(tuple(small.hypers), small.cluster, small.terms, report_each=small.report_each)
+    done = simulate_trials(scene, Had(), policy, small.seed)
+    return Conducted(done.timeline, done.state)
 
 
 def on_local(

@@ -8,8 +8,8 @@ import pytest
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Assign, Assigned, Idled, Joined, Reported, Retire, Retired
-from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms, TrialStatus
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.fifo import FifoAllocation
@@ -25,7 +25,7 @@ SCORES = [40.0, 20.0, 10.0, 10.0, 2.0, 1.0]
 
 def population(trials, speeds, steps=0):
     """Trials that have had so many steps of 1,000, on idle slots; a step takes 1 s on a slot of speed 1."""
-    state = PopulationState(
+    state = PopulationEngine(
         [{}] * trials, PopulationCluster.of(speeds), Terms(), AssignmentCosts(), Equal(1.0)
     )
     state.apply([Joined(0.0, node) for node in range(len(speeds))])

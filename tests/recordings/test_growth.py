@@ -140,12 +140,20 @@ def test_missing_nodes_are_named(tree):
         ((2, 2, 2), NODES[()], "2-2-2: is not a node"),
         ((2,), NODES[()]._replace(structure=2), "2: 10 steps, structure 2: expected .* one of the 2"),
         ((2,), NODES[()]._replace(steps=-1), "-1 steps"),
+        ((2,), NODES[()]._replace(accuracy=math.inf), "2: expected accuracies up to 1e.09"),
+        ((2,), NODES[()]._replace(test_accuracy=-2e9), "2: expected accuracies up to 1e.09"),
         ((2, 2), NODES[2, 2]._replace(steps=19), "2-2: ends before the interval before it"),
     ],
 )
 def test_nodes_that_cannot_be(tree, prefix, node, message):
     with pytest.raises(InputError, match=f"^growth tree net on digits.*{message}"):
         replace(tree, nodes={**NODES, prefix: node})
+
+
+def test_steps_take_no_less_than_no_time(tree):
+    wrong = replace(STRUCTURES[0], step_s=-1.0)
+    with pytest.raises(InputError, match="expected seconds per step of 0 or more"):
+        replace(tree, structures=(wrong, STRUCTURES[1]))
 
 
 def test_the_files_are_plain(tree, tmp_path):
@@ -224,6 +232,7 @@ def test_an_adaptation_tree_is_one_without_a_limit(make_tree, tmp_path):
 
 
 numbers = st.floats(allow_nan=True, allow_infinity=True)
+accuracies = st.floats(-1e9, 1e9) | st.just(math.nan)
 structures = st.builds(
     lambda layers, step_s: RecordedStructure(
         Structure(tuple(layers), tuple((at, at + 1) for at in range(len(layers) - 1))),
@@ -242,7 +251,7 @@ def test_what_is_written_reads_back_exactly(data, seed, recorded):
     order = data.draw(st.sampled_from([(), ("widen 0 8", "widen 0 8", "deepen 1")]))
     choices = GrowthChoices(3, ("widen 0 8", "nothing", "deepen 1"), 2, order)
     drawn = data.draw(st.sets(st.sampled_from(list(choices.prefixes()))))
-    values = st.tuples(st.integers(-1, len(recorded) - 1), numbers, numbers, numbers, numbers)
+    values = st.tuples(st.integers(-1, len(recorded) - 1), numbers, accuracies, accuracies, numbers)
     nodes = {prefix: GrowthNode(9 * len(prefix), *data.draw(values)) for prefix in drawn}
     origin = Provenance("cpu", {}, "", seed, "", "2026-01-02T03:04:05+00:00", "0.1.0")
     hyper = {"lr": data.draw(st.floats(1e-6, 10.0)), "batch_size": 16.0}

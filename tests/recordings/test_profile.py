@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from rota.core.errors import InputError
-from rota.recordings.profile import Profiles, merged, nearest_gang, read_profiles, write_profiles
+from rota.recordings.profile import (
+    Profiles,
+    merged,
+    nearest_gang,
+    read_profiles,
+    relative_speed,
+    write_profiles,
+)
 
 
 def test_a_measurement_is_found_by_all_that_tells_it_apart(profiles):
@@ -43,6 +50,14 @@ def test_what_is_extra_may_not_take_the_name_of_a_column(profiles, tmp_path):
     row = replace(profiles.rows[0], extra={"gang": 1.0})
     with pytest.raises(InputError, match="'gang' is a column already"):
         write_profiles(tmp_path, replace(profiles, rows=(row,)))
+
+
+def test_a_time_of_nothing_gives_no_speed(profiles):
+    one, other = profiles.rows[-1], profiles.rows[0]
+    assert relative_speed(one, other) == pytest.approx(0.3)  # 0.1 s and a third of one
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(InputError, match=r"ResNet took 0.1 s per iteration on v100 and .* expected two"):
+            relative_speed(replace(one, iteration_s=wrong), other)
 
 
 def test_recordings_of_several_devices_become_one(profiles, origin):

@@ -163,9 +163,11 @@ def test_failed_jobs_are_told_and_are_not_in_completion_times(make_run):
     ]
     (group,) = groups([make_run("srtf", rows)])
     block = comparison(group)
-    assert [head["name"] for head in block["heads"]][-2] == "failed"
+    names = [head["name"] for head in block["heads"]]
+    assert names[-4:] == ["failures", "lost [GPU h]", "goodput", "availability"]
+    assert [cell[1] for cell in block["rows"][0]][-4:] == ["1", "0.00", "45.8%", "100.0%"]  # 11 of 24 GPU s
     assert [cell[1] for cell in block["rows"][0]][1:4] == ["6.50", "6.50", "10.00"]  # b: 10 s, c: 3 s
-    assert block["rows"][0][-2][1] == "1 of 3"
+    assert block["rows"][0][names.index("failed")][1] == "1 of 3"
     assert glance(group).says == "completes a job after 6.50 s on average; 1 of 3 jobs failed"
     columns = unpacked(job_bars(group.runs[0].run))
     assert columns["values"][columns["event_value"][2]] == 50.0  # five of ten iterations, in percent

@@ -26,6 +26,7 @@ def test_every_metric_of_two_jobs(two_jobs):
         fairness_worst=pytest.approx(1.225),
         preemptions=1,
         migrations=0,
+        goodput=pytest.approx(24 / 28),  # a needs 2 slots for 10 s, b one for 4 s
     )
 
 

@@ -9,12 +9,15 @@ from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
 from rota.core.timeline import (
     Arrived,
+    AttemptFailed,
+    Failed,
     Finished,
     Migrated,
     NodeJoined,
     NodeLost,
     Preempted,
     Retimed,
+    RolledBack,
     Started,
     Timeline,
 )
@@ -33,6 +36,9 @@ class Life:
     stall_s: float = 0.0
     since_s: float = 0.0
     starts: int = 0
+    failures: int = 0
+    done: float = 0.0
+    lost: float = 0.0
 
 
 @dataclass
@@ -82,21 +88,32 @@ class Referee:
                 self.lives[job].pace_s = pace_s
             case Preempted(at_s, job, remaining):
                 assert self.lives[job].slots, "paused while waiting"
+                self.stop(job, at_s, remaining)
+            case AttemptFailed(at_s, job, remaining):
+                assert self.lives[job].slots, "failed while waiting"
+                self.stop(job, at_s, remaining)
+                self.lives[job].failures += 1
+            case Failed(at_s, job, remaining):
+                assert not self.lives[job].ended
+                self.stop(job, at_s, max(remaining, self.lives[job].left if self.cost.each_instant else 0.0))
+                self.lives[job].failures += 1
+                self.lives[job].ended = True
+            case RolledBack(at_s, job, iterations):
+                assert self.lives[job].slots, "lost work while waiting"
+                assert iterations > 0.0
                 self.work(job, at_s)
-                if not self.cost.each_instant and not self.cost.checkpoint_every_s:
-                    assert remaining == pytest.approx(self.lives[job].left, rel=1e-6, abs=1e-6)
-                assert remaining >= self.lives[job].left - 1e-6
-                self.lives[job].left = remaining
-                self.lives[job].slots = ()
+                if not self.cost.each_instant:  # which charges start-ups that the timeline does not say
+                    self.lives[job].left += iterations
+                self.lives[job].lost += iterations
             case Finished(at_s, job):
                 life = self.lives[job]
                 assert life.slots, "finished while waiting"
                 assert not life.ended
                 self.work(job, at_s)
-                if not self.cost.each_instant and not self.cost.checkpoint_every_s:
-                    assert abs(life.left) <= 1e-6 * self.jobs.iterations[job] + 1e-6, (
-                        "work done is not work asked"
-                    )
+                if not self.cost.each_instant:
+                    asked = float(self.jobs.iterations[job])
+                    assert abs(life.left) <= 1e-6 * asked + 1e-6, "work done is not work asked"
+                    assert life.done == pytest.approx(asked + life.lost, rel=1e-6, abs=1e-6)
                 life.ended, life.slots = True, ()
 
     def put(self, job: int, at_s: float, pace_s: float, slots: tuple[int, ...]) -> None:
@@ -110,12 +127,21 @@ class Referee:
         life.stall_s = float(self.jobs.startup_s[job])
         life.starts += 1
 
+    def stop(self, job: int, at_s: float, remaining: float) -> None:
+        life = self.lives[job]
+        self.work(job, at_s)
+        if not self.cost.each_instant:
+            assert remaining == pytest.approx(life.left, rel=1e-6, abs=1e-6)
+        assert remaining >= life.left - 1e-6
+        life.left, life.slots = remaining, ()
+
     def work(self, job: int, now_s: float) -> None:
         life = self.lives[job]
         elapsed_s = now_s - life.since_s
         productive_s = max(elapsed_s - life.stall_s, 0.0)
         life.stall_s = max(life.stall_s - elapsed_s, 0.0)
         life.left -= productive_s / life.pace_s
+        life.done += productive_s / life.pace_s
         life.since_s = now_s
 
     def check_slots(self) -> None:

@@ -62,7 +62,8 @@ class SimulationTask(GridTask):
     @cached_property
     def inputs(self) -> str:
         config = self.config
-        return digest(self.jobs, self.cluster, self.policy, config.cost_model, config.placement.types)
+        rules = config.cost_model, config.placement.types, config.failures
+        return digest(self.jobs, self.cluster, self.policy, *rules)
 
     @property
     def policies(self) -> tuple[Policy]:
@@ -86,7 +87,8 @@ class SimulationTask(GridTask):
             def move_to(done: int) -> None:
                 bar.update(done - bar.n)
 
-            done = simulate(self.jobs, self.cluster, self.policy, cost, move_to, types)
+            failures = self.config.failures
+            done = simulate(self.jobs, self.cluster, self.policy, cost, move_to, types, failures=failures)
         if folder is None:
             return SimulatedRun(measure(done.timeline, self.jobs, self.cluster).metrics, done.wall_s)
         metrics = write_run(

@@ -21,6 +21,7 @@ from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
 from rota.core.costs import EXACT, CostModel, Ties
 from rota.core.errors import IllegalPlan, Stuck
+from rota.core.failures import FailureState
 from rota.core.instant import Instant
 from rota.core.memory import ENGINE, SUMS
 from rota.core.placement import scratch_rows
@@ -41,6 +42,7 @@ class Snapshot:
 
     record: NDArray[np.void]
     arrays: Mapping[str, NDArray[Any]]
+    failures: Mapping[str, NDArray[Any]]
 
 
 class JobsEngine:
@@ -59,6 +61,7 @@ class JobsEngine:
         ties: Ties = EXACT,
         speed: Speed = EVEN,
         keeps_timeline: bool = True,
+        failures: FailureState | None = None,
     ) -> None:
         """Begin with a table of all jobs, by submit time.
 
@@ -66,6 +69,7 @@ class JobsEngine:
         """
         self._made_from = table, cluster, cost, sharing, own, own_slots, preferences
         self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
+        self._made_by |= {"failures": failures}
         preferences = preferences or as_listed(cluster)
         slots = cluster.slots
         self.cluster, self.cost = cluster, cost
@@ -75,13 +79,16 @@ class JobsEngine:
         self.address = int(self._record.ctypes.data)
         self._arrays: dict[str, NDArray[Any]] = {}
         self.journal = TimelineWriter()
+        self._failures = None if failures is None else failures.fresh()
         jobs = min(slots * sharing, self.table.shape[1])
         self._plans = Plan(jobs, slots * sharing), Plan(jobs, slots * sharing)
         self.plan = self._plans[0]
         self.view = ClusterView(self._record["now_s"])
         self._lay_out(preferences, sharing, len(own_slots), speed)
         self.write(
-            sharing=sharing, each_instant=cost.each_instant, checkpoint_every_s=cost.checkpoint_every_s,
+            sharing=sharing, each_instant=cost.each_instant, saves=cost.checkpoint_every_s == 0.0,
+            failures=self._failures.address if self._failures else 0,
+            checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
             most_jobs=jobs, bound=slots * sharing, slots=slots,
@@ -173,7 +180,7 @@ class JobsEngine:
             self.columns[c.REMAINING, row] = remaining
         self._turn_over(instant)
         if instant.joined or instant.lost:
-            self._reserve(len(instant.joined) + len(instant.lost) * (1 + self.plan.jobs), 0)
+            self._reserve(len(instant.joined) + len(instant.lost) * (1 + 2 * self.plan.jobs), 0)
             for joins, nodes in enumerate((instant.lost, instant.joined)):  # jobs that are done lose nothing
                 for node in nodes:
                     stepping.change_node_at(self.address, node, bool(joins))
@@ -267,7 +274,7 @@ class JobsEngine:
         arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
         index, slots = self.plan.dense()
         arrays |= {"index": index, "slots": slots, "pace_s": self.plan.pace_s[: self.plan.jobs].copy()}
-        return Snapshot(self._record.copy(), arrays)
+        return Snapshot(self._record.copy(), arrays, self._failures.snapshot() if self._failures else {})
 
     def restore(self, snapshot: Snapshot) -> None:
         """Make everything as it was at a snapshot, of this engine or of one that was made alike."""
@@ -275,6 +282,8 @@ class JobsEngine:
         here = {name: self._get(name) for name in ENGINE.names or () if name in _OF_THIS_ENGINE}
         self._record[:] = snapshot.record
         self.write(**here)
+        if self._failures:
+            self._failures.restore(snapshot.failures)
         journal = self.journal = TimelineWriter()  # timelines that were handed out keep the old one
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
@@ -472,25 +481,16 @@ class JobsEngine:
                 most = self._get("most_jobs")
                 why = f"the plan runs {plan.jobs} jobs; {most} can share the slots"
             case _:
-                why = _ILLEGAL[code]
+                why = kernels.ILLEGAL[code]
         return f"at {self.now_s} s: {why}"
 
 
 _OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
     *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "options", "option_count"),
+    "failures",
 }
 """Addresses that a restored engine keeps."""
-
-_ILLEGAL = {
-    kernels.NOT_ACTIVE: "the plan names a job that is not active",
-    kernels.PLANNED_TWICE: "the plan names a job twice",
-    kernels.WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
-    kernels.BAD_SLOT: "the plan names a slot that is not available",
-    kernels.WRONG_KIND: "the plan puts a job on a device kind that it may not use",
-    kernels.OVERBOOKED: "the plan puts more jobs on a slot than may share it",
-    kernels.BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
-}
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -36,11 +36,21 @@ FINISHED = int(EventKind.FINISHED)
 MOVED = int(EventKind.MOVED)
 PACED = int(EventKind.PACED)
 PAUSED = int(EventKind.PAUSED)
+ROLLED_BACK = int(EventKind.ROLLED_BACK)
 STARTED = int(EventKind.STARTED)
 
 KEEP, START, MOVE = 0, 1, 2
 NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED, WRONG_KIND = -1, -2, -3, -4, -5, -6
 BAD_PACE = -7
+ILLEGAL = {
+    NOT_ACTIVE: "the plan names a job that is not active",
+    PLANNED_TWICE: "the plan names a job twice",
+    WRONG_GANG: "the plan gives a job more or fewer slots than it needs",
+    BAD_SLOT: "the plan names a slot that is not available",
+    WRONG_KIND: "the plan puts a job on a device kind that it may not use",
+    OVERBOOKED: "the plan puts more jobs on a slot than may share it",
+    BAD_PACE: "the plan gives a job a step time that is not a finite number of seconds above 0",
+}
 
 
 @kernel
@@ -85,6 +95,15 @@ def write(events, count, at_s, kind, job, value, begin, gpus):
     event.begin = begin
     event.gpus = gpus
     return count + 1
+
+
+@kernel
+def roll_back(columns, row, events, count, at_s):
+    """Write what a job that is about to lose its slots will do again; return the number of events."""
+    lost = columns[UNSAVED, row]
+    if lost > 0.0:
+        count = write(events, count, at_s, ROLLED_BACK, int(columns[JOB, row]), lost, 0, 0)
+    return count
 
 
 @kernel
@@ -247,21 +266,25 @@ def apply(
     pauses,
     at_s,
     each_instant,
+    saves,
     events,
     count,
     arena,
     used,
 ):
-    """Put a checked plan into effect and record it; return the number of events and slots recorded so far."""
+    """Put a checked plan into effect and record it; return the number of events and slots recorded so far.
+
+    With `saves`, jobs are saved before they lose their slots.
+    """
     for i in range(pauses):
         row = paused[i]
-        stop(columns, row)
+        count = leave(columns, row, saves, events, count, at_s)
         count = write(events, count, at_s, PAUSED, int(columns[JOB, row]), columns[REMAINING, row], 0, 0)
     for k in range(jobs):
         row = index[ROW, k]
         action = actions[k]
         if action != KEEP:
-            stop(columns, row)
+            count = leave(columns, row, saves, events, count, at_s)
             unit = index[UNIT, k]
             begin = index[BEGIN, unit]
             gpus = index[BEGIN, unit + 1] - begin
@@ -278,6 +301,16 @@ def apply(
     if each_instant:
         charge(columns, index, jobs)
     return count, used
+
+
+@kernel
+def leave(columns, row, saves, events, count, at_s):
+    """Take a job off its slots by plan, after saving it with `saves`; return the number of events."""
+    if saves:
+        columns[UNSAVED, row] = 0.0
+    count = roll_back(columns, row, events, count, at_s)
+    stop(columns, row)
+    return count
 
 
 @kernel

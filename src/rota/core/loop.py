@@ -1,4 +1,4 @@
-"""The control loop of populations: instant → state → plan → backend; that of jobs is `rota.core.engine`.
+"""The control loop of real runs of populations: instant → state → plan → backend.
 
 An instant, a plan and a decision are opaque here: the policy, the state and the backend agree on them.
 """
@@ -10,17 +10,17 @@ from rota.core.errors import IllegalPlan
 
 
 class Backend(Protocol):
-    """An executor of decisions, and the only place where time passes: simulated or real."""
+    """An executor of decisions, and the only place where time passes."""
 
     def instants(self, state: Any) -> Iterator[Any]:
         """Yield what happened, one instant at a time, until nothing is left to do."""
 
     def perform(self, decisions: Any, state: Any) -> None:
-        """Start to carry out decisions; confirm them to the state when they are done."""
+        """Start to carry out decisions."""
 
 
 class Keeper(Protocol):
-    """A state that the loop changes by `apply` and `request`; the backend confirms."""
+    """A state that the loop changes by `apply` and `request`."""
 
     @property
     def view(self) -> Any: ...
@@ -29,7 +29,7 @@ class Keeper(Protocol):
         """Take in what happened at one instant."""
 
     def request(self, plan: Any) -> Any:
-        """Return the decisions that lead to a plan. Raises IllegalPlan if it is not possible."""
+        """Put a plan into effect, and return its decisions. Raises IllegalPlan if it is not possible."""
 
 
 def drive(policy: Any, backend: Backend, state: Keeper) -> Iterator[Any]:

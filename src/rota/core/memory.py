@@ -34,6 +34,7 @@ SIZES = (
 PLANS = ("current", "draft", "first", "second")
 """Addresses of plans: the one that runs, the spare one to fill, and the two that take turns to be that."""
 RULES = (
+    *("failures", "saves"),  # the address of their record, or 0; whether preempted jobs are saved first
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "fixed_while_waiting", "is_sorted", "options", "option_count"),

@@ -5,10 +5,11 @@ All functions here take the record of an engine (`rota.core.memory`), or its add
 
 import numpy as np
 
-from rota.core.columns import BEGIN, JOB, PLACE, REMAINING, ROW, SUBMIT_S, UNIT, UP
+from rota.core.columns import BEGIN, PLACE, SUBMIT_S
 from rota.core.compiled import kernel
 from rota.core.ends import close, next_ends, stretch
-from rota.core.kernels import add, apply, compare, progress, remove, stop, take_over, write
+from rota.core.failures import fail_jobs, failures_due, find_failing, next_failure
+from rota.core.kernels import add, apply, compare, progress, remove, take_over
 from rota.core.memory import (
     actions_of,
     all_rows,
@@ -29,7 +30,7 @@ from rota.core.memory import (
     speeds_of,
     table_of,
 )
-from rota.core.timeline import EventKind
+from rota.core.nodes import change_nodes, fail_nodes, join_node, lose_node
 
 DONE, STUCK, RESTLESS, GROW = -31, -32, -33, -34
 """What `advance` returns if nothing is to be decided: all jobs are done; jobs wait but nothing will happen;
@@ -42,9 +43,6 @@ UNDECIDED = -35
 """What `advance` returns if no plan was committed at the last instant; nothing was changed."""
 
 PATIENCE = 10_000  # instants without progress after which a policy counts as stuck
-
-NODE_LOST, NODE_JOINED = int(EventKind.NODE_LOST), int(EventKind.NODE_JOINED)
-PAUSED = int(EventKind.PAUSED)
 
 
 @kernel
@@ -60,6 +58,9 @@ def advance(address):
         return GROW
     move_time(e, e.at_s)
     turn_over(e, e.ending_now, e.coming)
+    if e.failures:
+        fail_jobs(e)
+        fail_nodes(e)
     if e.changing > 0:
         change_nodes(e)
     e.instants += 1
@@ -76,6 +77,8 @@ def find_next(e):
     arrival_s = submit_s[e.arrived] if e.arrived < e.jobs else np.inf
     at_s, ends = next_job_event(e, arrival_s)
     at_s, ends, changing = next_node_event(e, at_s, ends)
+    if e.failures:
+        at_s, ends, changing = next_failure(e, at_s, ends, changing)
     if at_s == np.inf:
         return STUCK
     arrived = e.arrived
@@ -132,7 +135,9 @@ def has_room(e):
     e.need_events = e.count + e.ending_now + e.coming
     e.need_slots = 0
     if e.changing > 0:
-        e.need_events += e.changing * (1 + plan_at(e.current).jobs)
+        e.need_events += e.changing * (1 + 2 * plan_at(e.current).jobs)
+    if e.failures:
+        e.need_events += failures_due(e)
     fits = e.need_rows <= e.capacity and e.need_events <= e.event_room
     if not fits:
         e.idle -= 1 if e.idle > 0 else 0  # it is looked for again
@@ -170,47 +175,6 @@ def turn_over(e, ends, arrivals):
         e.count = add(columns, order, e.active, free, table, e.arrived, arrivals, e.now_s, events, e.count)
         e.active += arrivals
         e.arrived += arrivals
-
-
-@kernel
-def change_nodes(e):
-    """Take nodes away, then add nodes."""
-    nodes = ints(e.change_node, e.changes)
-    joins = ints(e.change_joins, e.changes)
-    for joining in range(2):
-        for i in range(e.changed, e.changed + e.changing):
-            if joins[i] == joining:
-                if joining:
-                    join_node(e, nodes[i])
-                else:
-                    lose_node(e, nodes[i])
-    e.changed += e.changing
-
-
-@kernel
-def join_node(e, node):
-    """Add a node."""
-    nodes_of(e)[UP, node] = 1
-    e.count = write(events_of(e), e.count, e.now_s, NODE_JOINED, node, 0.0, 0, 0)
-
-
-@kernel
-def lose_node(e, node):
-    """Take a node away; its jobs wait again."""
-    columns, events, slot_node, p = columns_of(e), events_of(e), slot_node_of(e), plan_at(e.current)
-    index, slots = index_of(p), slots_of(p)
-    nodes_of(e)[UP, node] = 0
-    e.count = write(events, e.count, e.now_s, NODE_LOST, node, 0.0, 0, 0)
-    for k in range(p.jobs):
-        row, unit = index[ROW, k], index[UNIT, k]
-        hit = False
-        for i in range(index[BEGIN, unit], index[BEGIN, unit + 1]):
-            hit |= slot_node[slots[i]] == node
-        if hit and columns[PLACE, row] == k:
-            stop(columns, row)
-            e.running -= 1
-            left = columns[REMAINING, row]
-            e.count = write(events, e.count, e.now_s, PAUSED, int(columns[JOB, row]), left, 0, 0)
 
 
 @kernel
@@ -261,7 +225,7 @@ def commit(address, plan, jobs, wake_s, listed):
     if pauses < 0:
         return pauses
     e.need_rows = e.active
-    e.need_events = e.count + jobs + pauses
+    e.need_events = e.count + 2 * (jobs + pauses)
     e.need_slots = e.used + e.bound
     if e.need_events > e.event_room or e.need_slots > e.arena_room:
         return GROW
@@ -270,7 +234,7 @@ def commit(address, plan, jobs, wake_s, listed):
             columns, index, slots, pace_s, jobs, speeds_of(e), nodes, slot_node, e.cross_node, e.cross_switch
         )
     e.count, e.used = apply(
-        columns, index, slots, pace_s, jobs, actions, paused, pauses, e.now_s, e.each_instant,
+        columns, index, slots, pace_s, jobs, actions, paused, pauses, e.now_s, e.each_instant, e.saves,
         events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
     )  # fmt: skip
     order = order_of_jobs(e)
@@ -290,4 +254,6 @@ def commit(address, plan, jobs, wake_s, listed):
         columns, index, jobs, order, e.now_s, e.each_instant, e.ends_rel, e.ends_abs,
         ints(e.ending, e.most_jobs),
     )  # fmt: skip
+    if e.failures:
+        find_failing(e)
     return OK

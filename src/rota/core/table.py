@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 EPOCH = datetime(1970, 1, 1)
+EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class Table:
         return self._or_nan(name, Table.positives)
 
     def times_s(self, name: str) -> Floats:
-        """Return wall-clock times as seconds since 1970."""
+        """Return wall-clock times as seconds since 1970; those with a time zone as seconds in UTC."""
         return self._converted(name, _seconds, "a time like 2017-10-09 07:01:55")
 
     def check(self, name: str, right: Mask, expected: str) -> None:
@@ -221,7 +222,8 @@ def open_table(path: Path) -> Iterator[TextIO]:
 
 
 def _seconds(value: str) -> float:
-    return (datetime.fromisoformat(value.strip()) - EPOCH).total_seconds()
+    at = datetime.fromisoformat(value.strip())
+    return (at - (EPOCH if at.tzinfo is None else EPOCH_UTC)).total_seconds()
 
 
 def _converts(convert: Callable[[str], float], value: str) -> bool:

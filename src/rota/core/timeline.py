@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 class EventKind(IntEnum):
     """The kind of an event, as its number in a timeline.
 
-    At one instant, ends come first, then arrivals, then nodes (each lost node followed by the jobs that it
-    preempts), and then the changes of the plan: preemptions first, then starts, migrations and new step
-    times.
+    At one instant, ends come first, then arrivals, then failed attempts, then nodes (each lost node followed
+    by the jobs that it preempts), and then the changes of the plan: preemptions first, then starts,
+    migrations and new step times. What a job loses is written before the event by which it loses it.
     """
 
     FINISHED = 0
@@ -25,6 +25,8 @@ class EventKind(IntEnum):
     MOVED = 6
     PACED = 7
     FAILED = 8
+    ATTEMPT_FAILED = 9
+    ROLLED_BACK = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,26 @@ class Finished(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """A job that ended with iterations left after its last attempt; only in real runs."""
+    """A job that failed for good, with this many iterations left."""
 
     job: int
     remaining: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed(Event):
+    """A running job that failed, and waits for its next attempt with this many iterations left."""
+
+    job: int
+    remaining: float
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack(Event):
+    """A job that goes on from its last checkpoint, so that it does this many iterations again."""
+
+    job: int
+    iterations: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +122,32 @@ class NodeLost(Event):
     node: int
 
 
+PLAIN = {
+    EventKind.ARRIVED: Arrived,
+    EventKind.FINISHED: Finished,
+    EventKind.NODE_JOINED: NodeJoined,
+    EventKind.NODE_LOST: NodeLost,
+}
+"""Events of a job or node that say no more."""
+VALUED = {
+    EventKind.PACED: Retimed,
+    EventKind.PAUSED: Preempted,
+    EventKind.FAILED: Failed,
+    EventKind.ATTEMPT_FAILED: AttemptFailed,
+    EventKind.ROLLED_BACK: RolledBack,
+}
+"""Events that say a number, too."""
+PLACED = {EventKind.STARTED: Started, EventKind.MOVED: Migrated}
+"""Events that say a step time and slots."""
+
+
 def event(kind: EventKind, at_s: float, job: int, value: float, slots: tuple[int, ...]) -> Event:
     """Return the object for one record of a timeline."""
-    match kind:
-        case EventKind.ARRIVED:
-            return Arrived(at_s, job)
-        case EventKind.STARTED:
-            return Started(at_s, job, value, slots)
-        case EventKind.MOVED:
-            return Migrated(at_s, job, value, slots)
-        case EventKind.PACED:
-            return Retimed(at_s, job, value)
-        case EventKind.PAUSED:
-            return Preempted(at_s, job, value)
-        case EventKind.FINISHED:
-            return Finished(at_s, job)
-        case EventKind.FAILED:
-            return Failed(at_s, job, value)
-        case EventKind.NODE_JOINED:
-            return NodeJoined(at_s, job)
-        case EventKind.NODE_LOST:
-            return NodeLost(at_s, job)
+    if kind in PLAIN:
+        return PLAIN[kind](at_s, job)
+    if kind in VALUED:
+        return VALUED[kind](at_s, job, value)
+    return PLACED[kind](at_s, job, value, slots)
 
 
 EVENT = np.dtype(
@@ -138,7 +161,8 @@ EVENT = np.dtype(
     ],
     align=True,
 )
-"""An event; `value` is the step time of a start, or the iterations left at a preemption or failure."""
+"""An event; `value` is the step time of a start, the iterations left at a preemption or failure, or those
+that were lost."""
 
 
 class TimelineWriter:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from rota.core.errors import Stuck
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Decision, Event, Idled, Joined, NodeFailed, Reported, TrialFailed
-from rota.core.population.state import PopulationState
 from rota.execution.assignments import CheckpointInfo, Done, FailedAnswer
 from rota.execution.checkpoints import CheckpointPruner, Checkpoints, MissingStorage, earlier_than
 from rota.execution.engine import Answered, Died, Message, NodeCame, NodeWent, Workers
@@ -69,15 +69,13 @@ class PopulationBackend:
         """Apply events, past or present, to the ledger."""
         self._ledger.see(events)
 
-    def remember(self, decisions: list[Decision], state: PopulationState) -> None:
-        """Apply decisions, past or present, to the ledger and the state."""
+    def remember(self, decisions: list[Decision], state: PopulationEngine) -> None:
+        """Apply decisions, past or present, to the ledger."""
         self._ledger.decide(decisions)
-        for decision in decisions:
-            state.confirm(decision)
 
     # ── what happens now ────────────────────────────────────────────────────────────────────────────────────
 
-    def instants(self, state: PopulationState) -> Iterator[list[Event]]:
+    def instants(self, state: PopulationEngine) -> Iterator[list[Event]]:
         """Yield events from the end of the journal on."""
         self.clock.go_on_from(state.now_s)
         if state.left:
@@ -100,7 +98,7 @@ class PopulationBackend:
         if not state.left and self._checkpoints.is_of(self._ledger.run):
             self._checkpoints.sweep(self._ledger.needed().__contains__)
 
-    def perform(self, decisions: list[Decision], state: PopulationState) -> None:
+    def perform(self, decisions: list[Decision], state: PopulationEngine) -> None:
         self.remember(decisions, state)
         self._pruner.add(self._ledger.unused)
         self._ledger.unused.clear()
@@ -114,7 +112,7 @@ class PopulationBackend:
         self.recall(events)
         return events
 
-    def _changes_of_nodes(self, state: PopulationState) -> list[Event]:
+    def _changes_of_nodes(self, state: PopulationEngine) -> list[Event]:
         """Return the nodes lost and joined since the end of the journal; all join at the beginning."""
         now, before = set(self._workers.nodes()), set(state.node[np.flatnonzero(state.up)].tolist())
         gone: list[Event] = [NodeFailed(state.now_s, node) for node in sorted(before - now)]
@@ -150,7 +148,7 @@ class PopulationBackend:
             self._awaited &= set(self._ledger.assignments)  # nothing more is heard of a node that went
         return self._awaited is not None and not self._awaited
 
-    def _heard(self, state: PopulationState) -> list[Event]:
+    def _heard(self, state: PopulationEngine) -> list[Event]:
         """Wait for messages; return the events of one instant."""
         if not any(running.queue for running in self._ledger.assignments.values()) and state.up.all():
             raise Stuck(

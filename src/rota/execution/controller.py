@@ -7,8 +7,8 @@ from typing import Any
 
 from rota.core.loop import drive
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Event, Hyper
-from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms, Work
 from rota.execution.assignments import CheckpointInfo
 from rota.execution.backend import PopulationBackend
@@ -40,9 +40,9 @@ class PopulationSpec:
     """Whether a larger ("max") or a smaller reported metric ("min") is better; internally larger always
     is."""
 
-    def state(self) -> PopulationState:
+    def state(self) -> PopulationEngine:
         """Return the state of the population before anything happens."""
-        return PopulationState(self.hypers, self.cluster, self.terms, self.costs, self.work, self.seed)
+        return PopulationEngine(self.hypers, self.cluster, self.terms, self.costs, self.work, self.seed)
 
     def frame(self, run: str) -> PopulationFrame:
         """Return the facts for the first entry of the journal; `run` is the name of the run."""
@@ -61,7 +61,7 @@ class PopulationSpec:
 class PopulationOutcome:
     """The result of a run, complete or stopped."""
 
-    state: PopulationState
+    state: PopulationEngine
     timeline: Spool
     """All events; the caller closes it."""
     status: PopulationStatus

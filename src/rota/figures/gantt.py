@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from rota.core.cluster import Cluster
@@ -106,6 +107,22 @@ def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]
     return [absence for absence in clipped if absence.end_s > absence.start_s]
 
 
+def failures(found: list[GanttBlock], timeline: Timeline) -> list[GanttBlock]:
+    """Return where and when jobs failed, as blocks without length."""
+    kinds = (EventKind.ATTEMPT_FAILED, EventKind.FAILED)
+    events = timeline.events[np.isin(timeline.events["kind"], kinds)]
+    of_job: dict[int, list[GanttBlock]] = {job: [] for job in events["job"].tolist()}
+    for block in found:
+        if block.job in of_job:
+            of_job[block.job].append(block)
+    return [
+        block._replace(start_s=at_s, end_s=at_s)
+        for job, at_s in zip(events["job"].tolist(), events["at_s"].tolist(), strict=True)
+        for block in of_job[job]
+        if block.start_s < at_s <= block.end_s
+    ]
+
+
 def _spans(cut: Segments, timeline: Timeline, slots: int) -> list[list[Span]]:
     spans: list[list[Span]] = [[] for _ in range(slots)]
     columns = (cut.start_s, cut.end_s, cut.job, cut.begin, cut.gpus)
@@ -171,6 +188,7 @@ CHARACTER_EM = 0.62
 SMALLEST_TEXT = 4.5  # points
 NARROW_IN, THIN_IN = 0.03, 0.07
 LABEL_IN = 0.15
+FAILURE_PT = 1.6
 SEAM = 0.04  # above and below a slot, in slots
 HOURS_UP_TO_S = 14 * DAY_S
 LEGEND = {"fontsize": 8.5, "frameon": False, "borderpad": 0.2, "handlelength": 1.4}
@@ -185,6 +203,8 @@ class GanttChart(NamedTuple):
     """Origin of the time axis: the first submit."""
     blocks: list[GanttBlock]
     absences: list[Absence]
+    failed: list[GanttBlock]
+    """Where and when jobs failed, as blocks without length."""
     models: list[str]
     """Models, those with most GPU time first."""
     jobs: JobColumns
@@ -210,11 +230,13 @@ def window_of(group: RunGroup, window_s: tuple[float, float] | None) -> tuple[fl
 def chart(drawn: DrawnRun, window_s: tuple[float, float]) -> GanttChart:
     """Return the chart of the slots in a window."""
     run, timeline = drawn.run, drawn.run.timeline()
+    found = blocks(timeline, run.cluster, window_s)
     return GanttChart(
         label=drawn.label,
         window_s=window_s,
         origin_s=float(run.jobs.submit_s[0]),
-        blocks=blocks(timeline, run.cluster, window_s),
+        blocks=found,
+        failed=failures(found, timeline),
         absences=absences(timeline, run.cluster, window_s),
         models=models_by_use(run.jobs),
         jobs=run.jobs,
@@ -247,6 +269,7 @@ def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure
     _draw_nodes(axes, chart)
     _draw_blocks(axes, chart, slot_in)
     _draw_absences(axes, chart)
+    _draw_failures(axes, chart)
     _write_ids(axes, chart, slot_in)
     _label_axes(axes, chart, rows, slot_in)
     axes.legend(handles=_legend(chart), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=6, **LEGEND)
@@ -312,6 +335,14 @@ def _draw_absences(axes: Axes, chart: GanttChart) -> None:
         )
 
 
+def _draw_failures(axes: Axes, chart: GanttChart) -> None:
+    """Draw a dark line where a job failed."""
+    tops = _tops(chart.cluster)
+    ends = [(_at(chart, block.end_s), *_extent(tops, block)) for block in chart.failed]
+    lines = [[(x, top), (x, bottom)] for x, top, bottom in ends]
+    axes.add_collection(LineCollection(lines, colors=INK, linewidths=FAILURE_PT, capstyle="butt"))
+
+
 def _write_ids(axes: Axes, chart: GanttChart, slot_in: float) -> None:
     tops, seconds_per_in = _tops(chart.cluster), _seconds_per_in(chart)
     for block in chart.blocks:
@@ -340,11 +371,11 @@ def _label_axes(axes: Axes, chart: GanttChart, rows: float, slot_in: float) -> N
     axes.tick_params(axis="y", length=0)
 
 
-def _legend(chart: GanttChart) -> list[Patch]:
+def _legend(chart: GanttChart) -> list[Patch | Line2D]:
     shown = {int(chart.jobs.model[block.job]) for block in chart.blocks}
     names = {chart.jobs.models[number] for number in shown}
     colours = model_colours(chart.models)
-    handles = [
+    handles: list[Patch | Line2D] = [
         Patch(color=colours[name], label=name) for name in chart.models[: len(MODELS)] if name in names
     ]
     if names & set(chart.models[len(MODELS) :]):
@@ -354,4 +385,6 @@ def _legend(chart: GanttChart) -> list[Patch]:
         handles.append(
             Patch(facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0, label="node not there")
         )
+    if chart.failed:
+        handles.append(Line2D([], [], color=INK, linewidth=FAILURE_PT, label="job failed"))
     return handles

@@ -15,11 +15,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.failures import Failures
 from rota.core.placement import Types
 from rota.library.inputs import NamedPolicy, named_policy, seeds_of, table_of
 from rota.library.processes import Workers, call_all, check_workers, progress_bar
 from rota.library.run import Run, html_of
-from rota.library.simulate import CostName, as_run, check_inputs, check_types, cost_model, digest
+from rota.library.simulate import (
+    CostName,
+    as_run,
+    check_failures,
+    check_inputs,
+    check_types,
+    cost_model,
+    digest,
+)
 from rota.results.folder import RunFolder
 from rota.results.metrics import Metrics, MetricsRow, mean_interval
 from rota.results.metrics import table as text_table
@@ -192,19 +201,21 @@ def compare(
     cost: CostName | CostModel = "restart",
     checkpoint_every_s: float = 0.0,
     types: Types = "fastest",
+    failures: Failures | None = None,
     progress: bool | None = None,
 ) -> Comparison:
     """Simulate the same jobs under several schedulers, side by side.
 
-    Schedulers, `cost` and `types` are given as for `rota.simulate`. What is random is run with each of the
-    `seeds` (a number of them, or which): `jobs` if it is a function that makes a workload from a seed, and
-    schedulers that have an option `seed`. Where nothing is random there is one run of a scheduler, and `note`
-    says so. All of it is done at each point of a `grid`, a dictionary of parameters and their values: `jobs`
-    is then a function of a seed and of those parameters that it names, `cluster` may be a function of some of
-    them. `workers` processes share the work, or with `"ray"` (`"ray:ADDRESS"`) the CPUs of a Ray cluster.
-    With `out` each run is saved to a folder of its own in that folder as soon as it is done; called again,
-    for example after a crash, `compare` reuses those that were made from the same inputs. A bar shows how
-    far it is on a terminal and in a notebook; `progress` turns it on or off.
+    Schedulers, `cost`, `types` and `failures` are given as for `rota.simulate`. What is random is run with
+    each of the `seeds` (a number of them, or which): `jobs` if it is a function that makes a workload from a
+    seed, schedulers that have an option `seed`, and failures that are drawn. Where nothing is random there is
+    one run of a scheduler, and `note` says so. All of it is done at each point of a `grid`, a dictionary of
+    parameters and their values: `jobs` is then a function of a seed and of those parameters that it names,
+    `cluster` may be a function of some of them. `workers` processes share the work, or with `"ray"`
+    (`"ray:ADDRESS"`) the CPUs of a Ray cluster. With `out` each run is saved to a folder of its own in that
+    folder as soon as it is done; called again, for example after a crash, `compare` reuses those that were
+    made from the same inputs. A bar shows how far it is on a terminal and in a notebook; `progress` turns it
+    on or off.
 
     >>> import rota
     >>> cluster = rota.Cluster.uniform(nodes=2, gpus=8)
@@ -223,20 +234,23 @@ def compare(
     """
     model = cost_model(cost, checkpoint_every_s)
     check_types(types)
+    check_failures(failures)
     check_workers(workers)
     named, drawn = _labelled(schedulers), seeds_of(seeds)
-    plan = [task for point in _points(grid, jobs, cluster) for task in _planned(point, named, drawn)]
+    plan = [
+        task for point in _points(grid, jobs, cluster) for task in _planned(point, named, drawn, failures)
+    ]
     classes = {type(task.named.policy) for task in plan}
     runs = {} if out is None else _found(plan, Path(out), model, types)
     left = [number for number in range(len(plan)) if number not in runs]
     calls = [
-        (plan[number].jobs, plan[number].at.cluster, plan[number].named.policy, model, types)
-        for number in left
+        (task.jobs, task.at.cluster, task.named.policy, model, types, task.failures)
+        for task in map(plan.__getitem__, left)
     ]
     with progress_bar(len(plan), "run", progress, initial=len(runs)) as bar:
         for place, done in call_all(_simulated, calls, workers, classes):
             task = plan[left[place]]
-            made = as_run(task.named, task.jobs, task.at.cluster, model, types, done)
+            made = as_run(task.named, task.jobs, task.at.cluster, model, types, task.failures, done)
             runs[left[place]] = made.at_point(task.parameters)
             if out is not None:
                 made.at_point(task.parameters).write(Path(out) / task.folder)
@@ -244,7 +258,7 @@ def compare(
     return Comparison(
         [runs[number] for number in range(len(plan))],
         [task.seed for task in plan],
-        _note(jobs, plan),
+        _note(jobs, failures, plan),
         [task.at.values for task in plan],
     )
 
@@ -271,6 +285,7 @@ class _Task:
     named: NamedPolicy
     seed: int | None
     jobs: Workload
+    failures: Failures | None
 
     @property
     def folder(self) -> str:
@@ -296,7 +311,7 @@ def _found(plan: Sequence[_Task], out: Path, cost: CostModel, types: Types) -> d
     found = {}
     for number, task in enumerate(plan):
         folder = RunFolder(out / task.folder)
-        if folder.complete(digest(task.jobs, task.at.cluster, task.named.policy, cost, types)):
+        if folder.complete(_digest(task, cost, types)):
             found[number] = Run(read_run(folder.path), folder.config.read_text("utf-8"))
         elif folder.head.exists():
             what = "holds another run, made from other inputs or by another version of rota"
@@ -304,9 +319,20 @@ def _found(plan: Sequence[_Task], out: Path, cost: CostModel, types: Types) -> d
     return found
 
 
-def _simulated(jobs: Workload, cluster: Cluster, policy: Any, cost: CostModel, types: Types) -> Simulation:
+def _digest(task: _Task, cost: CostModel, types: Types) -> str:
+    return digest(task.jobs, task.at.cluster, task.named.policy, cost, types, task.failures)
+
+
+def _simulated(
+    jobs: Workload,
+    cluster: Cluster,
+    policy: Any,
+    cost: CostModel,
+    types: Types,
+    failures: Failures | None,
+) -> Simulation:
     warm_up(policy, cost)
-    return simulate(jobs, cluster, policy, cost, types=types)
+    return simulate(jobs, cluster, policy, cost, types=types, failures=failures)
 
 
 def _labelled(schedulers: Iterable[Any]) -> list[NamedPolicy]:
@@ -393,7 +419,9 @@ def _check_call(what: str, function: Callable[..., Any], given: tuple[int, ...],
         raise ConfigError(f"{what}: is called with ({words}); write lambda {words}: …") from None
 
 
-def _planned(at: _Point, named: list[NamedPolicy], seeds: list[int]) -> list[_Task]:
+def _planned(
+    at: _Point, named: list[NamedPolicy], seeds: list[int], failures: Failures | None
+) -> list[_Task]:
     """Return what to run at a point: scheduler by scheduler, seed by seed."""
     jobs = at.jobs
     fixed = None if callable(jobs) else jobs
@@ -404,12 +432,14 @@ def _planned(at: _Point, named: list[NamedPolicy], seeds: list[int]) -> list[_Ta
         check_inputs(each, at.cluster)
     plan: list[_Task] = []
     for name, policy in named:
-        if fixed is not None and not _is_random(policy):
-            plan.append(_Task(at, NamedPolicy(name, policy), None, fixed))
+        fails = failures is not None and failures.is_random
+        if fixed is not None and not _is_random(policy) and not fails:
+            plan.append(_Task(at, NamedPolicy(name, policy), None, fixed, failures))
             continue
         for seed in seeds:
             seeded = replace(policy, seed=seed) if _is_random(policy) else policy  # type: ignore[type-var]
-            plan.append(_Task(at, NamedPolicy(name, seeded), seed, drawn.get(seed, fixed)))  # type: ignore[arg-type]
+            fallible = replace(failures, seed=seed) if failures else None
+            plan.append(_Task(at, NamedPolicy(name, seeded), seed, drawn.get(seed, fixed), fallible))  # type: ignore[arg-type]
     return plan
 
 
@@ -417,11 +447,13 @@ def _is_random(policy: Any) -> bool:
     return is_dataclass(policy) and any(field.name == "seed" for field in fields(policy))
 
 
-def _note(jobs: Any, plan: list[_Task]) -> str:
+def _note(jobs: Any, failures: Failures | None, plan: list[_Task]) -> str:
     random = list(dict.fromkeys(task.named.name for task in plan if task.seed is not None))
     seeds = len({task.seed for task in plan if task.seed is not None})
     if not random:
         return "nothing is random: one run of each scheduler"
     if callable(jobs):
         return f"jobs are drawn from {seeds} seeds"
+    if failures is not None and failures.is_random:
+        return f"failures are drawn from {seeds} seeds"
     return f"random with {seeds} seeds: {', '.join(random)}; one run of each of the others"

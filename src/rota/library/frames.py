@@ -41,7 +41,11 @@ EVENTS = {
     EventKind.MOVED: "migrated",
     EventKind.PACED: "retimed",
     EventKind.FAILED: "failed",
+    EventKind.ATTEMPT_FAILED: "attempt_failed",
+    EventKind.ROLLED_BACK: "rolled_back",
 }
+LEAVING = (EventKind.PAUSED, EventKind.FAILED, EventKind.ATTEMPT_FAILED)
+"""Events by which a job leaves its slots with iterations left."""
 SERIES = ("utilisation", "waiting", "running", "busy", "available")
 
 
@@ -61,9 +65,11 @@ def timeline_frame(timeline: Timeline, jobs: JobColumns) -> "pd.DataFrame":
     """Return a row per event, in the order in which they happened.
 
     `event` is arrived, started, migrated, preempted, retimed (an iteration takes longer or shorter from now
-    on), finished, failed, node_lost or node_joined. `job` is the id of the job; `node` the number of the
-    node, of events of nodes. `iteration_s` is how long an iteration takes from then on, `remaining` how many
-    were left at a preemption or a failure. `slots` is a tuple, of jobs that started or migrated.
+    on), finished, attempt_failed (the job will try again), failed (it will not), rolled_back, node_lost or
+    node_joined. `job` is the id of the job; `node` the number of the node, of events of nodes. `iteration_s`
+    is how long an iteration takes from then on, `remaining` how many were left at a preemption or a failure,
+    `lost` how many a job that was rolled back to its last checkpoint does again. `slots` is a tuple, of jobs
+    that started or migrated.
     """
     import pandas as pd
 
@@ -77,7 +83,8 @@ def timeline_frame(timeline: Timeline, jobs: JobColumns) -> "pd.DataFrame":
         "job": pd.Categorical.from_codes(np.where(is_node, -1, number), list(jobs.ids)),
         "node": pd.array(np.where(is_node, number, -1), "Int64"),
         "iteration_s": np.where(has_pace, events["value"], np.nan),
-        "remaining": np.where(np.isin(kind, (EventKind.PAUSED, EventKind.FAILED)), events["value"], np.nan),
+        "remaining": np.where(np.isin(kind, LEAVING), events["value"], np.nan),
+        "lost": np.where(kind == EventKind.ROLLED_BACK, events["value"], np.nan),
         "slots": _slots(timeline, np.isin(kind, (EventKind.STARTED, EventKind.MOVED))),
     }
     frame = pd.DataFrame(columns)

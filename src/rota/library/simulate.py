@@ -13,6 +13,7 @@ from rota.config.load import dump
 from rota.core.cluster import Cluster
 from rota.core.costs import COSTS, CostModel
 from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.failures import Failures
 from rota.core.placement import Types
 from rota.core.policy import Policy
 from rota.core.registry import PACKAGE, sources
@@ -43,17 +44,19 @@ def simulate(
     cost: CostName | CostModel = "restart",
     checkpoint_every_s: float = 0.0,
     types: Types = "fastest",
+    failures: Failures | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Run:
-    """Simulate a workload under a scheduler until every job has finished.
+    """Simulate a workload under a scheduler until every job has ended.
 
     `scheduler` is a name (`"srtf"`), a class in a file or a module (`"aging.py:Aging"`), or an object or a
     class derived from `rota.Scheduler`; `options` are those of a name or a class. With `cost="restart"` a job
     pays its start-up each time it starts or moves; `"interval"` is the rule of the Muri simulator. What was
     done in the last `checkpoint_every_s` productive seconds at most is lost by a pause or a move. With
     `types="fastest"` jobs prefer the idle GPUs that are fastest for their model, with `"blind"` those that
-    the cluster lists first (`placement.types` of a configuration). `progress` is told now and then how many
-    jobs have finished.
+    the cluster lists first (`placement.types` of a configuration). With `failures` (`rota.Failures`) jobs and
+    nodes fail; without it none does, also if jobs failed in the trace. `progress` is told now and then how
+    many jobs have ended.
 
     Raises `rota.RotaError` if a job does not fit, or the scheduler asks for what cannot be.
 
@@ -67,8 +70,9 @@ def simulate(
     check_types(types)
     named, chosen = named_policy(scheduler, options), cost_model(cost, checkpoint_every_s)
     warm_up_once(named.policy, chosen)
-    done = simulate_jobs(jobs, cluster, named.policy, chosen, progress, types)
-    return as_run(named, jobs, cluster, chosen, types, done)
+    check_failures(failures)
+    done = simulate_jobs(jobs, cluster, named.policy, chosen, progress, types, failures=failures)
+    return as_run(named, jobs, cluster, chosen, types, failures, done)
 
 
 def check_inputs(jobs: Any, cluster: Any) -> None:
@@ -98,6 +102,12 @@ def check_types(types: str) -> None:
         raise ConfigError(unknown("types", types, get_args(Types)))
 
 
+def check_failures(failures: Any) -> None:
+    """Raise ConfigError if failures are something else."""
+    if not isinstance(failures, Failures | None):
+        raise ConfigError(f"failures is a {type(failures).__name__}; give a rota.Failures")
+
+
 _warm: set[tuple[type, bool]] = set()
 
 
@@ -113,7 +123,13 @@ def warm_up_once(policy: Policy, cost: CostModel) -> None:
 
 
 def as_run(
-    named: NamedPolicy, jobs: Workload, cluster: Cluster, cost: CostModel, types: Types, done: Simulation
+    named: NamedPolicy,
+    jobs: Workload,
+    cluster: Cluster,
+    cost: CostModel,
+    types: Types,
+    failures: Failures | None,
+    done: Simulation,
 ) -> Run:
     """Return what came of a simulation as a run."""
     measured = measure(done.timeline, jobs, cluster)
@@ -122,19 +138,27 @@ def as_run(
         scheduler=named.name,
         command=shlex.join(["Python", "rota.simulate", jobs.name, named.name]),
         wall_s=done.wall_s,
-        inputs=digest(jobs, cluster, named.policy, cost, types),
+        inputs=digest(jobs, cluster, named.policy, cost, types, failures),
         cluster=cluster,
         jobs=JobColumns.of(jobs),
         times=measured.times,
         metrics=measured.metrics,
         kept=done.timeline,
     )
-    return Run(record, _config(named, jobs, cost, types))
+    return Run(record, _config(named, jobs, cost, types, failures))
 
 
-def digest(jobs: Workload, cluster: Cluster, policy: Policy, cost: CostModel, types: Types) -> str:
-    """Digest what a run follows from: jobs, cluster, policy, cost, types, and the code that simulates."""
-    facts = (jobs.ids, jobs.models, jobs.kinds, jobs.speeds, cluster, settings(policy), cost, types)
+def digest(
+    jobs: Workload,
+    cluster: Cluster,
+    policy: Policy,
+    cost: CostModel,
+    types: Types,
+    failures: Failures | None,
+) -> str:
+    """Digest what a run follows from: jobs, cluster, policy, cost, types, failures, and the code."""
+    facts: tuple[object, ...] = (jobs.ids, jobs.models, jobs.kinds, jobs.speeds, cluster, settings(policy))
+    facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
     found = hashlib.sha256(repr(facts).encode())
     for column in COLUMNS:
         found.update(getattr(jobs, column).tobytes())
@@ -155,7 +179,9 @@ def _own_sources() -> bytes:
     return found.digest()
 
 
-def _config(named: NamedPolicy, jobs: Workload, cost: CostModel, types: Types) -> str:
+def _config(
+    named: NamedPolicy, jobs: Workload, cost: CostModel, types: Types, failures: Failures | None
+) -> str:
     """Return the part of a run made from Python that a configuration can say."""
     name = next((name for name, known in COSTS.items() if known.each_instant == cost.each_instant), "restart")
     lines = [f"# made from Python, of the workload {jobs.name!r}", f'schedulers = ["{named.name}"]']
@@ -165,4 +191,5 @@ def _config(named: NamedPolicy, jobs: Workload, cost: CostModel, types: Types) -
     except (TypeError, ValueError):  # options that a file cannot say
         options = ""
     lines += ["", "[placement]", f'types = "{types}"']
+    lines += ["", "[failures]", dump(failures)] if failures else []
     return "\n".join(lines) + "\n" + (f'\n[options."{named.name}"]\n{options}' if options else "")

@@ -9,6 +9,7 @@ import numpy as np
 
 from rota.core.errors import ConfigError
 from rota.core.population.events import Assign, Clone, Continue, Decision, Retire, Stop
+from rota.core.population.stepping import ASSIGN, REVIEW
 from rota.core.population.view import PopulationView, TrialStatus
 from rota.policies.allocation.allotment import original_shares
 from rota.policies.evolution.registry import Unchanged
@@ -125,8 +126,15 @@ class PopulationPolicy:
 
     def plan(self, view: PopulationView) -> Iterator[Decision]:
         """Yield all decisions of an instant."""
-        for trial in list(view.to_review):
-            yield self.evolution.decide(view, trial)
+        yield from self.answer(REVIEW, view)
+        yield from self.answer(ASSIGN, view)
+
+    def answer(self, question: int, view: PopulationView) -> Iterator[Decision]:
+        """Yield the decisions about trials that reported (`REVIEW`), or about slots (`ASSIGN`)."""
+        if question == REVIEW:
+            for trial in view.to_review:
+                yield self.evolution.decide(view, trial)
+            return
         if self.retirement is not None:
             for slot in list(self.retirement.retire(view)):
                 yield Retire(slot)

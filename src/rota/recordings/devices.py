@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rota.core.errors import InputError
 from rota.recordings.gavel import REFERENCE
-from rota.recordings.profile import Profile, Profiles
+from rota.recordings.profile import Profile, Profiles, relative_speed
 
 FAMILIES = {
     "convnet": ("ResNet-18", False),
@@ -68,7 +68,7 @@ class DeviceSpeeds:
                 f"{self.reference} at the same batch size"
             )
         nearest = min(sizes, key=lambda size: abs(math.log(max(size, 1) / max(batch_size, 1))))
-        speed = on_reference[nearest].iteration_s / there[nearest].iteration_s
+        speed = relative_speed(there[nearest], on_reference[nearest])
         return DeviceSpeed(speed, measured, nearest, assumed)
 
     def _check(self, device: str) -> None:

@@ -39,6 +39,8 @@ SHAPE = "growth"
 NODES, LAYERS = "nodes.csv", "structures.csv"
 MOST_NODES = 2_000_000
 """Limit of a tree; an adaptation tree, with its limit of sequences, has no more."""
+MOST_ACCURACY = 1e9
+"""Limit of a metric, which need not be a share."""
 UNKNOWN = -1
 """Structure of a node where none was recorded."""
 
@@ -185,6 +187,8 @@ class GrowthTree:
 
     def __post_init__(self) -> None:
         most = len(self.structures)
+        if not all(0.0 <= each.step_s < math.inf for each in self.structures):
+            raise InputError(f"{self.name}: expected seconds per step of 0 or more for each structure")
         for prefix, node in self.nodes.items():
             try:
                 self.choices.check(prefix)
@@ -196,6 +200,8 @@ class GrowthTree:
                     f"{self.name}: {said(prefix)}: {found}: expected steps of 0 or more, and one of the "
                     f"{most} structures"
                 )
+            if abs(node.accuracy) > MOST_ACCURACY or abs(node.test_accuracy) > MOST_ACCURACY:
+                raise InputError(f"{self.name}: {said(prefix)}: expected accuracies up to {MOST_ACCURACY:g}")
             before = self.nodes.get(prefix[:-1])
             if prefix and before is not None and node.steps < before.steps:
                 raise InputError(f"{self.name}: {said(prefix)}: ends before the interval before it")

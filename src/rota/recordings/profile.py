@@ -107,6 +107,22 @@ class Profiles:
         return self._by_key.get(key)
 
 
+def relative_speed(device: Profile, reference: Profile) -> float:
+    """Return how many iterations a device makes while the reference makes one.
+
+    Raises InputError if an iteration took no time.
+    """
+    ratio = math.nan
+    if device.iteration_s > 0.0:
+        ratio = reference.iteration_s / device.iteration_s
+    if not 0.0 < ratio < math.inf:
+        raise InputError(
+            f"{device.model} took {reference.iteration_s:g} s per iteration on {reference.device} and "
+            f"{device.iteration_s:g} s on {device.device}; expected two times above 0"
+        )
+    return ratio
+
+
 def nearest_gang(gpus: float, measured: Collection[int]) -> int:
     """Return the measured gang size that stands for another: itself, the next larger, else the largest."""
     return min((size for size in measured if size >= gpus), default=max(measured))

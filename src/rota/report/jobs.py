@@ -14,7 +14,7 @@ from rota.report.blocks import Block, ChartAxis, ChartLine, Glance, Head, Sectio
 from rota.report.timelines import PackedColumn, job_bars, packed, packed_names, rounded, thinned
 from rota.report.verdict import is_real
 from rota.results.jobs import JobColumns
-from rota.results.metrics import UNITS, Metrics
+from rota.results.metrics import FAILING, UNITS, Metrics, failing_cells, shows_failures
 
 POINTS = 300
 """Largest number of points of a curve."""
@@ -73,15 +73,18 @@ def comparison(group: RunGroup) -> Block:
     """Return the columns of the text table; times are in the unit that suits the longest average."""
     unit, unit_s = unit_of(each.run.metrics for each in group.runs)
     failed = _has_failed(group)
+    failing = any(shows_failures(each.run.metrics) for each in group.runs)
     rows = [
         [
             TableCell(each.label, each.label),
             *metric_cells(each.run.metrics, each.run.wall_s, unit_s, failed=failed),
+            *(_failing_cells(each.run.metrics) if failing else ()),
         ]
         for each in group.runs
     ]
     colours = [blocks.scheduler(each.run.scheduler) for each in group.runs]
     heads = [Head("scheduler"), *metric_heads(unit, real=_is_real(group), failed=failed)]
+    heads += FAILING_HEADS if failing else []
     return table("Comparison", heads, rows, colours)
 
 
@@ -108,6 +111,19 @@ def metric_heads(unit: str, *, real: bool = False, failed: bool = False) -> list
         ),
         Head("run in [s]" if real else "simulated in [s]", "How long it took to make the run"),
     ]
+
+
+FAILING_HEADS = [
+    Head(FAILING[0], "How often a job failed, whether it was tried again or not", "least"),
+    Head(FAILING[1], "Work done again from a checkpoint, and all work of jobs that failed for good", "least"),
+    Head(FAILING[2], "What finished jobs needed alone, as a share of the GPU time that was there", "most"),
+    Head(FAILING[3], "Slots that were there, as a share of all slots of the cluster", "most"),
+]
+
+
+def _failing_cells(m: Metrics) -> list[TableCell]:
+    values = (m.failures, m.lost_gpu_s, m.goodput, m.availability)
+    return [TableCell(value, text) for value, text in zip(values, failing_cells(m), strict=True)]
 
 
 def _has_failed(group: RunGroup) -> bool:

@@ -116,6 +116,7 @@ def _narrow(values: Array) -> Array:
 
 
 NODES = (EventKind.NODE_LOST, EventKind.NODE_JOINED)
+OF_WORK = (EventKind.PAUSED, EventKind.FAILED, EventKind.ATTEMPT_FAILED, EventKind.ROLLED_BACK)
 LEFT = 100.0
 """Factor from a share to percent, for work left."""
 
@@ -173,11 +174,9 @@ def _events(timeline: Timeline) -> Array:
 
 
 def _event_columns(events: Array, where: Array, run: RunRecord) -> dict[str, PackedColumn]:
-    """Return columns of events: the value is the step time at a start, else the percentage left."""
+    """Return columns of events: the value is the step time at a start, else the percentage left or lost."""
     left = LEFT * events["value"] / run.jobs.iterations[events["job"]]
-    value = np.where(
-        np.isin(events["kind"], (EventKind.PAUSED, EventKind.FAILED)), left, events["value"]
-    ).astype(np.float32)
+    value = np.where(np.isin(events["kind"], OF_WORK), left, events["value"]).astype(np.float32)
     values, which = np.unique(value, return_inverse=True)
     return {
         "events": PackedColumn(np.bincount(events["job"], minlength=len(run.jobs))),

@@ -1,6 +1,7 @@
 """A timeline as a Chrome trace, to scroll and zoom through at https://ui.perfetto.dev.
 
 A process per node, a thread per slot, a slice per segment in which a job kept its slots and its step time.
+Failures of jobs and nodes are instants of the process of their node.
 Slices of one thread must not overlap (Perfetto drops those that do), and asynchronous slices, which may, are
 not drawn with the thread of their slot. So a slot that is shared gets further threads, its lanes, named after
 it and numbered; each job of the slot is on a lane of its own.
@@ -16,7 +17,7 @@ import numpy as np
 
 from rota.core.cluster import Cluster
 from rota.core.files import atomic_write
-from rota.core.timeline import Timeline
+from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import Jobs
 from rota.results.metrics import measure
 from rota.results.timeline_pass import Segments, Series, segments
@@ -36,7 +37,12 @@ def write_chrome_trace(
     series = measure(timeline, jobs, cluster).series
     stretches = segments(timeline, by_step_time=True).between(*window_s)
     lanes = Lanes(cluster)
-    records = chain(_processes(cluster), _counters(series, window_s), _bars(stretches, timeline, jobs, lanes))
+    records = chain(
+        _processes(cluster),
+        _counters(series, window_s),
+        _bars(stretches, timeline, jobs, lanes),
+        _failures(timeline, jobs, cluster, window_s),
+    )
     with atomic_write(path) as stream:
         stream.write(b'{"displayTimeUnit": "ms", "traceEvents": [\n')
         separator = ""
@@ -129,6 +135,36 @@ def _bars(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> 
                 order = slot * len(jobs.ids) + lane
                 yield from _metadata("thread", {"pid": pid, "tid": tid}, lanes.name(slot, lane), order)
             yield f'{{{what}, "pid": {pid}, "tid": {tid}}}'
+
+
+PLACED = (EventKind.STARTED, EventKind.MOVED)
+NODES = {EventKind.NODE_LOST: "node lost", EventKind.NODE_JOINED: "node joined"}
+FAILED = {EventKind.ATTEMPT_FAILED: "failed", EventKind.FAILED: "failed for good"}
+
+
+def _failures(
+    timeline: Timeline, jobs: Jobs, cluster: Cluster, window_s: tuple[float, float]
+) -> Iterator[str]:
+    """Yield nodes that come and go, and jobs that fail: on the node of their first slot."""
+    nodes, first_slot, lost = cluster.slot_nodes().tolist(), {}, {}
+    chosen = timeline.events[
+        np.isin(timeline.events["kind"], (*PLACED, *NODES, *FAILED, EventKind.ROLLED_BACK))
+    ]
+    for at_s, kind, job, value, begin in zip(
+        *(chosen[name].tolist() for name in ("at_s", "kind", "job", "value", "begin")), strict=True
+    ):
+        if kind in PLACED:
+            first_slot[job] = int(timeline.slots[begin])
+        elif kind == EventKind.ROLLED_BACK:
+            lost[job] = at_s, value
+        elif window_s[0] <= at_s <= window_s[1]:
+            node, name, args = job, NODES.get(kind), {}
+            if kind in FAILED:
+                node, name = nodes[first_slot[job]], f"{jobs.ids[job]} {FAILED[EventKind(kind)]}"
+                iterations = lost[job][1] if lost.get(job, (None,))[0] == at_s else 0.0
+                args = {"job": jobs.ids[job], "remaining": value, "lost": iterations}
+            where = {"pid": CLUSTER_PID + 1 + node, "tid": CLUSTER_PID + 1 + node}
+            yield json.dumps({"ph": "i", "s": "p", "name": name, **where, "ts": _us(at_s), "args": args})
 
 
 def _rows(stretches: Segments) -> Iterator[tuple[int, float, float, int, int, float]]:

@@ -65,6 +65,10 @@ class JobTimes:
     """Finish-time fairness: JCT ÷ what the job would take alone on its fair share; above 1 is unfair."""
     failed: Ints
     """1 for a job that failed for good; its JCT is until then."""
+    attempts: Ints
+    """Attempts, the one that ended the job included; a preempted job goes on with the same attempt."""
+    lost_gpu_s: Floats
+    """GPU-seconds of work that was lost: done again after a checkpoint, or all of it if the job failed."""
 
     @property
     def finished(self) -> NDArray[np.bool_]:
@@ -74,10 +78,11 @@ class JobTimes:
 
 GIVEN = ("gpus", "iterations", "iteration_s")
 LIVED = tuple(column.name for column in fields(JobTimes))
-WHOLE = ("preemptions", "migrations", "failed")
+WHOLE = ("preemptions", "migrations", "failed", "attempts")
 HEADER = ("id", "model", *GIVEN, *LIVED)
-BEFORE = HEADER[:-1]
-"""Columns of older runs, in which no job had failed."""
+LATER = {"failed": 0.0, "attempts": 1.0, "lost_gpu_s": 0.0}
+"""The last columns, which older runs do not have, and what their jobs have there."""
+HEADERS = tuple(HEADER[: len(HEADER) - missing] for missing in range(len(LATER) + 1))
 
 
 def write_jobs(stream: IO[bytes], jobs: Jobs, times: JobTimes) -> None:
@@ -117,11 +122,12 @@ def _read_columns(path: Path) -> tuple[tuple[str, ...], tuple[str, ...], dict[st
         with path.open(encoding="utf-8", newline="") as stream:
             rows = csv.reader(stream, strict=True)
             header = tuple(next(rows, ()))
-            if header not in (HEADER, BEFORE):
+            if header not in HEADERS:
                 raise InputError(f"{path}: line 1: its columns are not those of a run; {AGAIN}")
             ids, models, *texts = zip(*rows, strict=True)
         numbers = {column: np.array(text, np.float64) for column, text in zip(header[2:], texts, strict=True)}
-        numbers.setdefault("failed", np.zeros(len(ids)))
+        for column, value in LATER.items():
+            numbers.setdefault(column, np.full(len(ids), value))
         with np.errstate(over="ignore", invalid="ignore"):
             gpu_s = np.prod([numbers[column] for column in GIVEN], axis=0)
         if not np.isfinite(gpu_s.sum()):

@@ -73,7 +73,15 @@ class Metrics:
     migrations: int
     """Changes to other slots without a wait."""
     failed: int = 0
-    """Jobs that failed for good, in real runs only."""
+    """Jobs that failed for good."""
+    failures: int = 0
+    """Attempts that failed, the last ones of jobs that failed for good included."""
+    lost_gpu_s: float = 0.0
+    """GPU-seconds of work that was lost: done again from a checkpoint, or of jobs that failed for good."""
+    goodput: float = math.nan
+    """GPU-seconds that the finished jobs would have needed alone on the reference device ÷ available ones."""
+    availability: float = 1.0
+    """Available slots ÷ all slots of the cluster, averaged over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ def measure(timeline: Timeline, jobs: Jobs, cluster: Cluster) -> MeasuredRun:
     """Return all results of a run in which every job has ended."""
     lives, now, series = _walk(timeline, jobs, cluster)
     times = _times(lives, jobs, timeline)
-    return MeasuredRun(_metrics(times, series, now), times, series)
+    return MeasuredRun(_metrics(times, series, now, jobs, cluster), times, series)
 
 
 def at_rank(values: Floats, share: float) -> float:
@@ -165,11 +173,15 @@ def _times(lives: Floats, jobs: Jobs, timeline: Timeline) -> JobTimes:
         migrations=lives[timeline_pass.MIGRATIONS].astype(np.int64),
         fairness=jct_s / (solo_s * crowding),
         failed=failed,
+        attempts=lives[timeline_pass.FAILURES].astype(np.int64) + 1,
+        lost_gpu_s=np.where(failed, lives[timeline_pass.HELD_GPU_S], lives[timeline_pass.LOST_GPU_S]),
     )
 
 
-def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
+def _metrics(times: JobTimes, series: Series, now: Floats, jobs: Jobs, cluster: Cluster) -> Metrics:
     span_s = float(series.at_s[-1] - series.at_s[0])
+    available_s = series.total(series.available)
+    solo_gpu_s = (jobs.iterations * jobs.iteration_s * jobs.gpus)[times.finished]
     jct_s, fairness = times.jct_s[times.finished], times.fairness[times.finished]
     return Metrics(
         jobs=len(times.jct_s),
@@ -178,7 +190,7 @@ def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
         p99_jct_s=at_rank(jct_s, 0.99),
         makespan_s=float(times.end_s.max() - times.submit_s[0]),
         queueing_s=float(times.waiting_s.mean()),
-        utilisation=_share(series.total(series.busy), series.total(series.available)),
+        utilisation=_share(series.total(series.busy), available_s),
         queue_length=_share(series.total(series.waiting), span_s),
         blocking_index=_share(
             float(now[timeline_pass.TOTAL_BLOCKING_S]), float(now[timeline_pass.BLOCKED_S])
@@ -188,6 +200,10 @@ def _metrics(times: JobTimes, series: Series, now: Floats) -> Metrics:
         preemptions=int(times.preemptions.sum()),
         migrations=int(times.migrations.sum()),
         failed=int(times.failed.sum()),
+        failures=int((times.attempts - 1).sum() + times.failed.sum()),
+        lost_gpu_s=float(times.lost_gpu_s.sum()),
+        goodput=_share(float(solo_gpu_s.sum()), available_s / cluster.slots_per_gpu),
+        availability=_share(available_s, span_s * cluster.slots),
     )
 
 
@@ -202,6 +218,8 @@ OTHERS = ("utilisation", "fairness", "preemptions", "wall [s]")
 
 FAILED = "failed (not in JCT, fairness)"
 """Heading of a column that is shown if a job has failed."""
+FAILING = ("failures", "lost [GPU h]", "goodput", "availability")
+"""Headings of columns that are shown if attempts or nodes failed."""
 
 
 class MetricsRow(NamedTuple):
@@ -217,12 +235,25 @@ def table(lines: Sequence[MetricsRow]) -> str:
     longest_s = max(line.metrics.avg_jct_s for line in lines)
     unit, seconds = next((unit for unit in UNITS if longest_s >= unit[1]), UNITS[-1])
     failed = any(line.metrics.failed for line in lines)
+    failing = any(shows_failures(line.metrics) for line in lines)
     header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
-    rows = [header, *(_cells(line, seconds, failed=failed) for line in lines)]
+    header += FAILING if failing else ()
+    rows = [header, *(_cells(line, seconds, failed=failed, failing=failing) for line in lines)]
     return "\n".join(aligned(rows))
 
 
-def _cells(line: MetricsRow, unit_s: float, *, failed: bool) -> tuple[str, ...]:
+def shows_failures(metrics: Metrics) -> bool:
+    """Return whether work was lost, or an attempt failed after which its job went on."""
+    return metrics.failures > metrics.failed or metrics.lost_gpu_s > 0.0
+
+
+def failing_cells(m: Metrics) -> tuple[str, str, str, str]:
+    """Return the cells of `FAILING`."""
+    goodput = "" if math.isnan(m.goodput) else f"{m.goodput:.1%}"
+    return f"{m.failures:,}", f"{m.lost_gpu_s / 3600.0:,.2f}", goodput, f"{m.availability:.1%}"
+
+
+def _cells(line: MetricsRow, unit_s: float, *, failed: bool, failing: bool) -> tuple[str, ...]:
     m = line.metrics
     times_s = (m.avg_jct_s, m.p50_jct_s, m.p99_jct_s, m.makespan_s, m.queueing_s)
     return (
@@ -233,4 +264,5 @@ def _cells(line: MetricsRow, unit_s: float, *, failed: bool) -> tuple[str, ...]:
         f"{m.preemptions:,}",
         f"{line.wall_s:.3f}",
         *([f"{m.failed:,} of {m.jobs:,}"] if failed else []),
+        *(failing_cells(m) if failing else ()),
     )

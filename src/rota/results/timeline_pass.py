@@ -46,7 +46,8 @@ def segments(timeline: Timeline, *, by_step_time: bool = False) -> Segments:
     A segment ends with the next event of its job; an open one ends with the timeline.
     """
     events = timeline.events
-    kinds = [EventKind.STARTED, EventKind.MOVED, EventKind.PAUSED, EventKind.FINISHED, EventKind.FAILED]
+    kinds = [EventKind.STARTED, EventKind.MOVED, EventKind.PAUSED, EventKind.ATTEMPT_FAILED]
+    kinds += [EventKind.FINISHED, EventKind.FAILED]
     rows = np.flatnonzero(np.isin(events["kind"], [*kinds, EventKind.PACED] if by_step_time else kinds))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]
     kind, job = events["kind"][rows], events["job"][rows].astype(np.int64)
@@ -120,7 +121,7 @@ def validate_timeline(timeline: Timeline, jobs: int, nodes: int, slots: int) -> 
 
 
 # What can happen, in numbers of our own: a compiled kernel is kept as it is when only another file changes.
-NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED = range(8)
+NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED, CRASHED, ROLLED_BACK = range(10)
 CODES = {
     EventKind.NODE_LOST: NODE_LOST,
     EventKind.NODE_JOINED: NODE_JOINED,
@@ -131,6 +132,8 @@ CODES = {
     EventKind.STARTED: STARTED,
     EventKind.MOVED: MOVED,
     EventKind.PACED: PACED,
+    EventKind.ATTEMPT_FAILED: CRASHED,
+    EventKind.ROLLED_BACK: ROLLED_BACK,
 }
 
 # Rows of `lives`, which has a column per job.
@@ -145,7 +148,11 @@ ASKED_S = 7  # GPU-seconds that all jobs asked for in its life; until its end, t
 GPU_S = 8  # GPU-seconds that were there in its life; until its end, the total at its arrival
 PREEMPTIONS = 9
 MIGRATIONS = 10
-LIVES = 11  # how many rows there are
+FAILURES = 11  # attempts that failed, but for the last one of a job that failed for good
+STEP_S = 12  # its step time
+HELD_GPU_S = 13  # GPU-seconds on its slots
+LOST_GPU_S = 14  # GPU-seconds of work that it did again
+LIVES = 15  # how many rows there are
 
 # Entries of `now`: how things stand at the moment of the pass, and what has added up on the way.
 WAITING = 0  # jobs
@@ -265,16 +272,34 @@ def happen(p: Pass, e: int, code: int) -> bool:
         end(p, job, at_s)
     elif p.where[job] < 0:
         return False
-    elif code == MOVED:
+    else:
+        change(p, e, code)
+    if code in (STARTED, MOVED, PACED):
+        p.lives[STEP_S, job] = event.value
+    return True
+
+
+@inlined
+def change(p: Pass, e: int, code: int) -> None:
+    """Apply one event to its job, which is on slots."""
+    event = p.events[e]
+    job, at_s = event.job, event.at_s
+    if code == MOVED:
         vacate(p, p.where[job])
         occupy(p, e)
         p.where[job] = e
         p.lives[MIGRATIONS, job] += 1.0
     elif code == PAUSED:
         pause(p, job, at_s, event.value)
+        p.lives[PREEMPTIONS, job] += 1.0
+        p.lives[PAUSED_AT_S, job] = at_s
+    elif code == CRASHED:
+        pause(p, job, at_s, event.value)
+        p.lives[FAILURES, job] += 1.0
+    elif code == ROLLED_BACK:
+        p.lives[LOST_GPU_S, job] += event.value * p.lives[STEP_S, job] * gpus_of(p, job)
     elif code == FINISHED:
         finish(p, job, at_s)
-    return True
 
 
 @inlined
@@ -305,8 +330,6 @@ def start(p: Pass, job: int, at_s: float, e: int) -> None:
 def pause(p: Pass, job: int, at_s: float, remaining: float) -> None:
     """Take a job off its slots, and let it wait with this many iterations left."""
     leave(p, job, at_s)
-    p.lives[PREEMPTIONS, job] += 1.0
-    p.lives[PAUSED_AT_S, job] = at_s
     p.lives[LEFT_S, job] = max(remaining, p.least[job]) * p.iteration_s[job]
     enqueue(p, job, at_s)
 
@@ -354,7 +377,14 @@ def leave(p: Pass, job: int, at_s: float) -> None:
     """Take a job off its slots."""
     vacate(p, p.where[job])
     p.lives[RUNNING_S, job] += at_s - p.lives[SINCE_S, job]
+    p.lives[HELD_GPU_S, job] += (at_s - p.lives[SINCE_S, job]) * gpus_of(p, job)
     p.now[RUNNING] -= 1.0
+
+
+@inlined
+def gpus_of(p: Pass, job: int) -> float:
+    """Return how many GPUs a running job has."""
+    return float(p.events[p.where[job]].gpus) * p.gpus_per_slot
 
 
 @inlined

@@ -12,6 +12,7 @@ from rota.core.costs import EXACT, RESTART, CostModel
 from rota.core.driver import compiled_of, drive_compiled
 from rota.core.engine import JobsEngine
 from rota.core.errors import unknown
+from rota.core.failures import Failures, FailureState
 from rota.core.instant import Instant
 from rota.core.loop import planned
 from rota.core.placement import Types
@@ -45,6 +46,7 @@ def engine_for(
     types: Types = "fastest",
     *,
     keeps_timeline: bool = True,
+    failures: Failures | None = None,
 ) -> JobsEngine:
     """Return an engine at the beginning of a workload, for a policy with these needs."""
     table, speed = jobs.table(cluster), speed_of(cluster, jobs)
@@ -54,6 +56,7 @@ def engine_for(
     return JobsEngine(
         table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences,
         ties=needs.ties if cost.each_instant else EXACT, speed=speed, keeps_timeline=keeps_timeline,
+        failures=FailureState(failures, jobs.recorded_failures, table, cluster) if failures else None,
     )  # fmt: skip
 
 
@@ -99,13 +102,14 @@ def simulate(
     types: Types = "fastest",
     *,
     compiled: bool = True,
+    failures: Failures | None = None,
 ) -> Simulation:
-    """Simulate a workload until all jobs have finished; `progress` is called with the number that have.
+    """Simulate a workload until all jobs have ended; `progress` is called with the number that have.
 
     `types` says which devices jobs prefer: the fastest for their model, or those that the cluster lists
     first. If the policy has a compiled form, that decides, unless `compiled` is false.
     """
-    engine = engine_for(jobs, cluster, policy.needs, cost, types)
+    engine = engine_for(jobs, cluster, policy.needs, cost, types, failures=failures)
     began = time.perf_counter()
     form = compiled_of(policy) if compiled else None
     if form is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from rota.core.cluster import Cluster, Node, NodeChange, expand_kinds
 from rota.core.costs import COSTS, CostModel
 from rota.core.errors import ConfigError
+from rota.core.failures import Failures
 from rota.core.placement import Style, Types
 from rota.core.registry import is_outside
 from rota.core.table import first_line
@@ -197,6 +198,8 @@ class SimulateConfig:
     """Productive seconds between checkpoints; newer progress is lost on preemption or migration. 0 loses
     none."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
+    failures: Failures | None = None
+    """Jobs and nodes that fail; none if the table is not there."""
 
     def __post_init__(self) -> None:
         if not self.schedulers:
@@ -210,6 +213,8 @@ class SimulateConfig:
             raise ConfigError(f"checkpoint_every_s is {self.checkpoint_every_s}; it must be 0 or more")
         if self.cost == "interval" and self.checkpoint_every_s > 0.0:
             raise ConfigError("checkpoint_every_s has no meaning with cost = 'interval'; leave it out")
+        if self.failures is not None:
+            self.failures.checkpoints(self.cost_model)
         self._check_fractions()
 
     def _check_fractions(self) -> None:

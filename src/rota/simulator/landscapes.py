@@ -5,28 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf, isnan, nan
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.population.events import Hyper
-from rota.core.population.view import Work
+from rota.core.population.outcomes import ALONG_CURVES, Outcomes
 from rota.recordings.curve import Curves, CurveSetting
-
-
-class Landscape(Work, Protocol):
-    """Costs and metrics of trials."""
-
-    def begin(self, trial: int, hyper: Hyper) -> None:
-        """Start a trial."""
-
-    def train(self, trial: int, steps: int) -> float:
-        """Return the metric of a trial after some more steps."""
-
-    def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
-        """Continue a trial as a copy of a donor, with these hyper-parameters and this network."""
 
 
 class Equal:
@@ -34,6 +21,11 @@ class Equal:
 
     def __init__(self, step_s: float = 1.0, size_mb: float = 0.0) -> None:
         self._step_s, self._size_mb = step_s, size_mb
+        self.outcomes_ = Outcomes()
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return self.outcomes_
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         return "equal"
@@ -203,16 +195,6 @@ class CurveAssumptions:
             )
 
 
-@dataclass(slots=True)
-class CurvePosition:
-    """The position of a trial on a curve."""
-
-    curve: Floats
-    changes: int = 0
-    steps: float = 0.0
-    metric: float = nan
-
-
 class RecordedLandscape:
     """Metrics and costs of trials from recorded curves; `CurveGrid` interpolates between settings.
 
@@ -243,8 +225,10 @@ class RecordedLandscape:
         self._grid = CurveGrid(curves.hyper, _means(self._curves_of(settings), curves.hyper))
         self._batches, self._step_s = _step_times(curves.model, settings)
         self._kinds: dict[str, tuple[float, int]] = {}
-        self._found: dict[tuple[Any, ...], Floats] = {}
-        self._trials: dict[int, CurvePosition] = {}
+        self._found: dict[tuple[Any, ...], int] = {}
+        """Setting → its curve in the outcomes."""
+        self.outcomes = Outcomes(ALONG_CURVES, curve_steps=self._steps, gain=self._assumed.gain)
+        """Where trials are on their curves."""
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         batch = float(hyper.get(BATCH, self._batches[0]))
@@ -263,31 +247,35 @@ class RecordedLandscape:
         return float(self._assumed.size_mb * self._assumed.growth ** self._kinds[kind][1])
 
     def begin(self, trial: int, hyper: Hyper) -> None:
-        self._trials[trial] = CurvePosition(self.curve(hyper))
+        self.outcomes.begin(trial, self._number(hyper))
 
     def train(self, trial: int, steps: int) -> float:
-        progress = self._trials[trial]
-        progress.steps += steps
-        progress.metric = self._at(progress)
-        return progress.metric
+        return self.outcomes.train(trial, steps)
 
     def clone(self, trial: int, donor: int, hyper: Hyper, changes: tuple[str, ...]) -> None:
-        source = self._trials[donor]
-        progress = CurvePosition(self.curve(hyper), len(changes), source.steps, source.metric)
-        if not isnan(source.metric):
-            reached = np.flatnonzero(progress.curve + self._assumed.gain * len(changes) >= source.metric)
-            progress.steps = float(self._steps[reached[0] if len(reached) else -1])
-        self._trials[trial] = progress
+        there, number = self.outcomes, self._number(hyper)
+        there.curve[trial], there.grown[trial] = number, len(changes)
+        there.progress[trial], there.reached[trial] = there.progress[donor], there.reached[donor]
+        if not isnan(there.reached[donor]):
+            values = there.curves[number] + self._assumed.gain * len(changes)
+            reached = np.flatnonzero(values >= there.reached[donor])
+            there.progress[trial] = self._steps[reached[0] if len(reached) else -1]
 
     def curve(self, hyper: Hyper) -> Floats:
         """Return the metric at the end of each recorded interval, with these hyper-parameters."""
+        number = self._number(hyper)
+        found: Floats = self.outcomes.curves[number]
+        return found
+
+    def _number(self, hyper: Hyper) -> int:
+        """Return the number of the curve of these hyper-parameters."""
         missing = [name for name in self._curves.hyper if name not in hyper]
         if missing:
             needed = ", ".join(self._curves.hyper)
             raise InputError(f"a trial has no {missing[0]}; the curves of {self._curves.model} need {needed}")
         setting = tuple(hyper[name] for name in self._curves.hyper)
         if setting not in self._found:
-            self._found[setting] = self._grid.curve(setting)
+            self._found[setting] = self.outcomes.add(self._grid.curve(setting))
         return self._found[setting]
 
     def _curves_of(self, settings: list[CurveSetting]) -> list[tuple[Hyper, Floats]]:
@@ -302,12 +290,6 @@ class RecordedLandscape:
         values = setting.metrics.get(self._metric, np.full(len(setting), nan))
         sign = -1.0 if self._metric.endswith("loss") else 1.0
         return np.asarray(np.interp(self._steps, setting.steps, sign * values), float)
-
-    def _at(self, progress: CurvePosition) -> float:
-        if progress.steps < self._steps[0]:
-            return nan  # not recorded that early
-        value = float(np.interp(progress.steps, self._steps, progress.curve))
-        return value + self._assumed.gain * progress.changes
 
 
 def _means(curves: list[tuple[Hyper, Floats]], names: tuple[str, ...]) -> dict[tuple[Any, ...], Floats]:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from math import exp, sqrt
 from typing import Any
 
 import numpy as np
@@ -30,31 +29,22 @@ class TimingNoise:
         if not (0.0 <= self.noise < MOST_NOISE and 0.0 <= self.drift < MOST_NOISE):
             raise ConfigError(f"sigma is {self.noise}, drift {self.drift}; give 0 to {MOST_NOISE:g}")
 
+    def draws(self, trials: int, slots: int) -> tuple["Draws", "Draws"]:
+        """Return the random numbers of trials and of slots.
 
-class NoiseStream:
-    """The factors on step times. The n-th interval of a trial has the same one under any allocation."""
-
-    def __init__(self, noise: TimingNoise, trials: int, slots: int) -> None:
-        self._noise, self._drift = noise.noise, noise.drift
-        self._of_trials = Draws((noise.seed, 0), trials)
-        self._of_slots = Draws((noise.seed, 1), slots)
-        self._off = [0.0] * slots
-
-    def factor(self, trial: int, slot: int, intervals: float = 1.0) -> float:
-        """Return the factor of a trial's next interval, of this relative length; lost ones count too."""
-        off = 0.0
-        if self._noise:
-            off = self._noise * (self._of_trials.draw(trial) - self._noise / 2)
-        if self._drift:
-            self._off[slot] += self._drift * sqrt(intervals) * self._of_slots.draw(slot)
-            off += self._off[slot]
-        return exp(off)
+        The n-th interval of a trial has the same noise under any allocation; lost ones count too.
+        """
+        return _draws((self.seed, 0), trials), _draws((self.seed, 1), slots)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
+def _draws(seed: tuple[int, ...], rows: int) -> "Draws":
+    return Draws(seed, rows)
+
+
 def normals(noise: TimingNoise, trials: int, parts: int) -> NDArray[np.float64]:
     """Return the standard normal number behind each trial's n-th factor, for at least `parts` intervals."""
-    draws = Draws((noise.seed, 0), trials)
+    draws = _draws((noise.seed, 0), trials)
     return np.hstack([draws.block(number) for number in range(-(-parts // AHEAD))])
 
 
@@ -62,23 +52,14 @@ class Draws:
     """Standard normal numbers, a sequence for each row that does not depend on the order of calls."""
 
     def __init__(self, seed: tuple[int, ...], rows: int) -> None:
-        self._seed = seed
+        self._seed, self._rows = seed, rows
         self._blocks: list[NDArray[np.float64]] = []
-        self._begun = [0] * rows
-        self._next: list[list[float]] = [[] for _ in range(rows)]
-
-    def draw(self, row: int) -> float:
-        """Return the next number of a row."""
-        if not self._next[row]:
-            self._next[row] = self.block(self._begun[row])[row, ::-1].tolist()
-            self._begun[row] += 1
-        return self._next[row].pop()
 
     def block(self, number: int) -> NDArray[np.float64]:
         """Return a block of numbers for all rows, since creating a generator per row is slow."""
         while len(self._blocks) <= number:
             random = np.random.default_rng((*self._seed, len(self._blocks)))
-            self._blocks.append(random.standard_normal((len(self._next), AHEAD)))
+            self._blocks.append(random.standard_normal((self._rows, AHEAD)))
         return self._blocks[number]
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from rota.core.cluster import LARGEST, NodeChange
 from rota.core.errors import ConfigError, unknown
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.engine import Landscape
 from rota.core.population.events import Event, Hyper
 from rota.policies.allocation.registry import ALLOCATIONS
 from rota.policies.config import MOST, Choices, TrialsConfig, check_names
@@ -19,7 +20,7 @@ from rota.policies.population import RetireSlowest
 from rota.recordings.curve import read_curves
 from rota.recordings.profile import read_profiles
 from rota.simulator.bounds import best_speeds, bound_of_s, lower_bound_s, work_done
-from rota.simulator.landscapes import BATCH, CurveAssumptions, Equal, Landscape, RecordedLandscape
+from rota.simulator.landscapes import BATCH, CurveAssumptions, Equal, RecordedLandscape
 from rota.simulator.noise import ReportOverhead, TimingNoise
 from rota.simulator.population import PopulationScenario
 from rota.simulator.step_times import PredictedStepTimes, TrialKind

@@ -102,6 +102,8 @@ def guess(path: Path) -> str:
     from rota.core.table import first_line
 
     line = first_line(path)
+    if line.lstrip().startswith("["):
+        return "philly"  # its log, in JSON
     formats = [TraceFormat.named(name) for name in FORMATS]
     fits = [each.name for each in formats if each.fits(line)]
     if len(fits) != 1:

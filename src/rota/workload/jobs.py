@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from rota.core import columns as c
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, TraceError
+from rota.core.failures import RecordedFailures
 from rota.workload.profiles import MODELS, profiled_s, startups_s
 
 if TYPE_CHECKING:
@@ -77,6 +78,11 @@ class Workload:
     """Device kinds that each job may run on, empty for any; no entry at all if all may run anywhere."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Device kind → model → measured speed, if the trace has measurements."""
+    failed_after_s: tuple[tuple[float, ...], ...] = ()
+    """Seconds on its slots after which each failed attempt of a job failed, but for its last attempt; no
+    entry at all if the trace does not say."""
+    failed: tuple[bool, ...] = ()
+    """Whether each job had failed when it ended; no entry at all if the trace does not say."""
     notes: tuple[str, ...] = ()
     """Assumptions about what the trace does not contain."""
 
@@ -176,6 +182,7 @@ class Workload:
             submit_s=self.submit_s * factor,
             duration_s=self.duration_s * factor,
             iterations=np.where(self.says_only_duration, iterations, np.maximum(iterations, 1.0)),
+            failed_after_s=tuple(tuple(factor * at_s for at_s in each) for each in self.failed_after_s),
         )
 
     def with_startup(self, startup_s: float) -> "Workload":
@@ -198,10 +205,24 @@ class Workload:
             stages_s=self.stages_s[:, rows],
             model=numbers,
             models=models,
-            kinds=tuple(self.kinds[row] for row in rows.tolist()) if self.kinds else (),
+            kinds=_picked(self.kinds, rows),
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
+            failed_after_s=_picked(self.failed_after_s, rows),
+            failed=_picked(self.failed, rows),
             **{name: getattr(self, name)[rows] for name in columns},
         )
+
+    @property
+    def recorded_failures(self) -> RecordedFailures:
+        """What failed in the trace, as an engine reads it."""
+        found = RecordedFailures.none(len(self))
+        if self.failed:
+            found.for_good[:] = self.failed
+        if self.failed_after_s:
+            counts = [len(each) for each in self.failed_after_s]
+            after_s = np.array([at_s for each in self.failed_after_s for at_s in each], np.float64)
+            found = replace(found, begin=np.concatenate(([0], np.cumsum(counts))), after_s=after_s)
+        return found
 
     def table(self, cluster: Cluster) -> Floats:
         """Return the jobs as the columns of `rota.core.columns`, for this cluster."""
@@ -270,6 +291,8 @@ def workload(
     priority: Sequence[int] | NDArray[np.int64] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     speeds: Mapping[str, Mapping[str, float]] | None = None,
+    failed_after_s: Sequence[tuple[float, ...]] = (),
+    failed: Sequence[bool] = (),
     notes: Sequence[str] = (),
 ) -> Workload:
     """Return a workload from plain sequences, sorted by submit time (ties keep their order).
@@ -301,10 +324,21 @@ def workload(
         models=models,
         kinds=tuple(kinds) if any(kinds) else (),
         speeds=speeds or {},
+        failed_after_s=tuple(failed_after_s) if any(failed_after_s) else (),
+        failed=tuple(failed) if any(failed) else (),
         notes=tuple(notes),
     )
     _check(jobs)
+    _check_attempts(jobs)
     return _noted(jobs)._at(np.argsort(jobs.submit_s, kind="stable"))
+
+
+Entry = TypeVar("Entry")
+
+
+def _picked(column: tuple[Entry, ...], rows: NDArray[np.int64]) -> tuple[Entry, ...]:
+    """Return these rows of a column that may have no entry at all."""
+    return tuple(column[row] for row in rows.tolist()) if column else ()
 
 
 def counted(jobs: int) -> str:
@@ -340,8 +374,10 @@ def _check(jobs: Workload) -> None:
     for text in (*jobs.ids, *jobs.models):
         if not text or text != text.strip():
             raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
-    if jobs.kinds and len(jobs.kinds) != len(jobs):
-        raise TraceError(f"{jobs.name}: kinds has {len(jobs.kinds)} entries for {len(jobs)} jobs")
+    for name in ("kinds", "failed_after_s", "failed"):
+        entries = len(getattr(jobs, name))
+        if entries not in (0, len(jobs)):
+            raise TraceError(f"{jobs.name}: {name} has {entries} entries for {len(jobs)} jobs")
     for name, low, open_below in _LIMITS:
         column = np.atleast_2d(getattr(jobs, name))
         if column.shape[1] != len(jobs):
@@ -351,6 +387,13 @@ def _check(jobs: Workload) -> None:
             limit = f"a finite number {'above' if open_below else 'of at least'} {low:g}"
             job = jobs.ids[int(np.argmin(right.all(axis=0)))]
             raise TraceError(f"{jobs.name}: job {job!r}: {name} must be {limit}")
+
+
+def _check_attempts(jobs: Workload) -> None:
+    """Raise for the first job with an impossible attempt."""
+    for job, each in zip(jobs.ids, jobs.failed_after_s, strict=False):
+        if not all(0.0 < at_s < np.inf for at_s in each):
+            raise TraceError(f"{jobs.name}: job {job!r}: failed_after_s must be finite numbers above 0")
 
 
 def _noted(jobs: Workload) -> Workload:

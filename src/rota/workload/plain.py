@@ -15,6 +15,9 @@
 | startup_s   | seconds that each start costs                              | 0                             |
 | priority    | 0 guaranteed, 1 opportunistic                              | drawn                         |
 | kinds       | device kinds it may run on, joined by a bar                | any                           |
+| failed_     | seconds on its slots after which attempts of it failed,    | none                          |
+| after_s     | joined by a bar; the last attempt is not among them        |                               |
+| failed      | 1 if the job had failed when it ended, else 0              | 0                             |
 | speed_KIND  | speed of its model on devices of that kind (any number of  | not known                     |
 |             | such columns), relative to the reference device            |                               |
 
@@ -58,6 +61,7 @@ CSV_FIELDS = ("id", "submit_s", "gpus", "duration_s")
 STAGES = ("load_s", "compute_s", "sync_s")
 
 SPEED = "speed_"
+FAILED_AFTER = "failed_after_s"
 
 
 def read(
@@ -103,6 +107,8 @@ def from_table(
         priority=priority,
         kinds=table.sets("kinds"),
         speeds=_speeds(table, models, measured),
+        failed_after_s=_failed_after_s(table),
+        failed=_failed(table),
         notes=[
             *([left_out(idle, len(everything), "they took 0 s")] if idle else []),
             *_overruled(table, models, measured),
@@ -135,6 +141,10 @@ def text(jobs: Workload) -> str:
         "priority": map(str, jobs.priority.tolist()),
         "kinds": map("|".join, jobs.kinds or [()] * len(jobs)),
     }
+    if jobs.failed_after_s:
+        columns[FAILED_AFTER] = ["|".join(map(_shortest, each)) for each in jobs.failed_after_s]
+    if jobs.failed:
+        columns["failed"] = [str(int(each)) for each in jobs.failed]
     for kind, speeds in jobs.speeds.items():
         cells = {model: _shortest(speed) for model, speed in speeds.items()}
         columns[SPEED + kind] = [cells.get(model, "") for model in models]
@@ -192,6 +202,28 @@ def _priorities(table: Table, seed: int) -> tuple[NDArray[np.int64], int]:
     missing = int(np.count_nonzero(~given))
     priority[~given] = draw_priorities(missing, seed)
     return priority, missing
+
+
+def _failed_after_s(table: Table) -> list[tuple[float, ...]]:
+    """Return when attempts of each job failed."""
+    found: list[tuple[float, ...]] = []
+    for row, texts in enumerate(table.sets(FAILED_AFTER)):
+        try:
+            found.append(tuple(map(float, texts)))
+        except ValueError:
+            found.append((math.nan,))
+        if not all(0.0 < at_s < math.inf for at_s in found[-1]):
+            raise table.wrong(FAILED_AFTER, row, "numbers above 0, joined by a bar")
+    return found
+
+
+def _failed(table: Table) -> list[bool]:
+    """Return whether each job had failed when it ended."""
+    given = table.given("failed")
+    failed = np.zeros(len(table), np.bool_)
+    if given.any():
+        failed[given] = [value == "1" for value in table.keep(given).one_of("failed", ("0", "1"))]
+    return failed.tolist()
 
 
 def _either(first: Floats, second: Floats) -> Floats:

@@ -12,7 +12,7 @@ from rota.core.arrays import Floats, Ints
 from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 from rota.core.errors import InputError
 from rota.recordings.gavel import REFERENCE, job_name
-from rota.recordings.profile import PACKED, Profile, nearest_gang, read_profiles
+from rota.recordings.profile import PACKED, Profile, nearest_gang, read_profiles, relative_speed
 
 GANG_SIZES = (1, 2, 4, 8, 16, 32)
 
@@ -249,5 +249,5 @@ def read_measured(folder: Path) -> MeasuredTimes:
 def _speed(here: Mapping[int, Profile], there: Mapping[int, Profile]) -> float:
     """Return how much faster a model is there: with one device, or else the mean over gangs; 0 if unknown."""
     gangs = sorted(here.keys() & there.keys())
-    ratios = [here[gang].iteration_s / there[gang].iteration_s for gang in gangs]
+    ratios = [relative_speed(there[gang], here[gang]) for gang in gangs]
     return ratios[0] if gangs[:1] == [1] else math.fsum(ratios) / len(ratios) if ratios else 0.0

@@ -1,7 +1,10 @@
-"""Readers of published traces and cluster files: Philly, Azure, Helios, Alibaba and Muri."""
+"""Readers of published traces and cluster files: Philly, Azure, Helios and Acme, Alibaba and Muri."""
 
+import json
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +14,8 @@ from rota.core.cluster import Cluster, Node
 from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 from rota.core.errors import TraceError
 from rota.core.files import name_of
-from rota.core.table import Table, read_table
+from rota.core.registry import describe_error
+from rota.core.table import Table, first_line, open_table, read_table
 from rota.workload.jobs import (
     UNNAMED,
     Workload,
@@ -35,6 +39,8 @@ def recorded(
     duration_s: Floats | None = None,
     priority: NDArray[np.int64] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
+    failed_after_s: Sequence[tuple[float, ...]] = (),
+    failed: Sequence[bool] = (),
     notes: Sequence[str] = (),
 ) -> Workload:
     """Return the workload of a table's rows, with durations from the column `duration` if not given."""
@@ -58,6 +64,8 @@ def recorded(
         startup_s=None if draws_models else np.zeros(jobs),
         priority=draw_priorities(jobs, seed) if priority is None else priority[worked],
         kinds=[kinds[row] for row in worked.tolist()] if kinds else (),
+        failed_after_s=[failed_after_s[row] for row in worked.tolist()] if failed_after_s else (),
+        failed=[failed[row] for row in worked.tolist()] if failed else (),
         notes=said if priority is not None else [*said, priorities_note(jobs, seed)],
     )
 
@@ -78,27 +86,104 @@ def read_azure(path: Path, seed: int = 0, draw_models: bool = False) -> Workload
 
 
 HELIOS_FIELDS = ("job_id", "gpu_num", "submit_time", "duration")
+FAILED_STATES = ("FAILED", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "TIMEOUT")
+"""States of a job that has failed; one that was cancelled has not."""
 
 
 def read_helios(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Read a trace; priorities are drawn, and models if asked for."""
+    """Read a trace of Helios or Acme; priorities are drawn, and models if asked for."""
     everything = read_table(path, HELIOS_FIELDS)
     on_gpus = everything.wholes("gpu_num") > 0
     table = everything.keep(on_gpus)
     cpu_jobs = len(everything) - len(table)
     notes = [left_out(cpu_jobs, len(everything), "they use no GPU")] if cpu_jobs else []
     ids, gpus = table.ids("job_id"), table.wholes("gpu_num")
-    return recorded(table, ids, table.times_s("submit_time"), gpus, seed, draw_models, notes=notes)
+    failed = [state in FAILED_STATES for state in table.optional("state")]
+    submit_s = table.times_s("submit_time")
+    return recorded(table, ids, submit_s, gpus, seed, draw_models, failed=failed, notes=notes)
 
 
 PHILLY_FIELDS = ("timestamp", "duration", "num_gpus")
 
 
 def read_philly(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
-    """Read a trace; priorities are drawn, and models if asked for."""
+    """Read a trace, or the log that it was made from; priorities are drawn, and models if asked for."""
+    if is_log(path):
+        return read_log(path, seed, draw_models)
     table = read_table(path, PHILLY_FIELDS)
     ids, gpus = [str(row) for row in range(len(table))], table.wholes("num_gpus", at_least=1)
     return recorded(table, ids, table.times_s("timestamp"), gpus, seed, draw_models)
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log in JSON, as Philly's."""
+    return first_line(path).lstrip().startswith("[")
+
+
+def read_log(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
+    """Read Philly's `cluster_job_log`: a list of jobs, each with its status and all of its attempts.
+
+    A job takes as long as its attempts took together, and has the GPUs of the largest one. Every attempt but
+    the last has failed.
+    """
+    with open_table(path) as file:
+        try:
+            found = json.load(file)
+        except ValueError as error:
+            raise TraceError(f"{path}: is not JSON ({error}); expected a list of jobs") from None
+    jobs = [PhillyJob.of(path, number, each) for number, each in enumerate(found, 1)]
+    ran = [job for job in jobs if job.gpus > 0]
+    columns = {
+        "jobid": [job.name for job in ran],
+        "submitted_time": [job.submitted for job in ran],
+    }
+    table = Table(path, [job.number for job in ran], columns, "job")
+    never = len(jobs) - len(ran)
+    return recorded(
+        table,
+        table.ids("jobid"),
+        table.times_s("submitted_time"),
+        np.array([job.gpus for job in ran], float),
+        seed,
+        draw_models,
+        duration_s=np.array([sum(job.attempts_s) for job in ran]),
+        failed_after_s=[tuple(at_s for at_s in job.attempts_s[:-1] if at_s > 0.0) for job in ran],
+        failed=[job.status == "Failed" for job in ran],
+        notes=[left_out(never, len(jobs), "they have no attempt on GPUs")] if never else [],
+    )
+
+
+class PhillyJob(NamedTuple):
+    """A job of Philly's log."""
+
+    number: int
+    """Position in the log, from 1 on."""
+    name: str
+    submitted: str
+    status: str
+    """Pass, Killed or Failed."""
+    attempts_s: tuple[float, ...]
+    """Seconds that each attempt took; 0 where the log does not say when it ended."""
+    gpus: int
+
+    @classmethod
+    def of(cls, path: Path, number: int, job: Any) -> "PhillyJob":
+        """Return a job of the parsed log. Raises TraceError if it is not one."""
+        try:
+            sizes = [sum(len(node["gpus"]) for node in each["detail"]) for each in job["attempts"]]
+            took_s = [_took_s(each["start_time"], each["end_time"]) for each in job["attempts"]]
+            said = str(job["jobid"]), str(job["submitted_time"]), str(job["status"])
+        except (KeyError, TypeError, ValueError) as error:
+            what = "expected jobid, submitted_time, status and attempts, as in Philly's cluster_job_log"
+            raise TraceError(f"{path}: job {number}: {describe_error(error)}; {what}") from None
+        return cls(number, *said, tuple(took_s), max(sizes, default=0))
+
+
+def _took_s(start: str | None, end: str | None) -> float:
+    if start in (None, "None") or end in (None, "None"):
+        return 0.0
+    seconds = (datetime.fromisoformat(str(end)) - datetime.fromisoformat(str(start))).total_seconds()
+    return max(seconds, 0.0)
 
 
 ALIBABA_FIELDS = (

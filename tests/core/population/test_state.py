@@ -7,6 +7,7 @@ import pytest
 
 from rota.core.errors import ConfigError, IllegalPlan
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import (
     Assign,
     Assigned,
@@ -24,7 +25,6 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms, TrialStatus
 
 
@@ -44,7 +44,7 @@ class Trials:
 def state_of(trials=4, slots=2, terms=None, costs=None, hypers=None):
     """With all slots idle at 0 s, of speed 1, each on its own node."""
     terms = terms or Terms(interval=10, steps=30)
-    state = PopulationState(
+    state = PopulationEngine(
         hypers or [{}] * trials,
         PopulationCluster.of([1.0] * slots),
         terms,
@@ -56,8 +56,7 @@ def state_of(trials=4, slots=2, terms=None, costs=None, hypers=None):
 
 
 def carry_out(state, *plan):
-    for decision in state.request(plan):
-        state.confirm(decision)
+    state.request(plan)
 
 
 def report(state, at_s, slot, trial, steps=10, metric=nan, *, last=True):
@@ -180,11 +179,9 @@ def test_a_plan_is_taken_in_decision_by_decision_so_that_it_can_look_at_what_it_
     assert [state.remaining(trial) for trial in range(4)] == [25, 30, 10, 30]
 
 
-def test_nothing_is_on_the_timeline_before_it_is_confirmed():
+def test_an_assignment_is_on_the_timeline_with_its_trials_and_steps():
     state = state_of()
-    (decision,) = state.request([Assign(0, [Interval(0, 10), Interval(1, 5), Interval(0, 5)])])
-    assert texts(*state.timeline) == texts(Joined(0.0, 0), Joined(0.0, 1))
-    state.confirm(decision)
+    state.request([Assign(0, [Interval(0, 10), Interval(1, 5), Interval(0, 5)])])
     assert texts(state.timeline[-1]) == texts(Assigned(0.0, 0, 2, 20))
 
 
@@ -436,12 +433,12 @@ def test_terms_that_cannot_be_are_refused(wrong, complaint):
 
 def test_a_population_has_at_least_one_trial():
     with pytest.raises(ConfigError, match="population: no trials; give at least one"):
-        PopulationState([], PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Trials())
+        PopulationEngine([], PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Trials())
 
 
 def test_what_evolution_draws_from_depends_on_the_seed_alone():
     draws = [
-        PopulationState(
+        PopulationEngine(
             [{}], PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Trials(), seed
         ).random.random(3)
         for seed in (5, 5, 6)

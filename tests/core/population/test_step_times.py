@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rota.core.population.cluster import StepTimes
+from rota.core.population.step_times import StepTimes
 
 
 def test_before_anything_is_measured_a_step_takes_what_is_expected():

@@ -10,7 +10,7 @@ from rota.core.cluster import NodeChange
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.view import Terms
 from rota.learning.placement.cases import CaseDistribution, PlacementCase
-from rota.learning.placement.questions import Question, Questions
+from rota.learning.placement.environment import PlacementQuestion, PlacementQuestions
 from rota.learning.placement.rollout import Scorer, play
 from rota.policies.allocation.finish import LISTS, NOTHING, STEPS
 from rota.policies.allocation.learned import Learned, scores, write_agent
@@ -39,9 +39,9 @@ def drawn(count: int) -> Iterator[PopulationScenario]:
         yield CaseDistribution().draw(np.random.default_rng(seed)).scene
 
 
-def answered(scene: PopulationScenario, choose: Callable[[Question], int]) -> Questions:
+def answered(scene: PopulationScenario, choose: Callable[[PlacementQuestion], int]) -> PlacementQuestions:
     """All questions of a rehearsal, answered like this."""
-    questions = Questions(PlacementCase(scene))
+    questions = PlacementQuestions(PlacementCase(scene))
     while questions.due is not None:
         questions.answer(choose(questions.due))
     return questions
@@ -61,9 +61,9 @@ COSTLY = replace(TROUBLED, overhead=ReportOverhead(load_s=0.3, evaluate_s=0.2, s
 def test_the_answers_of_an_allocation_give_its_timeline(scene, learned):
     asked = answered(scene, lambda due: int(np.argmax(scores(due.features, due.allowed, WEIGHTS))))
     simulated = simulate_trials(scene, PlacementCase(scene).landscape(), PopulationPolicy(learned))
-    assert asked.state.timeline == simulated.timeline
-    assert asked.state.now_s == simulated.makespan_s
-    assert asked.state.decisions == simulated.decisions
+    assert asked.engine.timeline == simulated.timeline
+    assert asked.engine.now_s == simulated.makespan_s
+    assert asked.engine.decisions == simulated.decisions
 
 
 def test_what_is_asked_is_what_agents_learn_from():
@@ -74,14 +74,14 @@ def test_what_is_asked_is_what_agents_learn_from():
         done = answered(scene, lambda due, chosen=chosen, asked=asked: asked.append(due) or next(chosen))
         assert np.array_equal([due.features for due in asked], episode.features)
         assert np.array_equal([due.allowed for due in asked], episode.allowed)
-        assert done.state.now_s / case.bound_s == episode.ratio
+        assert done.engine.now_s / case.bound_s == episode.ratio
 
 
 @pytest.mark.parametrize("scene", [TROUBLED, *drawn(5)])
 def test_a_list_that_is_not_there_is_the_same_as_one_that_is(scene):
-    questions, random, masked = Questions(PlacementCase(scene)), np.random.default_rng(0), 0
+    questions, random, masked = PlacementQuestions(PlacementCase(scene)), np.random.default_rng(0), 0
     while (due := questions.due) is not None:
-        parts = [due.outlook.parts(questions.state, candidate) for candidate in range(1, len(due.allowed))]
+        parts = [due.outlook.parts(questions.engine, candidate) for candidate in range(1, len(due.allowed))]
         for candidate in range(1, len(due.allowed)):
             assert due.allowed[due.nearest(candidate)]
             assert parts[due.nearest(candidate) - 1] == parts[candidate - 1]
@@ -95,7 +95,7 @@ def test_what_is_there_is_nearest_to_itself():
         answered(scene, itself)
 
 
-def itself(due: Question) -> int:
+def itself(due: PlacementQuestion) -> int:
     """The last candidate that there is, having looked at all."""
     there = np.flatnonzero(due.allowed).tolist()
     assert [due.nearest(candidate) for candidate in there] == there
@@ -103,7 +103,7 @@ def itself(due: Question) -> int:
 
 
 def test_the_shortest_list_is_nearest_to_leaving_the_only_slot_idle():
-    due = Questions(PlacementCase(PopulationScenario(({},) * 3, PopulationCluster.of([1.0])))).due
+    due = PlacementQuestions(PlacementCase(PopulationScenario(({},) * 3, PopulationCluster.of([1.0])))).due
     assert not due.allowed[NOTHING]
     nearest = due.nearest(NOTHING)
     assert 1 <= nearest <= LISTS

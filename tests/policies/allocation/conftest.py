@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Assign, Continue, Idled, Joined, Reported
-from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
@@ -42,7 +42,7 @@ def rising() -> type[Rising]:
 
 
 @pytest.fixture
-def population() -> Callable[..., PopulationState]:
+def population() -> Callable[..., PopulationEngine]:
     """Trials that wait, on slots that are idle."""
 
     def build(
@@ -50,9 +50,9 @@ def population() -> Callable[..., PopulationState]:
         slots: PopulationCluster | list[float],
         costs: AssignmentCosts | None = None,
         **terms: Any,
-    ) -> PopulationState:
+    ) -> PopulationEngine:
         cluster = slots if isinstance(slots, PopulationCluster) else PopulationCluster.of(slots)
-        state = PopulationState(
+        state = PopulationEngine(
             [{}] * trials, cluster, Terms(**terms), costs or AssignmentCosts(), Equal(0.01)
         )
         state.apply([Joined(0.0, node) for node in range(len(cluster.nodes))])
@@ -65,7 +65,7 @@ def population() -> Callable[..., PopulationState]:
 def lists() -> Callable[..., dict[int, list[int]]]:
     """What an allocation hands out now: slot → trials. The state is as it is after that."""
 
-    def ask(state: PopulationState, allocation: Any, retirement: Any = None) -> dict[int, list[int]]:
+    def ask(state: PopulationEngine, allocation: Any, retirement: Any = None) -> dict[int, list[int]]:
         decisions = state.request(PopulationPolicy(allocation, retirement=retirement).plan(state.view))
         hands = [decision for decision in decisions if isinstance(decision, Assign)]
         return {hand.slot: [part.trial for part in hand.parts] for hand in hands}
@@ -78,7 +78,7 @@ def done() -> Callable[..., None]:
     """Lets a slot do its list: each step takes so many seconds. The trials wait again, or are stopped."""
 
     def finish(
-        state: PopulationState,
+        state: PopulationEngine,
         slot: int,
         trials: list[int],
         step_s: float,

@@ -14,7 +14,7 @@ def test_abilities_of_the_original(population, first_s, abilities):
     """Who needs less time reports first. The same times on other slots give other values: 5, and 4."""
     view = population(3, [1.0] * 3)
     view.first_s[:] = first_s
-    view.measured[:] = sorted(range(3), key=lambda slot: first_s[slot])
+    view.measured = sorted(range(3), key=lambda slot: first_s[slot])
     assert original_abilities(view) == dict(enumerate(abilities))
 
 
@@ -22,7 +22,7 @@ def test_the_first_to_report_is_the_fastest_for_ever_in_the_original(population)
     """A slot that reports later gets 3, though it is twice as fast: 1, what the other does, and itself."""
     view = population(2, [1.0, 1.0])
     view.first_s[:] = [20.0, 10.0]
-    view.measured[:] = [0, 1]
+    view.measured = [0, 1]
     assert original_abilities(view) == {0: 1, 1: 3}
 
 

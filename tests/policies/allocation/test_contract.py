@@ -9,18 +9,17 @@ import pytest
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import ConfigError
-from rota.core.loop import drive
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.events import Reported
-from rota.core.population.state import PopulationState
+from rota.core.population.stepping import ASSIGN
 from rota.core.population.view import Terms
 from rota.policies.allocation.era import Era
 from rota.policies.allocation.eta import Eta
 from rota.policies.allocation.hrfs import Hrfs
 from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.population import PopulationPolicy
-from rota.simulator.noise import NoiseStream, TimingNoise
-from rota.simulator.population import PopulationScenario, PopulationSimulator, simulate_trials
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import PopulationScenario, engine_for, simulate_trials
 
 SEEDS = range(40)
 VARIANTS = [
@@ -75,14 +74,15 @@ def changes_of(rng, nodes):
 
 def simulated_with_care(scene, landscape, allocation):
     """As a simulation; fails if trials wait while all slots that are there are idle."""
-    state = PopulationState(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape)
-    noise = NoiseStream(scene.noise, len(scene.hypers), len(scene.cluster.slots))
-    for trial, hyper in enumerate(scene.hypers):
-        landscape.begin(trial, hyper)
-    backend = PopulationSimulator(scene.cluster, landscape, noise, report_each=scene.report_each)
-    for _ in drive(PopulationPolicy(allocation), backend, state):
+    state, policy = engine_for(scene, landscape), PopulationPolicy(allocation)
+    while question := state.advance():
+        for decision in policy.answer(question, state):
+            state.commit(decision)
         there = int(state.usable.sum())
-        assert not (state.waiting and there and len(state.idle) == there), f"nobody works at {state.now_s} s"
+        if question == ASSIGN:
+            assert not (state.waiting and there and len(state.idle) == there), (
+                f"nobody works at {state.now_s} s"
+            )
     return state
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Hyper
-from rota.core.population.state import PopulationState
 from rota.core.population.view import Terms, TrialStatus
 from rota.simulator.landscapes import Equal
 
@@ -16,25 +16,24 @@ NAN = float("nan")
 
 
 @pytest.fixture(scope="session")
-def population() -> Callable[..., PopulationState]:
+def population() -> Callable[..., PopulationEngine]:
     """Gives a function that makes a population whose trials have these metrics after an interval of 50.
 
     A trial without a metric has not reported, and all others are due to be looked at.
     """
 
-    def make(metrics: Sequence[float], hypers: Sequence[Hyper] = (), seed: int = 0) -> PopulationState:
+    def make(metrics: Sequence[float], hypers: Sequence[Hyper] = (), seed: int = 0) -> PopulationEngine:
         hypers = hypers or [{"lr": 0.1 * (trial + 1)} for trial in range(len(metrics))]
-        state = PopulationState(
+        state = PopulationEngine(
             hypers, PopulationCluster.of([1.0]), Terms(), AssignmentCosts(), Equal(), seed
         )
         state.metric[:] = metrics
         reported = ~np.isnan(state.metric)
         state.steps[reported] = state.fresh[reported] = 50
         state.checkpoint_node[reported] = 0
-        state.to_review = np.flatnonzero(reported).tolist()
         state.status[reported] = TrialStatus.REPORTED
+        state.to_review = np.flatnonzero(reported).tolist()
         state.waiting = np.flatnonzero(~reported).tolist()
-        state._keys = [0] * len(state.waiting)
         return state
 
     return make

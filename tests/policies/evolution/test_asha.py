@@ -166,7 +166,7 @@ def test_one_that_was_good_enough_is_stopped_once_better_ones_have_come(populati
 
 def test_an_interval_that_was_reported_in_parts_is_an_interval(population):
     state = population([0.1, 0.2])
-    state.history = [[(25, 0.9), (50, 0.1)], [(25, 0.0), (75, 0.2)]]
+    state.history[:] = [[(25, 0.9), (50, 0.1)], [(25, 0.0), (75, 0.2)]]
     state.steps[:] = [50, 75]
     asha = Asha(reduction_factor=2)
     assert [type(asha.decide(state, trial)).__name__ for trial in (0, 1)] == ["Stop", "Continue"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rota.core.errors import ConfigError
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import (
     Assign,
     Clone,
@@ -24,7 +25,6 @@ from rota.core.population.events import (
     Stop,
     TrialFailed,
 )
-from rota.core.population.state import PopulationState
 from rota.core.population.view import PopulationView, Ranking, Terms, TrialStatus
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.config import TrialsConfig
@@ -107,7 +107,7 @@ HAPPENINGS = st.lists(
 def test_a_kept_ranking_decides_what_sorting_all_trials_decides(trials, happenings, quantile, interval):
     """After every report: among equals and what is not a number, with trials stopped, failed, finished."""
     pbt = Pbt(quantile=quantile, interval=interval, explore=False)
-    state = PopulationState(
+    state = PopulationEngine(
         [{"lr": 0.1 * n} for n in range(trials)],
         PopulationCluster.of([1.0]),
         Terms(10, 40),

@@ -6,14 +6,27 @@ import numpy as np
 import pytest
 
 from rota.core.errors import ConfigError
+from rota.core.population import stepping
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import Reported
 from rota.core.population.view import Terms
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import AHEAD, NoiseStream, TimingNoise
-from rota.simulator.population import PopulationScenario, simulate_trials
+from rota.simulator.noise import AHEAD, TimingNoise
+from rota.simulator.population import PopulationScenario, engine_for, simulate_trials
+
+
+class NoiseStream:
+    """The factors that an engine draws, one after the other."""
+
+    def __init__(self, noise: TimingNoise, trials: int, slots: int) -> None:
+        scene = PopulationScenario(({},) * trials, PopulationCluster.of([1.0] * slots), noise=noise)
+        self.engine = engine_for(scene, Equal())
+
+    def factor(self, trial: int, slot: int, intervals: float = 1.0) -> float:
+        self.engine.reserve()
+        return float(stepping.factor_of(self.engine.record[0], trial, slot, intervals))
 
 
 def test_without_noise_intervals_take_as_long_as_they_should():

@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 
 from rota.core.cluster import NodeChange
 from rota.core.errors import Stuck
-from rota.core.loop import drive
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.events import Assign, Clone, Continue, Interval, Reported, Stop, TrialFinished
-from rota.core.population.state import PopulationState
+from rota.core.population.stepping import ASSIGN
 from rota.core.population.view import Terms, TrialStatus
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 from rota.simulator.bounds import lower_bound_s
 from rota.simulator.landscapes import Equal
-from rota.simulator.noise import NoiseStream, TimingNoise
-from rota.simulator.population import PopulationScenario, PopulationSimulator, simulate_trials
+from rota.simulator.noise import TimingNoise
+from rota.simulator.population import PopulationScenario, engine_for, simulate_trials
 
 # policies that do anything that is allowed
 
@@ -153,11 +152,14 @@ def check(state):
     assert state.to_review == []
 
 
-def drive_checked(policy, backend, state):
+def drive_checked(policy, engine):
     """What is wrong if it got stuck, else nothing."""
     try:
-        for _ in drive(policy, backend, state):
-            check(state)
+        while question := engine.advance():
+            for decision in policy.answer(question, engine):
+                engine.commit(decision)
+            if question == ASSIGN:
+                check(engine)
     except Stuck as error:
         return str(error)
     return ""
@@ -175,12 +177,8 @@ def test_whatever_happens_a_simulation_ends_or_says_why_it_cannot(
 ):
     random, landscape = Random(seed), telling()
     policy = PopulationPolicy(AnyLists(random, lazy), AnyVerdict(random), AnyRetirement(random, retiring))
-    state = PopulationState(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape, 0)
-    noise = NoiseStream(scene.noise, len(scene.hypers), len(scene.cluster.slots))
-    backend = PopulationSimulator(scene.cluster, landscape, noise, report_each=scene.report_each)
-    for trial, hyper in enumerate(scene.hypers):
-        landscape.begin(trial, hyper)
-    complaint = drive_checked(policy, backend, state)
+    state = engine_for(scene, landscape)
+    complaint = drive_checked(policy, state)
     watching = referee(scene)
     watching.watch(state.timeline)
     left, idle = len(scene.hypers) - len(watching.done), int(state.usable.sum())

@@ -6,9 +6,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rota.core.cluster import FASTEST, SLOWEST, NodeChange, late_nodes
 from rota.core.errors import ConfigError, InputError
 
@@ -175,56 +172,3 @@ class AssignmentCosts:
         """Return the seconds to transfer a checkpoint to another node, perhaps across switches."""
         bandwidth = self.cross_switch_mb_s if across and self.cross_switch_mb_s else self.bandwidth_mb_s
         return self.latency_s + size_mb / bandwidth
-
-
-WEIGHT = 0.3
-"""Weight of the newest measurement in the smoothed step time."""
-
-
-class StepTimes:
-    """Smoothed step times per slot and kind of trial, and the spread of their measurements.
-
-    A kind never measured on a slot is expected to deviate as the slot's last measured kind does.
-    """
-
-    __slots__ = ("_off", "_unknown", "expected_s", "measured", "spread", "step_s")
-
-    def __init__(self, expected_s: NDArray[np.float64]) -> None:
-        self.expected_s = expected_s
-        """Slot, kind → expected seconds per step before any measurement."""
-        self.step_s = expected_s.copy()
-        """Slot, kind → current estimate in seconds per step."""
-        self.measured = np.zeros(expected_s.shape, np.int64)
-        """Slot, kind → number of measurements."""
-        self.spread = np.zeros(expected_s.shape)
-        """Slot, kind → variance of measurements relative to their mean."""
-        self._off = np.ones(len(expected_s))
-        self._unknown = [expected_s.shape[1]] * len(expected_s)
-        """Slot → number of kinds never measured on it."""
-
-    def observe(self, slot: int, kind: int, step_s: float) -> None:
-        """Take in a measurement in seconds per step; ignored if it is not above 0."""
-        if not step_s > 0.0:
-            return
-        known, before = self.measured.item(slot, kind), self.step_s.item(slot, kind)
-        weight = max(WEIGHT, 1.0 / (known + 1))
-        now = before + weight * (step_s - before)
-        self.measured[slot, kind] = known + 1
-        self.step_s[slot, kind] = now
-        if known:
-            off, spread = step_s / before - 1.0, self.spread.item(slot, kind)
-            self.spread[slot, kind] = spread + weight * (off * off - spread)
-        else:
-            self._unknown[slot] -= 1
-        self._off[slot] = now / self.expected_s.item(slot, kind)
-        if self._unknown[slot]:
-            unknown = self.measured[slot] == 0
-            self.step_s[slot, unknown] = self.expected_s[slot, unknown] * self._off[slot]
-
-    def add_kind(self, expected_s: NDArray[np.float64]) -> None:
-        """Add a new kind of trial, with its expected step time on each slot."""
-        self.expected_s = np.column_stack([self.expected_s, expected_s])
-        self.step_s = np.column_stack([self.step_s, expected_s * self._off])
-        self.measured = np.column_stack([self.measured, np.zeros(len(expected_s), np.int64)])
-        self.spread = np.column_stack([self.spread, np.zeros(len(expected_s))])
-        self._unknown = [kinds + 1 for kinds in self._unknown]

@@ -5,13 +5,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf, isnan, nan
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rota.core.arrays import Mask
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, StepTimes
+from rota.core.population import memory
+from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Hyper, Interval
+from rota.core.population.step_times import StepTimes
 
 
 class Ranking:
@@ -104,8 +108,59 @@ FORMER_NAMES = {"fleet": "cluster", "paces": "step_times", "part": "interval"}
 """Attribute of a view that policies from outside may still use → its name now."""
 
 
+Number = TypeVar("Number", int, float)
+
+
+class RecordField(Generic[Number]):
+    """An attribute whose value is a field of the record that compiled code sees."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, view: "PopulationView", owner: type) -> Number:
+        return view.numbers[self._name].item()  # type: ignore[no-any-return]
+
+    def __set__(self, view: "PopulationView", value: Number) -> None:
+        view.numbers[self._name][0] = value
+
+
+class RecordList:
+    """An attribute that is a list in a row of an array, with its length in the record."""
+
+    def __init__(self, array: str, row: int, count: str) -> None:
+        self._array, self._row, self._count = array, row, count
+
+    def __get__(self, view: "PopulationView", owner: type) -> list[int]:
+        found: list[int] = view.arrays[self._array][self._row, : view.numbers[self._count].item()].tolist()
+        return found
+
+    def __set__(self, view: "PopulationView", values: Sequence[int]) -> None:
+        view.arrays[self._array][self._row, : len(values)] = values
+        view.numbers[self._count][0] = len(values)
+
+
 class PopulationView:
     """A population as policies see it; they must not change it."""
+
+    now_s = RecordField[float]()
+    left = RecordField[int]()
+    """Number of trials that are neither finished nor stopped."""
+    leader = RecordField[int]()
+    """Steps of the most advanced trial."""
+    best = RecordField[float]()
+    """Best metric so far."""
+    freed = RecordField[int]()
+    """Number of slots that became idle or retired at this instant."""
+    decisions = RecordField[int]()
+    """Number of intervals assigned so far."""
+    waiting = RecordList("trials", memory.QUEUE, "waiting")
+    """Waiting trials, in queue order."""
+    to_review = RecordList("trials", memory.REVIEWS, "to_review")
+    """Trials that reported at this instant and have to be reviewed."""
+    idle = RecordList("slots", memory.IDLE, "idle")
+    """Idle slots, in the order in which they became idle."""
+    measured = RecordList("slots", memory.MEASURED, "n_measured")
+    """Slots that have completed an assignment, in the order of their first one."""
 
     def __init__(
         self,
@@ -119,68 +174,50 @@ class PopulationView:
         if not hypers:
             raise ConfigError("population: no trials; give at least one")
         trials, slots = len(hypers), len(cluster.slots)
-        self.now_s = 0.0
         self.terms, self.costs, self.cluster = terms, costs, cluster
         self.random = np.random.default_rng(seed)
         """Source of random numbers for evolution."""
-
         self.hyper = list(hypers)
         self.changes: list[tuple[str, ...]] = [()] * trials
-        self.status = np.full(trials, WAITING, np.int64)
-        self.steps = np.zeros(trials, np.int64)
-        """Trial → steps reported."""
-        self.assigned = np.zeros(trials, np.int64)
-        """Trial → steps assigned and not reported yet."""
-        self.metric = np.full(trials, nan)
-        """Trial → metric, higher is better; NaN before its first report."""
-        self.fresh = np.zeros(trials, np.int64)
-        """Trial → steps since its last review."""
-        self.history: list[list[tuple[int, float]]] = [[] for _ in range(trials)]
-        """Trial → its reports: total steps and metric."""
-        self.failures = np.zeros(trials, np.int64)
-        """Trial → number of failed intervals."""
-        self.checkpoint_node = np.full(trials, -1, np.int64)
-        """Trial → node with its checkpoint; -1 if there is none."""
-        self.at = np.full(trials, -1, np.int64)
-        """Trial → slot that it is assigned to; -1 if none."""
-        self.left = trials
-        """Number of trials that are neither finished nor stopped."""
-        self.waiting = list(range(trials))
-        """Waiting trials, in queue order."""
-        self.to_review: list[int] = []
-        """Trials that reported at this instant and have to be reviewed."""
-        self.leader = 0
-        """Steps of the most advanced trial."""
-        self.best = nan
-        """Best metric so far."""
-
-        self.node = np.array([slot.node for slot in cluster.slots])
-        """Slot → node."""
-        self.scores = np.array([slot.speed for slot in cluster.slots])
-        """Slot → nominal speed."""
-        self.up = np.zeros(slots, bool)
-        self.retired = np.zeros(slots, bool)
-        self.idle: list[int] = []
-        """Idle slots, in the order in which they became idle."""
-        self.ends_s = np.zeros(slots)
-        """Slot → expected end of its assignment."""
-        self.trial_s = np.full(slots, inf)
-        """Slot → seconds of training per trial in its last assignment; infinite before that."""
-        self.measured: list[int] = []
-        """Slots that have completed an assignment, in the order of their first one."""
-        self.first_s = np.full(slots, inf)
-        """Slot → seconds of training in its first assignment; infinite before that."""
-        self.freed = 0
-        """Number of slots that became idle or retired at this instant."""
-
+        self.record = np.zeros(1, memory.POPULATION)
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.put(
+            trials=np.zeros((memory.TRIAL_ROWS, trials), np.int64),
+            metric=np.full(trials, nan),
+            slots=np.zeros((memory.SLOT_ROWS, slots), np.int64),
+            seconds=np.zeros((memory.SECONDS_ROWS, slots)),
+            flags=np.zeros((2, slots), np.bool_),
+            switches=np.array(cluster.switches, np.int64),
+        )
+        rows = self.arrays["trials"]
+        rows[[memory.CHECKPOINT, memory.AT]] = -1
+        rows[memory.QUEUE] = np.arange(trials)
+        slots_ = self.arrays["slots"]
+        slots_[memory.NODE] = [slot.node for slot in cluster.slots]
+        slots_[[memory.FIRST, memory.UNREPORTED, memory.CURRENT, memory.MEMORY]] = -1
+        seconds = self.arrays["seconds"]
+        seconds[[memory.TRIAL_S, memory.FIRST_S, memory.END_S]] = inf
+        seconds[memory.OFF] = 1.0
+        seconds[memory.SPEED] = [slot.speed for slot in cluster.slots]
+        self.write(
+            n_trials=trials, n_slots=slots, n_nodes=len(cluster.nodes), left=trials, waiting=trials, best=nan,
+            interval=terms.interval, budget=terms.steps, target=terms.target, attempts=terms.attempts,
+            least_advanced_first=terms.least_advanced_first, moves_are_free=costs.moves_are_free,
+            dispatch_s=costs.dispatch_s, latency_s=costs.latency_s, bandwidth_mb_s=costs.bandwidth_mb_s,
+            cross_switch_mb_s=costs.cross_switch_mb_s, keeps_timeline=True, report_each=True, free_part=-1,
+            turn=-1, prepared=-1, enough=inf,
+        )  # fmt: skip
         self.work = work
-        self._moves_are_free = costs.moves_are_free
         self.kinds: list[str] = []
-        self.kind = np.zeros(trials, np.int64)
-        """Trial → position of its kind in `kinds`."""
         self._numbers: dict[str, int] = {}
+        self._sizes_mb: list[float] = []
+        self._speeds: list[list[float]] = []
         self.step_times = StepTimes(np.zeros((slots, 0)))
         self._rankings: dict[int, Ranking] = {}
+        self._history: list[list[tuple[int, float]]] = [[] for _ in range(trials)]
+        self._synced = 0
+        """Number of events that rankings and history include."""
+        self._show()
         for trial in range(trials):
             self._set_kind(trial)
 
@@ -192,9 +229,16 @@ class PopulationView:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
-    def usable(self) -> np.ndarray:
+    def history(self) -> list[list[tuple[int, float]]]:
+        """Trial → its reports: total steps and metric."""
+        self._sync()
+        return self._history
+
+    @property
+    def usable(self) -> Mask:
         """Slot → whether its node is up and it is not retired."""
-        return self.up & ~self.retired
+        found: Mask = self.up & ~self.retired
+        return found
 
     def remaining(self, trial: int) -> int:
         """Return the steps of a trial's budget that are not assigned yet."""
@@ -213,6 +257,7 @@ class PopulationView:
 
         A metric of NaN ranks lowest from `interval` steps on, and is not ranked before.
         """
+        self._sync()
         if interval not in self._rankings:
             self._rankings[interval] = Ranking(
                 self._worth(trial, interval) for trial in range(len(self.metric))
@@ -228,20 +273,93 @@ class PopulationView:
 
     def move_s(self, trial: int, slot: int) -> float:
         """Return the seconds to transfer a trial's checkpoint to a slot."""
-        if self._moves_are_free:
-            return 0.0
         here, there = int(self.checkpoint_node[trial]), int(self.node[slot])
-        if here in (-1, there):
+        if self.costs.moves_are_free or here in (-1, there):
             return 0.0
         switches = self.cluster.switches
-        size_mb = self.work.size_mb(self.kinds[self.kind[trial]])
+        size_mb = self._sizes_mb[self.kind[trial]]
         return self.costs.move_s(size_mb, across=switches[here] != switches[there])
+
+    # ── memory ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def write(self, **values: float) -> None:
+        """Write fields of the record that compiled code sees."""
+        for name, value in values.items():
+            self.record[name] = value
+
+    def put(self, **arrays: NDArray[Any]) -> None:
+        """Keep arrays, and write their addresses into the record."""
+        for name, array in arrays.items():
+            self.arrays[name] = array
+            self.record[name] = array.ctypes.data
+
+    def _show(self) -> None:
+        """Show the arrays under their names."""
+        self.address = int(self.record.ctypes.data)
+        self.numbers = {name: self.record[name] for name in memory.POPULATION.names or ()}
+        trials = self._trials = self.arrays["trials"]
+        slots = self._slots = self.arrays["slots"]
+        seconds = self.arrays["seconds"]
+        self.status, self.kind = trials[memory.STATUS], trials[memory.KIND]
+        self.steps = trials[memory.STEPS]
+        """Trial → steps reported."""
+        self.assigned = trials[memory.GIVEN]
+        """Trial → steps assigned and not reported yet."""
+        self.fresh = trials[memory.FRESH]
+        """Trial → steps since its last review."""
+        self.failures = trials[memory.FAILURES]
+        """Trial → number of failed intervals."""
+        self.checkpoint_node = trials[memory.CHECKPOINT]
+        """Trial → node with its checkpoint; -1 if there is none."""
+        self.at = trials[memory.AT]
+        """Trial → slot that it is assigned to; -1 if none."""
+        self.metric = self.arrays["metric"]
+        """Trial → metric, higher is better; NaN before its first report."""
+        self.node = slots[memory.NODE]
+        """Slot → node."""
+        self.up, self.retired = self.arrays["flags"]
+        self.scores = seconds[memory.SPEED]
+        """Slot → nominal speed."""
+        self.ends_s = seconds[memory.ENDS_S]
+        """Slot → expected end of its assignment."""
+        self.trial_s = seconds[memory.TRIAL_S]
+        """Slot → seconds of training per trial in its last assignment; infinite before that."""
+        self.first_s = seconds[memory.FIRST_S]
+        """Slot → seconds of training in its first assignment; infinite before that."""
+
+    def _sync(self) -> None:
+        """Take new reports into history and rankings."""
+        count = self.numbers["count"].item()
+        if self._synced == count:
+            return
+        changed: dict[int, None] = {}
+        for event in self.arrays["events"][self._synced : count].tolist():
+            *_, metric, kind, _, trial, steps, _ = event
+            if kind == memory.REPORTED_EVENT:
+                history = self._history[trial]
+                history.append(((history[-1][0] if history else 0) + steps, metric))
+                changed[trial] = None
+            elif kind == memory.STOPPED_EVENT:
+                changed[trial] = None
+        self._synced = count
+        for interval, ranking in self._rankings.items():
+            for trial in changed:
+                ranking.put(trial, self._worth(trial, interval))
 
     def _set_kind(self, trial: int) -> None:
         name = self.work.kind(self.hyper[trial], self.changes[trial])
         if name not in self._numbers:
             self._numbers[name] = len(self.kinds)
             self.kinds.append(name)
-            base_s = self.work.step_s(name)
-            self.step_times.add_kind(np.array([base_s / slot.speed_of(name) for slot in self.cluster.slots]))
+            base_s, slots, times = self.work.step_s(name), self.cluster.slots, self.step_times
+            times.add_kind(np.array([base_s / slot.speed_of(name) for slot in slots]))
+            self._sizes_mb.append(self.work.size_mb(name))
+            self._speeds.append([slot.speed_of(name) for slot in slots])
+            self.put(
+                step_s=times.step_s, expected_s=times.expected_s, spread=times.spread,
+                measured=times.measured, speeds=np.array(self._speeds).T.copy(),
+                sizes_mb=np.array(self._sizes_mb, np.float64),
+            )  # fmt: skip
+            times.off = self.arrays["seconds"][memory.OFF]
+            self.write(n_kinds=len(self.kinds))
         self.kind[trial] = self._numbers[name]

@@ -9,7 +9,7 @@ assignment it gets, if any. The objective is the time that it takes.
 
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
 import numpy as np
@@ -18,11 +18,11 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
 from rota.core.errors import InputError, unknown
-from rota.learning.placement.cases import CaseDistribution, PlacementCase
-from rota.learning.placement.questions import Question, Questions
-from rota.policies.allocation.finish import CANDIDATES
-from rota.policies.allocation.learned import FEATURES
-from rota.simulator.population import PopulationScenario
+from rota.core.population.events import Assign
+from rota.learning.placement.cases import GOOD, CaseDistribution, PlacementCase
+from rota.policies.allocation.finish import CANDIDATES, LISTS, NOTHING, STEPS, Outlook, fastest_first
+from rota.policies.allocation.learned import FEATURES, seen
+from rota.simulator.population import PopulationScenario, engine_for
 
 ID = "rota/Place-v0"
 LIMIT = 100.0
@@ -31,6 +31,54 @@ LIMIT = 100.0
 PlacementObservation = NDArray[np.float32]
 Reward = Literal["makespan", "steps"]
 Masked = Literal["refuse", "nearest"]
+
+
+class PlacementQuestion(NamedTuple):
+    """An idle slot, and the candidates for its assignment."""
+
+    slot: int
+    outlook: Outlook
+    features: NDArray[np.float32]
+    allowed: NDArray[np.bool_]
+
+    def nearest(self, candidate: int) -> int:
+        """Return the candidate itself, or the valid one with the nearest number of steps.
+
+        A masked assignment has as many steps as a valid one: they are the same. To leave the slot idle while
+        no other works is not possible; the shortest assignment is nearest to it.
+        """
+        steps = self.outlook.candidates[:, STEPS]
+        off = np.where(self.allowed, np.abs(steps - steps[candidate]), np.inf)
+        other_end = (np.arange(len(steps)) > LISTS) != (candidate > LISTS)
+        return int(np.lexsort((other_end, off))[0])
+
+
+class PlacementQuestions:
+    """The decisions about idle slots in a simulation, one by one, until its goal is reached."""
+
+    def __init__(self, case: PlacementCase) -> None:
+        self.engine = engine_for(case.scene, case.landscape())
+        self.engine.write(reviews=False, enough=GOOD)
+        self._slots: list[int] = []
+        """Idle slots that are still to be asked about at this instant, fastest first."""
+        self.due = self._next()
+        """The decision that is due; None when the simulation is over."""
+
+    def answer(self, candidate: int) -> None:
+        """Decide, and go on to the next question."""
+        if self.due is not None and candidate != NOTHING:
+            self.engine.commit(Assign(self.due.slot, self.due.outlook.parts(self.engine, candidate)))
+        self.due = self._next()
+
+    def _next(self) -> PlacementQuestion | None:
+        engine = self.engine
+        while not (self._slots and engine.waiting):
+            if not engine.advance():
+                return None
+            self._slots = fastest_first(engine)
+        slot = self._slots.pop(0)
+        outlook = Outlook(engine, slot)
+        return PlacementQuestion(slot, outlook, *seen(engine, slot, outlook))
 
 
 class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
@@ -80,7 +128,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         self._cases = _cases(cases, ranges)
         self._in_the_end, self._refuses = reward == "makespan", masked == "refuse"
         self._case: PlacementCase | None = None
-        self._questions: Questions | None = None
+        self._questions: PlacementQuestions | None = None
         self.action_space = spaces.Discrete(CANDIDATES)
         self.observation_space = spaces.Box(-LIMIT, LIMIT, (CANDIDATES * FEATURES,), np.float32)
 
@@ -94,7 +142,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         self._case = (
             self._cases.draw(self.np_random) if isinstance(self._cases, CaseDistribution) else self._cases
         )
-        self._questions = Questions(self._case)
+        self._questions = PlacementQuestions(self._case)
         self._rewarded_s = 0.0
         return self._observation(), self._info()
 
@@ -103,7 +151,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         if self._questions is None or self._case is None or self._due is None:
             raise ResetNeeded("no decision is due: begin an episode with reset() first")
         self._questions.answer(self._meant(action, self._due))
-        reward = self._reward(self._questions.state.now_s, self._case.bound_s)
+        reward = self._reward(self._questions.engine.now_s, self._case.bound_s)
         return self._observation(), reward, self._due is None, False, self._info()
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -111,10 +159,10 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         return np.zeros(CANDIDATES, np.bool_) if self._due is None else self._due.allowed.copy()
 
     @property
-    def _due(self) -> Question | None:
+    def _due(self) -> PlacementQuestion | None:
         return None if self._questions is None else self._questions.due
 
-    def _meant(self, action: np.int64 | int, question: Question) -> int:
+    def _meant(self, action: np.int64 | int, question: PlacementQuestion) -> int:
         if action in self.action_space:
             if question.allowed[action]:
                 return int(action)
@@ -141,7 +189,7 @@ class PlacementEnv(gymnasium.Env[PlacementObservation, np.int64]):
         info: dict[str, Any] = {"action_mask": self.action_masks().astype(np.int8)}
         if self._questions is None or self._case is None:
             return info
-        now_s, bound_s = self._questions.state.now_s, self._case.bound_s
+        now_s, bound_s = self._questions.engine.now_s, self._case.bound_s
         if self._due is None:
             return {**info, "makespan_s": now_s, "bound_s": bound_s, "ratio": now_s / bound_s}
         return {**info, "slot": self._due.slot, "now_s": now_s}

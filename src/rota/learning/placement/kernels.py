@@ -9,7 +9,7 @@ from math import exp
 import numpy as np
 
 from rota.core.compiled import kernel
-from rota.core.population.cluster import WEIGHT
+from rota.core.population.step_times import WEIGHT
 from rota.core.population.view import TrialStatus
 from rota.policies.allocation.finish import CANDIDATES, COLUMNS, FACTS, LISTS, NOTHING, STEPS, look
 from rota.policies.allocation.learned import FEATURES, describe, scores

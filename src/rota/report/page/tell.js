@@ -7,7 +7,7 @@ function tellJob(block, items, scene, bar) {
   const seconds = (tick) => tick * scene.tick;
   const life = lifeOf(scene, job);
   const placed = life.findLastIndex(({ kind, at }) => at <= scene.from[bar] && (kind === kinds.started || kind === kinds.moved));
-  const ended = life.findIndex(({ kind }, number) => number > placed && [kinds.paused, kinds.moved, kinds.finished].includes(kind));
+  const ended = life.findIndex(({ kind }, number) => number > placed && [kinds.paused, kinds.moved, kinds.finished, kinds.failed, kinds.attempt_failed].includes(kind));
   const paced = life.findLast(({ kind, at }) => at <= scene.from[bar] && [kinds.started, kinds.moved, kinds.paced].includes(kind));
   const from = life[placed]?.at ?? scene.from[bar];
   const to = life[ended]?.at ?? scene.to[bar];
@@ -36,12 +36,14 @@ function lifeOf(scene, job) {
 
 function before(block, scene, bar, life, placed, seconds) {
   const kinds = block.kinds;
-  const [here, last] = [life[placed], life.slice(0, placed).findLast(({ kind }) => kind !== kinds.paced)];
+  const aside = [kinds.paced, kinds.rolled_back];
+  const [here, last] = [life[placed], life.slice(0, placed).findLast(({ kind }) => !aside.includes(kind))];
   if (!here || !last) return "";
   const since = seconds(here.at - last.at);
   const waited = since > 0 ? `after waiting ${duration(since)}` : "at once";
   const from = here.at === scene.from[bar] ? predecessors(block, scene, bar) : "";
   if (here.kind === kinds.moved) return `migrated here from other slots${from}`;
+  if (last.kind === kinds.attempt_failed) return `tried again ${waited} (${significant(last.value, 2)}% left)${from}`;
   if (last.kind === kinds.paused) return `resumed ${waited} (paused with ${significant(last.value, 2)}% left)${from}`;
   return `started ${waited}${from}`;
 }
@@ -49,12 +51,14 @@ function before(block, scene, bar, life, placed, seconds) {
 function after(block, scene, bar, life, ended, kinds) {
   const then = life[ended];
   if (!then) return "";
+  const back = life[ended - 1]?.kind === kinds.rolled_back ? `; ${significant(life[ended - 1].value, 2)}% lost since its last checkpoint` : "";
   if (then.kind === kinds.finished) return "finished";
-  if (then.kind === kinds.failed) return `failed with ${significant(then.value, 2)}% left: its attempts were used up`;
-  if (then.kind === kinds.moved) return "migrated to other slots";
+  if (then.kind === kinds.failed) return then.value > 0 ? `failed with ${significant(then.value, 2)}% left: its attempts were used up` : "failed for good";
+  if (then.kind === kinds.attempt_failed) return `failed with ${significant(then.value, 2)}% left, to be tried again${back}`;
+  if (then.kind === kinds.moved) return `migrated to other slots${back}`;
   const next = then.at === scene.to[bar] ? neighbours(scene, bar, (other) => scene.from[other] === scene.to[bar]) : [];
   const whom = next.length ? `; preempted by ${named(block, next)}` : "";
-  return `paused with ${significant(then.value, 2)}% left${whom}`;
+  return `paused with ${significant(then.value, 2)}% left${whom}${back}`;
 }
 
 // What was on these slots until this bar began, and why not any longer.
@@ -62,7 +66,7 @@ function predecessors(block, scene, bar) {
   const left = neighbours(scene, bar, (other) => scene.to[other] === scene.from[bar]);
   if (!left.length) return "";
   const kind = lifeOf(scene, left[0]).findLast(({ at }) => at === scene.from[bar])?.kind;
-  const why = { [block.kinds.paused]: "preempted by it", [block.kinds.finished]: "finished", [block.kinds.moved]: "migrated" }[kind];
+  const why = { [block.kinds.paused]: "preempted by it", [block.kinds.finished]: "finished", [block.kinds.moved]: "migrated", [block.kinds.failed]: "failed", [block.kinds.attempt_failed]: "failed" }[kind];
   return why ? `; before it: ${named(block, left)}, ${why}` : "";
 }
 

@@ -12,7 +12,10 @@ from rota.results.run import RunRecord
 
 TRIALS, JOBS = "trials", "jobs"
 PER_INTERVAL, PER_ITERATION = "s per interval", "s per iteration"
-STRETCHES = (EventKind.STARTED, EventKind.PAUSED, EventKind.FINISHED, EventKind.FAILED)
+STRETCHES = (
+    *(EventKind.STARTED, EventKind.PAUSED),
+    *(EventKind.FINISHED, EventKind.FAILED, EventKind.ATTEMPT_FAILED),
+)
 LEAST_ITERATIONS = 1e-6
 """Fewest iterations that count; fewer are a rounding error."""
 
