@@ -190,6 +190,7 @@ PYTEST = "python -P -m pytest --config-file ROOT/pyproject.toml --rootdir ROOT"
         ("plot.sh", ["--quick"], ["python -P ROOT/plotting.py --quick"]),
         ("bench.sh", ["--jobs", "9"], ["python ROOT/scripts/bench.py --jobs 9"]),
         ("bench.sh", ["--execution", "--quick"], ["python ROOT/scripts/bench_execution.py --quick"]),
+        ("bench.sh", ["--engine", "--quick"], ["python ROOT/scripts/bench_engine.py --quick"]),
         ("bench.sh", ["--training", "--quick"], ["python ROOT/scripts/bench_training.py --quick"]),
         ("bench.sh", ["--steadiness"], ["python ROOT/scripts/bench_steadiness.py"]),
         ("bench.sh", ["--ray"], ["python ROOT/scripts/bench_ray.py"]),

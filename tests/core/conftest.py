@@ -10,7 +10,7 @@ from rota.core.columns import BEGIN, ROW, UNIT
 from rota.core.costs import RESTART
 from rota.core.engine import JobsEngine
 from rota.core.instant import Instant
-from rota.core.policy import Plan
+from rota.core.policy import Needs, Plan
 from rota.workload.jobs import workload
 
 NO_ROWS = np.zeros(0, np.int32)
@@ -35,7 +35,7 @@ def state_of() -> Callable[..., JobsEngine]:
             "by hand", [f"j{i}" for i in range(n)], [0.0] * n, [*gangs, *[1] * later], ["bert"] * n,
             duration_s=[100.0] * n, kinds=kinds,
         )  # fmt: skip
-        state = JobsEngine(jobs.table(cluster), cluster, RESTART, sharing, own=("mark",))
+        state = JobsEngine(jobs.table(cluster), cluster, RESTART, Needs(("mark",), sharing=sharing))
         state.apply(Instant(0.0, NO_ROWS, arrivals=len(gangs)))
         return state
 

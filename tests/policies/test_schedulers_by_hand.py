@@ -10,7 +10,10 @@ from rota.core.costs import INTERVAL, RESTART
 from rota.core.timeline import Arrived, Finished, NodeLost, Preempted, Retimed, Started
 from rota.policies.cluster.antman import AntMan
 from rota.policies.cluster.fifo import Fifo
+from rota.policies.cluster.gittins import BINS, Gittins, gittins_index
+from rota.policies.cluster.las import Las
 from rota.policies.cluster.muri import MuriL, MuriLNoBlossom, MuriLWorstOrder, MuriS
+from rota.policies.cluster.random import Random
 from rota.policies.cluster.srsf import Srsf
 from rota.policies.cluster.srtf import Srtf
 from rota.policies.cluster.themis import Themis, fairest_shares
@@ -521,3 +524,75 @@ def test_under_muri_jobs_whose_stages_nobody_knows_are_not_faster_together(polic
     work = jobs(*[(0, 1, 1000)] * 3, stages=(0.0, 0.0, 0.0))
     events = timeline(work, Cluster.uniform(1, 1), policy)
     assert all(event.at_s >= 1000.0 for event in events if isinstance(event, Finished))
+
+
+# LAS: of two equal jobs on one GPU, the first gives way after 100 GPU-seconds, the second after as many, and
+# then the first goes on to 200.
+
+
+def test_under_las_a_job_gives_way_to_those_that_have_used_less():
+    work = jobs((0, 1, 150), (0, 1, 150)).with_startup(0.0)
+    ends = [
+        (event.at_s, event.job)
+        for event in timeline(work, Cluster.uniform(1, 1), Las(first_gpu_s=100.0))
+        if isinstance(event, Preempted | Finished)
+    ]
+    assert ends == [(100.0, 0), (200.0, 1), (250.0, 0), (300.0, 1)]
+
+
+# Random: it draws an order, not a preemption, and the seed is all that it follows from.
+
+
+def test_a_random_order_is_one_that_the_seed_gives():
+    work = jobs(*[(0, 1, 10)] * 40)
+    orders = [
+        [
+            event.job
+            for event in timeline(work, Cluster.uniform(1, 1), Random(seed))
+            if isinstance(event, Started)
+        ]
+        for seed in (0, 0, 1)
+    ]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == list(range(40)) != orders[0]
+
+
+# Gittins. Bin b ends at 2^(b / 2) s: 32 s is the end of bin 10, 64 s that of bin 12, 128 s that of bin 14.
+
+
+def expected(jobs_per_bin):
+    weights = np.zeros(BINS)
+    for number, count in jobs_per_bin.items():
+        weights[number] = count
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("jobs_per_bin", "attained_s", "index"),
+    [
+        # All end between 32 s (the end of bin 10) and 45.25 s (that of bin 11), after 38.63 s on average.
+        ({11: 5.0}, 0.0, 2 / (32 + 2**5.5)),
+        # The same after 40 s: they end in 2.63 s on average.
+        ({11: 5.0}, 40.0, 2 / (2**5.5 - 40)),
+        # One of four ends after 38.63 s, the others after 1,236 s: giving each 45.25 s first is best.
+        ({11: 1.0, 21: 3.0}, 0.0, 1 / ((32 + 2**5.5) / 2 + 3 * 2**5.5)),
+        # When the short one would have ended, only long ones are left.
+        ({11: 1.0, 21: 3.0}, 2**5.5, 2 / (2**10 + 2**10.5 - 2 * 2**5.5)),
+    ],
+)
+def test_the_gittins_index_is_the_best_chance_of_an_end_per_second(jobs_per_bin, attained_s, index):
+    found, until_s = gittins_index(expected(jobs_per_bin), attained_s)
+    assert found == pytest.approx(index, rel=1e-12)
+    assert until_s > attained_s
+
+
+def test_gittins_learns_from_the_jobs_that_ended():
+    """Jobs of one group have ended after 60 s, those of another after 6,000 s; then one of each comes."""
+    rows = [(0, 60, "short"), (0, 6000, "long")] * 6 + [(50_000, 6000, "long"), (50_000, 60, "short")]
+    submit_s, seconds, group = zip(*rows, strict=True)
+    work = workload(
+        "groups", [f"j{i}" for i in range(len(rows))], submit_s, [1] * len(rows), ["unmeasured"] * len(rows),
+        duration_s=seconds, group=group,
+    )  # fmt: skip
+    events = timeline(work, Cluster.uniform(1, 1), Gittins())
+    assert next(event.job for event in events if isinstance(event, Started) and event.at_s >= 50_000) == 13

@@ -12,7 +12,7 @@ from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.costs import INTERVAL, RESTART
 from rota.core.errors import ConfigError, InputError
 from rota.policies.cluster.antman import AntMan
-from rota.policies.cluster.registry import SCHEDULERS
+from rota.policies.cluster.registry import BY_DEFAULT
 from rota.policies.cluster.srtf import Srtf
 from rota.simulator.jobs_config import (
     ClusterConfig,
@@ -149,7 +149,7 @@ def test_changes_and_split_gpus_exclude_each_other():
 
 def test_by_default_all_schedulers_are_compared_under_the_restart_cost():
     config = SimulateConfig(SYNTHETIC)
-    assert config.schedulers == tuple(SCHEDULERS)
+    assert config.schedulers == BY_DEFAULT
     assert config.cost_model == RESTART
 
 

@@ -26,16 +26,15 @@ from rota.core.calls import (
     place,
     sort_rows,
 )
-from rota.core.columns import JOB
+from rota.core.columns import PLACE
 from rota.core.compiled import kernel, native_address
 from rota.core.engine import JobsEngine
 from rota.core.errors import ConfigError
-from rota.core.kernels import sort_by
-from rota.core.memory import all_rows, columns_of, engine_at, floats, index_of, ints, plan_at
-from rota.core.placement import STYLES, Style, fit
-from rota.core.stepping import OK
-
-FEW = 64  # arrivals at one instant that are inserted one by one
+from rota.core.kernels import refresh, sort_by
+from rota.core.memory import columns_of, engine_at, floats, ints, order_of_jobs
+from rota.core.placement import STAYS, STYLES, Style, fit
+from rota.core.queues import append, leave_queues, move, place_risen, push, seqs_of, sort_listed
+from rota.core.stepping import OK, stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,8 @@ class CompiledPlan:
     """A kernel `plan(address)` of the engine's record that fills the draft and calls `decide`."""
     options: tuple[float, ...] = ()
     """Numbers that the kernel reads by `options_of`."""
+    queues: bool = False
+    """Whether the kernel keeps waiting jobs in queues (`rota.core.queues`)."""
 
 
 def compiled_of(policy: Any) -> CompiledKey | CompiledPlan | None:
@@ -92,27 +93,33 @@ def drive_compiled(
 ) -> None:
     """Run an engine to its end; call `progress` with the number of ended jobs after each `every` instants."""
     function, kept = prepare(engine, form)
-    for _ in _rounds(engine, function, every):
-        if progress is not None:
-            progress(engine.done)
+    try:
+        for _ in _rounds(engine, function, every):
+            if progress is not None:
+                progress(engine.done)
+    finally:
+        engine.see()
     del kept
 
 
 def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, Any]:
     """Give an engine the compiled form of its policy; return the address of its plan, and what to keep."""
     engine.write(sort=code_at(sort_by, types.none, *SORT_TYPES), fit=code_at(fit, types.int64, *FIT_TYPES))
+    engine.see()
     match form:
         case CompiledKey():
             key = code_at(form.key, types.float64, *KEY_TYPES)
             keep = not engine.cost.each_instant if form.keep is None else form.keep
-            engine.write(
-                key=key, style=STYLES[form.style], strict=form.strict, keep=keep,
-                fixed_while_waiting=form.fixed_while_waiting, is_sorted=False, pending=False,
-            )  # fmt: skip
-            return code_at(plan_by_key, types.none, *PLAN_TYPES), None
+            engine.write(key=key, style=STYLES[form.style], strict=form.strict, keep=keep, pending=False)
+            if not form.fixed_while_waiting:
+                return code_at(plan_by_key, types.none, *PLAN_TYPES), None
+            engine.use_queues()
+            return code_at(plan_by_queues, types.none, *PLAN_TYPES), None
         case CompiledPlan():
             options = np.array([*form.options], np.float64)
             engine.write(options=options.ctypes.data, option_count=len(options), pending=False)
+            if form.queues:
+                engine.use_queues()
             return code_at(form.plan, types.none, *PLAN_TYPES), options
 
 
@@ -135,7 +142,6 @@ def _rounds(engine: JobsEngine, function: int, every: int) -> Iterator[None]:
     commit = code_at(stepping.commit, types.int64, *COMMIT_TYPES)
     while True:
         code = run(engine.address, advance, function, commit, every)
-        engine.see()
         if code == stepping.DONE:
             return
         if code == OK:
@@ -155,6 +161,8 @@ def run(address, advance, plan, commit, instants):
             if code < 0:
                 return code
             call_plan(plan, address)
+            if not e.undecided:
+                continue  # the plan that runs stays
             e.pending = 1
         code = call_commit(commit, address, e.draft, e.planned, e.wakes_s, present)
         if code != OK:
@@ -186,94 +194,53 @@ def options_of(e):
 
 @kernel
 def plan_by_key(address):
-    """Rank by the policy's key, then first fit."""
+    """Rank all jobs by the policy's key, then first fit."""
     e = engine_at(address)
-    rank_in_place(e)
-    order = ints(e.order, e.active)
+    columns, order, keys = columns_of(e), order_of_jobs(e), floats(e.keys, e.capacity)
+    for row in order:
+        keys[row] = call_key(e.key, columns, row, e.now_s)
+    ranked = ints(e.ranking, e.active)
+    sort_rows(e, order, keys, ranked)
+    order[:] = ranked
     decide_placed(e, place(e, address, order, e.style, e.strict, e.keep), np.inf)
 
 
 @kernel
-def rank_in_place(e):
-    """Sort list order by the policy's key, stably; only what may have changed, if the rest is sorted."""
-    columns, order, keys = columns_of(e), all_rows(e), floats(e.keys, e.capacity)
-    arrived = e.active - e.coming
-    changed = e.active
-    if e.is_sorted and e.fixed_while_waiting and e.coming <= FEW:
-        changed = last_changed(e, columns, order, arrived)
+def plan_by_queues(address):
+    """Do the same where the keys of waiting jobs are fixed: rank only those that are not in queues."""
+    e = engine_at(address)
+    e.is_lazy = 1
+    rank_listed(e)
+    order = order_of_jobs(e)
+    jobs = place(e, address, order, e.style, e.strict, e.keep)
+    if jobs == STAYS:
+        stay(e, np.inf)
     else:
-        arrived = e.active
-    for i in range(changed):
-        keys[order[i]] = call_key(e.key, columns, order[i], e.now_s)
-    out = ints(e.ranking, changed)
-    sort_rows(e, order[:changed], keys, out)
-    order[:changed] = out
-    sink(order, keys, changed, arrived)
-    for i in range(arrived, e.active):
-        keys[order[i]] = call_key(e.key, columns, order[i], e.now_s)
-        insert(order, keys, i)
-    e.is_sorted = 1
+        leave_queues(e, jobs)
+        decide_placed(e, jobs, np.inf)
 
 
 @kernel
-def last_changed(e, columns, order, arrived):
-    """Return the position after the last job whose key may differ from the one before.
-
-    These are jobs of the current plan, and those that the last commit preempted.
-    """
-    p, marks = plan_at(e.current), ints(e.marks, e.capacity)
-    index, paused = index_of(p), ints(e.paused, e.most_jobs)
-    marked = 0
-    for k in range(p.jobs + e.pauses):
-        row = index[0, k] if k < p.jobs else paused[k - p.jobs]
-        marks[row] = 1
-    for i in range(arrived, e.active):
-        marks[order[i]] = 0
-    for k in range(p.jobs + e.pauses):
-        row = index[0, k] if k < p.jobs else paused[k - p.jobs]
-        if marks[row] == 1:
-            marks[row] = 2 if columns[JOB, row] >= 0.0 else 0
-            marked += columns[JOB, row] >= 0.0
-    last = 0
-    while marked > 0:
-        row = order[last]
-        if marks[row] == 2:
-            marks[row] = 0
-            marked -= 1
-        last += 1
-    return last
-
-
-@kernel
-def sink(order, keys, begin, end):
-    """Merge the sorted jobs before `begin` with those up to `end`; of equals, the first stay first."""
-    while begin > 0 and begin < end and keys[order[begin - 1]] > keys[order[begin]]:
-        row = order[begin - 1]
-        low, high = begin, end
-        while low < high:
-            middle = (low + high) // 2
-            if keys[order[middle]] < keys[row]:
-                low = middle + 1
-            else:
-                high = middle
-        for i in range(begin, low):
-            order[i - 1] = order[i]
-        order[low - 1] = row
-        begin -= 1
-        end = low - 1
-
-
-@kernel
-def insert(order, keys, end):
-    """Insert the job at position `end` into the sorted jobs before it, after those with equal keys."""
-    row = order[end]
-    low, high = 0, end
-    while low < high:
-        middle = (low + high) // 2
-        if keys[order[middle]] <= keys[row]:
-            low = middle + 1
+def rank_listed(e):
+    """Rank list order by the policy's key, and put the jobs in it that wait into their queues."""
+    columns, order, keys, seqs = columns_of(e), order_of_jobs(e), floats(e.keys, e.capacity), seqs_of(e)
+    arrived = order.shape[0] - e.coming if e.is_sorted else 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        if columns[PLACE, row] >= 0.0 and not e.each_instant:
+            refresh(columns, row, e.now_s)
+        key = call_key(e.key, columns, row, e.now_s)
+        if i < arrived:
+            move(keys, seqs, row, key, e)
         else:
-            high = middle
-    for i in range(end, low, -1):
-        order[i] = order[i - 1]
-    order[low] = row
+            append(keys, seqs, row, key, e)
+    place_risen(order, seqs, e)
+    e.is_sorted = 1
+    running = 0
+    for row in order:
+        if columns[PLACE, row] < 0.0:
+            push(e, row)
+        else:
+            order[running] = row
+            running += 1
+    sort_listed(order[:running], keys)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rota.core.columns import BEGIN, KIND, MODEL, PACE_S, PLACE, REMAINING, ROW, STALL_S, SWITCH, SYNC_S, UNIT
+from rota.core.columns import BEGIN, END_S, KIND, MODEL, PACE_S, PLACE, REMAINING, ROW, SWITCH, SYNC_S, UNIT
 from rota.core.compiled import kernel
 
 WINDOW = 1e-6  # relative time after the earliest end within which ends may be grouped
@@ -19,22 +19,27 @@ def end_of(columns, row, now_s, each_instant):
     """Return when a running job will end if nothing happens."""
     if each_instant:
         return now_s + columns[REMAINING, row] * columns[PACE_S, row]
-    return now_s + (columns[STALL_S, row] + max(columns[REMAINING, row], 0.0) * columns[PACE_S, row])
+    return columns[END_S, row]
 
 
 @kernel
-def next_ends(columns, index, jobs, order, now_s, each_instant, ends_rel, ends_abs, ending):
-    """Find the jobs that end next: write their rows to `ending`, return the time and their number."""
+def next_ends(columns, rows, order, now_s, each_instant, ends_rel, ends_abs, ending):
+    """Find the jobs that end next: write their rows to `ending`, return the time and their number.
+
+    `rows` has at least the running jobs; `order` has them too, in list order.
+    """
     first_s = np.inf
     near = 0
     window = WINDOW if ends_rel > 0.0 or ends_abs > 0.0 else 0.0
-    for k in range(jobs):
-        end_s = end_of(columns, index[ROW, k], now_s, each_instant)
+    for row in rows:
+        if columns[PLACE, row] < 0.0:
+            continue
+        end_s = end_of(columns, row, now_s, each_instant)
         if end_s < first_s:
             if first_s > end_s + window * abs(end_s) + ends_abs:
                 near = 0
             first_s = end_s
-            ending[0] = index[ROW, k]
+            ending[0] = row
             near += 1
         elif end_s <= first_s + window * abs(first_s) + ends_abs:
             near += 1

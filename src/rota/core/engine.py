@@ -7,32 +7,31 @@ All of it is in flat arrays, so a snapshot is a copy. Real runs say what happene
 advancing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rota.core import columns as c
-from rota.core import kernels, stepping
+from rota.core import kernels, queues, stepping
 from rota.core.arrays import Floats
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
-from rota.core.costs import EXACT, CostModel, Ties
+from rota.core.costs import EXACT, CostModel
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.failures import FailureState
 from rota.core.instant import Instant
-from rota.core.memory import ENGINE, SUMS
+from rota.core.memory import ENGINE, OF_THIS_ENGINE, SUMS
 from rota.core.placement import scratch_rows
-from rota.core.policy import Plan
+from rota.core.policy import Needs, Plan
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
 from rota.core.view import INT32, ClusterView
 
 FIRST_ROWS = 64
-NO_ROWS = np.zeros(0, np.int32)
-
-
+NO_ROWS, NO_NEEDS = np.zeros(0, np.int32), Needs()
 EVEN = Speed(np.ones((1, 1)), 1.0, 1.0)
 
 
@@ -53,28 +52,27 @@ class JobsEngine:
         table: Floats,
         cluster: Cluster,
         cost: CostModel,
-        sharing: int = 1,
-        own: Sequence[str] = (),
-        own_slots: Sequence[str] = (),
+        needs: Needs = NO_NEEDS,
         preferences: Preferences | None = None,
         *,
-        ties: Ties = EXACT,
         speed: Speed = EVEN,
         keeps_timeline: bool = True,
         failures: FailureState | None = None,
     ) -> None:
-        """Begin with a table of all jobs, by submit time.
+        """Begin with a table of all jobs, by submit time, for a policy with these needs.
 
         `preferences` says which nodes jobs prefer; by default those that the cluster lists first.
         """
-        self._made_from = table, cluster, cost, sharing, own, own_slots, preferences
-        self._made_by: dict[str, Any] = {"ties": ties, "speed": speed, "keeps_timeline": keeps_timeline}
-        self._made_by |= {"failures": failures}
+        self._another = partial(
+            JobsEngine, table, cluster, cost, needs, preferences,
+            speed=speed, keeps_timeline=keeps_timeline, failures=failures,
+        )  # fmt: skip
         preferences = preferences or as_listed(cluster)
-        slots = cluster.slots
+        slots, sharing = cluster.slots, needs.sharing
+        ties = needs.ties if cost.each_instant else EXACT
         self.cluster, self.cost = cluster, cost
         self.table = np.ascontiguousarray(preferences.put_into(table))
-        self._own = len(own)
+        self._own = len(needs.own)
         self._record = np.zeros(1, ENGINE)
         self.address = int(self._record.ctypes.data)
         self._arrays: dict[str, NDArray[Any]] = {}
@@ -84,7 +82,7 @@ class JobsEngine:
         self._plans = Plan(jobs, slots * sharing), Plan(jobs, slots * sharing)
         self.plan = self._plans[0]
         self.view = ClusterView(self._record["now_s"])
-        self._lay_out(preferences, sharing, len(own_slots), speed)
+        self._lay_out(preferences, needs, speed)
         self.write(
             sharing=sharing, each_instant=cost.each_instant, saves=cost.checkpoint_every_s == 0.0,
             failures=self._failures.address if self._failures else 0,
@@ -151,6 +149,7 @@ class JobsEngine:
 
     def resolve(self, code: int) -> None:
         """Make room if that is why compiled code returned; else raise Stuck or IllegalPlan."""
+        self.see()
         if code not in (stepping.STUCK, stepping.RESTLESS, stepping.GROW, stepping.UNDECIDED):
             self.view.draft.wake_at_s = float(self._record["wakes_s"][0])
             self.view.draft.jobs = self._get("planned")
@@ -160,6 +159,7 @@ class JobsEngine:
 
     def see(self) -> None:
         """Show what compiled code has changed to Python."""
+        stepping.show_at(self.address)
         first, second = self._plans
         known = {plan.address: plan for plan in (first, second, self.plan)}
         self.plan = known[self._get("current")]
@@ -177,7 +177,7 @@ class JobsEngine:
         stepping.move_time_at(self.address, float(instant.at_s))
         self.write(instants=self.instants + 1)
         for row, remaining in (instant.measured or {}).items():
-            self.columns[c.REMAINING, row] = remaining
+            self.columns[[c.REMAINING, c.REMAINING_THEN], row] = remaining
         self._turn_over(instant)
         if instant.joined or instant.lost:
             self._reserve(len(instant.joined) + len(instant.lost) * (1 + 2 * self.plan.jobs), 0)
@@ -268,8 +268,9 @@ class JobsEngine:
 
     def snapshot(self) -> Snapshot:
         """Return a copy of everything that changes, for `restore`."""
+        stepping.show_at(self.address)
         count, used = self._get("count"), self._get("used")
-        changing = ("columns", "order", "free", "nodes", "own_slots", "ending")
+        changing = ("columns", "order", "free", "nodes", "own_slots", "own_groups", "ending")
         arrays = {name: self._arrays[name].copy() for name in changing}
         arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
         index, slots = self.plan.dense()
@@ -279,7 +280,7 @@ class JobsEngine:
     def restore(self, snapshot: Snapshot) -> None:
         """Make everything as it was at a snapshot, of this engine or of one that was made alike."""
         arrays = snapshot.arrays
-        here = {name: self._get(name) for name in ENGINE.names or () if name in _OF_THIS_ENGINE}
+        here = {name: self._get(name) for name in ENGINE.names or () if name in OF_THIS_ENGINE}
         self._record[:] = snapshot.record
         self.write(**here)
         if self._failures:
@@ -288,16 +289,11 @@ class JobsEngine:
         journal.reserve(len(arrays["events"]), len(arrays["arena"]))
         journal.events[: len(arrays["events"])] = arrays["events"]
         journal.slots[: len(arrays["arena"])] = arrays["arena"]
-        self._put(
-            **{name: arrays[name].copy() for name in ("columns", "order", "free", "own_slots", "ending")}
-        )
+        changing = ("columns", "order", "free", "own_slots", "own_groups", "ending")
+        self._put(**{name: arrays[name].copy() for name in changing})
         self.nodes[:] = arrays["nodes"]
-        self._put(
-            keys=np.zeros(self.capacity),
-            marks=np.zeros(self.capacity, np.int32),
-            ranking=np.zeros(self.capacity, np.int32),
-        )
-        self.write(capacity=self.capacity, is_sorted=False)
+        self._lay_out_rows(self.capacity)
+        self.write(is_sorted=False)
         self._use_journal()
         plan = self.plan = self._plans[0]
         plan.jobs = jobs = len(arrays["pace_s"])
@@ -311,7 +307,7 @@ class JobsEngine:
     def fork(self, n: int) -> list["JobsEngine"]:
         """Return copies that go on from here, independently of each other."""
         snapshot = self.snapshot()
-        forks = [JobsEngine(*self._made_from, **self._made_by) for _ in range(n)]
+        forks = [self._another() for _ in range(n)]
         for fork in forks:
             fork.restore(snapshot)
         return forks
@@ -338,14 +334,16 @@ class JobsEngine:
             self._arrays[name] = array
             self._record[name] = array.ctypes.data
 
-    def _lay_out(self, preferences: Preferences, sharing: int, own_slots: int, speed: Speed) -> None:
+    def _lay_out(self, preferences: Preferences, needs: Needs, speed: Speed) -> None:
         """Make all arrays whose sizes do not change."""
         cluster, slots = self.cluster, self.cluster.slots
-        jobs = min(slots * sharing, self.table.shape[1])
+        jobs = min(slots * needs.sharing, self.table.shape[1])
+        own_slots, own_groups = len(needs.own_slots), len(needs.own_groups)
         changes = sorted(cluster.changes, key=lambda change: change.at_s)
         nodes = np.vstack([cluster.table(), preferences.rows])
         widest = max(slots, len(cluster.nodes), int(self.table[c.GPUS].max(initial=0)) + 1)
         scratch = np.zeros((scratch_rows(len(preferences.rows) // c.PREFERRED), widest), np.int32)
+        groups = int(self.table[c.GROUP].max(initial=-1)) + 2
         by_model = np.ascontiguousarray(speed.by_model, np.float64)
         self._put(
             table=self.table,
@@ -353,20 +351,20 @@ class JobsEngine:
             nodes=nodes,
             slot_node=cluster.slot_nodes(),
             own_slots=np.zeros((own_slots, slots)),
+            own_groups=np.zeros((own_groups, groups)),
             speeds=by_model,
             change_s=np.array([change.at_s for change in changes], np.float64),
             change_node=np.array([change.node for change in changes], np.int32),
             change_joins=np.array([change.joins for change in changes], np.int32),
             scratch=scratch,
             load=np.zeros((2, slots), np.int32),
-            actions=np.zeros(jobs, np.int8),
-            kept=np.zeros(jobs, np.int8),
-            paused=np.zeros(jobs, np.int32),
-            ending=np.zeros(max(jobs, 1), np.int32),
+            **{name: np.zeros(jobs, np.int8) for name in ("actions", "kept")},
+            **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "ending")},
         )
         self.write(
-            node_rows=nodes.shape[0], node_count=nodes.shape[1], slot_rows=own_slots, changes=len(changes),
-            models=by_model.shape[0], kinds=by_model.shape[1],
+            fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
+            slot_rows=own_slots, group_rows=own_groups, changes=len(changes), models=by_model.shape[0],
+            kinds=by_model.shape[1],
             scratch_rows=scratch.shape[0], scratch_width=scratch.shape[1],
         )  # fmt: skip
         self._use_journal()
@@ -412,14 +410,30 @@ class JobsEngine:
             order[:active] = self.order[:active]
             unused = np.setdiff1d(np.arange(capacity, dtype=np.int32), order[:active])[::-1]
             free[: len(unused)] = unused
-        keys = np.zeros(capacity)
-        keys[: old.shape[1]] = self._arrays.get("keys", keys)[: old.shape[1]]
-        self._put(
-            columns=columns, order=order, free=free, keys=keys,
-            marks=np.zeros(capacity, np.int32), ranking=np.zeros(capacity, np.int32),
-        )  # fmt: skip
-        self.write(fields=columns.shape[0], capacity=capacity)
+        self._put(columns=columns, order=order, free=free)
+        self._lay_out_rows(capacity)
         self._show()
+
+    def _lay_out_rows(self, capacity: int) -> None:
+        """Make the arrays over rows that compiled policies use; no job is in a queue then."""
+        for name, kind in (("keys", "f8"), ("seqs", "i8"), ("marks", "i4"), ("ranking", "i4")):
+            old = self._arrays.get(name, np.zeros(0, kind))[:capacity]
+            self._put(**{name: np.concatenate([old, np.zeros(capacity - len(old), kind)])})
+        self.write(capacity=capacity, queued=0)
+        if "queue_kinds" in self._arrays:
+            self._arrays["queue_facts"][queues.COUNT] = 0
+            room = 1 << (capacity - 1).bit_length()
+            self._put(queues=np.zeros((self._get("queue_count"), room), np.int32))
+            self.write(queue_room=room)
+
+    def use_queues(self) -> None:
+        """Let a compiled policy keep waiting jobs in queues (`rota.core.queues`)."""
+        if "queue_kinds" not in self._arrays:
+            facts, kinds = queues.lay_out(self.table)
+            self._put(queue_facts=facts, queue_kinds=kinds)
+            self.write(queue_count=len(kinds))
+        self._lay_out_rows(self.capacity)
+        self.write(is_sorted=False)
 
     def _show_cluster(self) -> None:
         view = self.view
@@ -434,17 +448,11 @@ class JobsEngine:
     def _show(self) -> None:
         """Give the view its read-only columns."""
         view, columns = self.view, _frozen(self.columns)
-        view.rows = self.order
-        view.columns = self.columns
-        view.capacity = self.capacity
-        view.remaining = columns[c.REMAINING]
-        view.iteration_s = columns[c.ITERATION_S]
-        view.gpus = columns[c.GPUS]
-        view.submit_s = columns[c.SUBMIT_S]
-        view.duration_s = columns[c.DURATION_S]
-        view.priority = columns[c.PRIORITY]
-        view.executed_s = columns[c.EXECUTED_S]
-        view.place = columns[c.PLACE]
+        view.rows, view.columns, view.capacity = self.order, self.columns, self.capacity
+        view.remaining, view.iteration_s = columns[c.REMAINING], columns[c.ITERATION_S]
+        view.submit_s, view.duration_s = columns[c.SUBMIT_S], columns[c.DURATION_S]
+        view.gpus, view.priority = columns[c.GPUS], columns[c.PRIORITY]
+        view.executed_s, view.place = columns[c.EXECUTED_S], columns[c.PLACE]
 
     # ── errors ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -483,14 +491,6 @@ class JobsEngine:
             case _:
                 why = kernels.ILLEGAL[code]
         return f"at {self.now_s} s: {why}"
-
-
-_OF_THIS_ENGINE = {
-    *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "options", "option_count"),
-    "failures",
-}
-"""Addresses that a restored engine keeps."""
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

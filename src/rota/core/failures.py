@@ -18,7 +18,7 @@ from rota.core.columns import EXECUTED_S, GPUS, JOB, PLACE, REMAINING, ROW, SUBM
 from rota.core.compiled import carray, kernel
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError
-from rota.core.kernels import remove, roll_back, stop, write
+from rota.core.kernels import catch_up, remove, roll_back, stop, write
 from rota.core.memory import (
     all_rows,
     columns_of,
@@ -317,6 +317,7 @@ def fail_jobs(e):
             continue  # it has ended at the same time
         job = int(columns[JOB, row])
         failed[job] += 1
+        catch_up(columns, row, e.now_s, e.checkpoint_every_s)
         e.count = roll_back(columns, row, events, e.count, e.now_s)
         stop(columns, row)
         e.running -= 1
@@ -337,8 +338,9 @@ def give_up(e, rows, ended):
     for i in range(ended):
         e.completed_s += e.now_s - columns[SUBMIT_S, rows[i]]
     e.count = remove(
-        columns, all_rows(e), e.active, ints(e.free, e.capacity), rows, ended, e.now_s, events, e.count
-    )
+        columns, all_rows(e), e.active - e.queued, e.active, ints(e.free, e.capacity), rows, ended,
+        e.now_s, events, e.count,
+    )  # fmt: skip
     for i in range(ended):
         events[before + i].kind = FAILED
         events[before + i].value = columns[REMAINING, rows[i]]

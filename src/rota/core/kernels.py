@@ -8,7 +8,9 @@ import numpy as np
 from rota.core.columns import (
     BEGIN,
     COMPUTE_S,
+    END_S,
     EXECUTED_S,
+    EXECUTED_THEN_S,
     GIVEN,
     GPUS,
     JOB,
@@ -18,7 +20,9 @@ from rota.core.columns import (
     PACE_S,
     PLACE,
     REMAINING,
+    REMAINING_THEN,
     ROW,
+    SINCE_S,
     STALL_S,
     STARTUP_S,
     SYNC_S,
@@ -60,28 +64,47 @@ def has_stages(columns, row):
 
 
 @kernel
-def progress(columns, index, jobs, from_s, to_s, checkpoint_every_s):
-    """Advance the running jobs: first through the rest of their start-up, then by their step time."""
-    elapsed_s = to_s - from_s
-    for k in range(jobs):
-        row = index[ROW, k]
-        if columns[PLACE, row] != k:
-            continue  # its node was lost
-        # Added in this order, because the reference's Tiresias depends on the last bit.
-        columns[EXECUTED_S, row] = columns[EXECUTED_S, row] + to_s - from_s
-        stall_s = columns[STALL_S, row]
-        productive_s = max(elapsed_s - stall_s, 0.0)
-        columns[STALL_S, row] = max(stall_s - elapsed_s, 0.0)
-        progress = productive_s / columns[PACE_S, row]
-        columns[REMAINING, row] -= progress
-        if checkpoint_every_s > 0.0:
-            since_s = columns[UNSAVED_S, row] + productive_s
-            if since_s >= checkpoint_every_s:
-                since_s = since_s % checkpoint_every_s
-                columns[UNSAVED, row] = since_s / columns[PACE_S, row]
-            else:
-                columns[UNSAVED, row] += progress
-            columns[UNSAVED_S, row] = since_s
+def refresh(columns, row, now_s):
+    """Write what a running job has left and how long it has run, as of now.
+
+    It is computed from the account as it was last closed, so it does not matter how often this is called.
+    """
+    since_s = columns[SINCE_S, row]
+    if now_s > since_s:
+        productive_s = max(now_s - since_s - columns[STALL_S, row], 0.0)
+        columns[EXECUTED_S, row] = columns[EXECUTED_THEN_S, row] + now_s - since_s
+        columns[REMAINING, row] = columns[REMAINING_THEN, row] - productive_s / columns[PACE_S, row]
+
+
+@kernel
+def close_account(columns, row, now_s, checkpoint_every_s):
+    """Advance a running job until now: first through the rest of its start-up, then by its step time."""
+    since_s = columns[SINCE_S, row]
+    elapsed_s = now_s - since_s
+    stall_s = columns[STALL_S, row]
+    productive_s = max(elapsed_s - stall_s, 0.0)
+    iterations = productive_s / columns[PACE_S, row]
+    # Added in this order, because the reference's Tiresias depends on the last bit.
+    columns[EXECUTED_S, row] = columns[EXECUTED_THEN_S, row] + now_s - since_s
+    columns[REMAINING, row] = columns[REMAINING_THEN, row] - iterations
+    columns[STALL_S, row] = max(stall_s - elapsed_s, 0.0)
+    if checkpoint_every_s > 0.0:
+        unsaved_s = columns[UNSAVED_S, row] + productive_s
+        if unsaved_s >= checkpoint_every_s:
+            unsaved_s = unsaved_s % checkpoint_every_s
+            columns[UNSAVED, row] = unsaved_s / columns[PACE_S, row]
+        else:
+            columns[UNSAVED, row] += iterations
+        columns[UNSAVED_S, row] = unsaved_s
+    open_account(columns, row, now_s)
+
+
+@kernel
+def open_account(columns, row, now_s):
+    """Count the progress of a running job from now on."""
+    columns[SINCE_S, row] = now_s
+    columns[REMAINING_THEN, row] = columns[REMAINING, row]
+    columns[EXECUTED_THEN_S, row] = columns[EXECUTED_S, row]
 
 
 @kernel
@@ -107,7 +130,7 @@ def roll_back(columns, row, events, count, at_s):
 
 
 @kernel
-def remove(columns, order, active, free, finished, ends, at_s, events, count):
+def remove(columns, order, listed, active, free, finished, ends, at_s, events, count):
     """Remove finished jobs from the table and from list order; return the number of events."""
     for i in range(ends):
         row = finished[i]
@@ -119,10 +142,10 @@ def remove(columns, order, active, free, finished, ends, at_s, events, count):
     if ends == 1:
         while order[kept] != finished[0]:
             kept += 1
-        for i in range(kept, active - 1):
+        for i in range(kept, listed - 1):
             order[i] = order[i + 1]
     elif ends > 1:
-        for i in range(active):
+        for i in range(listed):
             if columns[JOB, order[i]] >= 0.0:
                 order[kept] = order[i]
                 kept += 1
@@ -130,7 +153,7 @@ def remove(columns, order, active, free, finished, ends, at_s, events, count):
 
 
 @kernel
-def add(columns, order, active, free, table, first_job, arrivals, at_s, events, count):
+def add(columns, order, listed, active, free, table, first_job, arrivals, at_s, events, count):
     """Add jobs that arrived, at the end of list order; return the number of events."""
     for i in range(arrivals):
         job = first_job + i
@@ -141,7 +164,7 @@ def add(columns, order, active, free, table, first_job, arrivals, at_s, events, 
             columns[field, row] = 0.0
         columns[PLACE, row] = -1.0
         columns[WANTED, row] = -1.0
-        order[active] = row
+        order[listed + i] = row
         active += 1
         count = write(events, count, at_s, ARRIVED, job, 0.0, 0, 0)
     return count
@@ -266,6 +289,7 @@ def apply(
     pauses,
     at_s,
     each_instant,
+    checkpoint_every_s,
     saves,
     events,
     count,
@@ -278,34 +302,49 @@ def apply(
     """
     for i in range(pauses):
         row = paused[i]
-        count = leave(columns, row, saves, events, count, at_s)
+        count = leave(columns, row, checkpoint_every_s, saves, events, count, at_s)
         count = write(events, count, at_s, PAUSED, int(columns[JOB, row]), columns[REMAINING, row], 0, 0)
     for k in range(jobs):
         row = index[ROW, k]
         action = actions[k]
-        if action != KEEP:
-            count = leave(columns, row, saves, events, count, at_s)
+        columns[PLACE, row] = k
+        if action == KEEP and columns[PACE_S, row] == pace_s[k]:
+            continue
+        if action == KEEP:
+            catch_up(columns, row, at_s, checkpoint_every_s)
+            count = write(events, count, at_s, PACED, int(columns[JOB, row]), pace_s[k], 0, 0)
+        else:
+            if action == MOVE:
+                count = leave(columns, row, checkpoint_every_s, saves, events, count, at_s)
+                columns[PLACE, row] = k
             unit = index[UNIT, k]
             begin = index[BEGIN, unit]
             gpus = index[BEGIN, unit + 1] - begin
             columns[STALL_S, row] = columns[STARTUP_S, row]
+            open_account(columns, row, at_s)
             kind = STARTED if action == START else MOVED
             count = write(events, count, at_s, kind, int(columns[JOB, row]), pace_s[k], used, gpus)
             for i in range(gpus):
                 arena[used + i] = slots[begin + i]
             used += gpus
-        elif columns[PACE_S, row] != pace_s[k]:
-            count = write(events, count, at_s, PACED, int(columns[JOB, row]), pace_s[k], 0, 0)
         columns[PACE_S, row] = pace_s[k]
-        columns[PLACE, row] = k
+        columns[END_S, row] = at_s + (columns[STALL_S, row] + max(columns[REMAINING, row], 0.0) * pace_s[k])
     if each_instant:
         charge(columns, index, jobs)
     return count, used
 
 
 @kernel
-def leave(columns, row, saves, events, count, at_s):
+def catch_up(columns, row, now_s, checkpoint_every_s):
+    """Close the account of a running job, unless that was done now."""
+    if columns[SINCE_S, row] < now_s:
+        close_account(columns, row, now_s, checkpoint_every_s)
+
+
+@kernel
+def leave(columns, row, checkpoint_every_s, saves, events, count, at_s):
     """Take a job off its slots by plan, after saving it with `saves`; return the number of events."""
+    catch_up(columns, row, at_s, checkpoint_every_s)
     if saves:
         columns[UNSAVED, row] = 0.0
     count = roll_back(columns, row, events, count, at_s)
@@ -315,7 +354,7 @@ def leave(columns, row, saves, events, count, at_s):
 
 @kernel
 def stop(columns, row):
-    """Take a job off its slots; progress since its last checkpoint is lost."""
+    """Take a job, whose account is closed, off its slots; progress since its last checkpoint is lost."""
     columns[PLACE, row] = -1.0
     columns[REMAINING, row] += columns[UNSAVED, row]
     columns[UNSAVED, row] = 0.0

@@ -18,8 +18,9 @@ from rota.core.timeline import EVENT
 ARRAYS = (
     # of jobs
     *("columns", "order", "free", "table", "submit_s", "keys", "marks", "ranking"),
+    *("seqs", "queues", "queue_facts", "queue_kinds"),
     # of the cluster
-    *("nodes", "slot_node", "own_slots", "speeds", "change_s", "change_node", "change_joins"),
+    *("nodes", "slot_node", "own_slots", "own_groups", "speeds", "change_s", "change_node", "change_joins"),
     # of plans and their differences
     *("scratch", "load", "actions", "kept", "paused", "ending"),
     # of the timeline
@@ -28,7 +29,8 @@ ARRAYS = (
 """Fields of an engine's record that are addresses of arrays."""
 SIZES = (
     *("fields", "capacity", "jobs"),
-    *("node_rows", "node_count", "slots", "slot_rows", "models", "kinds", "changes"),
+    *("node_rows", "node_count", "slots", "slot_rows", "groups", "group_rows", "models", "kinds", "changes"),
+    *("queue_count", "queue_room"),
     *("scratch_rows", "scratch_width", "most_jobs", "bound", "event_room", "arena_room"),
 )
 PLANS = ("current", "draft", "first", "second")
@@ -37,8 +39,9 @@ RULES = (
     *("failures", "saves"),  # the address of their record, or 0; whether preempted jobs are saved first
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
-    *("key", "style", "strict", "keep", "fixed_while_waiting", "is_sorted", "options", "option_count"),
+    *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
     *("planned", "pending", "is_kept_known", "is_as_placed"),
+    "is_lazy",  # whether a compiled policy refreshes running jobs itself, and knows that a plan may stay
     *("fit", "sort"),  # addresses of `placement.fit` and `kernels.sort_by`
 )
 COUNTERS = (
@@ -48,6 +51,7 @@ COUNTERS = (
         "done",
         "ends",
         "count",
+        "before",
         "used",
         "changed",
         "idle",
@@ -57,6 +61,16 @@ COUNTERS = (
         "pauses",
     ),
     *("coming", "ending_now", "changing"),  # of the next instant
+    *(
+        "queued",
+        "at",
+        "first_queue",
+        "first_row",
+        "top",
+        "bottom",
+        "risen",
+        "formerly",
+    ),  # of `rota.core.queues`
     "undecided",
     *("need_rows", "need_events", "need_slots"),
 )
@@ -72,6 +86,13 @@ ENGINE = np.dtype(
     [(name, "i8") for name in (*ARRAYS, *SIZES, *PLANS, *RULES, *COUNTERS)]
     + [(name, "f8") for name in (*SECONDS, *SUMS)]
 )
+OF_THIS_ENGINE = {
+    *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures"),
+    *("options", "option_count", "queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
+}
+"""Fields that a restored engine keeps."""
+
 PLAN = np.dtype([(name, "i8") for name in ("index", "width", "slots", "room", "pace_s", "jobs")])
 
 
@@ -122,8 +143,8 @@ def table_of(e):
 
 @kernel
 def order_of_jobs(e):
-    """Return the rows of the active jobs in list order."""
-    return carray(pointer(e.order), e.active, np.int32)
+    """Return the rows of the active jobs in list order, but for those in queues."""
+    return carray(pointer(e.order), e.active - e.queued, np.int32)
 
 
 @kernel
@@ -145,6 +166,12 @@ def slot_node_of(e):
 def own_slots_of(e):
     """Return the policy's own columns over the slots."""
     return carray(pointer(e.own_slots), (e.slot_rows, e.slots), np.float64)
+
+
+@kernel
+def own_groups_of(e):
+    """Return the policy's own columns over the groups of jobs; the last group stands for all jobs."""
+    return carray(pointer(e.own_groups), (e.group_rows, e.groups), np.float64)
 
 
 @kernel

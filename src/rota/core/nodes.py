@@ -3,7 +3,7 @@
 from rota.core.columns import BEGIN, JOB, PLACE, REMAINING, ROW, UNIT, UP
 from rota.core.compiled import kernel
 from rota.core.failures import OF_NODES, exponential, failures_at
-from rota.core.kernels import roll_back, stop, write
+from rota.core.kernels import catch_up, roll_back, stop, write
 from rota.core.memory import (
     columns_of,
     events_of,
@@ -56,6 +56,7 @@ def lose_node(e, node):
         for i in range(index[BEGIN, unit], index[BEGIN, unit + 1]):
             hit |= slot_node[slots[i]] == node
         if hit and columns[PLACE, row] == k:
+            catch_up(columns, row, e.now_s, e.checkpoint_every_s)
             e.count = roll_back(columns, row, events, e.count, e.now_s)
             stop(columns, row)
             e.running -= 1

@@ -42,6 +42,7 @@ from rota.core.memory import (
     slots_of,
 )
 from rota.core.policy import Plan
+from rota.core.queues import next_row, pass_over, rewind
 from rota.core.room import ANYWHERE, CONSOLIDATED, SPREAD, find, find_preempting
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ FREE, OPEN, TAKEN, HELD, PICKED, COUNTS, HINT, FAILED = range(8)
 
 
 ANCHORED = 2  # how `fit` keeps slots if anchors are given
+STAYS = -1  # what `fit` returns if the plan that runs stays
 
 
 def scratch_rows(orders: int) -> int:
@@ -91,41 +93,78 @@ def first_fit(
 def fit(address, order, anchors, style, strict, keep):
     """Place jobs first fit, and fill the draft; return how many were placed.
 
-    With `keep`, a running job stays on its slots if it can; with ANCHORED, on those of its anchor.
+    The jobs are those of `order`, merged with those in queues if there are any. With `keep`, a running job
+    stays on its slots if it can; with ANCHORED, on those of its anchor. Returns STAYS, if the policy knows
+    that, where nothing changes.
     """
     e = engine_at(address)
-    new, old = plan_at(e.draft), plan_at(e.current)
     e.is_kept_known = keep
     if not keep:
-        return fit_afresh(
-            columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), scratch_of(e),
-            style, strict,
-        )  # fmt: skip
-    kept = kept_of(e)
-    if e.sharing == 1 and keep != ANCHORED:
-        placed = keep_all(
-            columns_of(e), order, nodes_of(e), index_of(new), slots_of(new), pace_of(new), kept,
-            index_of(old), slots_of(old), strict,
-        )  # fmt: skip
+        return fit_afresh(e, order, style, strict)
+    if e.sharing > 1 or keep == ANCHORED:
+        return fit_keeping(e, order, anchors, keep == ANCHORED, style, strict)
+    if e.is_lazy and not e.each_instant:
+        if all_stay(e, order, strict):
+            return STAYS
+    else:
+        placed = keep_all(e, order, strict)
         if placed >= 0:
             return placed
-    return fit_keeping(
-        columns_of(e), order, anchors, nodes_of(e), slot_node_of(e), index_of(new), slots_of(new),
-        pace_of(new), kept, index_of(old), slots_of(old), scratch_of(e), style, strict,
-    )  # fmt: skip
+    placed = fit_beside(e, order, style, strict)
+    return placed if placed >= 0 else fit_keeping(e, order, anchors, False, style, strict)
 
 
 @kernel
-def keep_all(columns, order, nodes, index, slots, pace_s, kept, old_index, old_slots, strict):
-    """Do what `fit_keeping` does if no waiting job gets slots, so that all stay; else return -1."""
-    left = 0
+def slots_up(e):
+    """Return the number of slots of the nodes that are there."""
+    nodes = nodes_of(e)
+    count = 0
     for node in range(nodes.shape[1]):
-        left += nodes[SIZE, node] * nodes[UP, node]
+        count += nodes[SIZE, node] * nodes[UP, node]
+    return count
+
+
+@kernel
+def all_stay(e, order, strict):
+    """Return whether first fit would keep all running jobs on their slots, and start none."""
+    columns = columns_of(e)
+    left = slots_up(e)
+    staying = 0
+    e.busy = left
+    rewind(e)
+    while True:
+        row = next_row(e, order, left, strict)
+        if row < 0:
+            break
+        gpus = int(columns[GPUS, row])
+        if gpus > left:
+            if left == 0 or strict:
+                break
+            continue
+        if columns[PLACE, row] < 0.0:
+            return False
+        left -= gpus
+        staying += 1
+    e.busy -= left
+    return staying == e.running
+
+
+@kernel
+def keep_all(e, order, strict):
+    """Do what `fit_keeping` does if no waiting job gets slots, so that all stay; else return -1."""
+    columns, kept = columns_of(e), kept_of(e)
+    new, old = plan_at(e.draft), plan_at(e.current)
+    index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
+    old_index, old_slots = index_of(old), slots_of(old)
+    left = slots_up(e)
     placed = 0
     used = 0
     index[BEGIN, 0] = 0
-    for i in range(order.shape[0]):
-        row = order[i]
+    rewind(e)
+    while True:
+        row = next_row(e, order, left, strict)
+        if row < 0:
+            break
         gpus = int(columns[GPUS, row])
         if gpus > left:
             if left == 0 or strict:
@@ -145,8 +184,10 @@ def keep_all(columns, order, nodes, index, slots, pace_s, kept, old_index, old_s
 
 
 @kernel
-def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, strict):
+def fit_afresh(e, order, style, strict):
     """Place jobs first fit in an empty cluster; return how many were placed."""
+    columns, nodes, scratch, new = columns_of(e), nodes_of(e), scratch_of(e), plan_at(e.draft)
+    index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
     free = scratch[FREE]
     left = 0
     for node in range(nodes.shape[1]):
@@ -156,10 +197,11 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
     placed = 0
     used = 0
     index[BEGIN, 0] = 0
-    for i in range(order.shape[0]):
-        if left == 0:
+    rewind(e)
+    while left > 0:
+        row = next_row(e, order, left, strict)
+        if row < 0:
             break
-        row = order[i]
         gpus, kinds = int(columns[GPUS, row]), columns[KINDS, row]
         prefers = int(columns[PREFERENCE, row])
         hint, failed = HINT + 2 * prefers, FAILED + 2 * prefers
@@ -173,7 +215,9 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
         if parts == 0:
             if strict:
                 break
-            scratch[failed, gpus] |= kinds < 0.0
+            if kinds < 0.0:
+                scratch[failed, gpus] = 1
+                pass_over(e, columns, row, left)
             continue
         for part in range(parts):
             node = scratch[PICKED, part]
@@ -187,60 +231,113 @@ def fit_afresh(columns, order, nodes, index, slots, pace_s, scratch, style, stri
 
 
 @kernel
-def fit_keeping(
-    columns,
-    order,
-    anchors,
-    nodes,
-    slot_node,
-    index,
-    slots,
-    pace_s,
-    kept,
-    old_index,
-    old_slots,
-    scratch,
-    style,
-    strict,
-):
+def hold(e, order, anchors, anchored, strict):
+    """Begin a pass: hold the slots of the running jobs that will stay, as far as counting GPUs can tell.
+
+    Returns how many these are.
+    """
+    columns, nodes, slot_node, scratch = columns_of(e), nodes_of(e), slot_node_of(e), scratch_of(e)
+    old = plan_at(e.current)
+    old_index, old_slots = index_of(old), slots_of(old)
+    free, opened, held = scratch[FREE], scratch[OPEN], scratch[HELD]
+    budget = 0
+    for node in range(nodes.shape[1]):
+        free[node] = nodes[SIZE, node] * nodes[UP, node]
+        opened[node] = free[node]
+        budget += free[node]
+    scratch[TAKEN] = 0
+    held[:] = 0
+    scratch[HINT:] = 0
+    staying = 0
+    rewind(e)
+    while True:
+        row = next_row(e, order, budget, strict)
+        if row < 0:
+            return staying
+        gpus = int(columns[GPUS, row])
+        if gpus > budget:
+            if budget == 0 or strict:
+                return staying
+            continue
+        budget -= gpus
+        place = int(columns[PLACE, anchors[e.at - 1] if anchored else row])
+        if place >= 0:
+            staying += 1
+            unit = old_index[UNIT, place]
+            for s in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
+                opened[slot_node[old_slots[s]]] -= 1 - held[old_slots[s]]
+                held[old_slots[s]] = 1
+
+
+@kernel
+def fit_beside(e, order, style, strict):
+    """Do what `fit_keeping` does if all running jobs stay and others take free slots; else return -1."""
+    if hold(e, order, order, False, strict) < e.running:
+        return -1
+    columns, nodes, scratch = columns_of(e), nodes_of(e), scratch_of(e)
+    new, old, kept = plan_at(e.draft), plan_at(e.current), kept_of(e)
+    index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
+    old_index, old_slots = index_of(old), slots_of(old)
+    free, opened, taken, held = scratch[FREE], scratch[OPEN], scratch[TAKEN], scratch[HELD]
+    left = slots_up(e)
+    placed = 0
+    used = 0
+    index[BEGIN, 0] = 0
+    rewind(e)
+    while left > 0:
+        row = next_row(e, order, left, strict)
+        if row < 0:
+            break
+        gpus, place = int(columns[GPUS, row]), int(columns[PLACE, row])
+        if place >= 0:
+            begin = old_index[BEGIN, old_index[UNIT, place]]
+            for s in range(gpus):
+                slots[used + s] = old_slots[begin + s]
+            used += gpus
+        elif gpus > left:
+            if strict:
+                break
+            continue
+        else:
+            kinds, prefers = columns[KINDS, row], int(columns[PREFERENCE, row])
+            hint = scratch[HINT + 2 * prefers]
+            parts = find(opened, nodes, gpus, kinds, prefers, style, hint, scratch[PICKED], scratch[COUNTS])
+            if parts == 0:
+                return -1
+            for part in range(parts):
+                node, count = scratch[PICKED, part], scratch[COUNTS, part]
+                used = take(node, count, nodes, free, opened, taken, held, slots, used)
+        left -= gpus
+        kept[placed] = place >= 0
+        placed = seat(columns, row, index, pace_s, placed, used)
+    return placed
+
+
+@kernel
+def fit_keeping(e, order, anchors, anchored, style, strict):
     """Place jobs first fit; running jobs stay on their slots unless a job before them needs these.
 
     A slot is held if its running job will stay, as far as counting GPUs can tell. Other jobs take free slots
     that are not held if they can; else they preempt as few later jobs as possible.
     """
+    columns, nodes, slot_node, scratch = columns_of(e), nodes_of(e), slot_node_of(e), scratch_of(e)
+    new, old, kept = plan_at(e.draft), plan_at(e.current), kept_of(e)
+    index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
+    old_index, old_slots = index_of(old), slots_of(old)
     free, opened = scratch[FREE], scratch[OPEN]
     taken, held = scratch[TAKEN], scratch[HELD]
-    left = 0
-    for node in range(nodes.shape[1]):
-        free[node] = nodes[SIZE, node] * nodes[UP, node]
-        opened[node] = free[node]
-        left += free[node]
-    taken[:] = 0
-    held[:] = 0
-    scratch[HINT:] = 0
-    budget = left
-    for i in range(order.shape[0]):
-        gpus = int(columns[GPUS, order[i]])
-        if gpus > budget:
-            if budget == 0 or strict:
-                break
-            continue
-        budget -= gpus
-        place = int(columns[PLACE, anchors[i]])
-        if place >= 0:
-            unit = old_index[UNIT, place]
-            for s in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
-                opened[slot_node[old_slots[s]]] -= 1 - held[old_slots[s]]
-                held[old_slots[s]] = 1
+    left = slots_up(e)
+    hold(e, order, anchors, anchored, strict)
     placed = 0
     used = 0
     index[BEGIN, 0] = 0
-    for i in range(order.shape[0]):
-        if left == 0:
+    rewind(e)
+    while left > 0:
+        row = next_row(e, order, left, strict)
+        if row < 0:
             break
-        row = order[i]
         gpus = int(columns[GPUS, row])
-        place = int(columns[PLACE, anchors[i]])
+        place = int(columns[PLACE, anchors[e.at - 1] if anchored else row])
         begin = 0
         stays = place >= 0
         if stays:
@@ -273,20 +370,13 @@ def fit_keeping(
             if parts == 0:
                 if strict:
                     break
-                scratch[failed, gpus] |= kinds < 0.0
+                if kinds < 0.0:
+                    scratch[failed, gpus] = 1
+                    pass_over(e, columns, row, left)
                 continue
             for part in range(parts):
-                used = take(
-                    scratch[PICKED, part],
-                    scratch[COUNTS, part],
-                    nodes,
-                    free,
-                    opened,
-                    taken,
-                    held,
-                    slots,
-                    used,
-                )
+                node, count = scratch[PICKED, part], scratch[COUNTS, part]
+                used = take(node, count, nodes, free, opened, taken, held, slots, used)
         left -= gpus
         kept[placed] = stays
         placed = seat(columns, row, index, pace_s, placed, used)

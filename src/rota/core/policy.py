@@ -98,6 +98,9 @@ class Needs:
     """Names of the policy's own columns over the active jobs; 0 when a job arrives."""
     own_slots: tuple[str, ...] = ()
     """Names of the policy's own columns over the slots; 0 at the start."""
+    own_groups: tuple[str, ...] = ()
+    """Names of the policy's own columns over the groups of jobs, and all jobs as the last group; 0 at the
+    start."""
     sharing: int = 1
     """Number of jobs that may share a slot."""
     ties: Ties = EXACT

@@ -5,11 +5,11 @@ All functions here take the record of an engine (`rota.core.memory`), or its add
 
 import numpy as np
 
-from rota.core.columns import BEGIN, PLACE, SUBMIT_S
+from rota.core.columns import BEGIN, PACE_S, PLACE, ROW, SUBMIT_S, UNIT
 from rota.core.compiled import kernel
 from rota.core.ends import close, next_ends, stretch
 from rota.core.failures import fail_jobs, failures_due, find_failing, next_failure
-from rota.core.kernels import add, apply, compare, progress, remove, take_over
+from rota.core.kernels import add, apply, close_account, compare, refresh, remove, take_over
 from rota.core.memory import (
     actions_of,
     all_rows,
@@ -31,6 +31,7 @@ from rota.core.memory import (
     table_of,
 )
 from rota.core.nodes import change_nodes, fail_nodes, join_node, lose_node
+from rota.core.queues import dissolve
 
 DONE, STUCK, RESTLESS, GROW = -31, -32, -33, -34
 """What `advance` returns if nothing is to be decided: all jobs are done; jobs wait but nothing will happen;
@@ -63,6 +64,8 @@ def advance(address):
         fail_nodes(e)
     if e.changing > 0:
         change_nodes(e)
+    if not e.is_lazy and not e.each_instant:
+        refresh_all(e)
     e.instants += 1
     e.undecided = 1
     return e.active
@@ -146,41 +149,78 @@ def has_room(e):
 
 @kernel
 def move_time(e, at_s):
-    """Let the running jobs make progress until a time."""
-    p = plan_at(e.current)
+    """Let time pass. Accounts of jobs are closed only where their last bits depend on it."""
+    e.before = e.count
     elapsed_s = at_s - e.now_s
     e.active_s += e.active * elapsed_s
     e.waiting_s += (e.active - e.running) * elapsed_s
     e.running_s += e.running * elapsed_s
     e.busy_s += e.busy * elapsed_s
-    if p.jobs > 0:
-        progress(columns_of(e), index_of(p), p.jobs, e.now_s, at_s, e.checkpoint_every_s)
     e.now_s = at_s
+    if e.each_instant:
+        close_accounts(e)
+
+
+@kernel
+def close_accounts(e):
+    """Close the accounts of all running jobs."""
+    p, columns = plan_at(e.current), columns_of(e)
+    index = index_of(p)
+    for k in range(p.jobs):
+        if columns[PLACE, index[ROW, k]] == k:  # its node is there, and it has not ended
+            close_account(columns, index[ROW, k], e.now_s, e.checkpoint_every_s)
+
+
+@kernel
+def refresh_all(e):
+    """Write what all running jobs have left, for policies that read it."""
+    p, columns = plan_at(e.current), columns_of(e)
+    index = index_of(p)
+    for k in range(p.jobs):
+        if columns[PLACE, index[ROW, k]] == k:
+            refresh(columns, index[ROW, k], e.now_s)
 
 
 @kernel
 def turn_over(e, ends, arrivals):
     """Remove the first `ends` jobs of `ending`, and add the next jobs of the workload."""
     columns, order, free, events = columns_of(e), all_rows(e), ints(e.free, e.capacity), events_of(e)
+    listed = e.active - e.queued
     if ends > 0:
         ending = ints(e.ending, e.most_jobs)
         for i in range(ends):
             e.completed_s += e.now_s - columns[SUBMIT_S, ending[i]]
             e.running -= columns[PLACE, ending[i]] >= 0.0
-        e.count = remove(columns, order, e.active, free, ending, ends, e.now_s, events, e.count)
+        e.count = remove(columns, order, listed, e.active, free, ending, ends, e.now_s, events, e.count)
         e.active -= ends
+        listed -= ends
         e.done += ends
     if arrivals > 0:
         table = table_of(e)
-        e.count = add(columns, order, e.active, free, table, e.arrived, arrivals, e.now_s, events, e.count)
+        e.count = add(
+            columns, order, listed, e.active, free, table, e.arrived, arrivals, e.now_s, events, e.count
+        )
         e.active += arrivals
         e.arrived += arrivals
 
 
 @kernel
+def show_at(address):
+    """Make everything as policies in Python expect it."""
+    e = engine_at(address)
+    dissolve(e)
+    e.is_lazy = 0
+    if not e.each_instant:
+        refresh_all(e)
+
+
+@kernel
 def move_time_at(address, at_s):
-    """Do `move_time`, for Python."""
-    move_time(engine_at(address), at_s)
+    """Let time pass and close all accounts: what was measured can then replace what was computed."""
+    e = engine_at(address)
+    move_time(e, at_s)
+    if not e.each_instant:
+        close_accounts(e)
 
 
 @kernel
@@ -234,8 +274,8 @@ def commit(address, plan, jobs, wake_s, listed):
             columns, index, slots, pace_s, jobs, speeds_of(e), nodes, slot_node, e.cross_node, e.cross_switch
         )
     e.count, e.used = apply(
-        columns, index, slots, pace_s, jobs, actions, paused, pauses, e.now_s, e.each_instant, e.saves,
-        events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
+        columns, index, slots, pace_s, jobs, actions, paused, pauses, e.now_s, e.each_instant,
+        e.checkpoint_every_s, e.saves, events_of(e), e.count, ints(e.arena, e.arena_room), e.used,
     )  # fmt: skip
     order = order_of_jobs(e)
     if listed.shape[0] > 0:
@@ -244,16 +284,44 @@ def commit(address, plan, jobs, wake_s, listed):
     new.jobs = jobs
     e.draft = e.second if plan == e.first else e.first
     e.current = plan
-    e.wake_s = wake_s
     e.running = jobs
     e.pauses = pauses
     e.is_as_placed = 0
-    e.undecided = 0
     e.busy = busy
+    settle(e, wake_s)
+    return OK
+
+
+@kernel
+def stay(e, wake_s):
+    """Go on with the plan that runs, in place of a commit, in the order of the jobs that it has now."""
+    columns, order, p, units = columns_of(e), order_of_jobs(e), plan_at(e.current), ints(e.ranking, e.active)
+    index, pace_s = index_of(p), pace_of(p)
+    for i in range(order.shape[0]):
+        if columns[PLACE, order[i]] >= 0.0:
+            units[i] = index[UNIT, int(columns[PLACE, order[i]])]
+    p.jobs = 0
+    for i in range(order.shape[0]):
+        row = order[i]
+        if columns[PLACE, row] >= 0.0:
+            index[ROW, p.jobs] = row
+            index[UNIT, p.jobs] = units[i]
+            pace_s[p.jobs] = columns[PACE_S, row]
+            columns[PLACE, row] = p.jobs
+            p.jobs += 1
+    e.pauses = 0
+    settle(e, wake_s)
+
+
+@kernel
+def settle(e, wake_s):
+    """Note that a decision was made, and find the next ends and failures of the jobs that run now."""
+    p = plan_at(e.current)
+    e.wake_s = wake_s
+    e.undecided = 0
     e.end_s, e.ends = next_ends(
-        columns, index, jobs, order, e.now_s, e.each_instant, e.ends_rel, e.ends_abs,
-        ints(e.ending, e.most_jobs),
+        columns_of(e), index_of(p)[ROW, : p.jobs], order_of_jobs(e), e.now_s, e.each_instant,
+        e.ends_rel, e.ends_abs, ints(e.ending, e.most_jobs),
     )  # fmt: skip
     if e.failures:
         find_failing(e)
-    return OK

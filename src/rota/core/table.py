@@ -128,7 +128,9 @@ class Table:
 
     def times_s(self, name: str) -> Floats:
         """Return wall-clock times as seconds since 1970; those with a time zone as seconds in UTC."""
-        return self._converted(name, _seconds, "a time like 2017-10-09 07:01:55")
+        zoned = bool(len(self)) and _converts(_seconds_in_utc, self.optional(name)[0])  # then all must be
+        convert = _seconds_in_utc if zoned else _seconds
+        return self._converted(name, convert, "a time like 2017-10-09 07:01:55")
 
     def check(self, name: str, right: Mask, expected: str) -> None:
         """Raise TraceError for the first row of a column that is not marked as right."""
@@ -222,8 +224,11 @@ def open_table(path: Path) -> Iterator[TextIO]:
 
 
 def _seconds(value: str) -> float:
-    at = datetime.fromisoformat(value.strip())
-    return (at - (EPOCH if at.tzinfo is None else EPOCH_UTC)).total_seconds()
+    return (datetime.fromisoformat(value.strip()) - EPOCH).total_seconds()
+
+
+def _seconds_in_utc(value: str) -> float:
+    return (datetime.fromisoformat(value.strip()) - EPOCH_UTC).total_seconds()
 
 
 def _converts(convert: Callable[[str], float], value: str) -> bool:

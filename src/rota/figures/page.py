@@ -34,6 +34,9 @@ SCHEDULERS = {
     "muri-l": "#d55500",
     "muri-l-worst-order": "#6b2500",
     "muri-l-no-blossom": "#331d88",
+    "gittins": "#8a4fb0",
+    "las": "#7f9a48",
+    "random": "#b0b0b0",
 }
 """Colours of schedulers, in the order in which figures list them."""
 

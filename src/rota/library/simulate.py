@@ -30,7 +30,7 @@ from rota.workload.jobs import Workload
 CostName = Literal["restart", "interval"]
 COLUMNS = (
     "submit_s", "gpus", "iterations", "iteration_s", "duration_s", "stages_s", "startup_s", "priority",
-    "model",
+    "model", "group",
 )  # fmt: skip
 """Columns of a workload that a simulation depends on."""
 
@@ -157,7 +157,8 @@ def digest(
     failures: Failures | None,
 ) -> str:
     """Digest what a run follows from: jobs, cluster, policy, cost, types, failures, and the code."""
-    facts: tuple[object, ...] = (jobs.ids, jobs.models, jobs.kinds, jobs.speeds, cluster, settings(policy))
+    names = jobs.ids, jobs.models, jobs.groups, jobs.kinds, jobs.speeds
+    facts: tuple[object, ...] = (*names, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
     found = hashlib.sha256(repr(facts).encode())
     for column in COLUMNS:

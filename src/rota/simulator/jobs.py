@@ -8,7 +8,7 @@ import numpy as np
 
 from rota.core.cluster import Cluster, Speed, fastest_first
 from rota.core.columns import KIND
-from rota.core.costs import EXACT, RESTART, CostModel
+from rota.core.costs import RESTART, CostModel
 from rota.core.driver import compiled_of, drive_compiled
 from rota.core.engine import JobsEngine
 from rota.core.errors import unknown
@@ -54,8 +54,7 @@ def engine_for(
         fastest_first(cluster, speed.by_model, cluster.table()[KIND]) if types == "fastest" else None
     )
     return JobsEngine(
-        table, cluster, cost, needs.sharing, needs.own, needs.own_slots, preferences,
-        ties=needs.ties if cost.each_instant else EXACT, speed=speed, keeps_timeline=keeps_timeline,
+        table, cluster, cost, needs, preferences, speed=speed, keeps_timeline=keeps_timeline,
         failures=FailureState(failures, jobs.recorded_failures, table, cluster) if failures else None,
     )  # fmt: skip
 

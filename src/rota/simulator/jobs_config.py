@@ -14,7 +14,7 @@ from rota.core.failures import Failures
 from rota.core.placement import Style, Types
 from rota.core.registry import is_outside
 from rota.core.table import first_line
-from rota.policies.cluster.registry import SCHEDULERS, canonical
+from rota.policies.cluster.registry import BY_DEFAULT, SCHEDULERS, canonical
 from rota.workload.formats import check_format, read
 from rota.workload.jobs import Workload
 from rota.workload.profiles import MeasuredTimes, read_measured
@@ -190,7 +190,7 @@ class SimulateConfig:
 
     workload: WorkloadConfig
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
-    schedulers: tuple[str, ...] = tuple(SCHEDULERS)
+    schedulers: tuple[str, ...] = BY_DEFAULT
     """Schedulers to compare: names, or your classes as module:Class or path/to/file.py:Class."""
     cost: Literal["restart", "interval"] = "restart"
     """What starting a job costs; `interval` is the rule of the Muri simulator."""

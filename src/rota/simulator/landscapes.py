@@ -309,6 +309,7 @@ def _step_times(model: str, settings: list[CurveSetting]) -> tuple[Floats, Float
     times = {batch: np.concatenate(each) for batch, each in sorted(found.items())}
     if not all(len(each) for each in times.values()):
         raise InputError(
-            f"curves of {model}: seconds were not recorded for every batch size; record them again"
+            f"curves of {model}: seconds were not recorded for every batch size; record them again, or give "
+            "population.profiles in which the model was measured on the same device"
         )
     return np.array(list(times)), np.array([np.median(each) for each in times.values()])

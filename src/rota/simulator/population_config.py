@@ -23,7 +23,7 @@ from rota.simulator.bounds import best_speeds, bound_of_s, lower_bound_s, work_d
 from rota.simulator.landscapes import BATCH, CurveAssumptions, Equal, RecordedLandscape
 from rota.simulator.noise import ReportOverhead, TimingNoise
 from rota.simulator.population import PopulationScenario
-from rota.simulator.step_times import PredictedStepTimes, TrialKind
+from rota.simulator.step_times import PredictedStepTimes, TrialKind, with_step_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,10 @@ class PopulationConfig(TrialsConfig):
         """Return a new landscape; it keeps the progress of its trials."""
         if self.curves is None:
             return Equal(self.step_s, self.checkpoint_mb)
-        return RecordedLandscape(_recording(self.curves), self._assumptions())
+        curves = _recording(self.curves)
+        if self.profiles is not None:
+            curves = with_step_times(curves, _profiles(self.profiles), self.parameters)
+        return RecordedLandscape(curves, self._assumptions())
 
     def recorded_overhead(self) -> ReportOverhead:
         """Return the overhead of reports that was recorded with the curves."""

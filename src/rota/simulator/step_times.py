@@ -6,9 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+import numpy as np
+
 from rota.core.errors import ConfigError
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.policies.allocation.predict import Predictor, StepTimeQuery
+from rota.recordings.curve import Curves
 from rota.recordings.devices import DeviceSpeeds
 from rota.recordings.gavel import REFERENCE
 from rota.recordings.profile import Profiles
@@ -73,12 +76,7 @@ class PredictedStepTimes(SlotSpeeds):
                 )
             _say_scaled(reference)
             return BorrowedSpeeds(DeviceSpeeds(profiles))
-        rows = [row for row in profiles.rows if row.gang == 1 and not row.beside and row.batch_size]
-        asked = (
-            StepTimeQuery(r.model, parameters.get(r.model, UNKNOWN), r.batch_size, r.device) for r in rows
-        )
-        predictor = Predictor.fit(zip(asked, (row.iteration_s for row in rows), strict=True))
-        return cls(predictor, parameters, reference)
+        return cls(_fitted(profiles, parameters), parameters, reference)
 
     @property
     def devices(self) -> Collection[str]:
@@ -117,3 +115,33 @@ def _say_scaled(device: str) -> None:
         device,
         REFERENCE,
     )
+
+
+def _fitted(profiles: Profiles, parameters: Mapping[str, int]) -> Predictor:
+    """Return a predictor fitted to the profiles of single, undisturbed workers."""
+    rows = [row for row in profiles.rows if row.gang == 1 and not row.beside and row.batch_size]
+    asked = (StepTimeQuery(r.model, parameters.get(r.model, UNKNOWN), r.batch_size, r.device) for r in rows)
+    return Predictor.fit(zip(asked, (row.iteration_s for row in rows), strict=True))
+
+
+def with_step_times(curves: Curves, profiles: Profiles, parameters: Mapping[str, int]) -> Curves:
+    """Return curves whose seconds, where none were recorded, are steps × step times from profiles.
+
+    Only settings whose model and device were profiled, and that have a batch size, get any.
+    """
+    known = {(row.model, row.device) for row in profiles.rows}
+    unknown = [
+        setting
+        for setting in curves.settings.values()
+        if (curves.model, setting.device) in known
+        and isinstance(setting.hyper.get("batch_size"), int)
+        and np.isnan(setting.seconds).all()
+    ]
+    if not unknown:
+        return curves
+    predictor, timed = _fitted(profiles, parameters), dict(curves.settings)
+    for setting in unknown:
+        size, batch = parameters.get(curves.model, UNKNOWN), int(setting.hyper["batch_size"])
+        step_s = predictor.step_s(StepTimeQuery(curves.model, size, batch, setting.device))
+        timed[setting.name] = replace(setting, seconds=step_s * np.diff(setting.steps, prepend=0))
+    return replace(curves, settings=timed)

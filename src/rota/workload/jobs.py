@@ -74,6 +74,9 @@ class Workload:
     model: NDArray[np.int64]
     models: tuple[str, ...]
     """Names of the numbers in `model`, in order of first appearance."""
+    group: NDArray[np.int64]
+    groups: tuple[str, ...]
+    """Names of the numbers in `group`: who submitted a job, or else its model, as far as the trace says."""
     kinds: tuple[tuple[str, ...], ...] = ()
     """Device kinds that each job may run on, empty for any; no entry at all if all may run anywhere."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -171,6 +174,7 @@ class Workload:
             "sync_s": sync_s,
             "startup_s": self.startup_s,
             "priority": self.priority,
+            "group": pd.Categorical.from_codes(self.group, list(self.groups)),
         }
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
@@ -199,12 +203,15 @@ class Workload:
         """Return these rows, with only the models that they name."""
         columns = ("submit_s", "gpus", "iterations", "iteration_s", "duration_s", "startup_s", "priority")
         numbers, models = _numbered([self.models[number] for number in self.model[rows].tolist()])
+        group, groups = _numbered([self.groups[number] for number in self.group[rows].tolist()])
         return replace(
             self,
             ids=tuple(self.ids[row] for row in rows.tolist()),
             stages_s=self.stages_s[:, rows],
             model=numbers,
             models=models,
+            group=group,
+            groups=groups,
             kinds=_picked(self.kinds, rows),
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
             failed_after_s=_picked(self.failed_after_s, rows),
@@ -238,20 +245,11 @@ class Workload:
         table[c.PRIORITY] = self.priority
         table[c.LOAD_S : c.SYNC_S + 1] = self.stages_s
         table[c.MODEL] = self.model
-        table[c.PROFILE] = self._profiles(slots)
+        table[c.PROFILE] = _distinct(np.vstack([slots, self.iteration_s, self.stages_s]))
+        table[c.GROUP] = _distinct(np.vstack([self.group, slots]))
         table[c.KINDS] = self._kind_sets(cluster)
         table[c.JOB] = np.arange(len(self))
         return table
-
-    def _profiles(self, slots: Floats) -> NDArray[np.int64]:
-        """Return the number of each job's (gang size, iteration time, stages) among the distinct ones."""
-        rows = np.vstack([slots, self.iteration_s, self.stages_s])
-        order = np.lexsort(rows[::-1])
-        ranked = rows[:, order]
-        differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
-        profiles = np.zeros(len(self), np.int64)
-        profiles[order[1:]] = np.cumsum(differs)
-        return profiles
 
     def _kind_sets(self, cluster: Cluster) -> Floats:
         if not self.kinds:
@@ -289,6 +287,7 @@ def workload(
     stages_s: Sequence[Numbers] | Floats | None = None,
     startup_s: Numbers | None = None,
     priority: Sequence[int] | NDArray[np.int64] | None = None,
+    group: Sequence[str] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     speeds: Mapping[str, Mapping[str, float]] | None = None,
     failed_after_s: Sequence[tuple[float, ...]] = (),
@@ -299,12 +298,14 @@ def workload(
 
     A missing iteration time, stage or start-up (no column, or NaN) is that of the model's profile; missing
     iterations are as many as fill the duration. A model without a profile is a mere name: its iterations
-    share the duration, or take 1 s each if their number is missing, and have no stages.
+    share the duration, or take 1 s each if their number is missing, and have no stages. A job without a
+    group is in that of its model.
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
     sizes, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
     numbers, models = _numbered(model)
+    of_group, groups = _numbered(model if group is None else group)
     profile_s = profiled_s(models, numbers, sizes)
     with np.errstate(all="ignore"):  # what comes of it is checked below
         per_iteration = _filled(iteration_s, _filled(profile_s[0], _shared_s(seconds, iterations)))
@@ -322,6 +323,8 @@ def workload(
         priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
         model=numbers,
         models=models,
+        group=of_group,
+        groups=groups,
         kinds=tuple(kinds) if any(kinds) else (),
         speeds=speeds or {},
         failed_after_s=tuple(failed_after_s) if any(failed_after_s) else (),
@@ -352,6 +355,16 @@ def _numbered(model: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]
     return np.array([models[name] for name in model], np.int64), tuple(models)
 
 
+def _distinct(rows: Floats) -> NDArray[np.int64]:
+    """Return the number of each column among the distinct ones."""
+    order = np.lexsort(rows[::-1])
+    ranked = rows[:, order]
+    differs = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+    numbers = np.zeros(rows.shape[1], np.int64)
+    numbers[order[1:]] = np.cumsum(differs)
+    return numbers
+
+
 def _filled(given: Sequence[float] | Sequence[Numbers] | Floats | None, default: Floats) -> Floats:
     """Return the given values, and the default where they are missing."""
     if given is None:
@@ -371,12 +384,12 @@ def _check(jobs: Workload) -> None:
     if len(set(jobs.ids)) != len(jobs):
         twice = Counter(jobs.ids).most_common(1)[0][0]
         raise TraceError(f"{jobs.name}: job id {twice!r} appears more than once; ids must be unique")
-    for text in (*jobs.ids, *jobs.models):
+    for text in (*jobs.ids, *jobs.models, *jobs.groups):
         if not text or text != text.strip():
             raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
-    for name in ("kinds", "failed_after_s", "failed"):
+    for name in ("group", "kinds", "failed_after_s", "failed"):
         entries = len(getattr(jobs, name))
-        if entries not in (0, len(jobs)):
+        if entries != len(jobs) and (entries or name == "group"):
             raise TraceError(f"{jobs.name}: {name} has {entries} entries for {len(jobs)} jobs")
     for name, low, open_below in _LIMITS:
         column = np.atleast_2d(getattr(jobs, name))

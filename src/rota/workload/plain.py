@@ -14,6 +14,7 @@
 | sync_s      | synchronising                                              | from the model's profile      |
 | startup_s   | seconds that each start costs                              | 0                             |
 | priority    | 0 guaranteed, 1 opportunistic                              | drawn                         |
+| group       | who submitted it: a user, a team, a queue                  | its model                     |
 | kinds       | device kinds it may run on, joined by a bar                | any                           |
 | failed_     | seconds on its slots after which attempts of it failed,    | none                          |
 | after_s     | joined by a bar; the last attempt is not among them        |                               |
@@ -105,6 +106,7 @@ def from_table(
         stages_s=stages_s,
         startup_s=startup_s,
         priority=priority,
+        group=_groups(table),
         kinds=table.sets("kinds"),
         speeds=_speeds(table, models, measured),
         failed_after_s=_failed_after_s(table),
@@ -141,6 +143,9 @@ def text(jobs: Workload) -> str:
         "priority": map(str, jobs.priority.tolist()),
         "kinds": map("|".join, jobs.kinds or [()] * len(jobs)),
     }
+    owners = [jobs.groups[number] for number in jobs.group.tolist()]
+    if owners != models:
+        columns["group"] = owners
     if jobs.failed_after_s:
         columns[FAILED_AFTER] = ["|".join(map(_shortest, each)) for each in jobs.failed_after_s]
     if jobs.failed:
@@ -184,6 +189,14 @@ def _models(table: Table, seed: int, draws: bool) -> tuple[list[str], int]:
     bare = [not model or (model not in MODELS and not own) for model, own in zip(named, staged, strict=True)]
     drawn = iter(draw_models(sum(bare), seed))
     return [next(drawn) if draw else model for model, draw in zip(named, bare, strict=True)], sum(bare)
+
+
+def _groups(table: Table) -> list[str]:
+    """Return who submitted each job, or the model in the trace if nobody is named."""
+    named, models = table.optional("group"), table.optional("model")
+    if any(named):
+        return [group or UNNAMED for group in named]
+    return [model or UNNAMED for model in models]
 
 
 def _scaled_profiles(models: Sequence[str], gpus: Floats, iteration_s: Floats) -> Floats:

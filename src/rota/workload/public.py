@@ -38,6 +38,7 @@ def recorded(
     *,
     duration_s: Floats | None = None,
     priority: NDArray[np.int64] | None = None,
+    group: Sequence[str] = (),
     kinds: Sequence[tuple[str, ...]] = (),
     failed_after_s: Sequence[tuple[float, ...]] = (),
     failed: Sequence[bool] = (),
@@ -63,6 +64,7 @@ def recorded(
         duration_s=duration_s[worked],
         startup_s=None if draws_models else np.zeros(jobs),
         priority=draw_priorities(jobs, seed) if priority is None else priority[worked],
+        group=[(group[row] if group else "") or UNNAMED for row in worked.tolist()],
         kinds=[kinds[row] for row in worked.tolist()] if kinds else (),
         failed_after_s=[failed_after_s[row] for row in worked.tolist()] if failed_after_s else (),
         failed=[failed[row] for row in worked.tolist()] if failed else (),
@@ -99,8 +101,10 @@ def read_helios(path: Path, seed: int = 0, draw_models: bool = False) -> Workloa
     notes = [left_out(cpu_jobs, len(everything), "they use no GPU")] if cpu_jobs else []
     ids, gpus = table.ids("job_id"), table.wholes("gpu_num")
     failed = [state in FAILED_STATES for state in table.optional("state")]
-    submit_s = table.times_s("submit_time")
-    return recorded(table, ids, submit_s, gpus, seed, draw_models, failed=failed, notes=notes)
+    submit_s, users = table.times_s("submit_time"), table.optional("user")
+    return recorded(
+        table, ids, submit_s, gpus, seed, draw_models, group=users, failed=failed, notes=notes
+    )  # fmt: skip
 
 
 PHILLY_FIELDS = ("timestamp", "duration", "num_gpus")
@@ -112,7 +116,8 @@ def read_philly(path: Path, seed: int = 0, draw_models: bool = False) -> Workloa
         return read_log(path, seed, draw_models)
     table = read_table(path, PHILLY_FIELDS)
     ids, gpus = [str(row) for row in range(len(table))], table.wholes("num_gpus", at_least=1)
-    return recorded(table, ids, table.times_s("timestamp"), gpus, seed, draw_models)
+    submit_s, clusters = table.times_s("timestamp"), table.optional("cluster")
+    return recorded(table, ids, submit_s, gpus, seed, draw_models, group=clusters)
 
 
 def is_log(path: Path) -> bool:
@@ -147,6 +152,7 @@ def read_log(path: Path, seed: int = 0, draw_models: bool = False) -> Workload:
         seed,
         draw_models,
         duration_s=np.array([sum(job.attempts_s) for job in ran]),
+        group=[job.cluster for job in ran],
         failed_after_s=[tuple(at_s for at_s in job.attempts_s[:-1] if at_s > 0.0) for job in ran],
         failed=[job.status == "Failed" for job in ran],
         notes=[left_out(never, len(jobs), "they have no attempt on GPUs")] if never else [],
@@ -162,6 +168,8 @@ class PhillyJob(NamedTuple):
     submitted: str
     status: str
     """Pass, Killed or Failed."""
+    cluster: str
+    """The virtual cluster, if the log says it."""
     attempts_s: tuple[float, ...]
     """Seconds that each attempt took; 0 where the log does not say when it ended."""
     gpus: int
@@ -172,7 +180,7 @@ class PhillyJob(NamedTuple):
         try:
             sizes = [sum(len(node["gpus"]) for node in each["detail"]) for each in job["attempts"]]
             took_s = [_took_s(each["start_time"], each["end_time"]) for each in job["attempts"]]
-            said = str(job["jobid"]), str(job["submitted_time"]), str(job["status"])
+            said = str(job["jobid"]), str(job["submitted_time"]), str(job["status"]), str(job.get("vc") or "")
         except (KeyError, TypeError, ValueError) as error:
             what = "expected jobid, submitted_time, status and attempts, as in Philly's cluster_job_log"
             raise TraceError(f"{path}: job {number}: {describe_error(error)}; {what}") from None

@@ -1,5 +1,6 @@
 """Speeds that nobody measured, from profiles of other batch sizes, networks and devices."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.population import PopulationPolicy
-from rota.recordings.curve import read_curves
+from rota.recordings import pollux
+from rota.recordings.curve import CurvePoint, Curves, CurveSetting, read_curves, write_curves
 from rota.recordings.folder import Provenance
 from rota.recordings.profile import Profile, Profiles, read_profiles, write_profiles
 from rota.simulator.population_config import PopulationsConfig
-from rota.simulator.step_times import PredictedStepTimes, TrialKind
+from rota.simulator.step_times import PredictedStepTimes, TrialKind, with_step_times
 
 CURVES = Path(__file__).parents[3] / "results" / "recordings" / "curves" / "convnet2-fashion-mnist"
 ORIGIN = Provenance("cpu", {}, "", 0, "", "2026-01-02T03:04:05+00:00", "0.1.0")
@@ -115,6 +117,39 @@ def test_recorded_step_times_are_scaled_to_measured_gpus(caplog):
     )
     with pytest.raises(InputError, match="model 'mine' has no factor"):
         PredictedStepTimes.of(gpus, {}, "a CPU").fill_in(cluster, {"mine": TrialKind("mine", 1)})
+
+
+def test_curves_without_seconds_take_the_step_times_of_profiles(tmp_path):
+    """An iteration takes 0.01 s per image: 50 steps of 16 images take 8 s, and 25 more take 4 s."""
+    points = [CurvePoint(n, steps, math.nan, {"accuracy": 0.5}) for n, steps in enumerate((50, 75))]
+    settings = {
+        name: CurveSetting.of(name, {"batch_size": size}, device, 0, points)
+        for name, size, device in (("a", 16, "cpu"), ("b", 32, "cpu"), ("c", 16, "tpu"))
+    }
+    found = with_step_times(
+        Curves("convnet2", "", ("batch_size",), 2, settings, ORIGIN), profiles(), {}
+    ).settings
+    assert found["a"].seconds.tolist() == pytest.approx([8.0, 4.0])
+    assert found["b"].seconds.tolist() == pytest.approx([16.0, 8.0])
+    assert all(math.isnan(seconds) for seconds in found["c"].seconds)  # which was not measured
+
+
+def test_what_pollux_measured_can_be_simulated(tmp_path):
+    (tmp_path / "app").mkdir()
+    for name, text in {
+        "placements.csv": "placement,local_bsz,step_time,sync_time\n1,10,0.5,0.1\n1,20,1,0.1\n",
+        "validation-10.csv": "progress,iteration,metric\n50,49,0.5\n100,99,0.75\n",
+    }.items():
+        (tmp_path / "app" / name).write_text(text)
+    write_profiles(tmp_path / "profiles", pollux.as_profiles(tmp_path / "app", "t4", ORIGIN))
+    write_curves(tmp_path / "curves", pollux.as_curves(tmp_path / "app", "t4", ORIGIN))
+    table = {"curves": str(tmp_path / "curves"), "metric": "metric", "trials": 2}
+    with pytest.raises(InputError, match=r"or give population.profiles in which the model was measured"):
+        bind(PopulationsConfig, {"population": table}).population.landscape()
+    table["profiles"] = str(tmp_path / "profiles")
+    landscape = bind(PopulationsConfig, {"population": table}).population.landscape()
+    landscape.begin(0, {"batch_size": 10})
+    assert landscape.step_s(landscape.kind({"batch_size": 10}, ())) == pytest.approx(0.5)
 
 
 def test_a_simulation_knows_the_batch_sizes_that_evolution_may_lead_to(tmp_path):

@@ -54,15 +54,12 @@ def control_jobs(
 
     Workers are closed at the end. If no checkpoint is left, all are trained again only if `anew`.
     """
-    began, needs = time.perf_counter(), policy.needs
+    began = time.perf_counter()
     paths.make()
     with Journal(paths.journal) as journal, CheckpointPruner(paths.checkpoints, journal) as pruner:
         described = begin_or_resume(journal, paths, lambda run: _frame(spec, scheduler, run).record())
         frame = parse_frame(described)
-        state = JobsEngine(
-            spec.table, spec.cluster, RESTART, needs.sharing, needs.own, needs.own_slots,
-            spec.preferences,
-        )  # fmt: skip
+        state = JobsEngine(spec.table, spec.cluster, RESTART, policy.needs, spec.preferences)
         status = JobsStatus(frame)
         ledger = spec.ledger(frame.run)
         pool = workers()

@@ -21,7 +21,12 @@ SCHEDULERS = {
     "muri-l": "rota.policies.cluster.muri:MuriL",
     "muri-l-worst-order": "rota.policies.cluster.muri:MuriLWorstOrder",
     "muri-l-no-blossom": "rota.policies.cluster.muri:MuriLNoBlossom",
+    "gittins": "rota.policies.cluster.gittins:Gittins",
+    "las": "rota.policies.cluster.las:Las",
+    "random": "rota.policies.cluster.random:Random",
 }
+BY_DEFAULT = tuple(SCHEDULERS)[:10]
+"""Schedulers that are compared if none is named: those of the Muri simulator."""
 
 ALIASES = {
     "shortest": "srtf",
