@@ -53,7 +53,8 @@ def timed(work: Workload, name: str, compiled: bool) -> tuple[float, Simulation]
 def active_jobs(done: Simulation) -> int:
     """Return the largest number of jobs that were active at one time."""
     kinds = done.timeline.events["kind"]
-    return int(np.cumsum((kinds == EventKind.ARRIVED).astype(int) - (kinds == EventKind.FINISHED)).max())
+    change = (kinds == EventKind.ARRIVED).view(np.int8) - (kinds == EventKind.FINISHED).view(np.int8)
+    return int(np.cumsum(change, dtype=np.int32).max())
 
 
 def print_events(names: list[str], jobs: int, repeats: int) -> None:

@@ -9,8 +9,9 @@ from tempfile import gettempdir
 import torch
 
 from rota.learning.config import ORIGINAL, Method
-from rota.learning.learner import LearningStage, StageLearner, one_thread
+from rota.learning.learner import LearningStage, StageLearner
 from rota.learning.problem import read_trees
+from rota.training.device import threads
 
 TREES = Path(__file__).parents[1] / "results" / "recordings" / "trees"
 TURNS = 5
@@ -27,7 +28,7 @@ def per_second(method: Method, updates: int, count: int) -> float:
 
 
 def main() -> int:
-    with one_thread():
+    with threads(1):
         turns = [(per_second(Method(), 300, 5), per_second(ORIGINAL, 300, 1)) for _ in range(TURNS)]
     ours, original = (median(each) for each in zip(*turns, strict=True))
     ratio = median(one / other for one, other in turns)

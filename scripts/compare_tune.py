@@ -28,6 +28,7 @@ from cpu_time import CpuTime
 from tune_sides import Job, tuned
 
 from rota.config.load import override, read
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError, RotaError
 from rota.core.files import atomic_write
 from rota.core.population.events import Reported
@@ -37,7 +38,6 @@ from rota.library.real_run import RunSpec, ordered
 from rota.policies.evolution.pbt import Pbt
 from rota.results.population.metrics import SideRun, Sides, table, write_sides
 from rota.results.population.run import read_population
-from rota.training.setup import cores
 
 ROOT = Path(os.path.relpath(Path(__file__).resolve().parents[1]))
 OURS = "rota"
@@ -124,7 +124,7 @@ def about(order: RunSpec) -> str:
     slots = f"{len(config.ray.cluster().slots)} slots of {config.ray.slots[0].cpus:g} CPU"
     what = f"{training.get('model', config.trial)} on {training.get('data', 'its data')}"
     population = f"{config.population.said()}, a report every {config.population.interval}"
-    return f"{population}; {what}; {slots}, {cores()} cores, Ray {version('ray')}"
+    return f"{population}; {what}; {slots}, {len(own_cores())} cores, Ray {version('ray')}"
 
 
 def run(name: str, order: RunSpec, seed: int) -> SideRun:

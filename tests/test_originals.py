@@ -15,13 +15,12 @@ import pytest
 import rota
 import rota.sweeps
 from rota.cli import COMMANDS, build_parser
-from rota.commands.run_jobs import JobsConfig
 from rota.config.bind import keys
 from rota.config.describe import describe
 from rota.core.population.events import Reported
 from rota.learning.config import LearnConfig
 from rota.library.populations import KNOWN, option_classes
-from rota.library.real_run import RunConfig
+from rota.library.real_run_config import JobsConfig, RunConfig
 from rota.policies import growth
 from rota.policies.cluster.registry import ALIASES, SCHEDULERS, scheduler_class
 from rota.simulator.jobs_config import SimulateConfig

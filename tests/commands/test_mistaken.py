@@ -8,12 +8,11 @@ import pytest
 from rota import cli
 from rota.commands.common import KEYS
 from rota.commands.run_jobs import RAW as OF_JOBS
-from rota.commands.run_jobs import JobsConfig
 from rota.config.bind import keys
 from rota.learning.config import LearnConfig
 from rota.learning.placement.config import PlacementFile
 from rota.library.real_run import RAW as OF_TRIALS
-from rota.library.real_run import RunConfig
+from rota.library.real_run_config import JobsConfig, RunConfig
 from rota.simulator.jobs_config import SimulateConfig
 from rota.simulator.population_config import PopulationsConfig
 from rota.training.config import TrainConfig

@@ -106,7 +106,7 @@ def test_scores_of_other_machines_are_kept_and_what_is_doubtful_about_them_is_sa
         ),
         (["--out", "bad.json"], "bad.json: not JSON"),
         (["--out", "."], "cannot be read (Is a directory)"),
-        (["--model", "resnet81"], "unknown model 'resnet81'. Did you mean 'resnet18'?"),
+        (["--model", "resnet81"], "unknown model 'resnet81'. Did you mean 'resnet8'?"),
         (["--model", "dqn"], "takes no images; give one of convnet"),
         (["--data", "digit"], "unknown data set 'digit'"),
         (["--batch-size", "0"], "batch_size is 0; it must be at least 1"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.policies.cluster.registry import SCHEDULERS
 from rota.results.metrics import Metrics
 from rota.results.run import read_run
 from rota.workload.jobs import draw_models
@@ -64,6 +65,7 @@ def test_json_is_one_array_with_every_metric(rota, trace):
         "lost_gpu_s": 0.0,
         "goodput": pytest.approx((600 + 2 * 300 + 60) / (2 * ends[2])),
         "availability": 1.0,
+        "resizes": 0,
     }
     assert rows[1]["scheduler"] == "srtf"
     assert rows[1]["avg_jct_s"] < rows[0]["avg_jct_s"]
@@ -562,10 +564,10 @@ def test_a_place_for_runs_that_is_below_a_file_is_refused(rota, here, trace, out
     assert said == f"{out}/fifo: cannot be written (Not a directory); choose another folder"
 
 
-KNOWN = "fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l, muri-l-worst-order, muri-l-no-blossom"
+KNOWN = ", ".join(SCHEDULERS)
 
 
-KEYS = "workload, cluster, schedulers, cost, checkpoint_every_s, placement"
+KEYS = "workload, cluster, schedulers, cost, checkpoint_every_s, placement, failures"
 
 
 @pytest.mark.parametrize(

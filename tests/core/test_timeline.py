@@ -14,6 +14,7 @@ from rota.core.timeline import (
     NodeJoined,
     NodeLost,
     Preempted,
+    Resized,
     Retimed,
     RolledBack,
     Started,
@@ -55,6 +56,7 @@ def test_a_timeline_is_read_as_events():
             (7.0, 8.0, 0, 5, 0, EventKind.FAILED),
             (8.0, 3.0, 0, 4, 0, EventKind.ROLLED_BACK),
             (8.0, 9.0, 0, 4, 0, EventKind.ATTEMPT_FAILED),
+            (9.0, 0.4, 2, 3, 2, EventKind.RESIZED),
         ],
         EVENT,
     )
@@ -72,6 +74,7 @@ def test_a_timeline_is_read_as_events():
         Failed(7.0, 5, 8.0),
         RolledBack(8.0, 4, 3.0),
         AttemptFailed(8.0, 4, 9.0),
+        Resized(9.0, 3, 0.4, (0, 1)),
     ]
 
 

@@ -16,7 +16,7 @@ from rota.core.population.view import Terms, TrialStatus
 from rota.execution.assignments import Done, checkpoint_info
 from rota.execution.checkpoints import OWNER, Checkpoints
 from rota.execution.journal import NotWritten
-from rota.execution.local import CannotStart
+from rota.execution.starting import CannotStart
 from rota.execution.status import read_status
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy

@@ -16,8 +16,8 @@ from rota.execution.assignments import Assignment, FailedAnswer, checkpoint_info
 from rota.execution.controller import PopulationSpec, control
 from rota.execution.engine import Answered, Died, WorkerSetup
 from rota.execution.folder import RunPaths
-from rota.execution.local import CannotStart
 from rota.execution.ray_config import RayConfig, RaySlotConfig
+from rota.execution.starting import CannotStart
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal

@@ -13,9 +13,9 @@ from rota.core.errors import ConfigError, InputError
 from rota.execution.assignments import Assignment, FailedAnswer, checkpoint_info
 from rota.execution.engine import Answered, Died, NodeCame, NodeWent, WorkerSetup
 from rota.execution.folder import RunPaths
-from rota.execution.local import CannotStart
 from rota.execution.slurm_commands import StepTarget, is_there
 from rota.execution.slurm_config import SlurmConfig, SlurmNodeConfig
+from rota.execution.starting import CannotStart
 
 
 @pytest.fixture

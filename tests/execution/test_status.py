@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from rota.commands.live import Lines, Pace, live, rich_table, summed_up, table_text
+from rota.commands.run_progress import Lines, Pace, live, rich_table, summed_up, table_text
 from rota.core.population.events import (
     Assign,
     Clone,

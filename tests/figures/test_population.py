@@ -26,7 +26,7 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
-from rota.figures.catalogue import POPULATIONS, population_figure
+from rota.figures.catalogue import POPULATIONS, figure
 from rota.figures.groups import Options
 from rota.figures.page import save
 from rota.figures.population import (
@@ -185,7 +185,7 @@ def test_a_curve_of_accuracy_is_the_mean_of_what_each_repetition_had_reached(run
 
 
 def test_a_curve_of_accuracy_ends_where_the_dot_is(groups):
-    (sheet,) = population_figure("accuracy")(groups, OPTIONS)
+    (sheet,) = figure("accuracy", POPULATIONS)(groups, OPTIONS)
     lines = sheet.figure.axes[0].get_lines()
     step, dot = lines[0].get_xydata(), lines[1].get_xydata()
     assert step[-1].tolist() == dot[0].tolist()
@@ -235,9 +235,9 @@ def test_what_a_slot_was_at_when_its_trial_failed_is_lost_and_its_list_goes_on()
 
 
 def test_nodes_are_away_before_they_join_and_after_they_fail():
-    assert away([Joined(0.0, 0), *make_events()[2:]], 2, 50.0) == [(1, 0.0, 50.0)]
-    assert away(make_events(), 2, 50.0) == [(1, 30.0, 50.0)]
-    assert away([*make_events(), Joined(40.0, 1)], 2, 50.0) == [(1, 30.0, 40.0)]
+    assert away([Joined(0.0, 0), *make_events()[2:]], 2, 50.0) == [(0.0, 50.0, 1)]
+    assert away(make_events(), 2, 50.0) == [(30.0, 50.0, 1)]
+    assert away([*make_events(), Joined(40.0, 1)], 2, 50.0) == [(30.0, 40.0, 1)]
 
 
 def test_a_slot_is_in_use_until_the_end_or_until_it_was_given_up():
@@ -269,7 +269,7 @@ def test_a_chart_has_every_part_with_what_was_moved_first(runs):
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_every_figure_is_drawn_and_is_the_same_each_time(groups, name):
     def drawn():
-        for sheet in population_figure(name)(groups, OPTIONS):
+        for sheet in figure(name, POPULATIONS)(groups, OPTIONS):
             stream = io.BytesIO()
             save(sheet.figure, stream, dots_per_in=40)
             yield sheet.name, stream.getvalue()
@@ -282,7 +282,7 @@ def test_every_figure_is_drawn_and_is_the_same_each_time(groups, name):
 
 
 def test_sheets_are_named_after_group_and_allocation(groups):
-    names = [sheet.name for name in POPULATIONS for sheet in population_figure(name)(groups, OPTIONS)]
+    names = [sheet.name for name in POPULATIONS for sheet in figure(name, POPULATIONS)(groups, OPTIONS)]
     assert names == [
         "populations-ratio",
         "pair-2-trials-pbt/accuracy",
@@ -292,7 +292,7 @@ def test_sheets_are_named_after_group_and_allocation(groups):
         "pair-2-trials-pbt/gantt-learned",
         "2-slots-2-trials-pbt/gantt-fifo",
     ]
-    quick = population_figure("gantt")(groups, OPTIONS._replace(quick=True))
+    quick = figure("gantt", POPULATIONS)(groups, OPTIONS._replace(quick=True))
     assert [sheet.name for sheet in quick] == [
         "pair-2-trials-pbt/gantt-fifo",
         "2-slots-2-trials-pbt/gantt-fifo",

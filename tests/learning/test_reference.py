@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from rota.core.cluster import own_cores
 from rota.core.processes import run_dag
 from rota.learning.config import ORIGINAL, Method
 from rota.learning.evaluate import evaluate
@@ -15,7 +16,6 @@ from rota.learning.learner import LearningStage, carry_through, learned, spent
 from rota.learning.problem import problem_of
 from rota.recordings.adaptation import read_adaptation
 from rota.recordings.tree import EpochPoint, Prefix, Tree
-from rota.training.setup import cores
 
 EPISODES, ORIGINAL_EPISODES = 128_000, 1_000
 
@@ -43,7 +43,7 @@ def stages(reference, origin, tmp_path_factory):
         tuple(LearningStage(ORIGINAL, (tree,), ORIGINAL_EPISODES, 1.0, 0, folder) for tree in tables),
     )
     every = [found.alone, found.both, *found.original]
-    assert len(list(run_dag(carry_through, every, lambda done: (), cores()))) == len(every)
+    assert len(list(run_dag(carry_through, every, lambda done: (), len(own_cores())))) == len(every)
     return found
 
 

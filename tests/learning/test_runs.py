@@ -241,7 +241,7 @@ def test_each_is_left_out_once(trees, tmp_path):
         ({"stages": ()}, "stages: none"),
         ({"seeds": (1, 1)}, "seeds: some are there twice"),
         ({"episodes": 0}, "episodes is 0"),
-        ({"temperature": 0.5}, "temperature is 0.5; it must be a number of at least 1"),
+        ({"temperature": 0.5}, "temperature is 0.5; it must be at least 1"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_named(changes, message):

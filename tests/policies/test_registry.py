@@ -44,7 +44,7 @@ def test_an_unknown_name_suggests_what_was_probably_meant(name, guess):
 
 
 def test_a_name_like_no_other_gets_the_list_only():
-    with pytest.raises(ConfigError, match=r"^unknown scheduler 'xyz'\. Known: .*, random$"):
+    with pytest.raises(ConfigError, match=r"^unknown scheduler 'xyz'\. Known: .*, muri-l-no-blossom"):
         scheduler_class("xyz")
 
 

@@ -223,9 +223,9 @@ def test_which_jobs_failed_is_kept_and_runs_of_before_had_none(tmp_path, write_d
     assert (found.metrics.failed, found.metrics.avg_jct_s) == (1, 4.0)
     assert list(found.timeline())[-1] == Failed(5.0, 1, 8.0)
     jobs, metrics = tmp_path / "jobs.csv", tmp_path / "metrics.json"
-    jobs.write_text("".join(line.rsplit(",", 3)[0] + "\n" for line in jobs.read_text().splitlines()))
+    jobs.write_text("".join(line.rsplit(",", 4)[0] + "\n" for line in jobs.read_text().splitlines()))
     facts = json.loads(metrics.read_text())
-    for name in ("failed", "failures", "lost_gpu_s", "goodput", "availability"):
+    for name in ("failed", "failures", "lost_gpu_s", "goodput", "availability", "resizes"):
         del facts["metrics"][name]
     metrics.write_text(json.dumps(facts))
     assert read_run(tmp_path).times.failed.tolist() == [0, 0]

@@ -16,6 +16,7 @@ from rota.core.timeline import (
     NodeJoined,
     NodeLost,
     Preempted,
+    Resized,
     Retimed,
     RolledBack,
     Started,
@@ -82,6 +83,11 @@ class Referee:
                 assert self.lives[job].slots != slots, "moved to where it was"
                 self.work(job, at_s)
                 self.put(job, at_s, pace_s, slots)
+            case Resized(at_s, job, pace_s, slots):
+                assert self.lives[job].slots, "resized while waiting"
+                assert len(self.lives[job].slots) != len(slots), "resized to what it was"
+                self.work(job, at_s)
+                self.put(job, at_s, pace_s, slots)
             case Retimed(at_s, job, pace_s):
                 assert self.lives[job].slots, "paced while waiting"
                 self.work(job, at_s)
@@ -120,9 +126,10 @@ class Referee:
         life = self.lives[job]
         assert life.arrived
         assert not life.ended
-        assert len(set(slots)) == len(slots) == self.jobs.gpus[job] * self.cluster.slots_per_gpu, (
-            "not the whole gang"
-        )
+        sizes = {size for size, _ in self.jobs.sizes[job]} if self.jobs.sizes else set()
+        sizes.add(self.jobs.gpus[job] * self.cluster.slots_per_gpu)
+        assert len(set(slots)) == len(slots), "a slot twice"
+        assert len(slots) in sizes, "not the whole gang"
         life.slots, life.pace_s, life.since_s = slots, pace_s, at_s
         life.stall_s = float(self.jobs.startup_s[job])
         life.starts += 1

@@ -14,7 +14,8 @@ from rota.core.network import Change
 from rota.training.checkpoint import from_bytes, load, save, to_bytes
 from rota.training.clock import Length, ProfiledClock, StoppedClock
 from rota.training.hyper import Hyperparameters
-from rota.training.setup import Setup, _shared_task
+from rota.training.setup import Setup
+from rota.training.tasks import shared_task
 from rota.training.tasks.supervised import TEXTS
 from rota.training.trainer import Trainer
 
@@ -111,10 +112,10 @@ def another_python(tmp_path, monkeypatch):
             shutil.copy(library / f"{name}.py", other)
         (other / "os.py").write_text("# anew\n" + (other / "os.py").read_text("utf-8"), "utf-8")
         monkeypatch.setattr(sysconfig, "get_path", lambda _: str(other))
-        _shared_task.cache_clear()
+        shared_task.cache_clear()
 
     yield change
-    _shared_task.cache_clear()
+    shared_task.cache_clear()
 
 
 def test_a_checkpoint_that_was_trained_on_other_texts_is_refused(tmp_path, another_python):

@@ -12,13 +12,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError, InputError
 from rota.core.processes import WorkerLost
 from rota.training import score
 from rota.training.clock import ProfiledClock, StoppedClock
 from rota.training.hyper import Hyperparameters
 from rota.training.score import RUNS, Benchmark, Bundle, MeasuredBundle, check_fits, measure, measure_apart
-from rota.training.setup import Setup, cores
+from rota.training.setup import Setup
 
 ONE = Bundle("CPU", 1)
 QUICK = Benchmark(model="feedforward1", batch_size=16, seconds=0.25)
@@ -91,7 +92,9 @@ def test_it_is_measured_in_a_process_of_its_own_with_the_threads_of_the_bundle()
 @pytest.fixture
 def endless(monkeypatch, tmp_path):
     """A bundle whose process reports one run and goes on; it starts fast, for it imports nothing."""
-    code = "import time\n\ndef serve(benchmark, bundle, line):\n    line.send(None)\n    time.sleep(60)\n"
+    code = (
+        "import time\n\ndef serve(benchmark, bundle, rank, line):\n    line.send(None)\n    time.sleep(60)\n"
+    )
     (tmp_path / "endless_bundle.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(score, "_serve", import_module("endless_bundle").serve)
@@ -134,7 +137,7 @@ def test_a_machine_that_is_shared_shows_in_the_time_waited():
         while not over.is_set():
             sums.sum()  # outside Python's lock
 
-    threads = [Thread(target=work) for _ in range(4 * cores())]
+    threads = [Thread(target=work) for _ in range(4 * len(own_cores()))]
     for thread in threads:
         thread.start()
     time.sleep(0.5)
@@ -154,7 +157,7 @@ def test_a_batch_may_be_larger_than_the_data():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model": "resnet81"}, "unknown model 'resnet81'. Did you mean 'resnet18'?"),
+        ({"model": "resnet81"}, "unknown model 'resnet81'. Did you mean 'resnet8'?"),
         ({"model": "a2c"}, "model 'a2c': takes no images; give one of convnet, convnet2"),
         ({"data": "digit"}, "unknown data set 'digit'. Did you mean 'digits'?"),
         ({"batch_size": 0}, "batch_size is 0; it must be at least 1"),
@@ -170,10 +173,10 @@ def test_what_cannot_be_measured_is_told_before_anything_is_begun(values, messag
 
 
 def test_a_bundle_must_fit_into_this_machine():
-    check_fits(Bundle("CPU", cores()))
-    with pytest.raises(
-        InputError, match=f"a bundle of 9999 CPU: this machine has {cores()} cores; give {cores()} or"
-    ):
+    there = len(own_cores())
+    check_fits(Bundle("CPU", there))
+    says = f"a bundle of 9999 CPU: this machine has {there} cores; give {there} or"
+    with pytest.raises(InputError, match=says):
         check_fits(Bundle("CPU", 9999))
     gpus = torch.cuda.device_count()
     fix = f"give {gpus} or fewer" if gpus else "leave it out"

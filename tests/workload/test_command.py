@@ -137,11 +137,11 @@ def test_generate_quick_is_a_hundred_jobs_at_most(command, tmp_path, flags, jobs
     [
         (("describe", "nowhere.csv"), TraceError, "nowhere.csv: cannot be read"),
         (("describe", "{trace}", "--format", "azur"), ConfigError, "Did you mean 'azure'"),
-        (("describe", "{trace}", "--gpus", "0"), ConfigError, "gpus is 0; it must be 1 or more"),
+        (("describe", "{trace}", "--gpus", "0"), ConfigError, "gpus is 0; it must be at least 1"),
         (("describe", "{trace}", "--seed", "-1"), ConfigError, "seed is -1"),
         (("convert", "{trace}", "--jobs", "0", "--out", "{out}"), InputError, "ask for at least 1"),
         (("convert", "{trace}", "--jobs", "-3", "--out", "{out}"), InputError, "ask for at least 1"),
-        (("generate", "--jobs", "1", "--out", "{out}"), ConfigError, "jobs is 1; it must be 2 or more"),
+        (("generate", "--jobs", "1", "--out", "{out}"), ConfigError, "jobs is 1; it must be at least 2"),
         (("generate", "--load", "nan", "--out", "{out}"), ConfigError, "load is nan"),
         (("generate", "--arrivals", "often", "--out", "{out}"), ConfigError, "unknown arrivals 'often'"),
     ],

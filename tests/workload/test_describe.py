@@ -57,7 +57,7 @@ def test_fractions_have_their_own_size():
 
 
 def test_a_cluster_without_gpus_is_an_error(four):
-    with pytest.raises(ConfigError, match="gpus is 0; it must be 1 or more"):
+    with pytest.raises(ConfigError, match="gpus is 0; it must be at least 1"):
         describe(four, gpus=0)
 
 

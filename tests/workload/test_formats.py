@@ -124,5 +124,5 @@ def test_a_format_that_cannot_be_guessed_lists_them_all(sample):
 
 
 def test_a_negative_seed_is_an_error(sample):
-    with pytest.raises(ConfigError, match="seed is -1; it must be 0 or more"):
+    with pytest.raises(ConfigError, match="seed is -1; it must be at least 0"):
         read(sample("philly"), "philly", seed=-1)

@@ -5,31 +5,17 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rota.commands.common import say, typed
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import atomic_write
+from rota.core.files import write_file
 from rota.execution.assignments import Done
 from rota.execution.folder import RealFolder
 from rota.execution.lineage import Lineage, best_lineage, retrain
 from rota.execution.status import read_best, read_status
 from rota.library.real_run import RealRun
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """A file to which the best trial was written."""
-
-    file: Path
-    trial: int
-    seed: int
-
-    def said(self) -> str:
-        """Return a sentence for people."""
-        return f"{self.file}: trial {self.trial} of seed {self.seed}, as it was after its best report"
 
 
 def check_export(file: Path) -> None:
@@ -38,20 +24,18 @@ def check_export(file: Path) -> None:
         raise ConfigError(f"--export {file}: is there already; choose another name")
 
 
-def export(folder: RealFolder, file: Path) -> Exported | None:
-    """Write what the best trial of all repetitions saved; None if nothing was measured."""
+def export(folder: RealFolder, file: Path) -> str:
+    """Write what the best trial of all repetitions saved, if anything was measured; returns a sentence."""
     found: list[tuple[float, int, int]] = []
     for seed in folder.begun():
         status, _ = read_status(folder.paths(seed).journal)
         if (best := status.best) is not None:
             found.append((status.trials[best].best, best, seed))
     if not found:
-        return None
+        return f"rota: {file}: not written, for there is no best trial"
     _, trial, seed = max(found, key=lambda each: each[0])
-    content = read_best(folder.paths(seed)).content
-    with atomic_write(file) as stream:
-        stream.write(content)
-    return Exported(file, trial, seed)
+    write_file(file, read_best(folder.paths(seed)).content)
+    return f"{file}: trial {trial} of seed {seed}, as it was after its best report"
 
 
 def retrain_best(args: argparse.Namespace, settings: Sequence[str] = ()) -> int:

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Timer
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rota.config.renamed import warn_renamed
 from rota.core.errors import ConfigError
 from rota.core.files import located, printable_lines
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def say(
@@ -152,6 +155,14 @@ def workers(text: str) -> int | str:
         return check_workers(text)
     except ConfigError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def draw_into(figure: "Figure", file: Path) -> None:
+    """Write a figure, and say where it is."""
+    from rota.figures.page import write_figure
+
+    write_figure(figure, file)
+    say(f"note: drawn into {file}", file=sys.stderr)
 
 
 SLOW_S = 1.5

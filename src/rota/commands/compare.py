@@ -108,11 +108,10 @@ def _record(args: argparse.Namespace, found: "Found", exceeded: list[str]) -> di
 
 def _write(texts: dict[Path, str]) -> None:
     """Write files; says on stderr which."""
-    from rota.core.files import atomic_write
+    from rota.core.files import write_file
 
     for file, text in texts.items():
-        with atomic_write(file) as stream:
-            stream.write(f"{text}\n".encode())
+        write_file(file, f"{text}\n")
         say(file, file=sys.stderr)
 
 
@@ -120,17 +119,15 @@ def _draw(args: argparse.Namespace, found: "Found", files: list[Path]) -> None:
     """Draw a sheet per pair; with several, the name of the pair is in that of its file."""
     if not files:
         return
-    from rota.core.files import atomic_write
     from rota.figures.fidelity import fidelity_figure
-    from rota.figures.page import save_as
+    from rota.figures.page import write_figure
 
     command = command_line(args, "real", "simulated", "--figure", "--out")
     for pair, comparison in found:
         figure = fidelity_figure(pair, comparison, command)
         for file in files:
             named = file.with_stem(f"{file.stem}-{_slug(pair)}") if len(found) > 1 else file
-            with atomic_write(named) as stream:
-                save_as(figure, stream, named)
+            write_figure(figure, named)
             say(named, file=sys.stderr)
 
 

@@ -3,13 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.commands.common import command_line, given_file, say, workers
-from rota.commands.learn_placement import asks_to_place, bar, run_placement
 from rota.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rota.recordings.tree import Tree
 
 OUT = Path("results/learn")
+PLACEMENT = "placement"
+"""Table of a configuration that is about placing trials."""
 MOST_TABLES = 3
 """Number of agents above which each has a line instead of a table."""
 
@@ -68,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     import tensorboardX  # noqa: F401 (it is needed when all is learned: who lacks it should know before)
 
-    if asks_to_place(args.config):
+    if _asks_to_place(args.config):
+        from rota.commands.learn_placement import run_placement
+
         return run_placement(args)
     if args.live is not None:
         from rota.commands.learn_live import run_live
@@ -81,13 +85,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _asks_to_place(config: Path | None) -> bool:
+    """Return whether a file is about placing trials."""
+    from rota.config.load import read
+
+    return config is not None and PLACEMENT in read(config)
+
+
+@contextmanager
+def bar(total: int, unit: str, args: argparse.Namespace, **look: Any) -> Iterator[Any]:
+    """Give a progress bar, which is seen on a terminal."""
+    from rota.library.processes import progress_bar
+
+    shown = False if args.quiet else None
+    with progress_bar(total, unit, shown, leave=True, dynamic_ncols=True, **look) as found:
+        yield found
+
+
 def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *, over: bool = False) -> None:
     """Learn what is not there yet, with a bar; says which agents are there when there are several.
 
     Agents that were learned in another way are an error, unless they may be written over.
     """
+    from rota.core.cluster import own_cores
     from rota.learning.runs import learn
-    from rota.training.setup import cores
 
     if isinstance(args.workers, str):
         raise ConfigError(
@@ -102,7 +123,9 @@ def learn_all(runs: Sequence["AgentRun"], out: Path, args: argparse.Namespace, *
         say(f"note: {out} is learned already; --again learns it anew", file=sys.stderr)
     drawn = sum(stage.drawn for stage in open_.values() if not stage.done)
     with bar(drawn, " episodes", args, unit_scale=True) as shown:
-        for each in learn(runs, out, args.workers or cores(), command_of(args), shown.update, again=again):
+        for each in learn(
+            runs, out, args.workers or len(own_cores()), command_of(args), shown.update, again=again
+        ):
             if len(runs) > 1 and open_:
                 _note(each.folder)
 

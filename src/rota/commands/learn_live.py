@@ -6,25 +6,29 @@ import sys
 import time
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rota.commands.common import say
+from rota.commands.learn import command_of
+from rota.config.bind import bind
+from rota.config.load import dump, override, read
 from rota.core.errors import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from rota.learning.config import LiveConfig
-    from rota.learning.online import LiveEpisode, Online
-    from rota.training.recorder.trees import TreesRecorder
+from rota.learning.agent import Agent, write_agent
+from rota.learning.config import LiveConfig
+from rota.learning.evaluate import best_fixed_of_each, rows
+from rota.learning.files import is_agent, write_history
+from rota.learning.online import LiveEpisode, Online
+from rota.learning.outcome import table, totals
+from rota.learning.problem import origin_digest
+from rota.recordings.folder import provenance
+from rota.training.recorder.live import LiveTree
+from rota.training.recorder.record import RecordConfig
+from rota.training.recorder.trees import TreesRecorder
 
 OUT = Path("results/learn/live")
 
 
 def run_live(args: argparse.Namespace) -> int:
     """Learn; prints a line per episode, and what the agent would do."""
-    from rota.learning.files import is_agent
-    from rota.learning.online import Online
-    from rota.training.recorder.live import LiveTree
-
     if args.config is not None or args.recordings or args.joint:
         raise ConfigError("--live: learns without recordings; leave CONFIG, --recordings and --joint out")
     if args.workers is not None:
@@ -49,44 +53,25 @@ def run_live(args: argparse.Namespace) -> int:
     return 0
 
 
-def _recorder(args: argparse.Namespace, out: Path) -> "TreesRecorder":
-    from rota.commands.learn import command_of
-    from rota.config.bind import bind
-    from rota.config.load import override, read
-    from rota.training.recorder.record import RecordConfig
-    from rota.training.recorder.trees import TreesRecorder
-
+def _recorder(args: argparse.Namespace, out: Path) -> TreesRecorder:
     asked = bind(RecordConfig, override(read(args.live), ()), args.live)
     if len(asked.trees) != 1:
         raise ConfigError(f"{args.live}: has {len(asked.trees)} [[trees]]; --live learns from exactly one")
     return TreesRecorder(out / "recordings", asked.trees[0], 1, command_of(args))
 
 
-def _config(args: argparse.Namespace) -> "LiveConfig":
-    from rota.config.bind import bind
-    from rota.config.load import override
-    from rota.learning.config import LiveConfig
-
+def _config(args: argparse.Namespace) -> LiveConfig:
     return bind(LiveConfig, override({}, [*args.set, *([f"seeds={args.seed}"] if args.seed else [])]))
 
 
-def _tell(number: int, episode: "LiveEpisode", args: argparse.Namespace) -> None:
+def _tell(number: int, episode: LiveEpisode, args: argparse.Namespace) -> None:
     done = "-".join(map(str, episode.sequence))
     drawn = f"episode {number:4}  {episode.scenario:<13} {done}  p {episode.probability:.3f}"
     line = f"{drawn}  accuracy {episode.accuracy:.2%}"
     say(line, file=sys.stderr if args.json else sys.stdout, flush=True)
 
 
-def _finish(online: "Online", out: Path, seconds: float, args: argparse.Namespace) -> None:
-    from rota.commands.learn import command_of
-    from rota.config.load import dump
-    from rota.learning.agent import Agent, write_agent
-    from rota.learning.evaluate import best_fixed_of_each, rows
-    from rota.learning.files import write_history
-    from rota.learning.outcome import table, totals
-    from rota.learning.problem import origin_digest
-    from rota.recordings.folder import provenance
-
+def _finish(online: Online, out: Path, seconds: float, args: argparse.Namespace) -> None:
     problems, agent = [problem.trained for problem in online.known()], online.agent
     names = [problem.name for problem in problems]
     digests = [origin_digest(problem.tree) for problem in problems]

@@ -3,38 +3,30 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rota.commands.common import refuse, say
+from rota.commands.learn import OUT, PLACEMENT, bar, command_of
+from rota.config.bind import bind
+from rota.config.load import override, read
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from rota.core.processes import WorkerPool
-    from rota.learning.files import PlacementHistoryRow
-    from rota.learning.placement.config import PlacementAgentConfig
-    from rota.learning.placement.outcome import PlacementComparison
-    from rota.learning.placement.run import PlacementRun
-    from rota.policies.allocation.learned import Weights
-
-OUT = Path("results/learn")
-TABLE = "placement"
-
-
-def asks_to_place(config: Path | None) -> bool:
-    """Return whether a file is about placing trials."""
-    from rota.config.load import read
-
-    return config is not None and TABLE in read(config)
+from rota.core.files import folder_lock
+from rota.core.processes import WorkerPool
+from rota.learning.files import PlacementHistoryRow
+from rota.learning.placement.compare import DISPATCHES, compare
+from rota.learning.placement.config import PlacementAgentConfig, PlacementFile
+from rota.learning.placement.outcome import PlacementComparison, read_comparison, table
+from rota.learning.placement.run import PlacementRun, finish, learn, write_tried
+from rota.library.processes import worker_pool
+from rota.policies.agents import read_facts
+from rota.policies.allocation.learned import Weights, read_weights
 
 
 def run_placement(args: argparse.Namespace) -> int:
     """Learn, and compare the agent with the rules on cases it has not seen; prints the comparison."""
-    from rota.core.files import folder_lock
-    from rota.learning.placement.run import PlacementRun
-
     _refuse_others(args)
     run = PlacementRun(args.out or OUT / args.config.stem, _config(args))
     with folder_lock(run.folder):
@@ -52,22 +44,9 @@ def run_placement(args: argparse.Namespace) -> int:
     return 0
 
 
-def workers_of(args: argparse.Namespace) -> "AbstractContextManager[WorkerPool]":
+def workers_of(args: argparse.Namespace) -> AbstractContextManager[WorkerPool]:
     """Return the pool of `--workers`; by default a process per core."""
-    from rota.library.processes import worker_pool
-    from rota.training.setup import cores
-
-    return worker_pool(args.workers or cores())
-
-
-@contextmanager
-def bar(total: int, unit: str, args: argparse.Namespace, **look: Any) -> Iterator[Any]:
-    """Give a progress bar, which is seen on a terminal."""
-    from rota.library.processes import progress_bar
-
-    shown = False if args.quiet else None
-    with progress_bar(total, unit, shown, leave=True, dynamic_ncols=True, **look) as found:
-        yield found
+    return worker_pool(args.workers or len(own_cores()))
 
 
 def _refuse_others(args: argparse.Namespace) -> None:
@@ -78,23 +57,16 @@ def _refuse_others(args: argparse.Namespace) -> None:
         raise ConfigError(f"--seed: {args.config} learns one agent; give one seed")
 
 
-def _config(args: argparse.Namespace) -> "PlacementAgentConfig":
-    from rota.config.bind import bind
-    from rota.config.load import override, read
-    from rota.learning.placement.config import PlacementFile
-
-    seeds = [f"{TABLE}.seed={seed}" for seed in args.seed or ()]
+def _config(args: argparse.Namespace) -> PlacementAgentConfig:
+    seeds = [f"{PLACEMENT}.seed={seed}" for seed in args.seed or ()]
     return bind(PlacementFile, override(read(args.config), [*args.set, *seeds]), args.config).placement
 
 
-def _learn(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) -> None:
-    from rota.commands.learn import command_of
-    from rota.learning.placement.run import finish, learn
-
+def _learn(run: PlacementRun, pool: WorkerPool, args: argparse.Namespace) -> None:
     learner = run.begin(again=args.again)
     with bar(run.config.updates, " updates", args, initial=len(learner.rows)) as shown:
 
-        def tell(row: "PlacementHistoryRow") -> None:
+        def tell(row: PlacementHistoryRow) -> None:
             shown.set_postfix(ratio=f"{row.ratio:.3f}", refresh=False)
             shown.update()
 
@@ -103,12 +75,7 @@ def _learn(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) ->
     finish(run, learner, found, command_of(args))
 
 
-def _try_again(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace) -> None:
-    from rota.commands.learn import command_of
-    from rota.learning.placement.run import write_tried
-    from rota.policies.agents import read_facts
-    from rota.policies.allocation.learned import read_weights
-
+def _try_again(run: PlacementRun, pool: WorkerPool, args: argparse.Namespace) -> None:
     say(f"note: {run.folder} is learned already; it is tried on other cases", file=sys.stderr)
     weights, said = read_weights(run.folder), read_facts(run.folder)
     found = tried(weights, run.config, pool, args)
@@ -116,19 +83,14 @@ def _try_again(run: "PlacementRun", pool: "WorkerPool", args: argparse.Namespace
 
 
 def tried(
-    weights: "Weights", config: "PlacementAgentConfig", pool: "WorkerPool", args: argparse.Namespace
-) -> "PlacementComparison":
+    weights: Weights, config: PlacementAgentConfig, pool: WorkerPool, args: argparse.Namespace
+) -> PlacementComparison:
     """Compare an agent with the rules, with a progress bar."""
-    from rota.learning.placement.compare import DISPATCHES, compare
-
     with bar(config.tests * len(DISPATCHES), " cases", args) as shown:
         return compare(weights, config.tests, pool, config.cases.goal, shown.update)
 
 
 def _print(folder: Path, args: argparse.Namespace) -> None:
-    from rota.learning.placement.outcome import read_comparison, table
-    from rota.policies.agents import read_facts
-
     known = read_facts(folder)
     spent: dict[str, Any] = {name: known.about[name] for name in ("updates", "decisions", "seconds")}
     rate = round(spent["decisions"] / spent["seconds"], 1) if spent["seconds"] else 0.0

@@ -5,35 +5,20 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rota.commands.common import command_line, refuse, say
 from rota.core.errors import ConfigError, InputError
-from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure, grid_figure, population_figure
+from rota.figures.catalogue import FIGURES, GRIDS, POPULATIONS, check, figure
 
 if TYPE_CHECKING:
     from rota.figures.groups import Options, RunGroup
     from rota.figures.page import Pen
     from rota.results.population.run import PopulationRecord
     from rota.results.run import RunHead
-
-
-def draw_populations(
-    runs: "Sequence[PopulationRecord]", out: Path, names: Sequence[str], options: "Options"
-) -> Iterator[Path]:
-    """Draw what was asked for of complete runs; gives each file it writes."""
-    if not runs:
-        return
-    from rota.figures.population import population_groups
-
-    groups = population_groups(runs)
-    for name in names:
-        if name in POPULATIONS:
-            for sheet in population_figure(name)(groups, options):
-                yield from options.pen.draw(sheet.figure, out / f"{sheet.name}.png")
 
 
 def draw_grids(
@@ -52,9 +37,7 @@ def draw_grids(
     for grid in grids if chosen else ():
         seen[grid.name] = seen.get(grid.name, 0) + 1
         folder = grid.name if seen[grid.name] == 1 else f"{grid.name}-{seen[grid.name]}"
-        for name in chosen:
-            for sheet in grid_figure(name)(grid, options):
-                yield from options.pen.draw(sheet.figure, out / folder / f"{sheet.name}.png")
+        yield from _draw(GRIDS, grid, out / folder, chosen, options)
 
 
 def small(
@@ -110,6 +93,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw what was asked for; prints each file it writes, or how many there are."""
     from rota.figures.groups import Options, groups
+    from rota.figures.population import population_groups
     from rota.results.folder import run_folders
     from rota.results.run import read_run
 
@@ -135,10 +119,11 @@ def run(args: argparse.Namespace) -> int:
         drawn.append(_say_file(file))
     if not args.figure:
         of_traces, of_populations = small(of_traces, of_populations)
-    for file in draw_populations(of_populations, args.out / "populations", names, options):
-        drawn.append(tell(file))
+    if of_populations:
+        repeated = population_groups(of_populations)
+        drawn += map(tell, _draw(POPULATIONS, repeated, args.out / "populations", names, options))
     for group in groups(read_run(run.folder.path) for run in of_traces):
-        files = _draw(group, args.out / group.name, names, options)
+        files = _draw(FIGURES, group, args.out / group.name, names, options)
         traces = _export(group, args.out / group.name, options) if args.chrome else ()
         drawn += map(tell, chain(files, traces))
     _sum_up(drawn, left, args)
@@ -242,10 +227,13 @@ def _complete(paths: list[Path]) -> "tuple[list[RunHead], list[PopulationRecord]
     return [read_head(path) for path in of_traces], [read_population(path) for path in populations]
 
 
-def _draw(group: "RunGroup", out: Path, names: list[str], options: "Options") -> Iterator[Path]:
+def _draw(
+    figures: Mapping[str, str], subject: Any, out: Path, names: Sequence[str], options: "Options"
+) -> Iterator[Path]:
+    """Draw those of the figures that were asked for; gives each file it writes."""
     for name in names:
-        if name in FIGURES:
-            for sheet in figure(name)(group, options):
+        if name in figures:
+            for sheet in figure(name, figures)(subject, options):
                 yield from options.pen.draw(sheet.figure, out / f"{sheet.name}.png")
 
 

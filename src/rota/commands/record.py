@@ -56,16 +56,16 @@ def run(args: argparse.Namespace) -> int:
     if not args.config:
         raise ConfigError("which configuration? Give a file, for example config/record/quick.toml")
 
+    from rota.core.cluster import own_cores
     from rota.training.recorder.partial import RecordingProgress
     from rota.training.recorder.record import record
-    from rota.training.setup import cores
 
     command = command_line(args, "config", "--set")
     configs = [bind(RecordConfig, override(read(path), args.set), path) for path in args.config]
     try:
         with RecordingProgress(quiet=args.quiet) as progress:
             for config in configs:
-                workers = args.workers or cores()
+                workers = args.workers or len(own_cores())
                 for folder in record(
                     config, args.out, workers, command, progress, time_again=args.time_again
                 ):

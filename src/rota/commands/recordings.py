@@ -3,15 +3,14 @@
 import argparse
 import hashlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import given_file, say
+from rota.commands.common import draw_into, given_file, say
 from rota.core.errors import InputError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from rota.recordings.folder import Provenance
 
 DEFAULT = Path("results") / "recordings"
@@ -92,7 +91,7 @@ def _describe(args: argparse.Namespace) -> None:
     if args.figure is not None:
         from rota.figures.recordings import recordings_figure
 
-        _draw(args, recordings_figure(library, _command(args)))
+        draw_into(recordings_figure(library, _command(args)), args.figure)
     say(text(library))
 
 
@@ -101,17 +100,13 @@ def _adaptation(args: argparse.Namespace) -> None:
     from rota.recordings.library import read_library
 
     trees = [held.what for held in read_library(args.folder).trees]
-    if all(tree.missing() for tree in trees):
-        raise InputError(
-            f"{args.folder}: no complete tree; record one first: rota record config/record/quick.toml"
-        )
-    for tree in trees:
-        if tree.missing():
-            say(f"note: {tree.model} {tree.scenario} is not complete, left out", file=sys.stderr)
+    _note_missing(
+        args, [(f"{each.model} {each.scenario}", each.missing()) for each in trees], "tree", "quick"
+    )
     if args.figure is not None:
         from rota.figures.trees import adaptation_figure
 
-        _draw(args, adaptation_figure(trees, _command(args)))
+        draw_into(adaptation_figure(trees, _command(args)), args.figure)
     say(table(trees))
 
 
@@ -120,32 +115,28 @@ def _growth(args: argparse.Namespace) -> None:
     from rota.recordings.library import read_library
 
     trees = [held.what for held in read_library(args.folder).growth]
-    if all(tree.missing() for tree in trees):
-        raise InputError(
-            f"{args.folder}: no complete growth tree; record one first: "
-            "rota record config/record/growth-quick.toml"
-        )
-    for tree in trees:
-        if tree.missing():
-            say(f"note: {tree.name} is not complete, left out", file=sys.stderr)
+    _note_missing(args, [(each.name, each.missing()) for each in trees], "growth tree", "growth-quick")
     if args.figure is not None:
         from rota.figures.growth import growth_figure
 
-        _draw(args, growth_figure(trees, _command(args)))
+        draw_into(growth_figure(trees, _command(args)), args.figure)
     say(table(trees))
+
+
+def _note_missing(
+    args: argparse.Namespace, trees: Sequence[tuple[str, object]], what: str, config: str
+) -> None:
+    """Note which trees, given by name with what they lack, are incomplete; raise InputError if all are."""
+    if all(missing for _, missing in trees):
+        first = f"record one first: rota record config/record/{config}.toml"
+        raise InputError(f"{args.folder}: no complete {what}; {first}")
+    for name, missing in trees:
+        if missing:
+            say(f"note: {name} is not complete, left out", file=sys.stderr)
 
 
 def _command(args: argparse.Namespace) -> str:
     return f"rota recordings {args.verb} {args.folder} --figure {args.figure}"
-
-
-def _draw(args: argparse.Namespace, figure: "Figure") -> None:
-    from rota.core.files import atomic_write
-    from rota.figures.page import save_as
-
-    with atomic_write(args.figure) as stream:
-        save_as(figure, stream, args.figure)
-    say(f"note: drawn into {args.figure}", file=sys.stderr)
 
 
 def _import_adaptation(args: argparse.Namespace) -> None:

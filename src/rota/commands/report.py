@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; prints where it is."""
-    from rota.core.files import atomic_write
+    from rota.core.files import write_file
     from rota.report.assemble import find, page, sections
 
     found = find(args.results)
@@ -39,8 +39,7 @@ def run(args: argparse.Namespace) -> int:
         made = list(sections(found, tick))
     command = command_line(args, "results", *(["--out"] if args.out != OUT else []), "--title")
     text = page(args.title or _title(made), command, made)
-    with atomic_write(args.out) as stream:
-        stream.write(text.encode())
+    write_file(args.out, text)
     say(f"{args.out} ({len(text.encode()) / MB:.1f} MB)")
     return 0
 

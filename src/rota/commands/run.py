@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_population(args: argparse.Namespace, real: "RealRun") -> int:
-    from rota.commands.live import Lines, live, rich_table
+    from rota.commands.run_progress import Lines, live, rich_table
     from rota.core.processes import stopping
     from rota.library.real_run import record
 
@@ -99,16 +99,10 @@ def _run_population(args: argparse.Namespace, real: "RealRun") -> int:
     else:
         say(_said(real, outcomes))
     if args.export and outcomes[-1].complete:
-        _export(real, args.export)
+        from rota.commands.best_trial import export
+
+        say(export(real.folder, args.export), file=sys.stderr)
     return _code(real, outcomes)
-
-
-def _export(real: "RealRun", file: Path) -> None:
-    from rota.commands.best_trial import export
-
-    exported = export(real.folder, file)
-    said = exported.said() if exported else f"rota: {file}: not written, for there is no best trial"
-    say(said, file=sys.stderr)
 
 
 def _run_of(args: argparse.Namespace) -> "RealRun | JobsRun":
@@ -159,7 +153,7 @@ def _kind_of(args: argparse.Namespace, table: Mapping[str, Any]) -> "type[RealRu
 
 
 def _run_jobs(args: argparse.Namespace, jobs: "JobsRun") -> int:
-    from rota.commands.live import JobLines, jobs_summed_up, live, rich_jobs_table
+    from rota.commands.run_progress import JobLines, jobs_summed_up, live, rich_jobs_table
     from rota.core.processes import stopping
     from rota.results.metrics import table
 
@@ -209,17 +203,16 @@ def _code(real: "RealRun", outcomes: "list[PopulationOutcome]") -> int:
 
 def _said(real: "RealRun", outcomes: "list[PopulationOutcome]") -> str:
     """Return the summary for people."""
-    from rota.commands.live import summed_up
+    from rota.commands.run_progress import summed_up
 
     lines = [summed_up(outcome.status) for outcome in outcomes]
     return "\n".join([*lines, str(real.folder.path)])
 
 
 def _print_keys() -> int:
-    from rota.commands.run_jobs import JobsConfig
     from rota.config.describe import help_text
     from rota.library.populations import option_classes
-    from rota.library.real_run import RunConfig
+    from rota.library.real_run_config import JobsConfig, RunConfig
 
     say(help_text(RunConfig))
     for name, chosen in option_classes().items():

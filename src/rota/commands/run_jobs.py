@@ -1,10 +1,10 @@
-"""Jobs of a trace in a real run: the configuration, and how it begins and resumes."""
+"""Jobs of a trace in a real run: how it begins, resumes, and what it leaves."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rota.config.bind import bind, facts, own_growth
 from rota.config.load import placed
 from rota.core.cluster import Cluster, Node, Preferences, fastest_first
 from rota.core.errors import ConfigError
+from rota.core.limits import above
 from rota.core.network import BUDGET_S
 from rota.core.placement import Types
 from rota.core.policy import Policy
@@ -20,21 +21,15 @@ from rota.core.registry import is_outside
 from rota.execution.engine import WorkerSetup
 from rota.execution.jobs.control import JobsOutcome, JobsWatch, control_jobs
 from rota.execution.jobs.spec import JobsSpec, OpportunisticJob
-from rota.execution.local import LocalConfig
-from rota.execution.ray_config import RayConfig
-from rota.execution.slurm_config import SlurmConfig
-from rota.execution.trainable import check_name
 from rota.library.inputs import NAMES, check_code, code_of, schedulers
-from rota.library.real_run import RealConfig, RunInFolder, check_address, config_text, in_a_file
+from rota.library.real_run import RunInFolder, check_address, config_text, in_a_file
+from rota.library.real_run_config import NETWORKS, JobsConfig
 from rota.policies.cluster.registry import canonical
 from rota.results.metrics import Metrics, MetricsRow, measure
 from rota.results.run import write_run
 from rota.simulator.jobs import warm_up
-from rota.simulator.jobs_config import PlacementConfig, WorkloadConfig
 from rota.workload.jobs import Workload
 
-NETWORKS = ("rota.training.job:networks", "rota.learning.site:networks")
-"""Values of `job` that are rota's own: what they make of `[kinds]` is known."""
 AGENT = "kinds.*.adaptive.agent"
 """Key of the agent that decides how a network changes: a folder, or a class."""
 PATHS = ("workload.trace", "workload.profiles", "ray.scores", AGENT)
@@ -44,71 +39,13 @@ RAW = ("options", "kinds")
 
 
 @dataclass(frozen=True, slots=True)
-class OpportunisticConfig:
-    """A training that uses idle slots, for as long as its budget says."""
-
-    kind: str
-    """What is trained: `[kinds.NAME]`, with an `adaptive` table."""
-    slots: int = 1
-    """Number of slots of its own: the first ones; idle ones of the others are lent to it."""
-    most: int = 8
-    """Slots that it can make use of; so many of them are used as are a power of two."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.slots <= self.most or self.slots & (self.slots - 1):
-            raise ConfigError(
-                f"slots is {self.slots}; it must be a power of two, from 1 to most ({self.most})"
-            )
-
-
-@dataclass(frozen=True, slots=True)
 class _Budget:
     """The budget of an opportunistic job: all that a controller knows of how it changes."""
 
     budget_s: float = BUDGET_S
 
     def __post_init__(self) -> None:
-        if not self.budget_s > 0.0:
-            raise ConfigError(f"budget_s is {self.budget_s:g}; it must be above 0")
-
-
-@dataclass(frozen=True, slots=True)
-class JobsConfig(RealConfig):
-    """A real run of jobs: these, on these slots, under this scheduler."""
-
-    workload: WorkloadConfig
-    """The model of a job is its kind: `[kinds.NAME]` says what is trained."""
-    scheduler: str = "srtf"
-    """fifo, srtf, srsf, tiresias, themis, antman, muri-s, muri-l …"""
-    assignment_s: float = 0.25
-    """Seconds that a job is assigned at a time, about; then it is checkpointed, and can be preempted."""
-    iteration_s: float = 0.01
-    """Seconds that an iteration is expected to take until it is measured, where the workload does not say."""
-    attempts: int = 3
-    """Number of failures after which a job is given up."""
-    seed: int = 0
-    """Seed of first weights and of the order of the data."""
-    job: str = NETWORKS[0]
-    """Function that makes what is trained, as module:function; it is given `[kinds]` and the seed, and is
-    annotated to return what can open jobs."""
-    code: dict[str, str] = field(default_factory=dict)
-    """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
-    backend: Literal["local", "ray", "slurm"] = "local"
-    """Engine that starts workers."""
-    placement: PlacementConfig = field(default_factory=PlacementConfig)
-    opportunistic: OpportunisticConfig | None = None
-    """A training that uses idle slots."""
-    local: LocalConfig = field(default_factory=LocalConfig)
-    ray: RayConfig = field(default_factory=RayConfig)
-    slurm: SlurmConfig = field(default_factory=SlurmConfig)
-
-    def __post_init__(self) -> None:
-        canonical(self.scheduler)
-        check_name(self.job)
-        for name in ("assignment_s", "iteration_s"):
-            if not getattr(self, name) > 0.0:
-                raise ConfigError(f"{name} is {getattr(self, name):g}; it must be above 0")
-        self.check()
+        above(0, budget_s=self.budget_s)
 
 
 @dataclass(frozen=True, slots=True)

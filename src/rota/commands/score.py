@@ -110,9 +110,9 @@ def _resources(path: Path | None) -> "Resources":
 
     import torch
 
-    from rota.training.setup import cores
+    from rota.core.cluster import own_cores
 
-    found = {ScoredDevice("127.0.0.1", "CPU"): cores()}
+    found = {ScoredDevice("127.0.0.1", "CPU"): len(own_cores())}
     return found | ({ScoredDevice("127.0.0.1", "GPU"): 1} if torch.cuda.is_available() else {})
 
 

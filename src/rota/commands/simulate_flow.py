@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-from rota.commands.common import compiling, say, typed
+from rota.commands.common import compiling, draw_into, say, typed
 from rota.config.bind import bind
 from rota.config.grid import GridPoint, count, expand
 from rota.config.load import override, placed
@@ -183,7 +183,9 @@ class Subject(NamedTuple):
         done = _carried_out(tasks, args, self.unit)
         say(json.dumps(self.rows(tasks, done)) if args.json else self.text(tasks, done))
         if args.figure:
-            _draw(self.grid(tasks, done), args.figure)
+            from rota.figures.grid import draw_grid
+
+            draw_into(draw_grid(self.grid(tasks, done), (f"figure: {typed()}",)), args.figure)
         return 0
 
 
@@ -234,13 +236,3 @@ def _proof(args: argparse.Namespace) -> Iterator[Path | None]:
     args.out.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=args.out.absolute(), prefix=".shared-") as file:
         yield Path(file.name)
-
-
-def _draw(grid: "ParameterGrid", file: Path) -> None:
-    from rota.core.files import atomic_write
-    from rota.figures.grid import draw_grid
-    from rota.figures.page import save_as
-
-    with atomic_write(file) as stream:
-        save_as(draw_grid(grid, (f"figure: {typed()}",)), stream, file)
-    say(f"note: drawn into {file}", file=sys.stderr)

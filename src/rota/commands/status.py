@@ -26,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a table of trials or jobs, or JSON."""
-    from rota.commands.live import failures_text, jobs_summed_up, jobs_text, summed_up, table_text
+    from rota.commands.run_progress import failures_text, jobs_summed_up, jobs_text, summed_up, table_text
     from rota.execution.folder import RealFolder
     from rota.execution.jobs.status import is_of_jobs, read_jobs_status
     from rota.execution.status import read_status

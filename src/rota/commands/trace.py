@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rota.commands.common import DRAW_MODELS, STARTUP, given_file, say
+from rota.commands.common import DRAW_MODELS, STARTUP, draw_into, given_file, say
 from rota.workload.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ def _describe(args: argparse.Namespace) -> None:
     jobs = _read(args)
     described = describe(jobs, args.gpus)
     if args.figure is not None:
-        _draw(args.figure, jobs)
+        from rota.figures.trace import trace_figure
+
+        draw_into(trace_figure(jobs), args.figure)
     say(json.dumps(asdict(described), indent=2, allow_nan=False) if args.json else text(described))
 
 
@@ -146,13 +148,3 @@ def _read(args: argparse.Namespace, keep: int | None = None) -> "Workload":
     head = jobs.head(keep)
     say(f"note: only the first {len(head):,} of {len(jobs):,} jobs", file=sys.stderr)
     return head
-
-
-def _draw(path: Path, jobs: "Workload") -> None:
-    from rota.core.files import atomic_write
-    from rota.figures.page import save_as
-    from rota.figures.trace import trace_figure
-
-    with atomic_write(path) as stream:
-        save_as(trace_figure(jobs), stream, path)
-    say(f"note: drawn into {path}", file=sys.stderr)

@@ -163,8 +163,7 @@ class Cluster:
         """
         if gpus:
             return cls((Node(gpus),))
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return cls((Node(cores if slots is None else slots, kind=CPU),))
+        return cls((Node(len(own_cores()) if slots is None else slots, kind=CPU),))
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> "Cluster":
@@ -277,3 +276,10 @@ def _rows(cluster: Cluster, ranks: Ints) -> NDArray[np.int32]:
             heads[node] = 1
         last[switch] = node
     return np.array([listed, following, heads, ranks], np.int32)
+
+
+def own_cores() -> list[int]:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))

@@ -27,6 +27,7 @@ from rota.core.instant import Instant
 from rota.core.memory import ENGINE, OF_THIS_ENGINE, SUMS
 from rota.core.placement import scratch_rows
 from rota.core.policy import Needs, Plan
+from rota.core.sizes import GangSizes
 from rota.core.timeline import EventKind, Timeline, TimelineWriter
 from rota.core.view import INT32, ClusterView
 
@@ -58,6 +59,7 @@ class JobsEngine:
         speed: Speed = EVEN,
         keeps_timeline: bool = True,
         failures: FailureState | None = None,
+        sizes: GangSizes | None = None,
     ) -> None:
         """Begin with a table of all jobs, by submit time, for a policy with these needs.
 
@@ -65,18 +67,17 @@ class JobsEngine:
         """
         self._another = partial(
             JobsEngine, table, cluster, cost, needs, preferences,
-            speed=speed, keeps_timeline=keeps_timeline, failures=failures,
+            speed=speed, keeps_timeline=keeps_timeline, failures=failures, sizes=sizes,
         )  # fmt: skip
         preferences = preferences or as_listed(cluster)
         slots, sharing = cluster.slots, needs.sharing
         ties = needs.ties if cost.each_instant else EXACT
         self.cluster, self.cost = cluster, cost
         self.table = np.ascontiguousarray(preferences.put_into(table))
-        self._own = len(needs.own)
-        self._record = np.zeros(1, ENGINE)
+        self._own, self._record = len(needs.own), np.zeros(1, ENGINE)
         self.address = int(self._record.ctypes.data)
         self._arrays: dict[str, NDArray[Any]] = {}
-        self.journal = TimelineWriter()
+        self.journal = TimelineWriter.for_jobs(self.table.shape[1])
         self._failures = None if failures is None else failures.fresh()
         jobs = min(slots * sharing, self.table.shape[1])
         self._plans = Plan(jobs, slots * sharing), Plan(jobs, slots * sharing)
@@ -85,7 +86,7 @@ class JobsEngine:
         self._lay_out(preferences, needs, speed)
         self.write(
             sharing=sharing, each_instant=cost.each_instant, saves=cost.checkpoint_every_s == 0.0,
-            failures=self._failures.address if self._failures else 0,
+            failures=self._failures.address if self._failures else 0, sizes=sizes.address if sizes else 0,
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
@@ -439,7 +440,7 @@ class JobsEngine:
         view = self.view
         view.address = self.address
         view.memory = self._record, self._arrays, self._plans
-        view.active = 0
+        view.active, view.resizes = 0, self._get("sizes") != 0
         view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
         view.nodes, view.slot_node = _frozen(self.nodes), _frozen(self._arrays["slot_node"])
         view.own_slots, view.scratch = self._arrays["own_slots"], self._arrays["scratch"]

@@ -14,7 +14,19 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.cluster import Cluster, late_nodes
-from rota.core.columns import EXECUTED_S, GPUS, JOB, PLACE, REMAINING, ROW, SUBMIT_S
+from rota.core.columns import (
+    BEGIN,
+    EXECUTED_S,
+    EXECUTED_THEN_S,
+    GPUS,
+    JOB,
+    PLACE,
+    REMAINING,
+    ROW,
+    SINCE_S,
+    SUBMIT_S,
+    UNIT,
+)
 from rota.core.compiled import carray, kernel
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError
@@ -114,10 +126,10 @@ class RecordedFailures:
         return cls(np.zeros(jobs + 1, np.int64), np.zeros(0), np.zeros(jobs, np.int32))
 
 
-STATE = ("fails_s", "failed", "node_s", "node_draws", "broken", "away", "failing")
-"""Arrays that change: for each job the seconds on its slots at which it fails next, and how many attempts
-failed; for each node when it fails or is repaired, how often it did, whether it is broken, and whether it is
-away by plan; and the rows of the jobs that fail next."""
+STATE = ("fails_s", "failed", "gang", "node_s", "node_draws", "broken", "away", "failing")
+"""Arrays that change: for each job the seconds on its slots at which it fails next, how many attempts failed,
+and the size of its gang that this holds for; for each node when it fails or is repaired, how often it did,
+whether it is broken, and whether it is away by plan; and the rows of the jobs that fail next."""
 GIVEN = ("begin", "after_s", "for_good")
 
 RECORD = np.dtype(
@@ -145,6 +157,7 @@ class FailureState:
         self._arrays: dict[str, NDArray[Any]] = {
             "fails_s": np.full(jobs, np.inf),
             "failed": np.zeros(jobs, np.int32),
+            "gang": table[GPUS].copy(),
             "node_s": np.full(nodes, np.inf),
             "node_draws": np.zeros(nodes, np.int32),
             "broken": np.zeros(nodes, np.int32),
@@ -164,7 +177,7 @@ class FailureState:
         }  # fmt: skip
         for name, value in facts.items():
             self._record[name] = value
-        begin_at(self.address, np.ascontiguousarray(table[GPUS]))
+        begin_at(self.address)
 
     def checkpoints(self, cost: CostModel) -> float:
         """Return the productive seconds between checkpoints."""
@@ -232,12 +245,12 @@ def attempt_s(f, job, gpus):
 
 
 @kernel
-def begin_at(address, gpus):
+def begin_at(address):
     """Draw the first failure of each job and node."""
     f = failures_at(address)
-    fails_s = floats(f.fails_s, f.jobs)
+    fails_s, gang = floats(f.fails_s, f.jobs), floats(f.gang, f.jobs)
     for job in range(f.jobs):
-        fails_s[job] = attempt_s(f, job, gpus[job])
+        fails_s[job] = attempt_s(f, job, gang[job])
     if f.node_mean_s > 0.0:
         node_s = floats(f.node_s, f.nodes)
         for node in range(f.nodes):
@@ -253,14 +266,20 @@ def find_failing(e):
     """Find the running jobs that fail next: their rows, and when."""
     f, columns, p = failures_at(e.failures), columns_of(e), plan_at(e.current)
     index, fails_s, failing = index_of(p), floats(f.fails_s, f.jobs), ints(f.failing, f.jobs)
+    gang = floats(f.gang, f.jobs)
     f.job_s = np.inf
     f.fail_count = 0
     for k in range(p.jobs):
         row = index[ROW, k]
-        left_s = fails_s[int(columns[JOB, row])] - columns[EXECUTED_S, row]
-        if left_s == np.inf:
+        job = int(columns[JOB, row])
+        if fails_s[job] == np.inf:
             continue
-        at_s = e.now_s + max(left_s, 0.0)
+        gpus = index[BEGIN, index[UNIT, k] + 1] - index[BEGIN, index[UNIT, k]]
+        ran_s = columns[EXECUTED_THEN_S, row]
+        if gpus != gang[job]:  # its account was opened now; a larger gang fails sooner
+            fails_s[job] = ran_s + (fails_s[job] - ran_s) * gang[job] / gpus
+            gang[job] = gpus
+        at_s = max(columns[SINCE_S, row] + (fails_s[job] - ran_s), e.now_s)
         if at_s < f.job_s:
             f.job_s = at_s
             f.fail_count = 0
@@ -309,7 +328,7 @@ def fail_jobs(e):
     if f.failing_now == 0:
         return
     failing, failed = ints(f.failing, f.jobs), ints(f.failed, f.jobs)
-    fails_s = floats(f.fails_s, f.jobs)
+    fails_s, gang = floats(f.fails_s, f.jobs), floats(f.gang, f.jobs)
     ended = 0
     for i in range(f.failing_now):
         row = failing[i]
@@ -325,7 +344,7 @@ def fail_jobs(e):
             failing[ended] = row
             ended += 1
             continue
-        fails_s[job] = columns[EXECUTED_S, row] + attempt_s(f, job, columns[GPUS, row])
+        fails_s[job] = columns[EXECUTED_S, row] + attempt_s(f, job, gang[job])
         e.count = write(events, e.count, e.now_s, ATTEMPT_FAILED, job, columns[REMAINING, row], 0, 0)
     if ended > 0:
         give_up(e, failing, ended)

@@ -81,6 +81,12 @@ def atomic_write(file: Path) -> Iterator[IO[bytes]]:
                 partial.unlink()
 
 
+def write_file(file: Path, content: str | bytes) -> None:
+    """Write a whole file atomically; text as UTF-8."""
+    with atomic_write(file) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
 @contextmanager
 def write_once(file: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that becomes `file` at the end; FileExistsError if `file` exists by then."""

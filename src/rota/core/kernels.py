@@ -41,9 +41,10 @@ MOVED = int(EventKind.MOVED)
 PACED = int(EventKind.PACED)
 PAUSED = int(EventKind.PAUSED)
 ROLLED_BACK = int(EventKind.ROLLED_BACK)
+RESIZED = int(EventKind.RESIZED)
 STARTED = int(EventKind.STARTED)
 
-KEEP, START, MOVE = 0, 1, 2
+KEEP, START, MOVE, RESIZE = 0, 1, 2, 3
 NOT_ACTIVE, PLANNED_TWICE, WRONG_GANG, BAD_SLOT, OVERBOOKED, WRONG_KIND = -1, -2, -3, -4, -5, -6
 BAD_PACE = -7
 ILLEGAL = {
@@ -183,11 +184,14 @@ def compare(
     nodes,
     slot_node,
     sharing,
+    sized,
     load,
     actions,
     paused,
 ):
     """Check a plan and find what it changes: an action per planned job, and the rows to preempt.
+
+    With `sized`, gangs may have other sizes than their jobs ask for.
 
     Returns the number of rows to preempt, or a negative code if the plan is illegal, and the number of busy
     slots. Does not change what runs.
@@ -210,15 +214,19 @@ def compare(
             return WRONG_GANG, 0
         begin = index[BEGIN, unit]
         gpus = index[BEGIN, unit + 1] - begin
-        if gpus != int(columns[GPUS, row]) or begin < 0 or begin + gpus > slots.shape[0]:
+        wrong = gpus != int(columns[GPUS, row]) and not sized
+        if wrong or gpus < 1 or begin < 0 or begin + gpus > slots.shape[0]:
             return WRONG_GANG, 0
         place = int(columns[PLACE, row])
         actions[k] = START if place < 0 else KEEP
         if place >= 0:
             before = old_index[BEGIN, old_index[UNIT, place]]
-            for i in range(gpus):
-                if old_slots[before + i] != slots[begin + i]:
-                    actions[k] = MOVE
+            if old_index[BEGIN, old_index[UNIT, place] + 1] - before != gpus:
+                actions[k] = RESIZE
+            else:
+                for i in range(gpus):
+                    if old_slots[before + i] != slots[begin + i]:
+                        actions[k] = MOVE
         if actions[k] != KEEP:
             for i in range(begin, begin + gpus):
                 if slots[i] < 0 or slots[i] >= load.shape[1] or nodes[UP, slot_node[slots[i]]] == 0:
@@ -314,7 +322,7 @@ def apply(
             catch_up(columns, row, at_s, checkpoint_every_s)
             count = write(events, count, at_s, PACED, int(columns[JOB, row]), pace_s[k], 0, 0)
         else:
-            if action == MOVE:
+            if action != START:
                 count = leave(columns, row, checkpoint_every_s, saves, events, count, at_s)
                 columns[PLACE, row] = k
             unit = index[UNIT, k]
@@ -322,7 +330,7 @@ def apply(
             gpus = index[BEGIN, unit + 1] - begin
             columns[STALL_S, row] = columns[STARTUP_S, row]
             open_account(columns, row, at_s)
-            kind = STARTED if action == START else MOVED
+            kind = STARTED if action == START else RESIZED if action == RESIZE else MOVED
             count = write(events, count, at_s, kind, int(columns[JOB, row]), pace_s[k], used, gpus)
             for i in range(gpus):
                 arena[used + i] = slots[begin + i]

@@ -36,7 +36,7 @@ SIZES = (
 PLANS = ("current", "draft", "first", "second")
 """Addresses of plans: the one that runs, the spare one to fill, and the two that take turns to be that."""
 RULES = (
-    *("failures", "saves"),  # the address of their record, or 0; whether preempted jobs are saved first
+    *("failures", "sizes", "saves"),  # addresses of records, or 0; whether preempted jobs are saved first
     *("sharing", "each_instant", "is_even", "keeps_timeline", "slots_per_gpu"),
     # of a compiled policy: its form, and its latest plan
     *("key", "style", "strict", "keep", "is_sorted", "options", "option_count"),
@@ -88,7 +88,7 @@ ENGINE = np.dtype(
 )
 OF_THIS_ENGINE = {
     *("table", "submit_s", "nodes", "slot_node", "speeds", "change_s", "change_node", "change_joins"),
-    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures"),
+    *("scratch", "load", "actions", "kept", "paused", "key", "sort", "fit", "failures", "sizes"),
     *("options", "option_count", "queues", "queue_facts", "queue_kinds", "queue_count", "queue_room"),
 }
 """Fields that a restored engine keeps."""

@@ -103,13 +103,8 @@ def fit(address, order, anchors, style, strict, keep):
         return fit_afresh(e, order, style, strict)
     if e.sharing > 1 or keep == ANCHORED:
         return fit_keeping(e, order, anchors, keep == ANCHORED, style, strict)
-    if e.is_lazy and not e.each_instant:
-        if all_stay(e, order, strict):
-            return STAYS
-    else:
-        placed = keep_all(e, order, strict)
-        if placed >= 0:
-            return placed
+    if e.is_lazy and not e.each_instant and all_stay(e, order, strict):
+        return STAYS
     placed = fit_beside(e, order, style, strict)
     return placed if placed >= 0 else fit_keeping(e, order, anchors, False, style, strict)
 
@@ -147,40 +142,6 @@ def all_stay(e, order, strict):
         staying += 1
     e.busy -= left
     return staying == e.running
-
-
-@kernel
-def keep_all(e, order, strict):
-    """Do what `fit_keeping` does if no waiting job gets slots, so that all stay; else return -1."""
-    columns, kept = columns_of(e), kept_of(e)
-    new, old = plan_at(e.draft), plan_at(e.current)
-    index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
-    old_index, old_slots = index_of(old), slots_of(old)
-    left = slots_up(e)
-    placed = 0
-    used = 0
-    index[BEGIN, 0] = 0
-    rewind(e)
-    while True:
-        row = next_row(e, order, left, strict)
-        if row < 0:
-            break
-        gpus = int(columns[GPUS, row])
-        if gpus > left:
-            if left == 0 or strict:
-                break
-            continue
-        place = int(columns[PLACE, row])
-        if place < 0:
-            return -1
-        left -= gpus
-        begin = old_index[BEGIN, old_index[UNIT, place]]
-        for s in range(gpus):
-            slots[used + s] = old_slots[begin + s]
-        used += gpus
-        kept[placed] = 1
-        placed = seat(columns, row, index, pace_s, placed, used)
-    return placed
 
 
 @kernel
@@ -231,40 +192,54 @@ def fit_afresh(e, order, style, strict):
 
 
 @kernel
-def hold(e, order, anchors, anchored, strict):
-    """Begin a pass: hold the slots of the running jobs that will stay, as far as counting GPUs can tell.
-
-    Returns how many these are.
-    """
-    columns, nodes, slot_node, scratch = columns_of(e), nodes_of(e), slot_node_of(e), scratch_of(e)
-    old = plan_at(e.current)
-    old_index, old_slots = index_of(old), slots_of(old)
-    free, opened, held = scratch[FREE], scratch[OPEN], scratch[HELD]
-    budget = 0
+def empty(e):
+    """Begin with an empty cluster: no slot is taken or held."""
+    nodes, scratch = nodes_of(e), scratch_of(e)
+    free, opened = scratch[FREE], scratch[OPEN]
     for node in range(nodes.shape[1]):
         free[node] = nodes[SIZE, node] * nodes[UP, node]
         opened[node] = free[node]
-        budget += free[node]
     scratch[TAKEN] = 0
-    held[:] = 0
+    scratch[HELD] = 0
     scratch[HINT:] = 0
-    staying = 0
+
+
+@kernel
+def hold_running(e):
+    """Hold the slots of all running jobs."""
+    columns, slot_node, scratch, p = columns_of(e), slot_node_of(e), scratch_of(e), plan_at(e.current)
+    index, slots, opened, held = index_of(p), slots_of(p), scratch[OPEN], scratch[HELD]
+    empty(e)
+    for k in range(p.jobs):
+        if columns[PLACE, index[ROW, k]] == k:
+            unit = index[UNIT, k]
+            for s in range(index[BEGIN, unit], index[BEGIN, unit + 1]):
+                opened[slot_node[slots[s]]] -= 1
+                held[slots[s]] = 1
+
+
+@kernel
+def hold(e, order, anchors, anchored, strict):
+    """Hold the slots of the running jobs that will stay, as far as counting GPUs can tell."""
+    columns, slot_node, scratch, old = columns_of(e), slot_node_of(e), scratch_of(e), plan_at(e.current)
+    old_index, old_slots = index_of(old), slots_of(old)
+    opened, held = scratch[OPEN], scratch[HELD]
+    budget = slots_up(e)
     rewind(e)
     while True:
         row = next_row(e, order, budget, strict)
         if row < 0:
-            return staying
+            return
         gpus = int(columns[GPUS, row])
         if gpus > budget:
             if budget == 0 or strict:
-                return staying
+                return
             continue
         budget -= gpus
         place = int(columns[PLACE, anchors[e.at - 1] if anchored else row])
         if place >= 0:
-            staying += 1
-            unit = old_index[UNIT, place]
-            for s in range(old_index[BEGIN, unit], old_index[BEGIN, unit + 1]):
+            begin = old_index[BEGIN, old_index[UNIT, place]]
+            for s in range(begin, begin + gpus):
                 opened[slot_node[old_slots[s]]] -= 1 - held[old_slots[s]]
                 held[old_slots[s]] = 1
 
@@ -272,8 +247,6 @@ def hold(e, order, anchors, anchored, strict):
 @kernel
 def fit_beside(e, order, style, strict):
     """Do what `fit_keeping` does if all running jobs stay and others take free slots; else return -1."""
-    if hold(e, order, order, False, strict) < e.running:
-        return -1
     columns, nodes, scratch = columns_of(e), nodes_of(e), scratch_of(e)
     new, old, kept = plan_at(e.draft), plan_at(e.current), kept_of(e)
     index, slots, pace_s = index_of(new), slots_of(new), pace_of(new)
@@ -281,6 +254,7 @@ def fit_beside(e, order, style, strict):
     free, opened, taken, held = scratch[FREE], scratch[OPEN], scratch[TAKEN], scratch[HELD]
     left = slots_up(e)
     placed = 0
+    staying = 0
     used = 0
     index[BEGIN, 0] = 0
     rewind(e)
@@ -289,16 +263,19 @@ def fit_beside(e, order, style, strict):
         if row < 0:
             break
         gpus, place = int(columns[GPUS, row]), int(columns[PLACE, row])
+        if gpus > left:
+            if strict:
+                break
+            continue
         if place >= 0:
             begin = old_index[BEGIN, old_index[UNIT, place]]
             for s in range(gpus):
                 slots[used + s] = old_slots[begin + s]
             used += gpus
-        elif gpus > left:
-            if strict:
-                break
-            continue
+            staying += 1
         else:
+            if placed == staying:
+                hold_running(e)
             kinds, prefers = columns[KINDS, row], int(columns[PREFERENCE, row])
             hint = scratch[HINT + 2 * prefers]
             parts = find(opened, nodes, gpus, kinds, prefers, style, hint, scratch[PICKED], scratch[COUNTS])
@@ -310,7 +287,7 @@ def fit_beside(e, order, style, strict):
         left -= gpus
         kept[placed] = place >= 0
         placed = seat(columns, row, index, pace_s, placed, used)
-    return placed
+    return placed if staying == e.running else -1
 
 
 @kernel
@@ -327,6 +304,7 @@ def fit_keeping(e, order, anchors, anchored, style, strict):
     free, opened = scratch[FREE], scratch[OPEN]
     taken, held = scratch[TAKEN], scratch[HELD]
     left = slots_up(e)
+    empty(e)
     hold(e, order, anchors, anchored, strict)
     placed = 0
     used = 0

@@ -103,6 +103,9 @@ class Needs:
     start."""
     sharing: int = 1
     """Number of jobs that may share a slot."""
+    resizes: bool = False
+    """Whether the policy resizes gangs of jobs that can have several sizes: `gpus` and `iteration_s` are then
+    those of the smallest one, and `view.grow` makes them larger."""
     ties: Ties = EXACT
     """Times that the reference implementation treats as one instant; used with the `interval` cost."""
 

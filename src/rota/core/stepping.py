@@ -9,7 +9,7 @@ from rota.core.columns import BEGIN, PACE_S, PLACE, ROW, SUBMIT_S, UNIT
 from rota.core.compiled import kernel
 from rota.core.ends import close, next_ends, stretch
 from rota.core.failures import fail_jobs, failures_due, find_failing, next_failure
-from rota.core.kernels import add, apply, close_account, compare, refresh, remove, take_over
+from rota.core.kernels import WRONG_GANG, add, apply, close_account, compare, refresh, remove, take_over
 from rota.core.memory import (
     actions_of,
     all_rows,
@@ -32,6 +32,7 @@ from rota.core.memory import (
 )
 from rota.core.nodes import change_nodes, fail_nodes, join_node, lose_node
 from rota.core.queues import dissolve
+from rota.core.sizes import have_sizes
 
 DONE, STUCK, RESTLESS, GROW = -31, -32, -33, -34
 """What `advance` returns if nothing is to be decided: all jobs are done; jobs wait but nothing will happen;
@@ -260,10 +261,12 @@ def commit(address, plan, jobs, wake_s, listed):
     else:
         pauses, busy = compare(
             columns, index_of(old), slots_of(old), old.jobs, index, slots, pace_s, jobs,
-            nodes, slot_node, e.sharing, load_of(e), actions, paused,
+            nodes, slot_node, e.sharing, e.sizes, load_of(e), actions, paused,
         )  # fmt: skip
     if pauses < 0:
         return pauses
+    if e.sizes and not have_sizes(e, index, jobs):
+        return WRONG_GANG
     e.need_rows = e.active
     e.need_events = e.count + 2 * (jobs + pauses)
     e.need_slots = e.used + e.bound

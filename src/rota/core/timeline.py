@@ -27,6 +27,7 @@ class EventKind(IntEnum):
     FAILED = 8
     ATTEMPT_FAILED = 9
     ROLLED_BACK = 10
+    RESIZED = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,15 @@ class Started(Event):
 @dataclass(frozen=True, slots=True)
 class Migrated(Event):
     """A running job that was put on other slots."""
+
+    job: int
+    pace_s: float
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resized(Event):
+    """A running job whose gang became larger or smaller, with this step time from now on."""
 
     job: int
     pace_s: float
@@ -137,7 +147,7 @@ VALUED = {
     EventKind.ROLLED_BACK: RolledBack,
 }
 """Events that say a number, too."""
-PLACED = {EventKind.STARTED: Started, EventKind.MOVED: Migrated}
+PLACED = {EventKind.STARTED: Started, EventKind.MOVED: Migrated, EventKind.RESIZED: Resized}
 """Events that say a step time and slots."""
 
 
@@ -175,6 +185,11 @@ class TimelineWriter:
         self.slots = np.zeros(slots, np.int32)
         self.count = 0
         self.used = 0
+
+    @classmethod
+    def for_jobs(cls, jobs: int) -> "TimelineWriter":
+        """Return one with room for what so many jobs usually write; room that is not used takes no memory."""
+        return cls(max(1024, 6 * jobs), max(4096, 8 * jobs))
 
     def reserve(self, events: int, slots: int) -> None:
         """Make room for more events and slots."""

@@ -10,6 +10,7 @@ from rota.core.costs import CostModel
 from rota.core.kernels import sort_by
 from rota.core.placement import Style, first_fit
 from rota.core.policy import Plan
+from rota.core.sizes import grow
 
 INT32 = np.dtype(np.int32)
 
@@ -27,6 +28,8 @@ class ClusterView:
     """The arrays that are at addresses: they are there as long as the view."""
     active: int
     """Number of active jobs."""
+    resizes: bool = False
+    """Whether gangs may have several sizes."""
     cluster: Cluster
     cost: CostModel
     slots: int
@@ -113,3 +116,14 @@ class ClusterView:
         (`consolidated`), on as many (`spread`), or on any free slots (`anywhere`).
         """
         return first_fit(self, order, style=style, strict=strict, keep=keep)
+
+    def grow(self, plan: Plan) -> Plan:
+        """Return a plan of `first_fit` in which jobs that can use them also have the slots that are idle.
+
+        In the order of the plan, each job gets the largest gang for which there are slots, if that saves more
+        time than a start costs; a job first gets back what it has. Only for policies that need `resizes`; it
+        changes nothing if no job has several sizes.
+        """
+        if self.resizes:
+            grow(self.address, plan.jobs)
+        return plan

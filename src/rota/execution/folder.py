@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rota.config.load import read
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, flush_to_disk, write_once
+from rota.core.files import flush_to_disk, write_file, write_once
 from rota.core.population.events import Event
 from rota.execution.assignments import ENCODE
 from rota.execution.checkpoints import Checkpoints
@@ -122,8 +122,7 @@ class RealFolder:
                 self._check_own(self.path)
             self._make_runs()
             for name, content in (files or {}).items():
-                with atomic_write(self.path / name) as stream:
-                    stream.write(content)
+                write_file(self.path / name, content)
             with write_once(self.config) as stream:
                 stream.write(config.encode())
         except FileExistsError:

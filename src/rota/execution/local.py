@@ -7,17 +7,20 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rota.core.cluster import LARGEST
-from rota.core.errors import ConfigError, InputError
+from rota.core.cluster import LARGEST, own_cores
+from rota.core.errors import ConfigError
+from rota.core.limits import at_least
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.execution.engine import Answered, AnyAssignment, Died, Message, WorkerSetup, parse_answer
-from rota.execution.folder import last_line, last_of, opened
+from rota.execution.folder import last_line, opened
+from rota.execution.pipe import Pipe
+from rota.execution.starting import CannotStart, StartAttempts
 from rota.execution.trainable import check_name
 from rota.execution.worker import WorkerHello
 
@@ -55,17 +58,10 @@ def _listed() -> list[str] | None:
     return [*re.findall(r"^GPU (\d+):", text, re.MULTILINE), *re.findall(r"UUID: ([\w-]+)", text)]
 
 
-CHUNK = 1 << 16
-STARTS = 3
-"""Number of deaths in a row, before it is ready, after which a worker is not restarted."""
 LINGER_S = 2.0
 WAKE_S = 0.2
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
 """The environment of gangs on one machine: they listen on the loopback interface only."""
-
-
-class CannotStart(InputError):
-    """Workers end before they are ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class LocalWorkers:
         self._trial, self._hello, self._logs = trial, hello, logs
         self._selector = selectors.DefaultSelector()
         self._running: dict[int, _Process] = {}
-        self._starts = [0] * len(slots)
+        self._starts = StartAttempts(trial, len(slots))
 
     def nodes(self) -> list[int]:
         """Return all nodes, once each slot has a worker that is ready."""
@@ -157,19 +153,14 @@ class LocalWorkers:
         if not found["ready"]:
             raise CannotStart(found["why"])
         process.ready = True
-        self._starts[process.slot] = 0
+        self._starts.succeeded(process.slot)
 
     def _died(self, process: "_Process") -> Died:
         process.linger()
         self._end(process.slot)
         why = process.last_words()
         if not process.ready:
-            self._starts[process.slot] += 1
-            if self._starts[process.slot] >= STARTS:
-                raise CannotStart(
-                    f"workers of {self._trial} end before they are ready: {last_line(why)}; all that they "
-                    f"printed: {process.log}"
-                )
+            self._starts.failed(process.slot, f"{last_line(why)}; all that they printed: {process.log}")
         return Died(process.slot, why)
 
     def _end(self, slot: int) -> None:
@@ -178,51 +169,32 @@ class LocalWorkers:
         process.end()
 
 
-class _Process:
+class _Process(Pipe):
     """The process of one worker."""
 
     def __init__(
         self, slot: int, trial: str, hello: WorkerHello, environment: dict[str, str], log: Path
     ) -> None:
-        self.slot, self.ready = slot, False
-        self._rest = b""
-        self.log = log
-        self.answers, theirs = os.pipe()
+        self.slot, self.log, self.ready = slot, log, False
+        answers, theirs = os.pipe()
         command = [sys.executable, "-m", "rota.execution.worker", str(theirs), str(os.getpid()), trial]
         try:
             printed = opened(log)
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=printed, stderr=printed, pass_fds=[theirs],
                 env=environment, start_new_session=True,
             )  # fmt: skip
             os.close(printed)
         finally:
             os.close(theirs)
+        super().__init__(process, answers, log)
         self.say(hello.line())
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def say(self, line: bytes) -> None:
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has died: that is heard of when its answers end
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
-
-    def heard(self) -> list[bytes] | None:
-        """Return complete lines of output; None at its end."""
-        chunk = os.read(self.answers, CHUNK)
-        if not chunk:
-            return None
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        return lines
 
     def last_words(self) -> str:
         """Return how it ended, and the end of its log."""
         code = self._process.returncode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"the worker died ({how}): {last_of(self.log)}"
+        return f"the worker died ({how}): {super().last_words()}"
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
@@ -234,12 +206,10 @@ class _Process:
 
     def end(self) -> None:
         """Kill it, if necessary, with everything that it started."""
-        assert self._process.stdin is not None
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        with suppress(OSError):
-            self._process.stdin.close()
+        self.hang_up()
         os.close(self.answers)
 
 
@@ -255,6 +225,23 @@ MOST_PROCESSES = 1024
 """Maximal number of slots on one machine."""
 NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 GPU = re.compile(r"[A-Za-z0-9-]*", re.ASCII)
+
+
+def check_group(count: int, node: str) -> None:
+    """Raise ConfigError for an impossible number of slots, or a name that no node has."""
+    if not 1 <= count <= LARGEST:
+        raise ConfigError(f"count is {count}; it must be 1 to {LARGEST:,}")
+    if not NODE.fullmatch(node):
+        raise ConfigError(f"node is {node!r}; use letters, digits, dots, dashes and underscores")
+
+
+def cluster_of_groups(groups: Iterable[tuple[int, str, float, str]]) -> PopulationCluster:
+    """Return a cluster of groups of slots in their order: number, node, speed and device of each."""
+    nodes: dict[str, int] = {}
+    slots: list[Slot] = []
+    for count, node, speed, device in groups:
+        slots += [Slot(nodes.setdefault(node, len(nodes)), speed, device=device)] * count
+    return PopulationCluster(tuple(slots), tuple(nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +260,8 @@ class LocalSlotConfig:
     """The name of the node."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= LARGEST:
-            raise ConfigError(f"count is {self.count}; it must be 1 to {LARGEST:,}")
-        if self.cores < 0:
-            raise ConfigError(f"cores is {self.cores}; it must be 0 or more")
-        if not NODE.fullmatch(self.node):
-            raise ConfigError(f"node is {self.node!r}; use letters, digits, dots, dashes and underscores")
+        check_group(self.count, self.node)
+        at_least(0, cores=self.cores)
         if not GPU.fullmatch(self.gpu):
             raise ConfigError(f"gpu is {self.gpu!r}; give the number or the UUID of one GPU")
 
@@ -298,13 +281,10 @@ class LocalConfig:
 
     def cluster(self) -> PopulationCluster:
         """Return the cluster: the groups of slots in their order, on their nodes."""
-        nodes: dict[str, int] = {}
-        slots = []
-        for group in self.slots:
-            node = nodes.setdefault(group.node, len(nodes))
-            device = f"gpu {group.gpu}" if group.gpu else "cpu"
-            slots += [Slot(node, group.speed, device=device)] * group.count
-        return PopulationCluster(tuple(slots), tuple(nodes))
+        return cluster_of_groups(
+            (each.count, each.node, each.speed, f"gpu {each.gpu}" if each.gpu else "cpu")
+            for each in self.slots
+        )
 
     def check(self) -> None:
         """Raise ConfigError if a slot requires more cores than there are, or a missing GPU.
@@ -339,10 +319,3 @@ class LocalConfig:
         """Return workers that are pinned to the cores of this process."""
         slots = self.pinned(own_cores())
         return LocalWorkers(cluster, slots, setup.trial, setup.hello(), setup.paths.logs)
-
-
-def own_cores() -> list[int]:
-    """Return the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))

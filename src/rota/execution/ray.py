@@ -18,8 +18,8 @@ from rota.execution.engine import Answered, AnyAssignment, Died, Message, NodeCa
 from rota.execution.folder import TAIL, last_of
 from rota.execution.jobs.worker import JobWorker
 from rota.execution.journal import NotWritten
-from rota.execution.local import STARTS, CannotStart
 from rota.execution.ray_cluster import RayCluster, RayNode, first_line
+from rota.execution.starting import CannotStart, StartAttempts
 from rota.execution.trainable import check_name
 from rota.execution.worker import Worker, WorkerHello, make_handler, parse_hello
 
@@ -198,7 +198,7 @@ class RayWorkers:
         self._placed: dict[int, str] = {}
         """Node → id of its Ray node."""
         self._actors: dict[int, _Actor] = {}
-        self._starts = [0] * len(bundles)
+        self._starts = StartAttempts(setup.trial, len(bundles))
         self._look_at_s = 0.0
 
     def nodes(self) -> list[int]:
@@ -294,7 +294,7 @@ class RayWorkers:
         if said:
             raise CannotStart(said)
         actor.ready = True
-        self._starts[actor.slot] = 0
+        self._starts.succeeded(actor.slot)
         return []
 
     def _doubt(self, actor: "_Actor", error: Exception) -> list[Message]:
@@ -316,9 +316,7 @@ class RayWorkers:
         self._end(actor.slot)
         said = f"the worker died ({_brief(why)}): {actor.last_words()}"
         if not actor.ready:
-            self._starts[actor.slot] += 1
-            if self._starts[actor.slot] >= STARTS:
-                raise CannotStart(f"workers of {self._setup.trial} end before they are ready: {said}")
+            self._starts.failed(actor.slot, said)
         return [Died(actor.slot, said)]
 
     def _end(self, slot: int) -> None:

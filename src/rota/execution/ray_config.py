@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
-from rota.core.population.cluster import PopulationCluster, Slot
+from rota.core.limits import above
+from rota.core.population.cluster import PopulationCluster
 from rota.core.population.scores import ScoredDevice, Scores, read_scores
 from rota.execution.engine import WorkerSetup
-from rota.execution.local import NODE
+from rota.execution.local import check_group, cluster_of_groups
 from rota.execution.ray import ActorSetup, NodeSelector, RayWorkers, SlotResources
 from rota.execution.ray_cluster import RayCluster
 
@@ -35,10 +35,7 @@ class RaySlotConfig:
     """Labels of the node in Ray. Each node of these slots is a different one of the cluster."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= LARGEST:
-            raise ConfigError(f"count is {self.count}; it must be 1 to {LARGEST:,}")
-        if not NODE.fullmatch(self.node):
-            raise ConfigError(f"node is {self.node!r}; use letters, digits, dots, dashes and underscores")
+        check_group(self.count, self.node)
         for name, amount in {"cpus": self.cpus, "gpus": self.gpus, **self.resources}.items():
             if not 0.0 <= amount < math.inf or (amount > 1.0 and amount % 1.0):
                 raise ConfigError(f"{name} is {amount:g}; it must be a fraction of 1, or a whole number")
@@ -64,8 +61,7 @@ class RayConfig:
     """Maximal seconds until there are actors on all nodes that are there."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.wait_s < math.inf:
-            raise ConfigError(f"wait_s is {self.wait_s:g}; it must be above 0")
+        above(0, finite=True, wait_s=self.wait_s)
         nodes = self.cluster().nodes
         self._check_labels()
         if not self.address and len(nodes) > 1:
@@ -84,13 +80,9 @@ class RayConfig:
 
     def cluster(self) -> PopulationCluster:
         """Return the cluster: the groups of slots in their order, on their nodes."""
-        nodes: dict[str, int] = {}
-        slots = []
-        for group in self.slots:
-            node = nodes.setdefault(group.node, len(nodes))
-            device = "gpu" if group.gpus else "cpu"
-            slots += [Slot(node, group.speed, device=device)] * group.count
-        return PopulationCluster(tuple(slots), tuple(nodes))
+        return cluster_of_groups(
+            (each.count, each.node, each.speed, "gpu" if each.gpus else "cpu") for each in self.slots
+        )
 
     def scored(self) -> "RayConfig":
         """Return it with the speeds of the score file. The slowest slot has speed 1."""

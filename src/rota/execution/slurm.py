@@ -9,15 +9,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rota.core.population.cluster import PopulationCluster
 from rota.execution.engine import Answered, AnyAssignment, Died, Message, NodeCame, NodeWent, parse_answer
-from rota.execution.folder import last_line, last_of, opened
-from rota.execution.local import STARTS, CannotStart
+from rota.execution.folder import last_line, opened
+from rota.execution.pipe import Pipe
 from rota.execution.slurm_commands import (
     NodeRequest,
     Queue,
@@ -29,63 +28,37 @@ from rota.execution.slurm_commands import (
     outside,
     step_command,
 )
+from rota.execution.starting import CannotStart, StartAttempts
 from rota.execution.trainable import check_name
 from rota.execution.worker import WorkerHello
 
-CHUNK = 1 << 16
 PATIENCE_S = {signal.SIGTERM: 1.0, signal.SIGKILL: 10.0}
 """Seconds that a command may take to end before it gets this signal."""
 
 
-class Pipe:
-    """A command with a pipe to and from it, in a session of its own: Ctrl-C is for the controller."""
+class SlurmCommand(Pipe):
+    """A command of Slurm that answers on its output."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        self._log, self._rest = log, b""
         printed = opened(log)
         try:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=printed,
                 env=environment, start_new_session=True,
             )  # fmt: skip
         finally:
             os.close(printed)
-
-    @property
-    def pid(self) -> int:
-        """The process id of the command."""
-        return self._process.pid
-
-    @property
-    def file(self) -> int:
-        """The file descriptor of its output."""
-        assert self._process.stdout is not None
-        return self._process.stdout.fileno()
-
-    def say(self, line: bytes) -> None:
-        """Write a line to the command, if it has not ended."""
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended: that is heard of when its lines end
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
+        assert process.stdout is not None
+        super().__init__(process, process.stdout.fileno(), log)
 
     def heard(self) -> list[bytes] | None:
         """Return complete lines of JSON, without what a prolog of Slurm prints; None at the end."""
-        chunk = os.read(self.file, CHUNK)
-        if not chunk:
-            return None
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        return [line for line in lines if line.startswith(b"{")]
+        lines = super().heard()
+        return lines and [line for line in lines if line.startswith(b"{")]
 
     def last_words(self) -> str:
         """Return the end of its log. Its exit code says nothing: an srun whose node failed exits with 0."""
-        return last_of(self._log).strip()
-
-    def hang_up(self) -> None:
-        """Close its input, upon which workers and jobs end."""
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
+        return super().last_words().strip()
 
     def kill(self) -> None:
         """Kill a command whose node is gone."""
@@ -112,7 +85,7 @@ class SlurmStep:
 
     slot: int
     node: int
-    pipe: Pipe
+    pipe: SlurmCommand
     ready: bool = False
     pending: int = 0
     """Number of unanswered assignments."""
@@ -124,7 +97,7 @@ class Hold:
     """The job that holds a node."""
 
     node: int
-    pipe: Pipe
+    pipe: SlurmCommand
 
 
 log = logging.getLogger(__name__)
@@ -164,7 +137,7 @@ class SlurmWorkers:
         """Nodes that the controller knows it can use."""
         self._begun = False
         """Whether the run has begun, which needs some nodes only."""
-        self._starts = [0] * len(cluster.slots)
+        self._starts = StartAttempts(trial, len(cluster.slots))
 
     def nodes(self) -> list[int]:
         """Return the nodes of the allocation; without one, those that are granted soon."""
@@ -239,9 +212,9 @@ class SlurmWorkers:
 
     def _ask(self, node: int) -> None:
         command = job_command(self._requests[node], self._name, self._queue.arguments)
-        pipe = Pipe(command, outside(os.environ), self._logs / f"job{node}.log")
+        pipe = SlurmCommand(command, outside(os.environ), self._logs / f"job{node}.log")
         self._holds[node] = Hold(node, pipe)
-        self._selector.register(pipe.file, selectors.EVENT_READ, self._holds[node])
+        self._selector.register(pipe.answers, selectors.EVENT_READ, self._holds[node])
 
     def _begin(self, node: int, target: StepTarget) -> None:
         log.info("%s is %s of job %s", self._cluster.nodes[node], target.host, target.job)
@@ -277,9 +250,9 @@ class SlurmWorkers:
         environment = {**outside(os.environ), "OMP_NUM_THREADS": str(request.cpus)}
         if not request.gres:
             environment["CUDA_VISIBLE_DEVICES"] = ""
-        step = SlurmStep(slot, node, Pipe(command, environment, printed))
+        step = SlurmStep(slot, node, SlurmCommand(command, environment, printed))
         self._steps[slot] = step
-        self._selector.register(step.pipe.file, selectors.EVENT_READ, step)
+        self._selector.register(step.pipe.answers, selectors.EVENT_READ, step)
         step.pipe.say(self._hello.line())
         return step
 
@@ -289,9 +262,9 @@ class SlurmWorkers:
             return self._holds.get(source.node) is source
         return self._steps.get(source.slot) is source
 
-    def _close(self, source: SlurmStep | Hold) -> Pipe:
+    def _close(self, source: SlurmStep | Hold) -> SlurmCommand:
         """Stop listening to a step or job; return its pipe."""
-        self._selector.unregister(source.pipe.file)
+        self._selector.unregister(source.pipe.answers)
         return source.pipe
 
     # ── what is heard ───────────────────────────────────────────────────────────────────────────────────────
@@ -331,7 +304,7 @@ class SlurmWorkers:
         if not found["ready"]:
             raise CannotStart(found["why"])
         step.ready = True
-        self._starts[step.slot] = 0
+        self._starts.succeeded(step.slot)
         if step.node in self._there:
             return []
         self._there.add(step.node)
@@ -364,12 +337,7 @@ class SlurmWorkers:
             return self._lose(step.node)
         why = f"the worker died: {step.pipe.last_words()}"
         if not step.ready:
-            self._starts[step.slot] += 1
-            if self._starts[step.slot] >= STARTS:
-                raise CannotStart(
-                    f"workers of {self._trial} end before they are ready: {last_line(why)}; all that they "
-                    f"printed: {self._logs}"
-                )
+            self._starts.failed(step.slot, f"{last_line(why)}; all that they printed: {self._logs}")
             if step.node not in self._there:
                 self._start(step.slot)
         return [Died(step.slot, why)]

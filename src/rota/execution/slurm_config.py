@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rota.core.cluster import LARGEST
 from rota.core.errors import ConfigError
+from rota.core.limits import at_least
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.execution.engine import WorkerSetup
 from rota.execution.slurm import SlurmWorkers
@@ -77,8 +78,7 @@ class SlurmConfig:
         for argument in self.arguments:
             if not ARGUMENT.fullmatch(argument):
                 raise ConfigError(f"arguments: {argument!r}; write each as --name=value, in one line")
-        if not 0.0 <= self.patience_s < float("inf"):
-            raise ConfigError(f"patience_s is {self.patience_s:g}; it must be 0 or more")
+        at_least(0, finite=True, patience_s=self.patience_s)
         self.cluster()
 
     def cluster(self) -> PopulationCluster:

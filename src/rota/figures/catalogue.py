@@ -1,15 +1,14 @@
 """All figures by name. To add one: write its file with a data and a draw function, add its line here."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rota.core.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from rota.figures.grid_runs import ParameterGrid
-    from rota.figures.groups import DrawnFigure, Options, RunGroup
-    from rota.figures.population import PopulationGroup
+    from rota.figures.groups import DrawnFigure, Options
 
 FIGURES = {
     "jct": "rota.figures.jobs:jct_sheets",
@@ -32,31 +31,17 @@ GRIDS = {"grid": "rota.figures.grid:sheets"}
 """Functions that draw the figures of all runs of a grid, by name."""
 
 
-def figure(name: str) -> "Callable[[RunGroup, Options], Iterator[DrawnFigure]]":
-    """Return the function that draws a figure of a group of runs, by name."""
-    draw: Callable[[RunGroup, Options], Iterator[DrawnFigure]] = _function(name, FIGURES)
-    return draw
-
-
-def population_figure(name: str) -> "Callable[[Sequence[PopulationGroup], Options], Iterator[DrawnFigure]]":
-    """Return the function that draws a figure of groups of populations, by name."""
-    draw: Callable[[Sequence[PopulationGroup], Options], Iterator[DrawnFigure]] = _function(name, POPULATIONS)
-    return draw
-
-
-def grid_figure(name: str) -> "Callable[[ParameterGrid, Options], Iterator[DrawnFigure]]":
-    """Return the function that draws a figure of a grid, by name."""
-    draw: Callable[[ParameterGrid, Options], Iterator[DrawnFigure]] = _function(name, GRIDS)
+def figure(
+    name: str, among: Mapping[str, str] = MappingProxyType(FIGURES)
+) -> "Callable[[Any, Options], Iterator[DrawnFigure]]":
+    """Return the function that draws a figure, by its name among those of one kind."""
+    if name not in among:
+        raise ConfigError(unknown("figure", name, among))
+    module, function = among[name].split(":")
+    draw: Callable[[Any, Options], Iterator[DrawnFigure]] = getattr(import_module(module), function)
     return draw
 
 
 def check(name: str) -> None:
     """Raise an error if there is no figure of this name."""
-    _function(name, FIGURES | POPULATIONS | GRIDS)
-
-
-def _function(name: str, figures: dict[str, str]) -> Any:
-    if name not in figures:
-        raise ConfigError(unknown("figure", name, figures))
-    module, function = figures[name].split(":")
-    return getattr(import_module(module), function)
+    figure(name, FIGURES | POPULATIONS | GRIDS)

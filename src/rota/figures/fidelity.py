@@ -21,7 +21,10 @@ from rota.figures.page import (
     REAL,
     SIMULATED,
     AxisUnit,
+    Corners,
+    box,
     footer,
+    lanes,
     log_ticks,
     new_page,
     plain,
@@ -257,27 +260,25 @@ def draw_timeline(
     rows = len(chart.slots)
     axes.add_collection(
         PolyCollection(
-            [_box(0.0, end, slot, slot + 1.0) for slot in range(rows)], facecolors=IDLE, linewidths=0
+            [_row(0.0, end, slot, slot + 1.0) for slot in range(rows)], facecolors=IDLE, linewidths=0
         )
     )
-    boxes = [_box(b.began_s / unit.seconds, b.ended_s / unit.seconds, b.top, b.bottom) for b in chart.bars]
+    boxes = [_row(b.began_s / unit.seconds, b.ended_s / unit.seconds, b.top, b.bottom) for b in chart.bars]
     narrow = NARROW_IN * end / WIDTH_IN
     widths = [0.0 if right[0] - left[0] < narrow else 0.3 for left, right, *_ in boxes]
     faces = [colours[bar.item] for bar in chart.bars]
     axes.add_collection(PolyCollection(boxes, facecolors=faces, edgecolors="white", linewidths=widths))
     _write_names(axes, chart, unit, end, height_in)
     _label_slots(axes, chart.slots, height_in)
-    axes.set(xlim=(0, end), ylim=(rows, 0))
+    lanes(axes, rows)
+    axes.set(xlim=(0, end))
     axes.set_title(
         name, size=10, color=REAL if name == "real" else SIMULATED, loc="left", weight="bold", pad=3
     )
-    plain(axes)
-    axes.spines["left"].set_visible(False)
 
 
-def _box(left: float, right: float, top: float, bottom: float) -> list[tuple[float, float]]:
-    upper, lower = top + SEAM, bottom - SEAM
-    return [(left, upper), (right, upper), (right, lower), (left, lower)]
+def _row(left: float, right: float, top: float, bottom: float) -> Corners:
+    return box(left, right, top + SEAM, bottom - SEAM)
 
 
 def _write_names(axes: Axes, chart: FidelityChart, unit: AxisUnit, end: float, height_in: float) -> None:
@@ -301,7 +302,6 @@ def _label_slots(axes: Axes, names: Sequence[str], height_in: float) -> None:
         at += size
     every = max(1, math.ceil(LABEL_IN * len(marks) / height_in))
     axes.set_yticks([place for place, _ in marks[::every]], [name for _, name in marks[::every]])
-    axes.tick_params(axis="y", length=0)
 
 
 def _mark_divergence(both: tuple[Axes, Axes], diverged: Versus | None, unit: AxisUnit) -> None:

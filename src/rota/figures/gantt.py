@@ -1,9 +1,9 @@
 """The Gantt chart of a run of jobs."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,9 +27,11 @@ from rota.figures.page import (
     MODELS,
     OTHER_MODELS,
     AxisUnit,
+    box,
+    lanes,
+    legend_above,
     model_colours,
     new_page,
-    plain,
     unit_for,
 )
 from rota.results.jobs import JobColumns
@@ -93,18 +95,29 @@ def blocks(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) 
 def absences(timeline: Timeline, cluster: Cluster, window_s: tuple[float, float]) -> list[Absence]:
     """Return when nodes are not there, within the window."""
     away_since_s = {int(node): window_s[0] for node in np.flatnonzero(cluster.table()[UP] == 0)}
-    found = []
     changes = timeline.events[np.isin(timeline.events["kind"], (EventKind.NODE_LOST, EventKind.NODE_JOINED))]
-    for at_s, node, kind in zip(
-        changes["at_s"].tolist(), changes["job"].tolist(), changes["kind"].tolist(), strict=True
-    ):
-        if kind == EventKind.NODE_LOST:
-            away_since_s.setdefault(node, at_s)
-        elif node in away_since_s:
-            found.append(Absence(away_since_s.pop(node), at_s, node))
-    found += [Absence(since_s, window_s[1], node) for node, since_s in away_since_s.items()]
+    comes = changes["kind"] == EventKind.NODE_JOINED
+    columns = zip(changes["at_s"].tolist(), changes["job"].tolist(), comes.tolist(), strict=True)
+    found = absent(columns, away_since_s, window_s[1])
     clipped = [Absence(max(a.start_s, window_s[0]), min(a.end_s, window_s[1]), a.node) for a in found]
     return [absence for absence in clipped if absence.end_s > absence.start_s]
+
+
+def absent(
+    changes: Iterable[tuple[float, int, bool]], since_s: dict[int, float], end_s: float
+) -> list[Absence]:
+    """Return when nodes are not there, from changes: the time, the node, and whether it comes.
+
+    `since_s` has the nodes that are not there at first.
+    """
+    found = []
+    for at_s, node, comes in changes:
+        if not comes:
+            since_s.setdefault(node, at_s)
+        elif node in since_s:
+            found.append(Absence(since_s.pop(node), at_s, node))
+    found += [Absence(start_s, end_s, node) for node, start_s in since_s.items()]
+    return [each for each in found if each.end_s > each.start_s]
 
 
 def failures(found: list[GanttBlock], timeline: Timeline) -> list[GanttBlock]:
@@ -191,7 +204,7 @@ LABEL_IN = 0.15
 FAILURE_PT = 1.6
 SEAM = 0.04  # above and below a slot, in slots
 HOURS_UP_TO_S = 14 * DAY_S
-LEGEND = {"fontsize": 8.5, "frameon": False, "borderpad": 0.2, "handlelength": 1.4}
+AWAY: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
 
 
 class GanttChart(NamedTuple):
@@ -272,7 +285,7 @@ def draw_gantt(chart: GanttChart, subject: str, footer: Sequence[str]) -> Figure
     _draw_failures(axes, chart)
     _write_ids(axes, chart, slot_in)
     _label_axes(axes, chart, rows, slot_in)
-    axes.legend(handles=_legend(chart), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=6, **LEGEND)
+    legend_above(axes, _legend(chart), ncols=6, handlelength=1.4)
     return figure
 
 
@@ -315,7 +328,7 @@ def _draw_blocks(axes: Axes, chart: GanttChart, slot_in: float) -> None:
     for block in chart.blocks:
         left, right = _at(chart, block.start_s), _at(chart, block.end_s)
         top, bottom = _extent(tops, block)
-        corners.append([(left, top), (right, top), (right, bottom), (left, bottom)])
+        corners.append(box(left, right, top, bottom))
         faces.append(colours[chart.jobs.models[chart.jobs.model[block.job]]])
         small = block.end_s - block.start_s < narrow_s or (bottom - top) * slot_in < THIN_IN
         edges.append(0.0 if small else 0.35)
@@ -327,12 +340,7 @@ def _draw_absences(axes: Axes, chart: GanttChart) -> None:
     for start_s, end_s, node in chart.absences:
         left, right = _at(chart, start_s), _at(chart, end_s)
         height = chart.cluster.nodes[node].slots
-        corner = (left, tops[first[node]])
-        axes.add_patch(
-            Rectangle(
-                corner, right - left, height, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0
-            )
-        )
+        axes.add_patch(Rectangle((left, tops[first[node]]), right - left, height, **AWAY))
 
 
 def _draw_failures(axes: Axes, chart: GanttChart) -> None:
@@ -363,12 +371,9 @@ def _label_axes(axes: Axes, chart: GanttChart, rows: float, slot_in: float) -> N
     middles = [tops[slot] + node.slots / 2 for slot, node in zip(first, nodes, strict=True)]
     every = math.ceil(LABEL_IN * len(nodes) / (slot_in * rows))
     axes.set_yticks(middles[::every], [f"node {number}" for number in range(0, len(nodes), every)])
-    axes.set_ylim(rows, 0)
+    lanes(axes, rows)
     axes.set_xlim(*(_at(chart, at_s) for at_s in chart.window_s))
     axes.set_xlabel(f"time since the first job was submitted ({chart.unit.name})")
-    plain(axes)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
 
 
 def _legend(chart: GanttChart) -> list[Patch | Line2D]:
@@ -382,9 +387,7 @@ def _legend(chart: GanttChart) -> list[Patch | Line2D]:
         handles.append(Patch(color=OTHER_MODELS, label="other models"))
     handles.append(Patch(color=IDLE, label="idle"))
     if chart.absences:
-        handles.append(
-            Patch(facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0, label="node not there")
-        )
+        handles.append(Patch(label="node not there", **AWAY))
     if chart.failed:
         handles.append(Line2D([], [], color=INK, linewidth=FAILURE_PT, label="job failed"))
     return handles

@@ -12,7 +12,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from rota.figures.grid_runs import GridMetric, GridRun, ParameterGrid
 from rota.figures.groups import DrawnFigure, Options
-from rota.figures.page import INK, footer, log_ticks, new_page, plain, unit_for
+from rota.figures.page import INK, footer, log_durations, new_page, plain, unit_for
 from rota.results.metrics import mean_interval
 from rota.results.parameters import in_order, is_number, value_of
 
@@ -300,11 +300,7 @@ def _limits(axis: GridAxis) -> tuple[float, float]:
 def _mark_up(axes: Axes, scale: _Scale) -> None:
     """Scale the vertical axis: from 0 on unless all values are far from it."""
     if scale.log:
-        ticks = log_ticks(scale.low / 1.5, scale.top * 1.2)
-        axes.set_yscale("log")
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.set_yticks(list(ticks), list(ticks.values()))
-        axes.set_ylim(scale.low / 1.5, scale.top * 1.2)
+        log_durations(axes, scale.low / 1.5, scale.top * 1.2, along="y")
         return
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     if scale.share:

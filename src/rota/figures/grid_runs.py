@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
+from rota.core.grouped import grouped
 from rota.figures.page import ALLOCATIONS, SCHEDULERS, allocation_colour, in_palette, scheduler_colour
 from rota.results.metrics import Metrics
 from rota.results.parameters import Labels, Parameters, in_order, is_seed, shown, value_of
@@ -123,11 +124,11 @@ POPULATION_METRICS: dict[GridMetric, Callable[[Repetition], float | None]] = {
 
 def by_grid(runs: Iterable[R]) -> list[list[R]]:
     """Return the runs of each grid, point by point: runs with the same parent folder and parameters."""
-    found: dict[tuple[object, ...], list[R]] = {}
-    for run in runs:
-        if run.parameters:
-            root = run.folder.path.absolute().parent.parent
-            found.setdefault((root, *sorted(run.parameters)), []).append(run)
+    found = grouped(
+        ((run.folder.path.absolute().parent.parent, *sorted(run.parameters)), run)
+        for run in runs
+        if run.parameters
+    )
     return [
         sorted(members, key=lambda run: in_order(run.parameters, run.parameters))
         for members in found.values()

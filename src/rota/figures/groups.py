@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from rota.core.cluster import Cluster
 from rota.core.errors import InputError, unknown
+from rota.core.grouped import grouped
 from rota.figures.page import PEN, SCHEDULERS, Pen, footer, in_palette
 from rota.results.jobs import JobColumns
 from rota.results.parameters import Labels, constant, varying
@@ -62,9 +63,7 @@ def groups(runs: Iterable[RunRecord]) -> list[RunGroup]:
 
     Parameters of a grid that all runs of a group share are in its name, the others in those of its runs.
     """
-    by_digest: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        by_digest.setdefault(_digest(run.jobs, run.cluster), []).append(run)
+    by_digest = grouped((_digest(run.jobs, run.cluster), run) for run in runs)
     labels = Labels(run.parameters for members in by_digest.values() for run in members)
     names: dict[str, int] = {}
     found = []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.core.arrays import Floats
 from rota.figures.groups import DrawnFigure, DrawnRun, Options, RunGroup
@@ -18,7 +18,7 @@ from rota.figures.page import (
     INK,
     AxisUnit,
     legend,
-    log_ticks,
+    log_durations,
     new_page,
     plain,
     rows,
@@ -69,11 +69,8 @@ def draw_jct(curves: Sequence[JctCurve], subject: str, footer: Sequence[str]) ->
         _draw_curve(axes, curve)
     low_s = min(curve.jct_s[0] for curve in curves) / 1.2
     high_s = max(curve.jct_s[-1] for curve in curves) * 1.2
-    axes.set_xscale("log")
-    axes.set(xlim=(low_s, high_s), ylim=(0, 1.01))
-    ticks = log_ticks(low_s, high_s)
-    axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.xaxis.set_minor_locator(NullLocator())
+    log_durations(axes, low_s, high_s)
+    axes.set(ylim=(0, 1.01))
     axes.set(xlabel="time from submit to end (logarithmic)", ylabel="share of jobs completed within it")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     plain(axes, grid="xy")

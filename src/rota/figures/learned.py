@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from rota.config.bind import facts
 from rota.core.arrays import Floats
+from rota.core.grouped import grouped
 from rota.figures.page import INK, key_below, new_page, pages, plain
 from rota.learning.files import HISTORY, HistoryRow, agents_below, read_history
 from rota.learning.outcome import KIND, Evaluation, EvaluationRow
@@ -95,9 +96,7 @@ def agents_in(folder: Path) -> list[DrawnAgent]:
 
 def alike(agents: Iterable[DrawnAgent]) -> list[list[DrawnAgent]]:
     """Return groups of agents that differ in their seed only, by seed."""
-    groups: dict[str, list[DrawnAgent]] = {}
-    for agent in agents:
-        groups.setdefault(agent.name, []).append(agent)
+    groups = grouped((agent.name, agent) for agent in agents)
     return [sorted(group, key=lambda agent: agent.seed) for group in groups.values()]
 
 

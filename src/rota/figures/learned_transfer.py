@@ -12,8 +12,9 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.figures.learned import DrawnAgent, in_time, percent, rolling, several_models
-from rota.figures.page import INK, footer, new_page, plain
+from rota.figures.page import INK, footer, legend, new_page, plain
 
 ACROSS = 3
 WIDTH_IN, HEIGHT_IN = 4.6, 2.6
@@ -54,16 +55,11 @@ Target = tuple[str, tuple[str, ...]]
 
 def panels(scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent]) -> list[TransferPanel]:
     """Return a panel for every source and target that was also learned from scratch."""
-    alone: dict[Target, list[DrawnAgent]] = {}
-    for agent in scratch:
-        if len(agent.stages) == 1 and not agent.started_from:
-            alone.setdefault(_target(agent), []).append(agent)
-    ways: dict[tuple[Target, str], list[DrawnAgent]] = {}
+    new = (agent for agent in scratch if len(agent.stages) == 1 and not agent.started_from)
+    alone = grouped((_target(agent), agent) for agent in new)
     models = several_models([*scratch, *transfers])
-    for agent in transfers:
-        before = source(agent, models=models)
-        if _target(agent) in alone and before:
-            ways.setdefault((_target(agent), before), []).append(agent)
+    known = ((_target(agent), source(agent, models=models), agent) for agent in transfers)
+    ways = grouped(((target, before), agent) for target, before, agent in known if target in alone and before)
     order = in_time(_name(target) for target in alone)
     keys = sorted(ways, key=lambda key: (order.index(_name(key[0])), key))
     return [_panel(f"{key[1]} → {_stage(alone[key[0]], models)}", alone[key[0]], ways[key]) for key in keys]
@@ -90,9 +86,8 @@ def source(agent: DrawnAgent, *, models: bool = False) -> str:
 def _panel(title: str, scratch: Sequence[DrawnAgent], transfers: Sequence[DrawnAgent]) -> TransferPanel:
     window = max(1, round(WINDOW * min(agent.stages[-1].episodes for agent in (*scratch, *transfers))))
     base = _curve(scratch, window, np.nan, 0.0)
-    by_temperature: dict[float, list[DrawnAgent]] = {}
-    for agent in sorted(transfers, key=lambda agent: agent.stages[-1].temperature):
-        by_temperature.setdefault(agent.stages[-1].temperature, []).append(agent)
+    in_order = sorted(transfers, key=lambda agent: agent.stages[-1].temperature)
+    by_temperature = grouped((agent.stages[-1].temperature, agent) for agent in in_order)
     start = float(base.accuracy[0])
     curves = [_curve(group, window, each, start) for each, group in by_temperature.items()]
     return TransferPanel(title, window, base._replace(jump=0.0), curves)
@@ -152,7 +147,10 @@ def _draw(axes: Axes, panel: TransferPanel, *, first: bool, last: bool) -> None:
         axes.set_ylabel(f"accuracy, mean of {panel.window:,} episodes", size=8)
     if last:
         axes.set_xlabel("episodes on the target", size=8)
-    _legend(axes)
+    legend(
+        axes, "temperature: jump-start\n(points of accuracy)", bbox_to_anchor=(1.0, 1.03), handlelength=1.4,
+        fontsize=7.5, title_fontsize=7.5,
+    )  # fmt: skip
 
 
 def _see(axes: Axes, panel: TransferPanel, end: float) -> None:
@@ -178,19 +176,6 @@ def _mark(axes: Axes, panel: TransferPanel, end: float) -> None:
     axes.plot([at, panel.window], [start + jump] * 2, color=JUMP, linewidth=0.7, linestyle=(0, (2, 2)))
     axes.text(
         2.2 * at, start + jump / 2, said(jump), size=8, weight="bold", color=JUMP, ha="right", va="center"
-    )
-
-
-def _legend(axes: Axes) -> None:
-    axes.legend(
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.03),
-        fontsize=7.5,
-        frameon=False,
-        title="temperature: jump-start\n(points of accuracy)",
-        title_fontsize=7.5,
-        alignment="left",
-        handlelength=1.4,
     )
 
 

@@ -12,12 +12,14 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 from matplotlib.text import Text
+from matplotlib.ticker import NullLocator
 
 from rota.core.errors import ConfigError, InputError
 from rota.core.files import atomic_write, printable_lines
@@ -271,13 +273,41 @@ def in_palette(names: Iterable[str], palette: Iterable[str]) -> list[str]:
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
 
-def legend(axes: Axes, title: str = "") -> None:
-    """Add a legend at the right of the axes, if anything has a label."""
-    if not axes.get_legend_handles_labels()[0]:
-        return
-    axes.legend(
-        loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=9, frameon=False, title=title, alignment="left"
-    )
+def legend(axes: Axes, title: str = "", **look: Any) -> None:
+    """Add a legend at the right of the axes, of given handles, or of what has a label, if anything has."""
+    if look.get("handles", axes.get_legend_handles_labels()[0]):
+        usual: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "fontsize": 9}
+        axes.legend(**usual | look, frameon=False, title=title, alignment="left")
+
+
+def legend_above(axes: Axes, handles: Sequence[Artist], **look: Any) -> None:
+    """Add a legend above the axes."""
+    usual: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "fontsize": 8.5}
+    axes.legend(handles=handles, **usual | look, frameon=False, borderpad=0.2)
+
+
+def log_durations(axes: Axes, low_s: float, high_s: float, *, along: str = "x") -> None:
+    """Make an axis of seconds logarithmic, x or y, with marks at common durations."""
+    ticks = log_ticks(low_s, high_s)
+    axes.set(**{f"{along}scale": "log", f"{along}lim": (low_s, high_s)})
+    axes.set(**{f"{along}ticks": list(ticks), f"{along}ticklabels": list(ticks.values())})
+    (axes.xaxis if along == "x" else axes.yaxis).set_minor_locator(NullLocator())
+
+
+Corners = list[tuple[float, float]]
+
+
+def box(left: float, right: float, top: float, bottom: float) -> Corners:
+    """Return the corners of a rectangle, for a collection of them."""
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+
+def lanes(axes: Axes, count: float) -> None:
+    """Turn axes into lanes from the top down, without marks beside their names."""
+    axes.set_ylim(count, 0)
+    plain(axes)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
 
 
 def save(figure: Figure, stream: IO[bytes], *, dots_per_in: int = 160) -> None:
@@ -308,10 +338,11 @@ def check_format(file: Path) -> None:
         raise ConfigError(f"{file}: a figure is written as {', '.join(FORMATS)}; choose such a name")
 
 
-def save_as(figure: Figure, stream: IO[bytes], file: Path) -> None:
-    """Write a figure in the format of its file's suffix."""
+def write_figure(figure: Figure, file: Path) -> None:
+    """Write a figure to a file, in the format of its suffix."""
     check_format(file)
-    FORMATS[file.suffix.lower()](figure, stream)
+    with atomic_write(file) as stream:
+        FORMATS[file.suffix.lower()](figure, stream)
 
 
 @contextmanager

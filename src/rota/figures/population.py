@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.core.arrays import Floats
+from rota.core.grouped import grouped
 from rota.core.population.events import Event, Reported
 from rota.figures.groups import DrawnFigure, Options
 from rota.figures.page import (
@@ -114,12 +115,11 @@ class PopulationGroup:
 
 def population_groups(runs: Iterable[PopulationRecord]) -> list[PopulationGroup]:
     """Return groups of comparable runs, in the order of the runs."""
-    found: dict[tuple[object, ...], list[PopulationRecord]] = {}
-    for run in runs:
-        of = run.summary
-        found.setdefault(
-            (of.population, of.evolution, of.cluster, of.slots, run.folder.path.parent), []
-        ).append(run)
+    found = grouped(
+        ((of.population, of.evolution, of.cluster, of.slots, run.folder.path.parent), run)
+        for run in runs
+        for of in [run.summary]
+    )
     labels = Labels(run.parameters for members in found.values() for run in members)
     keys = [key for key in labels.keys if key not in SAID]
     names: dict[str, int] = {}
@@ -244,13 +244,6 @@ LEAST_IN = 8.0
 """Smallest width of a page: its title must fit."""
 COMMUNICATING = "#222222"
 LOST: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
-LEGEND: dict[str, Any] = {
-    "loc": "upper left",
-    "bbox_to_anchor": (1.0, 1.02),
-    "fontsize": 8.5,
-    "frameon": False,
-    "handlelength": 1.4,
-}
 
 
 class Shares(NamedTuple):
@@ -291,7 +284,7 @@ def draw_idle(group: PopulationGroup, foot: Sequence[str]) -> Figure:
         _draw_slots(axes, [shares(use) for use in run.summary.slot_use()], run.summary.allocation)
         rows(axes, names)
     lost = any(use.lost_s > 0.0 for run in group.runs for use in run.summary.slot_use())
-    panels[-1].legend(handles=_legend(lost), **LEGEND)
+    legend(panels[-1], handles=_legend(lost), fontsize=8.5, handlelength=1.4)
     return figure
 
 

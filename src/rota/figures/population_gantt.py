@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -25,8 +25,9 @@ from rota.core.population.events import (
     Retired,
     TrialFailed,
 )
+from rota.figures.gantt import AWAY, Absence, absent
 from rota.figures.groups import DrawnFigure, Options
-from rota.figures.page import FAINT, IDLE, INK, SHORT, AxisUnit, new_page, plain, unit_for
+from rota.figures.page import IDLE, INK, SHORT, AxisUnit, box, lanes, legend_above, new_page, unit_for
 from rota.figures.population import PopulationGroup, slot_names
 from rota.results.population.run import PopulationRecord
 from rota.results.population.summary import PopulationSummary, SlotInfo
@@ -54,14 +55,6 @@ class LostWork(NamedTuple):
     slot: int
     began_s: float
     lost_s: float
-
-
-class Away(NamedTuple):
-    """A time in which a node is not there."""
-
-    node: int
-    from_s: float
-    to_s: float
 
 
 class Copied(NamedTuple):
@@ -95,7 +88,7 @@ class PopulationChart(NamedTuple):
     """When each slot was last in use."""
     blocks: list[Trained]
     undone: list[LostWork]
-    away: list[Away]
+    away: list[Absence]
     copied: list[Copied]
     summary: PopulationSummary
 
@@ -160,17 +153,14 @@ def undone(events: Sequence[Event], slots: Sequence[int]) -> list[LostWork]:
     return found
 
 
-def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Away]:
+def away(events: Sequence[Event], nodes: int, end_s: float) -> list[Absence]:
     """Return when nodes are not there; all are away before they join."""
-    since: dict[int, float] = dict.fromkeys(range(nodes), 0.0)
-    found = []
-    for event in events:
-        if isinstance(event, NodeFailed):
-            since.setdefault(event.node, event.at_s)
-        elif isinstance(event, Joined) and event.node in since:
-            found.append(Away(event.node, since.pop(event.node), event.at_s))
-    found += [Away(node, from_s, end_s) for node, from_s in since.items()]
-    return [each for each in found if each.to_s > each.from_s]
+    changes = (
+        (event.at_s, event.node, isinstance(event, Joined))
+        for event in events
+        if isinstance(event, NodeFailed | Joined)
+    )
+    return absent(changes, dict.fromkeys(range(nodes), 0.0), end_s)
 
 
 def retired_at(events: Sequence[Event], slots: int, end_s: float) -> list[float]:
@@ -226,14 +216,6 @@ NARROW_IN = 0.035
 CHARACTER_EM = 0.62
 TEXT_PT = 6.5
 LOST = "#f0a35e"
-AWAY: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "////", "linewidth": 0}
-LEGEND: dict[str, Any] = {
-    "fontsize": 8.5,
-    "frameon": False,
-    "borderpad": 0.2,
-    "handlelength": 1.6,
-    "ncols": 5,
-}
 
 
 def sheets(groups: Sequence[PopulationGroup], options: Options) -> Iterator[DrawnFigure]:
@@ -273,7 +255,7 @@ def draw_population_gantt(
     _label(axes, chart)
     if scale:
         _draw_scale(figure, axes, scale, chart.summary)
-    axes.legend(handles=_legend(chart, scale), loc="lower left", bbox_to_anchor=(0.0, 1.0), **LEGEND)
+    legend_above(axes, _legend(chart, scale), ncols=5, handlelength=1.6)
     return figure
 
 
@@ -316,11 +298,11 @@ def _draw_blocks(axes: Axes, chart: PopulationChart, scale: PowerNorm | None) ->
 
 def _box(chart: PopulationChart, slot: int, from_s: float, to_s: float) -> list[tuple[float, float]]:
     left, right = from_s / chart.unit.seconds, to_s / chart.unit.seconds
-    return [(left, slot + 0.06), (right, slot + 0.06), (right, slot + 0.94), (left, slot + 0.94)]
+    return box(left, right, slot + 0.06, slot + 0.94)
 
 
 def _draw_away(axes: Axes, chart: PopulationChart) -> None:
-    for node, from_s, to_s in chart.away:
+    for from_s, to_s, node in chart.away:
         for row, slot in enumerate(chart.slots):
             if slot.node == chart.nodes[node]:
                 left, right = (min(at_s, chart.end_s) / chart.unit.seconds for at_s in (from_s, to_s))
@@ -366,12 +348,9 @@ def _seconds_per_in(chart: PopulationChart) -> float:
 
 def _label(axes: Axes, chart: PopulationChart) -> None:
     axes.set_yticks(np.arange(len(chart.slots)) + 0.5, slot_names(chart.slots))
-    axes.set_ylim(len(chart.slots), 0)
+    lanes(axes, len(chart.slots))
     axes.set_xlim(0, chart.end_s / chart.unit.seconds)
     axes.set_xlabel(f"time ({chart.unit.name})")
-    plain(axes)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
 
 
 def _legend(chart: PopulationChart, scale: PowerNorm | None) -> list[Patch | Line2D]:

@@ -14,8 +14,9 @@ from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.figures.growth import draw_growth, growth_figure, growth_panels
-from rota.figures.page import FAINT, INK, legend, new_page, origins, plain, spread
+from rota.figures.page import INK, legend, new_page, origins, plain, rows, spread
 from rota.figures.trees import adaptation_figure, draw_trees, tree_blocks
 from rota.recordings.curve import Curves, CurveSetting, Plain
 from rota.recordings.describe import contents
@@ -177,17 +178,8 @@ def _legend(axes: Axes, data: CurveBundle) -> None:
     handles, labels = axes.get_legend_handles_labels()
     names = [_said(value) for value in data.values]
     order = sorted(range(len(labels)), key=lambda place: names.index(labels[place]))
-    axes.legend(
-        [handles[i] for i in order],
-        [labels[i] for i in order],
-        title=data.coloured_by,
-        fontsize=8,
-        title_fontsize=8,
-        frameon=False,
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.02),
-        alignment="left",
-    )
+    shown = {"handles": [handles[i] for i in order], "labels": [labels[i] for i in order]}
+    legend(axes, data.coloured_by, **shown, fontsize=8, title_fontsize=8)
 
 
 def _said(value: Plain) -> str:
@@ -196,11 +188,8 @@ def _said(value: Plain) -> str:
 
 def _explained(settings: Sequence[CurveSetting], name: str, metric: str) -> float:
     """Return the share of the final variance that one hyper-parameter explains."""
-    groups: dict[Plain, list[float]] = {}
-    for setting in settings:
-        values = setting.metrics[metric]
-        if len(values) and not math.isnan(values[-1]):
-            groups.setdefault(setting.hyper[name], []).append(float(values[-1]))
+    ends = ((setting.hyper[name], setting.metrics[metric][-1:].tolist()) for setting in settings)
+    groups = grouped((value, end[0]) for value, end in ends if end and not math.isnan(end[0]))
     every = [value for group in groups.values() for value in group]
     if len(every) < 2 or np.var(every) == 0.0:
         return 0.0
@@ -343,7 +332,7 @@ def _draw_bars(axes: Axes, panel: RecordingPanel) -> None:
     _rows(axes, [bar.label for bar in panel.bars])
     axes.set(xlim=(0, 1), xlabel="share of the stages (right: median iteration)")
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.08, 1.02), fontsize=9, frameon=False)
+    legend(axes, bbox_to_anchor=(1.08, 1.02))
 
 
 def _draw_dots(axes: Axes, panel: RecordingPanel) -> None:
@@ -365,8 +354,5 @@ def _draw_dots(axes: Axes, panel: RecordingPanel) -> None:
 
 
 def _rows(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    plain(axes, grid="x")
-    axes.tick_params(axis="y", length=0, labelsize=7.5)
-    axes.spines["left"].set_color(FAINT)
+    rows(axes, labels, grid="x")
+    axes.tick_params(axis="y", labelsize=7.5)

@@ -10,7 +10,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from rota.core.arrays import Floats
-from rota.figures.page import DAY_S, HOUR_S, MINUTE_S, log_ticks
+from rota.figures.page import DAY_S, HOUR_S, MINUTE_S, log_durations
 from rota.workload.describe import Description, WorkloadShare, describe
 from rota.workload.jobs import Workload
 
@@ -107,13 +107,8 @@ def _draw_arrivals(axes: Axes, data: Arrivals) -> None:
 def _draw_durations(axes: Axes, data: Durations) -> None:
     axes.step(data.seconds, data.of_jobs, where="post", color=JOBS, label="of jobs")
     axes.step(data.seconds, data.of_gpu_time, where="post", color=GPU_TIME, label="of GPU time")
-    axes.set_xscale("log")
-    low_s, high_s = data.seconds[0] / 1.5, data.seconds[-1] * 1.5
-    ticks = log_ticks(low_s, high_s)
-    axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.minorticks_off()
-    axes.set(title="Durations", xlabel="duration", ylabel="share in jobs at most this long")
-    axes.set(xlim=(low_s, high_s), ylim=(0, 1.02))
+    log_durations(axes, data.seconds[0] / 1.5, data.seconds[-1] * 1.5)
+    axes.set(title="Durations", xlabel="duration", ylabel="share in jobs at most this long", ylim=(0, 1.02))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", frameon=False)

@@ -14,6 +14,7 @@ from matplotlib.ticker import PercentFormatter
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.figures.page import FAINT, INK, new_page, origins, plain
 from rota.recordings.describe import Gain, Noise, by_model, by_scenario, gain, noise
 from rota.recordings.tree import Tree
@@ -53,9 +54,7 @@ class TreeBlock(NamedTuple):
 
 def tree_blocks(trees: Sequence[Tree]) -> list[TreeBlock]:
     """Return a block per model, data set and set of actions; scenarios that only others have are rows too."""
-    groups: dict[tuple[str, str, tuple[str, ...], int], list[Tree]] = {}
-    for tree in trees:
-        groups.setdefault((tree.model, tree.data, tree.actions, tree.decisions), []).append(tree)
+    groups = grouped(((tree.model, tree.data, tree.actions, tree.decisions), tree) for tree in trees)
     scenarios = dict.fromkeys(tree.scenario for tree in trees)
     return [_block(group, list(scenarios)) for group in groups.values()]
 

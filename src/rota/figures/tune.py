@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
 from rota.core.arrays import Floats
-from rota.figures.page import FAINT, INK, legend, log_ticks, new_page, plain
+from rota.figures.page import FAINT, INK, legend, log_durations, new_page, plain
 from rota.figures.population import MOMENTS, bands, best_so_far
 from rota.results.population.metrics import SideRun, Sides
 
@@ -162,11 +162,7 @@ def _draw_rises(axes: Axes, found: list[Rise]) -> None:
         axes.step(at_s, mean, where="post", color=colour, linewidth=1.8, label=label)
         axes.plot(at_s[-1], mean[-1], "o", color=colour, markersize=7, markeredgecolor="white", zorder=4)
     first_s, last_s = float(found[0].at_s[0]), float(found[0].at_s[-1])
-    ticks = log_ticks(first_s, last_s)
-    axes.set_xscale("log")
-    axes.set_xlim(first_s, last_s * 1.15)
-    axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.xaxis.set_minor_locator(NullLocator())
+    log_durations(axes, first_s, last_s * 1.15)
     finals = [rise.final for rise in found if not math.isnan(rise.final)]
     axes.set_ylim(LOWEST * max(finals) if finals else None, None)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from rota.core.errors import ConfigError
+from rota.core.limits import above, at_least
 
 DECAYS = ("decay_every", "lr_decay", "temperature_every", "temperature_decay")
 
@@ -48,11 +49,9 @@ class Method:
     """Episodes between two decays of the temperature: 1,000 becomes 1 after 3,300."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes_per_update", "lr", *DECAYS):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a number above 0")
-        if not 0 <= self.entropy < math.inf:
-            raise ConfigError(f"entropy is {self.entropy:g}; it must be 0 or more")
+        names = ("episodes_per_update", "lr", *DECAYS)
+        above(0, finite=True, **{name: getattr(self, name) for name in names})
+        at_least(0, finite=True, entropy=self.entropy)
         if not (math.inf > self.jitter >= 0 and 0 <= self.pool <= 1):
             raise ConfigError("jitter must be 0 or more, pool from 0 to 1")
         if self.lr_decay > 1 or self.temperature_decay > 1:
@@ -112,12 +111,8 @@ class LearnConfig:
             raise ConfigError("seeds: none; give one or more")
         if len(set(self.seeds)) < len(self.seeds):
             raise ConfigError("seeds: some are there twice")
-        for name in ("episodes", "transfer_episodes"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} is {value}; it must be at least 1")
-        if not 1 <= self.temperature < math.inf:
-            raise ConfigError(f"temperature is {self.temperature:g}; it must be a number of at least 1")
+        at_least(1, episodes=self.episodes, transfer_episodes=self.transfer_episodes)
+        at_least(1, finite=True, temperature=self.temperature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,5 +128,4 @@ class LiveConfig:
     def __post_init__(self) -> None:
         if len(self.seeds) != 1:
             raise ConfigError("seeds: --live learns one agent; give one")
-        if self.episodes < 1:
-            raise ConfigError(f"episodes is {self.episodes}; it must be at least 1")
+        at_least(1, episodes=self.episodes)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rota.core.arrays import Floats
+from rota.core.grouped import grouped
 from rota.core.network import GrowthPolicy, likeliest
 from rota.learning.outcome import Baselines, Evaluation, EvaluationOutcome, EvaluationRow, share
 from rota.learning.problem import Problem, is_among, names, problem_of
@@ -133,11 +134,12 @@ def rows(
 
 def ceilings(problems: Sequence[Problem]) -> dict[str, float]:
     """Return the expected headroom of the truly best sequence by tree name, where two seeds were recorded."""
-    found: dict[str, list[float]] = {}
     called = names([problem.tree for problem in problems])
-    for (name, one), (_, other) in combinations(zip(called, problems, strict=True), 2):
-        if one.name == other.name and _another_seed(one.tree, other.tree):
-            found.setdefault(name, []).append(_correlation(one.accuracies, other.accuracies))
+    found = grouped(
+        (name, _correlation(one.accuracies, other.accuracies))
+        for (name, one), (_, other) in combinations(zip(called, problems, strict=True), 2)
+        if one.name == other.name and _another_seed(one.tree, other.tree)
+    )
     return {name: math.sqrt(max(0.0, float(np.mean(each)))) for name, each in found.items()}
 
 
@@ -214,9 +216,8 @@ class LeftOutSummary:
             f"{'model':<{width}} {'left out':<15} {'headroom':>9} {'± seeds':>8} {'fixed':>7} {'never':>7} "
             f"{'ceiling':>8}  rank"
         ]
-        groups: dict[tuple[str, str, int], list[EvaluationRow]] = {}
-        for model, row in zip(self.called, self.rows, strict=True):
-            groups.setdefault((model, row.agent.scenario, row.agent.seed), []).append(row)
+        named = zip(self.called, self.rows, strict=True)
+        groups = grouped(((model, row.agent.scenario, row.agent.seed), row) for model, row in named)
         for (model, scenario, seed), rows in groups.items():
             found = [row.agent.headroom for row in rows]
             ceiling = self._ceiling(rows[0], model)

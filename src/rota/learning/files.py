@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import parsed, write_file
 from rota.core.table import read_table
 from rota.policies.agents import FACTS, KINDS, kind_of
 
@@ -40,8 +40,7 @@ def write_evaluation(folder: Path, found: EvaluationFile) -> None:
         "command": found.command,
         **found.content,
     }
-    with atomic_write(folder / EVALUATION) as stream:
-        stream.write((json.dumps(said, indent=1, allow_nan=False) + "\n").encode())
+    write_file(folder / EVALUATION, json.dumps(said, indent=1, allow_nan=False) + "\n")
 
 
 def read_evaluation(folder: Path, kind: str, fix: str) -> EvaluationFile:
@@ -139,8 +138,7 @@ def write_history(folder: Path, rows: Sequence[AnyRow], kind: type[AnyRow] = His
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(kind._fields)
     writer.writerows(rows)
-    with atomic_write(folder / HISTORY) as stream:
-        stream.write(text.getvalue().encode())
+    write_file(folder / HISTORY, text.getvalue())
 
 
 def read_history(folder: Path, kind: type[Row]) -> list[Row]:

@@ -4,8 +4,7 @@ import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed
+from rota.core.files import parsed, write_file
 from rota.core.processes import stopping
 from rota.learning.agent import Agent, arrays, fill, read_agent, restore, state_of
 from rota.learning.config import Method
@@ -26,6 +25,7 @@ from rota.learning.problem import problem_of, tree_digest
 from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update
 from rota.policies.agents import WEIGHTS, Arrays, as_npz, read_npz
 from rota.recordings.tree import Tree
+from rota.training.device import threads
 
 ROWS = 1000
 """Largest number of history rows of a stage; each row averages as many updates as that takes."""
@@ -73,8 +73,7 @@ class ResumableLearner(ABC):
 
     def save(self) -> None:
         """Write a checkpoint with all that exact resumption needs."""
-        with atomic_write(self.folder / CHECKPOINT) as file:
-            file.write(as_npz(self._state()))
+        write_file(self.folder / CHECKPOINT, as_npz(self._state()))
 
     def resume(self) -> None:
         """Continue from the checkpoint, if there is one."""
@@ -221,11 +220,9 @@ class StageLearner(ResumableLearner):
     def finish(self) -> None:
         """Write what was learned, `done.json` last."""
         write_history(self.folder, self.rows)
-        with atomic_write(self.folder / WEIGHTS) as stream:
-            stream.write(as_npz(arrays(self.agent.network)))
-        with atomic_write(self.folder / DONE) as stream:
-            facts = {"seconds": self.seconds, "episodes": self.stage.drawn}
-            stream.write(json.dumps(facts).encode())
+        write_file(self.folder / WEIGHTS, as_npz(arrays(self.agent.network)))
+        facts = {"seconds": self.seconds, "episodes": self.stage.drawn}
+        write_file(self.folder / DONE, json.dumps(facts))
         (self.folder / CHECKPOINT).unlink(missing_ok=True)
 
 
@@ -267,22 +264,11 @@ def _spent(path: Path) -> tuple[float, int]:
 
 def carry_through(stage: LearningStage, on_update: Callable[[int], None] | None = None) -> None:
     """Learn a stage whose predecessor is done, on one core; continues from its checkpoint."""
-    with one_thread():
+    with threads(1):  # small networks are fastest so, and sums are the same on any machine
         learner = StageLearner(stage)
         learner.resume()
         learner.learn(on_update)
         learner.finish()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread: small networks are fastest so, and sums are the same on any machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def place_of(folder: Path) -> Path:

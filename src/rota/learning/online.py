@@ -17,11 +17,11 @@ from rota.core.network import likeliest
 from rota.learning.agent import Agent
 from rota.learning.config import LiveConfig
 from rota.learning.files import HistoryRow
-from rota.learning.learner import one_thread
 from rota.learning.networks.registry import options_for
 from rota.learning.problem import Problem, problem_of
 from rota.learning.reinforce import EntropySchedule, Tables, UpdateStatistics, update
 from rota.recordings.tree import Prefix
+from rota.training.device import threads
 from rota.training.recorder.live import LiveTree
 
 UPDATES_PER_ROUND = 10
@@ -66,7 +66,7 @@ class Online:
         for number in range(self.config.episodes):
             for at in range(len(self.trees)):
                 yield self._episode(at, self._nothing if number == 0 else self._drawn)
-            with one_thread():
+            with threads(1):
                 self._learn(number)
         for at in range(len(self.trees)):
             yield self._episode(at, likeliest)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.learning.config import Method
 from rota.learning.problem import Places, Problem
-from rota.recordings.tree import Prefix
 
 
 def rewards_of(problem: Problem, method: Method) -> Floats:
@@ -39,10 +39,8 @@ def deviations(accuracies: Floats) -> Floats:
 
 def pooled(problem: Problem, share: float) -> Floats:
     """Return accuracies moved towards the mean of all sequences with the same changes in any order."""
-    groups: dict[Prefix, list[int]] = {}
-    for at, sequence in enumerate(problem.sequences):
-        if not np.isnan(problem.accuracies[at]):
-            groups.setdefault(tuple(sorted(sequence)), []).append(at)
+    known = np.flatnonzero(~np.isnan(problem.accuracies)).tolist()
+    groups = grouped((tuple(sorted(problem.sequences[at])), at) for at in known)
     found = problem.accuracies.copy()
     for rows in groups.values():
         found[rows] += share * (found[rows].mean() - found[rows])

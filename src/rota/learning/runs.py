@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import atomic_write, folder_lock
+from rota.core.files import folder_lock, write_file
 from rota.core.processes import run_dag
 from rota.learning.agent import KIND, Agent, read_agent, weights_sha256, write_agent
 from rota.learning.config import LearnConfig
@@ -252,8 +252,7 @@ def finish(run: AgentRun, command: str) -> None:
     history = [row for stage in run.last.chain for row in read_history(stage.place, HistoryRow)]
     write_course(run.folder, history)
     config = dump(_alone(run))
-    with atomic_write(run.folder / "learn.toml") as stream:
-        stream.write(config.encode())
+    write_file(run.folder / "learn.toml", config)
     made = provenance(device="cpu, 1 thread", seed=run.seed, command=command, libraries=LIBRARIES)
     agent = replace(learned(run.last), about=about_of(run, *spent(run.last)))
     problems = [problem_of(tree) for tree in run.trees]

@@ -25,7 +25,7 @@ from rota.core.population.events import (
 from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import GIVEN, LIVED, JobColumns, JobTimes
 from rota.results.population.repetition import Repetition
-from rota.results.timeline_pass import Series
+from rota.results.timeline_pass import PLACED, Series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +43,7 @@ EVENTS = {
     EventKind.FAILED: "failed",
     EventKind.ATTEMPT_FAILED: "attempt_failed",
     EventKind.ROLLED_BACK: "rolled_back",
+    EventKind.RESIZED: "resized",
 }
 LEAVING = (EventKind.PAUSED, EventKind.FAILED, EventKind.ATTEMPT_FAILED)
 """Events by which a job leaves its slots with iterations left."""
@@ -64,19 +65,19 @@ def jobs_frame(jobs: JobColumns, times: JobTimes) -> "pd.DataFrame":
 def timeline_frame(timeline: Timeline, jobs: JobColumns) -> "pd.DataFrame":
     """Return a row per event, in the order in which they happened.
 
-    `event` is arrived, started, migrated, preempted, retimed (an iteration takes longer or shorter from now
-    on), finished, attempt_failed (the job will try again), failed (it will not), rolled_back, node_lost or
-    node_joined. `job` is the id of the job; `node` the number of the node, of events of nodes. `iteration_s`
-    is how long an iteration takes from then on, `remaining` how many were left at a preemption or a failure,
-    `lost` how many a job that was rolled back to its last checkpoint does again. `slots` is a tuple, of jobs
-    that started or migrated.
+    `event` is arrived, started, migrated, resized, preempted, retimed (an iteration takes longer or shorter
+    from now on), finished, attempt_failed (the job will try again), failed (it will not), rolled_back,
+    node_lost or node_joined. `job` is the id of the job; `node` the number of the node, of events of nodes.
+    `iteration_s` is how long an iteration takes from then on, `remaining` how many were left at a preemption
+    or a failure, `lost` how many a job that was rolled back to its last checkpoint does again. `slots` is a
+    tuple, of jobs that started, migrated or were resized.
     """
     import pandas as pd
 
     events = timeline.events
     kind, number = events["kind"], events["job"].astype(np.int64)
     is_node = np.isin(kind, (EventKind.NODE_LOST, EventKind.NODE_JOINED))
-    has_pace = np.isin(kind, (EventKind.STARTED, EventKind.MOVED, EventKind.PACED))
+    has_pace = np.isin(kind, (*PLACED, EventKind.PACED))
     columns = {
         "at_s": events["at_s"].copy(),
         "event": pd.Categorical.from_codes(kind, [EVENTS[each] for each in EventKind]),
@@ -85,7 +86,7 @@ def timeline_frame(timeline: Timeline, jobs: JobColumns) -> "pd.DataFrame":
         "iteration_s": np.where(has_pace, events["value"], np.nan),
         "remaining": np.where(np.isin(kind, LEAVING), events["value"], np.nan),
         "lost": np.where(kind == EventKind.ROLLED_BACK, events["value"], np.nan),
-        "slots": _slots(timeline, np.isin(kind, (EventKind.STARTED, EventKind.MOVED))),
+        "slots": _slots(timeline, np.isin(kind, PLACED)),
     }
     frame = pd.DataFrame(columns)
     frame.loc[~is_node, "node"] = pd.NA

@@ -128,15 +128,15 @@ class PopulationRun:
 
         The format follows from the name of the file: .png, .svg or .pdf.
         """
-        from rota.library.pages import draw_population
+        from rota.library.pages import draw
 
-        return draw_population([self.record], name, file)
+        return draw([self.record], name, file)
 
     def report(self, file: str | os.PathLike[str], *, title: str = "") -> Path:
         """Write a page in HTML that shows the run, and return where it is."""
-        from rota.library.pages import write_population_report
+        from rota.library.pages import write_report
 
-        return write_population_report([self.record], Path(file), title)
+        return write_report([self.record], Path(file), title)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the run to a folder, which must not hold another one, and return the folder.

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
+from rota.core.cluster import own_cores
 from rota.core.processes import WorkerLost
 from rota.execution.ray_cluster import RayCluster, first_line
 from rota.library.processes import answer, preparation, prepare, result_of
@@ -29,7 +30,7 @@ class RayPool:
     def __init__(self, address: str, files: Sequence[Path]) -> None:
         """Connect to the cluster at an address, or to that of RAY_ADDRESS; else start one here."""
         address = address or os.environ.get("RAY_ADDRESS", "")
-        self._cluster = RayCluster(address, cpus=len(os.sched_getaffinity(0)))
+        self._cluster = RayCluster(address, cpus=len(own_cores()))
         self._ray = self._cluster.connect()
         self._prepared = self._ray.put(preparation(files))
         self._made = self._ray.remote(num_cpus=1, max_retries=TRIES)(_answer)

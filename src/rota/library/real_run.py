@@ -1,4 +1,4 @@
-"""Real runs of populations: the configuration, and how a run begins, resumes and is summed up."""
+"""Real runs of populations: how a run begins, resumes and is summed up."""
 
 import hashlib
 import json
@@ -8,10 +8,10 @@ import tomllib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import tomli_w
 
@@ -19,22 +19,18 @@ from rota.config.bind import bind
 from rota.config.load import dump, override, placed
 from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
-from rota.core.files import atomic_write
-from rota.core.population.cluster import AssignmentCosts
+from rota.core.files import write_file
 from rota.core.population.events import Hyper
 from rota.core.registry import SUFFIX
 from rota.execution.controller import PopulationOutcome, PopulationSpec, Watch, control
-from rota.execution.engine import Engine, WorkerSetup
+from rota.execution.engine import WorkerSetup
 from rota.execution.folder import RealFolder, RunPaths
-from rota.execution.local import LocalConfig
 from rota.execution.own_code import NAME as OWN_CODE
-from rota.execution.ray_config import RayConfig
-from rota.execution.slurm_config import SlurmConfig
-from rota.execution.trainable import check_name, named
+from rota.execution.trainable import named
 from rota.library.inputs import check_code, code_of
 from rota.library.populations import NAMES, Variant, variants
-from rota.policies.config import MOST, TrialsConfig, check_names
-from rota.policies.population import PopulationPolicy, RetireSlowest
+from rota.library.real_run_config import RealConfig, RunConfig
+from rota.policies.population import PopulationPolicy
 from rota.results.population.repetition import Repetition, measure
 from rota.results.population.run import Writing, writing
 from rota.results.population.summary import PopulationSummary, SlotInfo
@@ -47,86 +43,6 @@ POLICIES = "policies.pkl"
 """A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
 RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of what is trained."""
-
-
-class RealConfig:
-    """The common part of configurations of real runs, of populations and of jobs."""
-
-    __slots__ = ()
-    backend: str
-    attempts: int
-    seed: int
-
-    def check(self) -> None:
-        """Raise ConfigError if attempts or the seed are out of range."""
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
-        if self.attempts < 1:
-            raise ConfigError(f"attempts is {self.attempts}; it must be at least 1")
-
-    @property
-    def engine(self) -> Engine:
-        """The slots to run on, and how workers are started there."""
-        engine: Engine = getattr(self, self.backend)
-        return engine
-
-
-@dataclass(frozen=True, slots=True)
-class RunConfig(RealConfig):
-    """A real run of a population: these trials, on these slots, under this allocation."""
-
-    population: TrialsConfig = field(default_factory=TrialsConfig)
-    allocation: str = "fifo"
-    """Which trials on an idle slot: fifo, era, eta, hrfs, finish, learned; also spa-era, spa-eta, gpa-era and
-    gpa-eta, and a class of yours as module:Class or path/to/file.py:Class."""
-    evolution: str = "none"
-    """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
-    retirement: RetireSlowest | None = None
-    """Whether slots are retired towards the end; presets say so themselves."""
-    attempts: int = 3
-    """Number of failed intervals after which a trial is let go."""
-    seed: int = 0
-    """Seed of evolution, first hyper-parameters, first weights and the order of the data."""
-    repeat: int = 1
-    """How often all of it is run, with the seeds `seed`, `seed` + 1, …"""
-    trial: str = "rota.training.trial:network"
-    """What is trained, as module:name or path/to/file.py:name: a function of the settings `[training]` and
-    the seed that is annotated to return what has begin, load, save, train and evaluate, or such a class; or
-    what `rota.tune` trains: a class with step, save and load, or a generator function of `config`."""
-    metric: str = ""
-    """Which of the metrics that a class or a generator function gives says how good a trial is."""
-    mode: Literal["max", "min"] = "max"
-    """Whether more of it is better, or less."""
-    code: dict[str, str] = field(default_factory=dict)
-    """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
-    backend: Literal["local", "ray", "slurm"] = "local"
-    """Engine that starts workers."""
-    local: LocalConfig = field(default_factory=LocalConfig)
-    ray: RayConfig = field(default_factory=RayConfig)
-    slurm: SlurmConfig = field(default_factory=SlurmConfig)
-    step_s: float = 0.01
-    """Seconds that a step is expected to take on a slot of speed 1, before any was measured."""
-    costs: AssignmentCosts = field(default_factory=AssignmentCosts)
-    """Costs that policies assume."""
-
-    def __post_init__(self) -> None:
-        check_names((self.allocation,), self.evolution)
-        check_name(self.trial)
-        if not 1 <= self.repeat <= MOST:
-            raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
-        if not self.step_s > 0.0:
-            raise ConfigError(f"step_s is {self.step_s:g}; it must be above 0")
-        self.check()
-
-    @property
-    def allocations(self) -> tuple[str, ...]:
-        """The one allocation, as configurations of simulations name several."""
-        return (self.allocation,)
-
-    @property
-    def seeds(self) -> range:
-        """The seed of each repetition."""
-        return range(self.seed, self.seed + self.repeat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +219,7 @@ class RunInFolder:
 
     def write_result(self, found: Mapping[str, Any]) -> None:
         """Write the result of the run, last of all."""
-        with atomic_write(self.folder.result) as stream:
-            stream.write(json.dumps(found, indent=2).encode() + b"\n")
+        write_file(self.folder.result, json.dumps(found, indent=2) + "\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from rota.core.cluster import Cluster
 from rota.core.costs import COSTS, CostModel
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.failures import Failures
+from rota.core.limits import at_least
 from rota.core.placement import Types
 from rota.core.policy import Policy
 from rota.core.registry import PACKAGE, sources
@@ -91,8 +92,7 @@ def cost_model(cost: CostName | CostModel, checkpoint_every_s: float = 0.0) -> C
         return cost
     if cost not in COSTS:
         raise ConfigError(unknown("cost", cost, COSTS))
-    if not checkpoint_every_s >= 0.0:
-        raise ConfigError(f"checkpoint_every_s is {checkpoint_every_s}; it must be 0 or more")
+    at_least(0, checkpoint_every_s=checkpoint_every_s)
     return replace(COSTS[cost], checkpoint_every_s=checkpoint_every_s)
 
 
@@ -160,6 +160,7 @@ def digest(
     names = jobs.ids, jobs.models, jobs.groups, jobs.kinds, jobs.speeds
     facts: tuple[object, ...] = (*names, cluster, settings(policy))
     facts += (cost, types, failures, *((jobs.failed_after_s, jobs.failed) if failures else ()))
+    facts += (jobs.sizes,) if policy.needs.resizes else ()
     found = hashlib.sha256(repr(facts).encode())
     for column in COLUMNS:
         found.update(getattr(jobs, column).tobytes())

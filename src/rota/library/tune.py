@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import cloudpickle
 
 from rota.config.load import merged
-from rota.core.cluster import CPU, Cluster
+from rota.core.cluster import CPU, Cluster, own_cores
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.population.events import Event, TrialFailed
 from rota.core.processes import stopping
 from rota.execution.controller import PopulationOutcome, Watch
 from rota.execution.folder import RealFolder, RunPaths
-from rota.execution.local import is_missing, own_cores
+from rota.execution.local import is_missing
 from rota.execution.own_code import NAME as OWN_CODE
 from rota.execution.own_code import check_trained, read_code, trial_of
 from rota.execution.status import PopulationStatus, best_checkpoint, read_best

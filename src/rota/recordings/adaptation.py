@@ -13,6 +13,7 @@ import numpy as np
 
 from rota.core.arrays import Floats
 from rota.core.errors import TraceError
+from rota.core.grouped import grouped
 from rota.core.table import Table, read_table
 from rota.recordings.folder import Provenance
 from rota.recordings.tree import MOST_ACTIONS, NOTHING, EpochPoint, Prefix, Tree, beginnings
@@ -64,20 +65,17 @@ def read_adaptation(
 
 def _scenarios(table: Table) -> dict[str, list[int]]:
     """Return scenario (with hyphens) → its rows."""
-    rows: dict[str, list[int]] = {}
-    for row, scenario in enumerate(table.texts("scenario")):
-        rows.setdefault(scenario.replace("_", "-"), []).append(row)
-    return rows
+    return grouped((name.replace("_", "-"), row) for row, name in enumerate(table.texts("scenario")))
 
 
 def _curves(
     sequences: list[Prefix], left_s: Floats, accuracies: Floats, budget_s: float
 ) -> Mapping[Prefix, tuple[EpochPoint, ...]]:
     """Return one point at the end of each prefix: the time of the next decision, or the final accuracy."""
-    left: dict[Prefix, list[float]] = {}
-    for sequence, times_s in zip(sequences, left_s.tolist(), strict=True):
-        for prefix, time_s in zip(beginnings(sequence), times_s, strict=False):
-            left.setdefault(prefix, []).append(time_s)
+    rows = zip(sequences, left_s.tolist(), strict=True)
+    left = grouped(
+        each for sequence, times_s in rows for each in zip(beginnings(sequence), times_s, strict=False)
+    )
     inner = {
         prefix: (EpochPoint(len(prefix), max(0.0, budget_s - mean), 0, math.nan, math.nan),)
         for prefix, times in left.items()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.core.table import Table
 from rota.recordings.folder import CsvSheet, Provenance, facts_of, read_about, write_recording
 from rota.recordings.profile import unit_of
@@ -187,9 +188,7 @@ def _settings(table: Table, hyper: Sequence[str], metrics: Sequence[str]) -> dic
     devices, seeds = table.optional("device"), table.wholes("seed").astype(int).tolist()
     interval, steps = (table.wholes(name).astype(np.int64) for name in ("interval", "steps"))
     seconds, values = table.floats("seconds"), {name: table.floats(name) for name in metrics}
-    rows: dict[str, list[int]] = {}
-    for row, name in enumerate(names):
-        rows.setdefault(name, []).append(row)
+    rows = grouped((name, row) for row, name in enumerate(names))
     return {
         name: CurveSetting(
             name,

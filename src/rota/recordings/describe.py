@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from rota.core.arrays import Floats
+from rota.core.grouped import grouped
 from rota.core.text import aligned
 from rota.recordings.curve import Curves
 from rota.recordings.folder import Provenance
@@ -100,20 +101,14 @@ def but_for_seed(tree: Tree) -> tuple[object, ...]:
 
 def by_model(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
     """Return model → its complete trees by time and seed; a model on other data counts as another."""
-    groups: dict[str, list[Tree]] = {}
     whole = [tree for tree in trees if not tree.missing()]
     whole.sort(key=lambda tree: (tree.model, tree.data, tree.start_s, tree.seed))
-    for model, tree in zip(models(whole), whole, strict=True):
-        groups.setdefault(model, []).append(tree)
-    return groups
+    return grouped(zip(models(whole), whole, strict=True))
 
 
 def by_scenario(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
     """Return scenario → its trees of all seeds, for trees of one model."""
-    groups: dict[str, list[Tree]] = {}
-    for tree in trees:
-        groups.setdefault(tree.scenario, []).append(tree)
-    return groups
+    return grouped((tree.scenario, tree) for tree in trees)
 
 
 def table(trees: Iterable[Tree]) -> str:
@@ -323,9 +318,7 @@ def _profiles(held: Sequence[FoundRecording[Profiles]]) -> str:
 
 
 def _profile_rows(held: FoundRecording[Profiles]) -> list[Row]:
-    groups: dict[tuple[str, str], list[Profile]] = {}
-    for row in held.what.rows:
-        groups.setdefault((row.model, row.device), []).append(row)
+    groups = grouped(((row.model, row.device), row) for row in held.what.rows)
     return [_profile_row(held.name, model, device, rows) for (model, device), rows in groups.items()]
 
 
@@ -353,10 +346,10 @@ def _numbers(values: Iterable[int]) -> str:
 
 def _origins(found: Iterable[Provenance]) -> list[str]:
     """Return the distinct origins, without times and seeds."""
-    origins: dict[tuple[str, ...], list[Provenance]] = {}
-    for each in found:
-        key = (each.device, *each.libraries.values(), each.commit, each.rota, each.command, each.note)
-        origins.setdefault(key, []).append(each)
+    origins = grouped(
+        ((each.device, *each.libraries.values(), each.commit, each.rota, each.command, each.note), each)
+        for each in found
+    )
     lines = []
     for same in origins.values():
         first = same[0]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.core.arrays import Floats
+from rota.core.grouped import grouped
 from rota.core.text import aligned
 from rota.recordings.growth import GrowthChoices, GrowthTree
 from rota.recordings.tree import Prefix
@@ -41,11 +42,8 @@ def first_change(choices: GrowthChoices, path: Prefix) -> int | None:
 def gains(trees: Sequence[GrowthTree]) -> list[FirstChangeGain]:
     """Return the gains over trees of the same choices, by number of changes and the first boundary."""
     choices = trees[0].choices
-    groups: dict[tuple[int, int], list[Prefix]] = {}
-    for path in trees[0].leaves():
-        first = first_change(choices, path)
-        if first is not None:
-            groups.setdefault((len(choices.changes(path)), first), []).append(path)
+    firsts = ((first_change(choices, path), path) for path in trees[0].leaves())
+    groups = grouped(((len(choices.changes(path)), at), path) for at, path in firsts if at is not None)
     found = [(ends(tree), tree.never) for tree in trees]
     return [
         FirstChangeGain(
@@ -58,11 +56,7 @@ def gains(trees: Sequence[GrowthTree]) -> list[FirstChangeGain]:
 
 def by_network(trees: Iterable[GrowthTree]) -> dict[tuple[str, str, GrowthChoices], list[GrowthTree]]:
     """Return model, data set and choices → the complete trees of them, in their order."""
-    groups: dict[tuple[str, str, GrowthChoices], list[GrowthTree]] = {}
-    for tree in trees:
-        if not tree.missing():
-            groups.setdefault((tree.model, tree.data, tree.choices), []).append(tree)
-    return groups
+    return grouped(((tree.model, tree.data, tree.choices), tree) for tree in trees if not tree.missing())
 
 
 def seed_deviation(trees: Iterable[GrowthTree]) -> float:
@@ -70,10 +64,9 @@ def seed_deviation(trees: Iterable[GrowthTree]) -> float:
 
     It is that of the path that changes nothing, pooled over settings of the hyper-parameters.
     """
-    groups: dict[tuple[object, ...], list[float]] = {}
-    for tree in trees:
-        found = _counted(tree.nodes[tree.never].accuracy)
-        groups.setdefault(tuple(sorted(tree.hyper.items())), []).append(found)
+    groups = grouped(
+        (tuple(sorted(tree.hyper.items())), _counted(tree.nodes[tree.never].accuracy)) for tree in trees
+    )
     several = [group for group in groups.values() if len(group) > 1]
     degrees = sum(len(group) - 1 for group in several)
     return math.sqrt(sum(np.var(group) * len(group) for group in several) / degrees) if degrees else math.nan

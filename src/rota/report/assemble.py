@@ -13,6 +13,7 @@ from typing import Any
 
 from rota import __version__
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.figures.grid_runs import by_grid, large
 from rota.figures.groups import groups
 from rota.figures.learned import DrawnAgent, alike, read_learned
@@ -155,9 +156,7 @@ def sections(found: Found, tick: Tick = lambda name: None) -> Iterator[Section]:
 
 def families(agents: Sequence[DrawnAgent]) -> list[tuple[str, list[DrawnAgent]]]:
     """Return agents by parent folder, with its name; a single one has the name of its own folder."""
-    found: dict[str, list[list[DrawnAgent]]] = {}
-    for group in alike(agents):
-        found.setdefault(str(PurePath(group[0].name).parent), []).append(group)
+    found = grouped((str(PurePath(group[0].name).parent), group) for group in alike(agents))
     return [
         (
             PurePath(folder if len(groups) > 1 else groups[0][0].name).name,

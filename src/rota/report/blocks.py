@@ -35,6 +35,7 @@ RULES = {
     "muri-l": "jobs that need different resources share GPUs; those that have had least first",
     "muri-l-worst-order": "as muri-l, with the stages of a group in the worst order",
     "muri-l-no-blossom": "as muri-l, with groups that are put together without matching",
+    "elastic": "the job with the least time left goes first; idle GPUs make gangs larger",
 }
 ALLOCATION_RULES = {
     "fifo": "the next trial goes to the slot that has been idle for longest, one interval at a time",

@@ -74,17 +74,20 @@ def comparison(group: RunGroup) -> Block:
     unit, unit_s = unit_of(each.run.metrics for each in group.runs)
     failed = _has_failed(group)
     failing = any(shows_failures(each.run.metrics) for each in group.runs)
+    resized = any(each.run.metrics.resizes for each in group.runs)
     rows = [
         [
             TableCell(each.label, each.label),
             *metric_cells(each.run.metrics, each.run.wall_s, unit_s, failed=failed),
             *(_failing_cells(each.run.metrics) if failing else ()),
+            *([TableCell(each.run.metrics.resizes, f"{each.run.metrics.resizes:,}")] * resized),
         ]
         for each in group.runs
     ]
     colours = [blocks.scheduler(each.run.scheduler) for each in group.runs]
     heads = [Head("scheduler"), *metric_heads(unit, real=_is_real(group), failed=failed)]
     heads += FAILING_HEADS if failing else []
+    heads += [Head("resizes", "How often a gang became larger or smaller", "least")] * resized
     return table("Comparison", heads, rows, colours)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from rota.core.arrays import Array
 from rota.core.population.events import Assigned, Cloned, Event, Reported, Stopped, TrialFinished
+from rota.figures.gantt import Absence
 from rota.figures.population import (
     BEYOND,
     UNNAMED,
@@ -16,7 +17,7 @@ from rota.figures.population import (
     done_s,
     slot_names,
 )
-from rota.figures.population_gantt import Away, LostWork, away, shading, undone
+from rota.figures.population_gantt import LostWork, away, shading, undone
 from rota.report import blocks, verdict
 from rota.report.blocks import (
     Block,
@@ -30,7 +31,7 @@ from rota.report.blocks import (
     shares,
     table,
 )
-from rota.report.timelines import PackedColumn, TickClock, packed, packed_names, rounded
+from rota.report.timelines import PackedColumn, TickClock, away_columns, packed, packed_names, rounded
 from rota.report.verdict import is_real
 from rota.results.population.metrics import SlotUse
 from rota.results.population.run import PopulationRecord
@@ -60,7 +61,7 @@ def trial_bars(
     absent, lost = away(events, len(nodes), end_s), undone(events, where)
     edges = [
         *([r.began_s, r.ended_s, r.began_s + r.moved_s] for r, *_ in parts),
-        *([each.from_s, each.to_s] for each in absent),
+        *(each[:2] for each in absent),
         *([each.began_s, each.lost_s] for each in lost),
     ]
     instants = np.unique(clock.ticks([0.0, end_s, *(at_s for each in edges for at_s in each)]))
@@ -142,11 +143,9 @@ def _then_columns(parts: Sequence[Part]) -> dict[str, PackedColumn]:
     return {name: PackedColumn(np.array(values, np.int64)) for name, values in named.items()}
 
 
-def _other_columns(absent: Sequence[Away], lost: Sequence[LostWork], at: Any) -> dict[str, PackedColumn]:
+def _other_columns(absent: Sequence[Absence], lost: Sequence[LostWork], at: Any) -> dict[str, PackedColumn]:
     return {
-        "away_start": PackedColumn(at([each.from_s for each in absent])),
-        "away_end": PackedColumn(at([each.to_s for each in absent])),
-        "away_node": PackedColumn(np.array([each.node for each in absent], np.int64)),
+        **away_columns(absent, at(np.reshape([each[:2] for each in absent], (-1, 2)))),
         "lost_start": PackedColumn(at([each.began_s for each in lost])),
         "lost_end": PackedColumn(at([each.lost_s for each in lost])),
         "lost_row": PackedColumn(np.array([each.slot for each in lost], np.int64)),

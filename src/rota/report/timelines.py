@@ -4,7 +4,7 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -141,7 +141,7 @@ def job_bars(run: RunRecord) -> dict[str, Any]:
     instants = np.unique(np.concatenate([*(each.ravel() for each in ticks), happened]))
     columns = {"instants": PackedColumn(instants, sorted=True)}
     columns |= _bar_columns(bars, np.searchsorted(instants, ticks[0]), run.cluster.slots)
-    columns |= _away_columns(away, np.searchsorted(instants, ticks[1]))
+    columns |= away_columns(away, np.searchsorted(instants, ticks[1]))
     columns |= _event_columns(events, np.searchsorted(instants, happened), run)
     return {"tick_s": clock.tick_s, "bars": len(bars), **packed(columns)}
 
@@ -160,7 +160,8 @@ def _bar_columns(bars: list[GanttBlock], where: Array, slots: int) -> dict[str, 
     }
 
 
-def _away_columns(away: list[Absence], where: Array) -> dict[str, PackedColumn]:
+def away_columns(away: Sequence[Absence], where: Array) -> dict[str, PackedColumn]:
+    """Return columns of absences, whose starts and ends are at the positions in `where`."""
     return {
         "away_start": PackedColumn(where[:, 0]),
         "away_end": PackedColumn(where[:, 1]),

@@ -20,7 +20,7 @@ from rota.core.files import atomic_write
 from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import Jobs
 from rota.results.metrics import measure
-from rota.results.timeline_pass import Segments, Series, segments
+from rota.results.timeline_pass import PLACED, Segments, Series, segments
 
 CLUSTER_PID = 1
 BLOCK = 4096
@@ -137,7 +137,6 @@ def _bars(stretches: Segments, timeline: Timeline, jobs: Jobs, lanes: Lanes) -> 
             yield f'{{{what}, "pid": {pid}, "tid": {tid}}}'
 
 
-PLACED = (EventKind.STARTED, EventKind.MOVED)
 NODES = {EventKind.NODE_LOST: "node lost", EventKind.NODE_JOINED: "node joined"}
 FAILED = {EventKind.ATTEMPT_FAILED: "failed", EventKind.FAILED: "failed for good"}
 

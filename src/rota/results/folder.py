@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from rota import __version__
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, parsed, read_json
+from rota.core.files import parsed, read_json, write_file
 
 AGAIN = "delete the folder and make the run again"
 
@@ -102,8 +102,7 @@ class ResultFolder:
 
     def write(self, file: Path, text: str) -> None:
         """Write one of its files atomically."""
-        with atomic_write(file) as stream:
-            stream.write(text.encode())
+        write_file(file, text)
 
     def check_replaceable(self, inputs: str, command: str) -> None:
         """Raise InputError if there is a run that another command made from other inputs, or another file.

@@ -69,6 +69,8 @@ class JobTimes:
     """Attempts, the one that ended the job included; a preempted job goes on with the same attempt."""
     lost_gpu_s: Floats
     """GPU-seconds of work that was lost: done again after a checkpoint, or all of it if the job failed."""
+    resizes: Ints
+    """How often its gang became larger or smaller while it ran."""
 
     @property
     def finished(self) -> NDArray[np.bool_]:
@@ -78,9 +80,9 @@ class JobTimes:
 
 GIVEN = ("gpus", "iterations", "iteration_s")
 LIVED = tuple(column.name for column in fields(JobTimes))
-WHOLE = ("preemptions", "migrations", "failed", "attempts")
+WHOLE = ("preemptions", "migrations", "failed", "attempts", "resizes")
 HEADER = ("id", "model", *GIVEN, *LIVED)
-LATER = {"failed": 0.0, "attempts": 1.0, "lost_gpu_s": 0.0}
+LATER = {"failed": 0.0, "attempts": 1.0, "lost_gpu_s": 0.0, "resizes": 0.0}
 """The last columns, which older runs do not have, and what their jobs have there."""
 HEADERS = tuple(HEADER[: len(HEADER) - missing] for missing in range(len(LATER) + 1))
 

@@ -82,6 +82,8 @@ class Metrics:
     """GPU-seconds that the finished jobs would have needed alone on the reference device ÷ available ones."""
     availability: float = 1.0
     """Available slots ÷ all slots of the cluster, averaged over time."""
+    resizes: int = 0
+    """Changes to a larger or smaller gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +177,13 @@ def _times(lives: Floats, jobs: Jobs, timeline: Timeline) -> JobTimes:
         failed=failed,
         attempts=lives[timeline_pass.FAILURES].astype(np.int64) + 1,
         lost_gpu_s=np.where(failed, lives[timeline_pass.HELD_GPU_S], lives[timeline_pass.LOST_GPU_S]),
+        resizes=lives[timeline_pass.RESIZES].astype(np.int64),
     )
 
 
 def _metrics(times: JobTimes, series: Series, now: Floats, jobs: Jobs, cluster: Cluster) -> Metrics:
     span_s = float(series.at_s[-1] - series.at_s[0])
-    available_s = series.total(series.available)
+    available_s, slots = series.total(series.available), np.full(len(series.at_s), float(cluster.slots))
     solo_gpu_s = (jobs.iterations * jobs.iteration_s * jobs.gpus)[times.finished]
     jct_s, fairness = times.jct_s[times.finished], times.fairness[times.finished]
     return Metrics(
@@ -203,7 +206,8 @@ def _metrics(times: JobTimes, series: Series, now: Floats, jobs: Jobs, cluster: 
         failures=int((times.attempts - 1).sum() + times.failed.sum()),
         lost_gpu_s=float(times.lost_gpu_s.sum()),
         goodput=_share(float(solo_gpu_s.sum()), available_s / cluster.slots_per_gpu),
-        availability=_share(available_s, span_s * cluster.slots),
+        availability=_share(available_s, series.total(slots)),
+        resizes=int(times.resizes.sum()),
     )
 
 
@@ -236,9 +240,13 @@ def table(lines: Sequence[MetricsRow]) -> str:
     unit, seconds = next((unit for unit in UNITS if longest_s >= unit[1]), UNITS[-1])
     failed = any(line.metrics.failed for line in lines)
     failing = any(shows_failures(line.metrics) for line in lines)
+    resized = any(line.metrics.resizes for line in lines)
     header = ("scheduler", *(f"{name} [{unit}]" for name in TIMES), *OTHERS, *([FAILED] if failed else []))
-    header += FAILING if failing else ()
-    rows = [header, *(_cells(line, seconds, failed=failed, failing=failing) for line in lines)]
+    header += (*(FAILING if failing else ()), *(["resizes"] if resized else []))
+    rows = [header]
+    for line in lines:
+        cells = _cells(line, seconds, failed=failed, failing=failing)
+        rows.append((*cells, f"{line.metrics.resizes:,}") if resized else cells)
     return "\n".join(aligned(rows))
 
 

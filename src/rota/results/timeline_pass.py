@@ -40,20 +40,24 @@ class Segments:
         )
 
 
+PLACED = (EventKind.STARTED, EventKind.MOVED, EventKind.RESIZED)
+"""Events that put a job on slots."""
+
+
 def segments(timeline: Timeline, *, by_step_time: bool = False) -> Segments:
     """Return the segments of a run, cut by step time, too, if asked for; none is empty.
 
     A segment ends with the next event of its job; an open one ends with the timeline.
     """
     events = timeline.events
-    kinds = [EventKind.STARTED, EventKind.MOVED, EventKind.PAUSED, EventKind.ATTEMPT_FAILED]
+    kinds = [*PLACED, EventKind.PAUSED, EventKind.ATTEMPT_FAILED]
     kinds += [EventKind.FINISHED, EventKind.FAILED]
     rows = np.flatnonzero(np.isin(events["kind"], [*kinds, EventKind.PACED] if by_step_time else kinds))
     rows = rows[np.argsort(events["job"][rows], kind="stable")]
     kind, job = events["kind"][rows], events["job"][rows].astype(np.int64)
     end_s = np.append(events["at_s"][rows[1:]], 0.0)
     end_s[np.append(job[1:] != job[:-1], True)] = events["at_s"][-1] if len(events) else 0.0
-    placed = (kind == EventKind.STARTED) | (kind == EventKind.MOVED)
+    placed = np.isin(kind, PLACED)
     last_placed = np.maximum.accumulate(np.where(placed, np.arange(len(rows)), 0))
     runs = (placed | (kind == EventKind.PACED)) & (end_s > events["at_s"][rows])
     chosen = np.flatnonzero(runs)[np.argsort(rows[runs])]
@@ -121,7 +125,8 @@ def validate_timeline(timeline: Timeline, jobs: int, nodes: int, slots: int) -> 
 
 
 # What can happen, in numbers of our own: a compiled kernel is kept as it is when only another file changes.
-NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED, CRASHED, ROLLED_BACK = range(10)
+NODE_LOST, NODE_JOINED, FINISHED, ARRIVED, PAUSED, STARTED, MOVED, PACED = range(8)
+CRASHED, ROLLED_BACK, RESIZED = 8, 9, 10
 CODES = {
     EventKind.NODE_LOST: NODE_LOST,
     EventKind.NODE_JOINED: NODE_JOINED,
@@ -134,6 +139,7 @@ CODES = {
     EventKind.PACED: PACED,
     EventKind.ATTEMPT_FAILED: CRASHED,
     EventKind.ROLLED_BACK: ROLLED_BACK,
+    EventKind.RESIZED: RESIZED,
 }
 
 # Rows of `lives`, which has a column per job.
@@ -152,7 +158,8 @@ FAILURES = 11  # attempts that failed, but for the last one of a job that failed
 STEP_S = 12  # its step time
 HELD_GPU_S = 13  # GPU-seconds on its slots
 LOST_GPU_S = 14  # GPU-seconds of work that it did again
-LIVES = 15  # how many rows there are
+RESIZES = 15
+LIVES = 16  # how many rows there are
 
 # Entries of `now`: how things stand at the moment of the pass, and what has added up on the way.
 WAITING = 0  # jobs
@@ -274,7 +281,7 @@ def happen(p: Pass, e: int, code: int) -> bool:
         return False
     else:
         change(p, e, code)
-    if code in (STARTED, MOVED, PACED):
+    if code in (STARTED, MOVED, PACED, RESIZED):
         p.lives[STEP_S, job] = event.value
     return True
 
@@ -296,6 +303,13 @@ def change(p: Pass, e: int, code: int) -> None:
     elif code == CRASHED:
         pause(p, job, at_s, event.value)
         p.lives[FAILURES, job] += 1.0
+    elif code == RESIZED:
+        hold(p, job, at_s)
+        p.lives[SINCE_S, job] = at_s
+        vacate(p, p.where[job])
+        occupy(p, e)
+        p.where[job] = e
+        p.lives[RESIZES, job] += 1.0
     elif code == ROLLED_BACK:
         p.lives[LOST_GPU_S, job] += event.value * p.lives[STEP_S, job] * gpus_of(p, job)
     elif code == FINISHED:
@@ -376,9 +390,15 @@ def dequeue(p: Pass, job: int, at_s: float) -> None:
 def leave(p: Pass, job: int, at_s: float) -> None:
     """Take a job off its slots."""
     vacate(p, p.where[job])
+    hold(p, job, at_s)
+    p.now[RUNNING] -= 1.0
+
+
+@inlined
+def hold(p: Pass, job: int, at_s: float) -> None:
+    """Count the time that a job had its slots."""
     p.lives[RUNNING_S, job] += at_s - p.lives[SINCE_S, job]
     p.lives[HELD_GPU_S, job] += (at_s - p.lives[SINCE_S, job]) * gpus_of(p, job)
-    p.now[RUNNING] -= 1.0
 
 
 @inlined

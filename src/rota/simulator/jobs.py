@@ -49,13 +49,15 @@ def engine_for(
     failures: Failures | None = None,
 ) -> JobsEngine:
     """Return an engine at the beginning of a workload, for a policy with these needs."""
-    table, speed = jobs.table(cluster), speed_of(cluster, jobs)
+    sizes = jobs.gang_sizes(cluster) if needs.resizes else None
+    table, speed = jobs.table(cluster, smallest=sizes is not None), speed_of(cluster, jobs)
     preferences = (
         fastest_first(cluster, speed.by_model, cluster.table()[KIND]) if types == "fastest" else None
     )
     return JobsEngine(
         table, cluster, cost, needs, preferences, speed=speed, keeps_timeline=keeps_timeline,
         failures=FailureState(failures, jobs.recorded_failures, table, cluster) if failures else None,
+        sizes=sizes,
     )  # fmt: skip
 
 

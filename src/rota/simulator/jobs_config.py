@@ -19,7 +19,23 @@ from rota.workload.formats import check_format, read
 from rota.workload.jobs import Workload
 from rota.workload.profiles import MeasuredTimes, read_measured
 from rota.workload.public import read_cluster, read_nodes
+from rota.workload.sizes import check_elastic
 from rota.workload.synthetic import SyntheticConfig, generate
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticConfig:
+    """Jobs whose gangs may be smaller and larger, under schedulers that resize gangs."""
+
+    smallest: float = 0.5
+    """Smallest gang, as a multiple of what the job asks for."""
+    largest: float = 2.0
+    """Largest gang, in the same way."""
+    serial: float = 0.1
+    """Share of an iteration that more GPUs do not make shorter."""
+
+    def __post_init__(self) -> None:
+        check_elastic(self.smallest, self.largest, self.serial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,8 @@ class WorkloadConfig:
     """Submit every job at time 0, as the `_pr` traces of Muri do."""
     profiles: Path | None = None
     """A recording of profiles: jobs of a trace in rota's CSV format take as long as was measured there."""
+    elastic: ElasticConfig | None = None
+    """Sizes that gangs may have; those of the trace if the table is not there."""
     time_scale: float = 1.0
     """Factor on all times of the trace; below 1 a trace of days becomes one of minutes."""
 
@@ -76,6 +94,8 @@ class WorkloadConfig:
             jobs = jobs.scaled(self.time_scale)
         if self.startup_s is not None:
             jobs = jobs.with_startup(self.startup_s)
+        if self.elastic is not None:
+            jobs = jobs.elastic(self.elastic.smallest, self.elastic.largest, self.elastic.serial)
         return replace(jobs, submit_s=np.zeros(len(jobs))) if self.all_at_once else jobs
 
     def _read(self, expected_s: float) -> Workload:

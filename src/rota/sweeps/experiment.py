@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Literal
 
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError, InputError
 from rota.execution.journal import (
     Journal,
@@ -275,8 +276,5 @@ class Experiment:
         """Return the number of tasks in the allocation, or of cores here, over those of a trial."""
         if most is not None and most < 1:
             raise ConfigError(f"max_concurrent_trials is {most}; give 1 or more")
-        if slurm.is_allocation(os.environ):
-            room = slurm.tasks(os.environ)
-        else:
-            room = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        room = slurm.tasks(os.environ) if slurm.is_allocation(os.environ) else len(own_cores())
         return most or max(1, room // self._slurm_cfg.ntasks)

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from rota.core.errors import InputError
-from rota.core.files import atomic_write
+from rota.core.files import write_file
 from rota.core.network import Change
 from rota.training.clock import StoppedClock, TrainingProgress
 from rota.training.describe import describe
@@ -29,8 +29,7 @@ AGAIN = "delete it, and what it was the checkpoint of begins again"
 def save(path: Path, trainer: Trainer, **extra: Any) -> None:
     """Write all that exact resumption needs; `extra` holds plain values of the caller."""
     content = to_bytes(trainer, **extra)
-    with atomic_write(path) as stream:
-        stream.write(MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    write_file(path, MAGIC + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
 
 
 def load(path: Path, trainer: Trainer) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -73,57 +73,36 @@ class TrainingProgress:
     epoch_began_s: float = 0.0
 
 
-class TrainingClock(Protocol):
+class TrainingClock:
     """A clock of training time, which stands still while training is stopped."""
 
     def now_s(self) -> float:
         """Return the seconds since training began."""
-        ...
-
-    def state_dict(self) -> dict[str, float]:
-        """Return plain numbers from which `load_state_dict` resumes exactly."""
-        ...
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        """Resume from what `state_dict` returned."""
-        ...
-
-    def prepare(self, structure: Structure, batch_size: int) -> None:
-        """Set the structure and the batch size of the steps that follow."""
-        ...
-
-    def step(self) -> None:
-        """Count one step."""
-        ...
-
-    def fits(self, until_s: float) -> bool:
-        """Return whether another step may begin, given the time at which all must be over."""
-        ...
-
-
-class StoppedClock:
-    """A clock that stands still, for steps that are timed from outside or not at all."""
-
-    def now_s(self) -> float:
         return 0.0
 
     def state_dict(self) -> dict[str, float]:
+        """Return plain numbers from which `load_state_dict` resumes exactly."""
         return {}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        pass
+        """Resume from what `state_dict` returned."""
 
     def prepare(self, structure: Structure, batch_size: int) -> None:
-        pass
+        """Set the structure and the batch size of the steps that follow."""
 
     def step(self) -> None:
-        pass
+        """Count one step."""
 
     def fits(self, until_s: float) -> bool:
+        """Return whether another step may begin, given the time at which all must be over."""
         return True
 
 
-class WallClock(StoppedClock):
+class StoppedClock(TrainingClock):
+    """A clock that stands still, for steps that are timed from outside or not at all."""
+
+
+class WallClock(TrainingClock):
     """Wall-clock time since it was first read. It waits for the device before each reading."""
 
     def __init__(self, device: torch.device) -> None:
@@ -151,7 +130,7 @@ StepKey = tuple[str, int]
 """A structure's fingerprint, and a batch size: what a step time depends on."""
 
 
-class ProfiledClock:
+class ProfiledClock(TrainingClock):
     """Simulated time: steps × the recorded step time of the current structure and batch size.
 
     It does not depend on how busy the machine is.
@@ -191,7 +170,7 @@ class ProfiledClock:
         return self._since_s + (self._steps + 1) * self._step_s <= until_s * (1 + 1e-12)
 
 
-class ExternalClock(StoppedClock):
+class ExternalClock(TrainingClock):
     """A clock that is set from outside, so that all members of a gang decide at the same time."""
 
     def __init__(self) -> None:

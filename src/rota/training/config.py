@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from rota.core.errors import ConfigError
+from rota.core.limits import above
 from rota.core.network import Change
 from rota.training.clock import Length
 from rota.training.data.images import check_seed
@@ -60,10 +61,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.budget_s is None and self.budget_steps is None and self.epochs is None:
             raise ConfigError("how long? Give budget_s, budget_steps or epochs")
-        for name in ("budget_s", "budget_steps", "epochs", "decisions"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"{name} is {value}; it must be above 0")
+        above(0, budget_s=self.budget_s, budget_steps=self.budget_steps)
+        above(0, epochs=self.epochs, decisions=self.decisions)
         check_seed(self.seed)
         for text in self.changes:
             Change.parse(text)

@@ -1,6 +1,7 @@
 """The structure of a PyTorch network, as policies observe it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from torch import fx, nn
@@ -96,7 +97,8 @@ def _step(network: nn.Module, node: fx.Node) -> Layer:
 def _layer(module: nn.Module) -> Layer:
     for kind, (name, sizes) in _LAYERS.items():
         if isinstance(module, kind):
-            return Layer(name or type(module).__name__.lower(), sizes(module))
+            found = (_each(size, getattr(module, attribute)) for size, attribute in sizes.items())
+            return Layer(name or type(module).__name__.lower(), tuple(chain.from_iterable(found)))
     weights = sum(weight.numel() for weight in module.parameters())
     return Layer(type(module).__name__.lower(), (("weights", weights),) if weights else ())
 
@@ -111,49 +113,24 @@ def _each(name: str, values: Any) -> Sizes:
     return tuple((f"{name}{axis}", number) for axis, number in enumerate(numbers))
 
 
-def _conv(conv: Any) -> Sizes:
-    shape = (("in", conv.in_channels), ("out", conv.out_channels))
-    return (
-        shape + _each("kernel", conv.kernel_size) + _each("stride", conv.stride) + (("groups", conv.groups),)
-    )
-
-
-def _pool(pool: Any) -> Sizes:
-    return _each("kernel", pool.kernel_size) + _each("stride", pool.stride)
-
-
-def _linear(linear: Any) -> Sizes:
-    return (("in", linear.in_features), ("out", linear.out_features))
-
-
-def _recurrent(layer: Any) -> Sizes:
-    return (("in", layer.input_size), ("out", layer.hidden_size), ("layers", layer.num_layers))
-
-
-def _adaptive(pool: Any) -> Sizes:
-    return _each("out", pool.output_size)
-
-
 _AdaptiveAverage = nn.modules.pooling._AdaptiveAvgPoolNd
 _AdaptiveMaximum = nn.modules.pooling._AdaptiveMaxPoolNd
 _Average = nn.modules.pooling._AvgPoolNd
 _Maximum = nn.modules.pooling._MaxPoolNd
+_WINDOW = {"kernel": "kernel_size", "stride": "stride"}
 
-_LAYERS: dict[type, tuple[str, Callable[[Any], Sizes]]] = {  # class → kind (or its own name), sizes
-    _Conv: ("", _conv),
-    nn.Linear: ("linear", _linear),
-    _BatchNorm: ("batchnorm", lambda norm: (("out", norm.num_features),)),
-    nn.LayerNorm: ("layernorm", lambda norm: _each("out", norm.normalized_shape)),
-    nn.Embedding: ("embedding", lambda table: (("in", table.num_embeddings), ("out", table.embedding_dim))),
-    nn.MultiheadAttention: (
-        "attention",
-        lambda heads: (("out", heads.embed_dim), ("heads", heads.num_heads)),
-    ),
-    nn.RNNBase: ("", _recurrent),
-    _AdaptiveAverage: ("avgpool", _adaptive),
-    _AdaptiveMaximum: ("maxpool", _adaptive),
-    _Average: ("avgpool", _pool),
-    _Maximum: ("maxpool", _pool),
+_LAYERS: dict[type, tuple[str, dict[str, str]]] = {  # class → kind (or its own name), size → attribute
+    _Conv: ("", {"in": "in_channels", "out": "out_channels", **_WINDOW, "groups": "groups"}),
+    nn.Linear: ("linear", {"in": "in_features", "out": "out_features"}),
+    _BatchNorm: ("batchnorm", {"out": "num_features"}),
+    nn.LayerNorm: ("layernorm", {"out": "normalized_shape"}),
+    nn.Embedding: ("embedding", {"in": "num_embeddings", "out": "embedding_dim"}),
+    nn.MultiheadAttention: ("attention", {"out": "embed_dim", "heads": "num_heads"}),
+    nn.RNNBase: ("", {"in": "input_size", "out": "hidden_size", "layers": "num_layers"}),
+    _AdaptiveAverage: ("avgpool", {"out": "output_size"}),
+    _AdaptiveMaximum: ("maxpool", {"out": "output_size"}),
+    _Average: ("avgpool", _WINDOW),
+    _Maximum: ("maxpool", _WINDOW),
 }
 
 

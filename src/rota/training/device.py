@@ -1,6 +1,8 @@
 """The device that training runs on: CUDA if there is a GPU, else the CPU, through the same code."""
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -29,6 +31,17 @@ def synchronise(where: torch.device) -> None:
     """Wait until the device is idle, so that the next reading of a clock is right."""
     if where.type == "cuda":
         torch.cuda.synchronize(where)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Use so many CPU threads in the meantime."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def description(where: torch.device, threads: int | None = None) -> str:

@@ -5,7 +5,7 @@ import sys
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -15,28 +15,12 @@ from rota.core.errors import InputError
 from rota.training.task import Batch, Task
 
 
-class Exchange(Protocol):
-    """Exchange of gradients between the members of a gang."""
-
-    def average(self, network: nn.Module) -> None:
-        """Give every member the mean of all members' gradients."""
-        ...
-
-    def share(self, network: nn.Module) -> None:
-        """Give every member the first member's weights and statistics."""
-        ...
-
-    def any(self, mine: bool) -> bool:
-        """Return whether any member says so; all members wait for each other."""
-        ...
-
-
 class GangMember(NamedTuple):
     """One of several processes that train a network together."""
 
     rank: int
     size: int
-    exchange: Exchange
+    exchange: "Members"
 
     def share(self, batch: int) -> tuple[int, int]:
         """Return where this member's share of a batch begins, and its size."""
@@ -46,13 +30,13 @@ class GangMember(NamedTuple):
 
 
 class Members:
-    """The exchange between processes that have met."""
+    """The exchange between the members of a gang, processes that have met."""
 
     def __init__(self, group: Any, size: int, where: torch.device) -> None:
         self._group, self._size, self._where = group, size, where
 
     def average(self, network: nn.Module) -> None:
-        """Average all gradients in one message."""
+        """Give every member the mean of all members' gradients, in one message."""
         gradients = [weight.grad for weight in network.parameters() if weight.grad is not None]
         together = torch.cat([gradient.flatten() for gradient in gradients])
         self._group.allreduce([together]).wait()
@@ -62,13 +46,13 @@ class Members:
             gradient.copy_(part.view_as(gradient))
 
     def share(self, network: nn.Module) -> None:
-        """Broadcast each tensor by itself, as their types differ."""
+        """Give every member the first member's weights and statistics, tensor by tensor, as types differ."""
         with torch.no_grad():
             for values in (*network.parameters(), *network.buffers()):
                 self._group.broadcast(values.data, root=0).wait()
 
     def any(self, mine: bool) -> bool:
-        """Return whether any member says so, by a sum over all."""
+        """Return whether any member says so; all members wait for each other."""
         said = torch.tensor([float(mine)], device=self._where)
         self._group.allreduce([said]).wait()
         return bool(said.item())
@@ -95,7 +79,7 @@ def stay_on_this_machine() -> None:
 MB = 1_000_000
 
 
-class FromStorage:
+class FromStorage(Task):
     """A task whose batches arrive no faster than from storage of a given speed."""
 
     def __init__(self, task: Task, mb_s: float) -> None:

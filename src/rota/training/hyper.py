@@ -1,6 +1,5 @@
 """Hyper-parameters, and the decay of the learning rate."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import product
@@ -11,6 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from rota.core.errors import ConfigError, unknown
+from rota.core.limits import above, at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,7 @@ class Hyperparameters:
     batch_size: int = 64
 
     def __post_init__(self) -> None:
-        if not 0 < self.lr < math.inf:
-            raise ConfigError(f"lr is {self.lr:g}; it must be above 0 and finite")
+        above(0, finite=True, lr=self.lr)
         if not 0 <= self.momentum < 1:
             raise ConfigError(f"momentum is {self.momentum:g}; it must be at least 0 and below 1")
         if not float(self.batch_size).is_integer():
@@ -33,8 +32,7 @@ class Hyperparameters:
                 f"batch_size is {self.batch_size:g}; it must be a whole number: if it is drawn, give "
                 "values = [16, 32, …] in place of a range"
             )
-        if self.batch_size < 1:
-            raise ConfigError(f"batch_size is {self.batch_size:g}; it must be at least 1")
+        at_least(1, batch_size=self.batch_size)
         object.__setattr__(self, "batch_size", int(self.batch_size))  # 32.0 is as good
 
 
@@ -71,8 +69,7 @@ class Decay:
     def __post_init__(self) -> None:
         if not 0 < self.factor <= 1:
             raise ConfigError(f"factor is {self.factor:g}; it must be above 0 and at most 1")
-        if not 0 <= self.floor < math.inf:
-            raise ConfigError(f"floor is {self.floor:g}; it must be at least 0 and finite")
+        at_least(0, finite=True, floor=self.floor)
 
     def lr(self, first: float, epochs: int) -> float:
         """Return the learning rate `epochs` whole epochs after the last change."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from rota.config.load import dump
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import atomic_write, folder_lock
+from rota.core.files import folder_lock, write_file
 from rota.core.network import GrowthPolicy
 from rota.core.processes import StopRequest, stopping
 from rota.recordings.folder import provenance
@@ -181,8 +181,7 @@ class TrainingRun:
             )
 
     def _claim(self) -> None:
-        with atomic_write(self._file) as stream:
-            stream.write(self._asked().encode())
+        write_file(self._file, self._asked())
 
     def _asked(self) -> str:
         """Return all settings that a run depends on, as text."""
@@ -232,11 +231,9 @@ class TrainingRun:
             return
         turns = {name: getattr(self.course.turns, name) for name in DecisionProgress.__slots__}
         save(self.checkpoint, self.trainer, turns=turns)
-        with atomic_write(self.folder / "epochs.csv") as stream:
-            stream.write(epochs_csv(self.course.turns.rows))
+        write_file(self.folder / "epochs.csv", epochs_csv(self.course.turns.rows))
         if self.adaptation is not None:
-            with atomic_write(self.folder / "decisions.csv") as stream:
-                stream.write(decisions_csv(self.decisions))
+            write_file(self.folder / "decisions.csv", decisions_csv(self.decisions))
 
     def _finish(self, trainer: Trainer) -> None:
         config, task = self.config, trainer.task
@@ -255,8 +252,7 @@ class TrainingRun:
             "structure": trainer.structure.as_json(),
             "provenance": made.to_json(),
         }
-        with atomic_write(self.result) as stream:
-            stream.write((json.dumps(_plain(result), indent=2, allow_nan=False) + "\n").encode())
+        write_file(self.result, json.dumps(_plain(result), indent=2, allow_nan=False) + "\n")
 
 
 class Watch:

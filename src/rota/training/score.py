@@ -5,7 +5,6 @@ process. Other load on the machine shows: the rates differ, or threads wait for 
 """
 
 import math
-import multiprocessing
 import signal
 import time
 from collections.abc import Callable
@@ -17,14 +16,17 @@ from typing import NamedTuple
 
 import torch
 
+from rota.core.cluster import own_cores
 from rota.core.errors import ConfigError, InputError, RotaError, unknown
+from rota.core.limits import above
 from rota.core.processes import WorkerLost
+from rota.training.children import children
 from rota.training.clock import Length, WallClock
 from rota.training.data import NAMES
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import MODELS, model
-from rota.training.setup import Setup, cores
+from rota.training.setup import Setup
 from rota.training.trainer import Trainer
 
 RUNS = 5
@@ -60,8 +62,7 @@ class Benchmark:
             raise ConfigError(f"model {self.model!r}: takes no images; give one of {names}")
         if self.data not in NAMES:
             raise ConfigError(unknown("data set", self.data, NAMES))
-        if not 0.0 < self.seconds < math.inf:
-            raise ConfigError(f"seconds is {self.seconds:g}; it must be above 0")
+        above(0, finite=True, seconds=self.seconds)
         Hyperparameters(batch_size=self.batch_size)  # possible?
 
     def __str__(self) -> str:
@@ -107,7 +108,7 @@ class MeasuredBundle:
 
 def check_fits(bundle: Bundle) -> None:
     """Raise if this machine has fewer devices than the bundle."""
-    there = cores() if bundle.device == "CPU" else torch.cuda.device_count()
+    there = len(own_cores()) if bundle.device == "CPU" else torch.cuda.device_count()
     if bundle.core > there:
         what = "cores" if bundle.device == "CPU" else "GPUs that PyTorch sees"
         raise InputError(
@@ -139,30 +140,22 @@ def measure_apart(
     benchmark: Benchmark, bundle: Bundle, on_run: Callable[[], None] = lambda: None
 ) -> MeasuredBundle:
     """Do as `measure`, in a new process."""
-    context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(benchmark, bundle, theirs), daemon=True)
-    process.start()
-    theirs.close()  # so that its death is noticed
-    try:
-        while (answer := ours.recv()) is None:
-            on_run()
-    except EOFError:
-        raise WorkerLost(
-            f"a bundle of {bundle.core} {bundle.device}: the process that measured it died, perhaps for "
-            "lack of memory; try smaller batches"
-        ) from None
-    finally:
-        process.kill()  # it has nothing to tidy up
-        process.join()
-        ours.close()
+    with children(1, _serve, benchmark, bundle) as (_, (line,)):
+        try:
+            while (answer := line.recv()) is None:
+                on_run()
+        except (EOFError, ConnectionError):
+            raise WorkerLost(
+                f"a bundle of {bundle.core} {bundle.device}: the process that measured it died, perhaps for "
+                "lack of memory; try smaller batches"
+            ) from None
     if isinstance(answer, RotaError):
         raise answer
     found: MeasuredBundle = answer
     return found
 
 
-def _serve(benchmark: Benchmark, bundle: Bundle, line: Connection) -> None:
+def _serve(benchmark: Benchmark, bundle: Bundle, rank: int, line: Connection) -> None:
     """Measure in a child process: send None after each run, at last the result or the error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
     try:

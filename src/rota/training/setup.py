@@ -1,14 +1,13 @@
 """The settings that training and recording share: a network, its task and its optimiser."""
 
-import os
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import torch
 
 from rota.core.errors import ConfigError
+from rota.core.limits import above, at_least
 from rota.core.network import Change
 from rota.training.clock import Length, StoppedClock, TrainingClock
 from rota.training.data.images import check_seed
@@ -17,7 +16,7 @@ from rota.training.exchange import FromStorage
 from rota.training.hyper import Decay, Hyperparameters, OptimizerName
 from rota.training.models.registry import build, model
 from rota.training.task import Task
-from rota.training.tasks import OWN_DATA, check_batch, task_of
+from rota.training.tasks import OWN_DATA, check_batch, shared_task, task_of
 from rota.training.trainer import Trainer
 
 LIBRARIES = ("torch", "torchvision", "numpy")
@@ -54,10 +53,8 @@ class Setup:
 
     def __post_init__(self) -> None:
         check_batch(self.model, self.hyper.batch_size)
-        if self.storage_mb_s is not None and not self.storage_mb_s > 0.0:
-            raise ConfigError(f"storage_mb_s is {self.storage_mb_s:g}; it must be above 0")
-        if self.threads is not None and self.threads < 1:
-            raise ConfigError(f"threads is {self.threads}; it must be at least 1")
+        above(0, storage_mb_s=self.storage_mb_s)
+        at_least(1, threads=self.threads)
 
     @property
     def learns_from(self) -> str:
@@ -72,10 +69,11 @@ class Setup:
     def task(self, seed: int) -> Task:
         """Return the task; a supervised one is made once and shared."""
         check_seed(seed)
-        made = _shared_task if model(self.model).task in ("classification", "language") else _task
+        made = shared_task if model(self.model).task in ("classification", "language") else task_of
         task = made(
-            self.model, self.data, self.device, seed, self.size, self.augment, self.validation, self.test
-        )
+            self.model, self.data, device=device(self.device), seed=seed,
+            size=self.size, augment=self.augment, validation=self.validation, test=self.test,
+        )  # fmt: skip
         return task if self.storage_mb_s is None else FromStorage(task, self.storage_mb_s)
 
     def trainer(
@@ -124,33 +122,3 @@ def check_changes(
 def own_seed(seed: int, number: int) -> int:
     """Return the seed for the weights of one of many trials or jobs of a run."""
     return seed * MOST + number
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _task(
-    name: str,
-    data: str | None,
-    where: str,
-    seed: int,
-    size: int | None,
-    augment: bool,
-    validation: int | None,
-    test: int | None,
-) -> Task:
-    return task_of(
-        name,
-        data,
-        device=device(where),
-        seed=seed,
-        size=size,
-        augment=augment,
-        validation=validation,
-        test=test,
-    )
-
-
-_shared_task = lru_cache(maxsize=12)(_task)  # recorders of several networks take turns

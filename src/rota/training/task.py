@@ -33,32 +33,29 @@ class Task(Protocol):
     """Number of outputs of the network."""
     metric: str
     """Entry of `evaluate` that says how good the network is; larger is better."""
-    scores: bool
+    scores: bool = False
     """Whether outputs are scores of classes, which a smaller network can learn from a larger one."""
     examples: int
     """Number of examples in one pass over the data."""
-    digest: str
+    digest: str = ""
     """Digest of the data if they differ between machines; otherwise empty."""
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
         """Return the `size` examples from `position` on."""
-        ...
 
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
         """Return the loss to minimise; `outputs` is what the network gives for `batch.inputs`."""
-        ...
 
     def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
         """Return the metrics on a split, in evaluation mode and without gradients."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """Return what exact resumption needs in addition to the position."""
-        ...
+        return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from what `state_dict` returned."""
-        ...
+        return
 
 
 def check_data(task: Task, digest: str, what: object) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rota.core.arrays import Floats
-from rota.core.errors import ConfigError
+from rota.core.limits import at_least
 from rota.workload.jobs import Workload
 
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
@@ -47,8 +47,7 @@ class Description:
 
 def describe(jobs: Workload, gpus: int | None = None) -> Description:
     """Summarise a workload; with a number of GPUs also the load it offers to them."""
-    if gpus is not None and gpus < 1:
-        raise ConfigError(f"gpus is {gpus}; it must be 1 or more")
+    at_least(1, gpus=gpus)
     hours = jobs.gpus * jobs.solo_s / 3600
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
     sizes = _shares([f"{size:g}" for size in jobs.gpus.tolist()], hours)

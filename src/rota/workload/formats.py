@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.core.errors import ConfigError, TraceError, unknown
 from rota.core.files import held
+from rota.core.limits import at_least
 from rota.core.registry import find_function, is_outside
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def read(
     (`module:function`, `path/to/file.py:function`) or as it is, with `options`. With `measured` step times,
     the trace is in CSV or in such a format.
     """
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; it must be 0 or more")
+    at_least(0, seed=seed)
     with held():
         if name is not None and (not isinstance(name, str) or is_outside(name)):
             reader, said = (find_function(name), name) if isinstance(name, str) else (name, "")

@@ -14,7 +14,10 @@ from rota.core.arrays import Floats
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, TraceError
 from rota.core.failures import RecordedFailures
+from rota.core.limits import at_least
+from rota.core.sizes import GangSizes
 from rota.workload.profiles import MODELS, profiled_s, startups_s
+from rota.workload.sizes import Sizes, check_sizes, sizes_around, smallest_gangs
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -81,6 +84,9 @@ class Workload:
     """Device kinds that each job may run on, empty for any; no entry at all if all may run anywhere."""
     speeds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Device kind → model → measured speed, if the trace has measurements."""
+    sizes: tuple[Sizes, ...] = ()
+    """Gang sizes that each job may have, its own among them, with the seconds per iteration; none for a job
+    that is rigid; no entry at all if all are."""
     failed_after_s: tuple[tuple[float, ...], ...] = ()
     """Seconds on its slots after which each failed attempt of a job failed, but for its last attempt; no
     entry at all if the trace does not say."""
@@ -195,6 +201,32 @@ class Workload:
             raise InputError(f"startup_s is {startup_s:g}; it must be 0 or more")
         return replace(self, startup_s=np.full(len(self), float(startup_s)))
 
+    def elastic(self, smallest: float = 0.5, largest: float = 2.0, serial: float = 0.1) -> "Workload":
+        """Return the same jobs with gangs that may be smaller or larger, under policies that resize them.
+
+        A job that asks for g GPUs may have g × 2^k of them, from `smallest` × g to `largest` × g.
+        An iteration takes (serial + (1 − serial) × g ÷ GPUs) times as long as with g.
+
+        >>> import rota
+        >>> jobs = rota.synthetic_trace(jobs=50, gpus=16, seed=1).elastic()
+        >>> cluster = rota.Cluster.uniform(nodes=2, gpus=8)
+        >>> rigid, elastic = (rota.simulate(jobs, cluster, name).metrics for name in ("srtf", "elastic"))
+        >>> elastic.resizes > rigid.resizes == 0, elastic.avg_jct_s < rigid.avg_jct_s
+        (True, True)
+        """
+        found = sizes_around(self.gpus, self.iteration_s, (smallest, largest), serial)
+        return replace(self, sizes=found if any(found) else ())
+
+    def gang_sizes(self, cluster: Cluster) -> GangSizes | None:
+        """Return the sizes of gangs, as an engine reads them; None if all jobs are rigid."""
+        if not self.sizes:
+            return None
+        if cluster.slots_per_gpu > 1:
+            raise ConfigError(
+                "gangs of several sizes cannot be combined with slots_per_gpu: give one of them"
+            )
+        return GangSizes.of(self.sizes)
+
     def noted(self, note: str) -> "Workload":
         """Return the same jobs with one more note."""
         return replace(self, notes=(*self.notes, note))
@@ -214,6 +246,7 @@ class Workload:
             groups=groups,
             kinds=_picked(self.kinds, rows),
             speeds={kind: {m: row[m] for m in models if m in row} for kind, row in self.speeds.items()},
+            sizes=_picked(self.sizes, rows),
             failed_after_s=_picked(self.failed_after_s, rows),
             failed=_picked(self.failed, rows),
             **{name: getattr(self, name)[rows] for name in columns},
@@ -231,13 +264,19 @@ class Workload:
             found = replace(found, begin=np.concatenate(([0], np.cumsum(counts))), after_s=after_s)
         return found
 
-    def table(self, cluster: Cluster) -> Floats:
-        """Return the jobs as the columns of `rota.core.columns`, for this cluster."""
-        slots = np.ceil(self.gpus * cluster.slots_per_gpu - 1e-9)
+    def table(self, cluster: Cluster, *, smallest: bool = False) -> Floats:
+        """Return the jobs as the columns of `rota.core.columns`, for this cluster.
+
+        With `smallest`, jobs ask for their smallest gang.
+        """
+        gpus, iteration_s = self.gpus, self.iteration_s
+        if smallest:
+            gpus, iteration_s = smallest_gangs(self.sizes, gpus, iteration_s)
+        slots = np.ceil(gpus * cluster.slots_per_gpu - 1e-9)
         self._check_fit(slots, cluster)
         table = np.zeros((c.GIVEN, len(self)))
         table[c.REMAINING] = self.iterations
-        table[c.ITERATION_S] = self.iteration_s
+        table[c.ITERATION_S] = iteration_s
         table[c.STARTUP_S] = self.startup_s
         table[c.GPUS] = slots
         table[c.SUBMIT_S] = self.submit_s
@@ -290,6 +329,7 @@ def workload(
     group: Sequence[str] | None = None,
     kinds: Sequence[tuple[str, ...]] = (),
     speeds: Mapping[str, Mapping[str, float]] | None = None,
+    sizes: Sequence[Sizes] = (),
     failed_after_s: Sequence[tuple[float, ...]] = (),
     failed: Sequence[bool] = (),
     notes: Sequence[str] = (),
@@ -303,10 +343,10 @@ def workload(
     """
     if not len(ids):
         raise TraceError(f"{name}: no jobs in it")
-    sizes, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
+    asked, seconds = np.asarray(gpus, float), np.asarray(duration_s, float)
     numbers, models = _numbered(model)
     of_group, groups = _numbered(model if group is None else group)
-    profile_s = profiled_s(models, numbers, sizes)
+    profile_s = profiled_s(models, numbers, asked)
     with np.errstate(all="ignore"):  # what comes of it is checked below
         per_iteration = _filled(iteration_s, _filled(profile_s[0], _shared_s(seconds, iterations)))
         filling = seconds / per_iteration
@@ -314,12 +354,12 @@ def workload(
         name=name,
         ids=tuple(ids),
         submit_s=np.asarray(submit_s, float),
-        gpus=sizes,
+        gpus=asked,
         iterations=_filled(iterations, filling),
         iteration_s=per_iteration,
         duration_s=seconds,
         stages_s=_filled(stages_s, np.nan_to_num(profile_s[1:])),
-        startup_s=_filled(startup_s, startups_s(models, numbers, sizes)),
+        startup_s=_filled(startup_s, startups_s(models, numbers, asked)),
         priority=np.zeros(len(ids), np.int64) if priority is None else np.asarray(priority, np.int64),
         model=numbers,
         models=models,
@@ -327,6 +367,7 @@ def workload(
         groups=groups,
         kinds=tuple(kinds) if any(kinds) else (),
         speeds=speeds or {},
+        sizes=tuple(sizes) if any(sizes) else (),
         failed_after_s=tuple(failed_after_s) if any(failed_after_s) else (),
         failed=tuple(failed) if any(failed) else (),
         notes=tuple(notes),
@@ -387,7 +428,7 @@ def _check(jobs: Workload) -> None:
     for text in (*jobs.ids, *jobs.models, *jobs.groups):
         if not text or text != text.strip():
             raise TraceError(f"{jobs.name}: {text!r} is not a name: it is empty or has blanks around it")
-    for name in ("group", "kinds", "failed_after_s", "failed"):
+    for name in ("group", "kinds", "sizes", "failed_after_s", "failed"):
         entries = len(getattr(jobs, name))
         if entries != len(jobs) and (entries or name == "group"):
             raise TraceError(f"{jobs.name}: {name} has {entries} entries for {len(jobs)} jobs")
@@ -403,7 +444,8 @@ def _check(jobs: Workload) -> None:
 
 
 def _check_attempts(jobs: Workload) -> None:
-    """Raise for the first job with an impossible attempt."""
+    """Raise for the first job with an impossible attempt or gang size."""
+    check_sizes(jobs.name, jobs.ids, jobs.gpus, jobs.iteration_s, jobs.sizes)
     for job, each in zip(jobs.ids, jobs.failed_after_s, strict=False):
         if not all(0.0 < at_s < np.inf for at_s in each):
             raise TraceError(f"{jobs.name}: job {job!r}: failed_after_s must be finite numbers above 0")
@@ -450,6 +492,5 @@ def priorities_note(jobs: int, seed: int) -> str:
 
 def generator(seed: int, *stream: int) -> np.random.Generator:
     """Return a random generator for one stream of a seed."""
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; it must be 0 or more")
+    at_least(0, seed=seed)
     return np.random.default_rng([seed, *stream] if stream else seed)

@@ -16,6 +16,8 @@
 | priority    | 0 guaranteed, 1 opportunistic                              | drawn                         |
 | group       | who submitted it: a user, a team, a queue                  | its model                     |
 | kinds       | device kinds it may run on, joined by a bar                | any                           |
+| sizes       | gang sizes it may have with seconds per iteration, joined  | only its own                  |
+|             | by a bar, as 1:8.0; with its own, if gangs are resized     |                               |
 | failed_     | seconds on its slots after which attempts of it failed,    | none                          |
 | after_s     | joined by a bar; the last attempt is not among them        |                               |
 | failed      | 1 if the job had failed when it ended, else 0              | 0                             |
@@ -41,7 +43,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, InputError, TraceError, unknown
-from rota.core.files import atomic_write, name_of
+from rota.core.files import name_of, write_file
 from rota.core.registry import describe_error
 from rota.core.table import Table, open_table, read_table
 from rota.workload.jobs import (
@@ -56,6 +58,7 @@ from rota.workload.jobs import (
 )
 from rota.workload.profiles import MODELS, MeasuredTimes, profiled_s
 from rota.workload.public import left_out
+from rota.workload.sizes import Sizes
 
 CSV_FIELDS = ("id", "submit_s", "gpus", "duration_s")
 
@@ -63,6 +66,7 @@ STAGES = ("load_s", "compute_s", "sync_s")
 
 SPEED = "speed_"
 FAILED_AFTER = "failed_after_s"
+SIZES = "sizes"
 
 
 def read(
@@ -109,6 +113,7 @@ def from_table(
         group=_groups(table),
         kinds=table.sets("kinds"),
         speeds=_speeds(table, models, measured),
+        sizes=_sizes(table),
         failed_after_s=_failed_after_s(table),
         failed=_failed(table),
         notes=[
@@ -122,8 +127,7 @@ def from_table(
 
 def write(path: Path, jobs: Workload) -> None:
     """Write a workload so that `read` gives it back, but for its name (the file's) and its notes."""
-    with atomic_write(path) as stream:
-        stream.write(text(jobs).encode())
+    write_file(path, text(jobs))
 
 
 def text(jobs: Workload) -> str:
@@ -146,6 +150,9 @@ def text(jobs: Workload) -> str:
     owners = [jobs.groups[number] for number in jobs.group.tolist()]
     if owners != models:
         columns["group"] = owners
+    if jobs.sizes:
+        texts = [[f"{gpus}:{_shortest(step_s)}" for gpus, step_s in each] for each in jobs.sizes]
+        columns[SIZES] = map("|".join, texts)
     if jobs.failed_after_s:
         columns[FAILED_AFTER] = ["|".join(map(_shortest, each)) for each in jobs.failed_after_s]
     if jobs.failed:
@@ -215,6 +222,18 @@ def _priorities(table: Table, seed: int) -> tuple[NDArray[np.int64], int]:
     missing = int(np.count_nonzero(~given))
     priority[~given] = draw_priorities(missing, seed)
     return priority, missing
+
+
+def _sizes(table: Table) -> list[Sizes]:
+    """Return the gang sizes that each job may have, and the seconds per iteration."""
+    found: list[Sizes] = []
+    for row, texts in enumerate(table.sets(SIZES)):
+        pairs = [text.partition(":") for text in texts]
+        try:
+            found.append(tuple((int(gpus), float(step_s)) for gpus, _, step_s in pairs))
+        except ValueError:
+            raise table.wrong(SIZES, row, "gang sizes with seconds per iteration, as 1:8.0|2:4.5") from None
+    return found
 
 
 def _failed_after_s(table: Table) -> list[tuple[float, ...]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, unknown
+from rota.core.limits import above, at_least
 from rota.workload.jobs import Workload, draw_priorities, generator, workload
 from rota.workload.profiles import MODELS, PROFILES, profiled_s
 
@@ -59,16 +60,14 @@ class SyntheticConfig:
     """Seed of all random numbers."""
 
     def __post_init__(self) -> None:
-        _at_least("jobs", self.jobs, 2)
+        at_least(2, jobs=self.jobs)
         if self.jobs > MOST_JOBS:
             raise ConfigError(f"jobs is {self.jobs}; at most {MOST_JOBS:,} can be made")
-        _at_least("gpus", self.gpus, 1)
-        _at_least("seed", self.seed, 0)
-        _at_least("burstiness", self.burstiness, 1)
-        _at_least("burst_jobs", self.burst_jobs, 1)
-        for name in ("load", "median_s", "sigma", "shortest_s"):
-            _above(name, getattr(self, name), 0.0)
-        _above("longest_s", self.longest_s, self.shortest_s)
+        at_least(1, finite=True, gpus=self.gpus, burstiness=self.burstiness, burst_jobs=self.burst_jobs)
+        at_least(0, seed=self.seed)
+        above(0, finite=True, load=self.load, median_s=self.median_s, sigma=self.sigma)
+        above(0, finite=True, shortest_s=self.shortest_s)
+        above(self.shortest_s, finite=True, longest_s=self.longest_s)
         if self.arrivals not in get_args(Arrivals):
             raise ConfigError(unknown("arrivals", self.arrivals, get_args(Arrivals)))
         self._check_gangs()
@@ -146,16 +145,6 @@ def _arrivals_s(config: SyntheticConfig, gpu_s: float) -> Floats:
         gaps = np.where(calm, gaps * config.burstiness, gaps)
     at = np.concatenate(([0.0], np.cumsum(gaps)))
     return np.asarray(at / at[-1] * (gpu_s / (config.load * config.gpus)), np.float64)
-
-
-def _at_least(name: str, value: float, low: float) -> None:
-    if not low <= value < math.inf:
-        raise ConfigError(f"{name} is {value}; it must be {low:g} or more")
-
-
-def _above(name: str, value: float, low: float) -> None:
-    if not low < value < math.inf:
-        raise ConfigError(f"{name} is {value}; it must be above {low:g}")
 
 
 def _check_weights(name: str, weights: tuple[float, ...]) -> None:

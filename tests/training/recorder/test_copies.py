@@ -52,7 +52,7 @@ def recorded(tmp_path_factory, copies):
         patch.setattr(curves, "TIMING_ROUNDS", 2)
         patch.setattr(curves, "run_dag", in_turn)
         patch.setattr(CopyTimings, "_all", lambda _: copies)
-        (folder,) = CurvesRecorder(out, CONFIG, 1, "rota record test").record(progress)
+        (folder,) = CurvesRecorder(out, CONFIG, "rota record test", 1).record(progress)
     return folder
 
 
@@ -74,14 +74,14 @@ def test_only_what_was_asked_for_is_named_so_that_earlier_recordings_are_known_a
     monkeypatch.setattr(curves, "run_dag", in_turn)
     alone = CurvesConfig(name="alone", setup=SETUP, intervals=1, steps=1)
     with RecordingProgress(quiet=True) as progress:
-        (folder,) = CurvesRecorder(tmp_path, alone, 1, "rota record test").record(progress)
+        (folder,) = CurvesRecorder(tmp_path, alone, "rota record test", 1).record(progress)
         details = read_curves(folder).details
         assert "copies" not in details["asked"]
         assert "storage_mb_s" not in details["asked"]["setup"]
         assert "overhead" not in details
         slower = replace(alone, setup=replace(SETUP, storage_mb_s=1.0))
         with pytest.raises(InputError, match="was recorded with other settings"):
-            list(CurvesRecorder(tmp_path, slower, 1, "rota record test").record(progress))
+            list(CurvesRecorder(tmp_path, slower, "rota record test", 1).record(progress))
 
 
 def test_waiting_for_storage_is_measured(tmp_path):
@@ -121,7 +121,7 @@ def test_timing_rounds_are_spread_over_the_recording(monkeypatch, tmp_path):
     grid = {"batch_size": (8.0,), "lr": (0.01, 0.02, 0.03, 0.04)}
     config = CurvesConfig(name="pair", setup=SETUP, grid=grid, intervals=1, steps=1, copies=2)
     with RecordingProgress(quiet=True) as progress:
-        (folder,) = CurvesRecorder(tmp_path, config, 2, "rota record test").record(progress)
+        (folder,) = CurvesRecorder(tmp_path, config, "rota record test", 2).record(progress)
     assert trained_before == [0, 1, 2, 3, 4]
     assert [each.seconds.tolist() for each in read_curves(folder).settings.values()] == [
         [pytest.approx(1.4)]

@@ -27,7 +27,7 @@ CONFIG = CurvesConfig(
 
 def record(out, config=CONFIG):
     with RecordingProgress(quiet=True) as progress:
-        return list(CurvesRecorder(out, config, 1, "rota record test").record(progress))
+        return list(CurvesRecorder(out, config, "rota record test", 1).record(progress))
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_what_cannot_be_trained_is_found_before_anything_is_begun(tmp_path, monk
 
 def test_seconds_that_were_measured_are_not_a_piece(tmp_path):
     with RecordingProgress(quiet=True) as progress:
-        CurvesRecorder(tmp_path, CONFIG, 1, "")._measure(progress)
+        CurvesRecorder(tmp_path, CONFIG, "", 1)._measure(progress)
     assert list((tmp_path / "partial" / "curves-test").iterdir())
     assert unfinished(tmp_path) == {}
 

@@ -11,13 +11,14 @@ from rota.config.bind import bind
 from rota.config.load import read
 from rota.core.errors import ConfigError, InputError
 from rota.recordings.profile import read_profiles
+from rota.training.device import threads
 from rota.training.hyper import optimizer
 from rota.training.models.registry import MODELS, build
 from rota.training.recorder import profiles
 from rota.training.recorder.gang import GangLost, Iterations, ProcessGang, digest, member_device
 from rota.training.recorder.partial import RecordingProgress
 from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
-from rota.training.recorder.profiles import ProfilesRecorder, row, threads
+from rota.training.recorder.profiles import ProfilesRecorder, row
 
 SHIPPED = Path(__file__).parents[3] / "config" / "record" / "profiles.toml"
 CPU = torch.device("cpu")

@@ -11,6 +11,7 @@ import numpy as np
 from rota.core import columns as c
 from rota.core.engine import JobsEngine
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.core.instant import Instant
 from rota.core.policy import Plan
 from rota.execution.entries import LOST
@@ -27,9 +28,7 @@ class SlotGroup(NamedTuple):
 
 def units(plan: Plan, state: JobsEngine) -> list[SlotGroup]:
     """Return the groups of a plan."""
-    found: dict[int, list[int]] = {}
-    for position in range(plan.jobs):
-        found.setdefault(int(plan.index[c.UNIT, position]), []).append(position)
+    found = grouped((int(plan.index[c.UNIT, position]), position) for position in range(plan.jobs))
     return [
         SlotGroup(
             tuple(int(state.columns[c.JOB, plan.index[c.ROW, position]]) for position in positions),

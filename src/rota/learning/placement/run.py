@@ -10,7 +10,7 @@ from typing import Any
 from rota.config.bind import bind
 from rota.core.processes import WorkerPool
 from rota.learning.files import PlacementHistoryRow, write_course
-from rota.learning.learner import CHECKPOINT, one_thread
+from rota.learning.learner import CHECKPOINT
 from rota.learning.placement.config import PlacementAgentConfig
 from rota.learning.placement.learner import PlacementLearner
 from rota.learning.placement.outcome import PlacementComparison, write_comparison
@@ -19,6 +19,7 @@ from rota.policies.agents import FACTS, read_facts
 from rota.policies.allocation.finish import CANDIDATES
 from rota.policies.allocation.learned import FEATURES, KIND, Weights, write_agent
 from rota.recordings.folder import provenance
+from rota.training.device import threads
 
 RULES = 1
 """Version of the learning rules: increase it when the same configuration would give other weights."""
@@ -61,7 +62,7 @@ def learn(
     on_update: Callable[[PlacementHistoryRow], None] | None = None,
 ) -> None:
     """Make all remaining updates, and save a checkpoint."""
-    with one_thread():
+    with threads(1):
         learner.learn(pool, on_update)
         learner.save()
 

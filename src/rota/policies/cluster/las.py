@@ -19,7 +19,7 @@ class Las:
     That is tiresias with many queues: without a grid, two equal jobs would take turns all the time.
     """
 
-    first_gpu_s: float = 600.0
+    first_gpu_s: float = 3600.0
     """GPU-seconds after which a job first gives way to those that have used fewer."""
     ratio: float = 2.0
     """Factor from one such limit to the next."""

@@ -24,6 +24,7 @@ SCHEDULERS = {
     "gittins": "rota.policies.cluster.gittins:Gittins",
     "las": "rota.policies.cluster.las:Las",
     "random": "rota.policies.cluster.random:Random",
+    "elastic": "rota.policies.cluster.elastic:Elastic",
 }
 BY_DEFAULT = tuple(SCHEDULERS)[:10]
 """Schedulers that are compared if none is named: those of the Muri simulator."""

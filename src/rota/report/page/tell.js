@@ -6,9 +6,9 @@ function tellJob(block, items, scene, bar) {
   const job = scene.item[bar];
   const seconds = (tick) => tick * scene.tick;
   const life = lifeOf(scene, job);
-  const placed = life.findLastIndex(({ kind, at }) => at <= scene.from[bar] && (kind === kinds.started || kind === kinds.moved));
-  const ended = life.findIndex(({ kind }, number) => number > placed && [kinds.paused, kinds.moved, kinds.finished, kinds.failed, kinds.attempt_failed].includes(kind));
-  const paced = life.findLast(({ kind, at }) => at <= scene.from[bar] && [kinds.started, kinds.moved, kinds.paced].includes(kind));
+  const placed = life.findLastIndex(({ kind, at }) => at <= scene.from[bar] && [kinds.started, kinds.moved, kinds.resized].includes(kind));
+  const ended = life.findIndex(({ kind }, number) => number > placed && [kinds.paused, kinds.moved, kinds.resized, kinds.finished, kinds.failed, kinds.attempt_failed].includes(kind));
+  const paced = life.findLast(({ kind, at }) => at <= scene.from[bar] && [kinds.started, kinds.moved, kinds.resized, kinds.paced].includes(kind));
   const from = life[placed]?.at ?? scene.from[bar];
   const to = life[ended]?.at ?? scene.to[bar];
   return {
@@ -42,6 +42,7 @@ function before(block, scene, bar, life, placed, seconds) {
   const since = seconds(here.at - last.at);
   const waited = since > 0 ? `after waiting ${duration(since)}` : "at once";
   const from = here.at === scene.from[bar] ? predecessors(block, scene, bar) : "";
+  if (here.kind === kinds.resized) return `resized${from}`;
   if (here.kind === kinds.moved) return `migrated here from other slots${from}`;
   if (last.kind === kinds.attempt_failed) return `tried again ${waited} (${significant(last.value, 2)}% left)${from}`;
   if (last.kind === kinds.paused) return `resumed ${waited} (paused with ${significant(last.value, 2)}% left)${from}`;
@@ -55,6 +56,7 @@ function after(block, scene, bar, life, ended, kinds) {
   if (then.kind === kinds.finished) return "finished";
   if (then.kind === kinds.failed) return then.value > 0 ? `failed with ${significant(then.value, 2)}% left: its attempts were used up` : "failed for good";
   if (then.kind === kinds.attempt_failed) return `failed with ${significant(then.value, 2)}% left, to be tried again${back}`;
+  if (then.kind === kinds.resized) return `resized${back}`;
   if (then.kind === kinds.moved) return `migrated to other slots${back}`;
   const next = then.at === scene.to[bar] ? neighbours(scene, bar, (other) => scene.from[other] === scene.to[bar]) : [];
   const whom = next.length ? `; preempted by ${named(block, next)}` : "";

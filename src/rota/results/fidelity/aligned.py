@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rota.core.grouped import grouped
 from rota.core.population.events import Event, Reported
 from rota.core.timeline import EventKind, Timeline
 from rota.results.jobs import JobColumns
@@ -76,10 +77,7 @@ def jobs_timeline(run: RunRecord) -> AlignedTimeline:
 
 def lives_of_trials(events: Iterable[Event]) -> dict[str, Life]:
     """Return the lives of all trials that reported: from 0 to their last report."""
-    reports: dict[int, list[Reported]] = {}
-    for event in events:
-        if isinstance(event, Reported):
-            reports.setdefault(event.trial, []).append(event)
+    reports = grouped((event.trial, event) for event in events if isinstance(event, Reported))
     return {str(trial): _life(reports[trial]) for trial in sorted(reports)}
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.results.fidelity.aligned import AlignedTimeline, TimedInterval, jobs_timeline, population_timeline
 from rota.results.folder import PopulationFolder, RunFolder, complete_run, run_folders
 from rota.results.metrics import at_rank
@@ -364,11 +365,12 @@ Begun = tuple[float, str, float]
 
 
 def _by_slot(timeline: AlignedTimeline) -> dict[int, list[Begun]]:
-    found: dict[int, list[Begun]] = {}
-    for name, life in timeline.lives.items():
-        for interval in life.intervals:
-            for slot in interval.slots:
-                found.setdefault(slot, []).append((interval.began_s, name, interval.amount))
+    found = grouped(
+        (slot, (interval.began_s, name, interval.amount))
+        for name, life in timeline.lives.items()
+        for interval in life.intervals
+        for slot in interval.slots
+    )
     return {slot: sorted(each) for slot, each in found.items()}
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.config.bind import facts
 from rota.core.errors import InputError
-from rota.core.files import atomic_write, read_json
+from rota.core.files import read_json, write_file
 from rota.core.population.cluster import PopulationCluster
 from rota.core.population.events import (
     Assigned,
@@ -355,8 +355,7 @@ def write_sides(folder: Path, sides: Sides) -> None:
     """Write a comparison to `compare.json`."""
     runs = [asdict(run) for run in sides.runs]
     found = {"format": FORMAT, "about": sides.about, "command": sides.command, "runs": runs}
-    with atomic_write(folder / FILE) as stream:
-        stream.write(json.dumps(found, allow_nan=False).encode() + b"\n")
+    write_file(folder / FILE, json.dumps(found, allow_nan=False) + "\n")
 
 
 def read_sides(folder: Path) -> Sides:

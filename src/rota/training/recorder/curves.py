@@ -1,28 +1,29 @@
 """Recorder of curves: one network per point of a grid, timed alone or as concurrent copies."""
 
-import multiprocessing
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from rota.core.errors import ConfigError, InputError, RotaError
+from rota.core.cluster import own_cores
+from rota.core.errors import InputError, RotaError
+from rota.core.limits import at_least
 from rota.core.processes import LOST, WorkerLost, be_a_worker, run_dag
 from rota.recordings.curve import CurvePoint, Curves, CurveSetting, write_curves
 from rota.recordings.folder import provenance
+from rota.training.children import SPAWN, children
 from rota.training.clock import Length, StoppedClock
 from rota.training.data.images import check_seed
 from rota.training.device import description, device
 from rota.training.hyper import Hyperparameters, grid_settings
-from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, check_name, recorded
+from rota.training.recorder.partial import Partial, Recorder, RecordingProgress, check_name
 from rota.training.recorder.step_times import measure, step
 from rota.training.setup import LIBRARIES, Setup
 from rota.training.trainer import Trainer
@@ -51,11 +52,8 @@ class CurvesConfig:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_seed(self.seed)
-        for name in ("intervals", "steps"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.copies < 0:
-            raise ConfigError(f"copies is {self.copies}; it must be 0 or more")
+        at_least(1, intervals=self.intervals, steps=self.steps)
+        at_least(0, copies=self.copies)
         self.settings()
 
     def settings(self) -> dict[str, Hyperparameters]:
@@ -106,25 +104,9 @@ class CopyTimings:
 
         All start together and train until the last has finished measuring.
         """
-        context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
-        together: tuple[Any, Any] = (context.Barrier(self.copies), context.Value("i", self.copies))
-        lines: list[Connection] = []
-        processes: list[BaseProcess] = []
-        try:
-            for rank in range(self.copies):
-                ours, theirs = context.Pipe(duplex=False)
-                process: BaseProcess = context.Process(
-                    target=_copy, args=(self, rank, *together, theirs), daemon=True
-                )
-                process.start()
-                theirs.close()  # so that a copy that dies is noticed at its end of the line
-                processes.append(process)
-                lines.append(ours)
-            return list(_answers(lines))
-        finally:
-            for process in processes:
-                process.kill()
-                process.join()
+        together = (SPAWN.Barrier(self.copies), SPAWN.Value("i", self.copies))
+        with children(self.copies, _copy, self, *together) as copies:
+            return list(_answers(copies.lines))
 
 
 def _answers(lines: list[Connection]) -> Iterator[dict[int, list[IntervalTimes]]]:
@@ -142,7 +124,7 @@ def _answers(lines: list[Connection]) -> Iterator[dict[int, list[IntervalTimes]]
             open_.remove(line)
 
 
-def _copy(asked: CopyTimings, rank: int, ready: Any, measuring: Any, line: Connection) -> None:
+def _copy(asked: CopyTimings, ready: Any, measuring: Any, rank: int, line: Connection) -> None:
     """Run one copy in its process: send its measurements, or the error."""
     _be_like_a_slot(rank)
     try:
@@ -173,7 +155,7 @@ def _be_like_a_slot(rank: int) -> None:
     be_a_worker()
     os.setsid()
     if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
+        cores = own_cores()
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
 
 
@@ -214,42 +196,20 @@ They are spread over the recording because the speed of a shared machine changes
 
 
 @dataclass(frozen=True, slots=True)
-class CurvesRecorder:
+class CurvesRecorder(Recorder):
     """A recorder of curves into `out/curves`."""
 
-    out: Path
     config: CurvesConfig
-    workers: int
-    command: str
+    workers: int = 1
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the recording."""
-        return self.out / "curves" / self.config.name
-
-    @property
-    def partial(self) -> Partial:
-        """The finished pieces of the recording."""
-        return Partial(self.out, f"curves-{self.config.name}")
-
-    def record(self, progress: RecordingProgress) -> Iterator[Path]:
-        """Record what is missing; yield the folder when it is complete."""
-        asked = as_asked(asdict(self.config))
-        with self.partial.alone():
-            if not recorded(self.folder, asked):
-                self._check()
-                self.partial.claim(asked)
-                self._train(progress)
-                self._write(asked)
-                yield self.folder
-            self.partial.remove()
+    KIND = "curves"
 
     def _check(self) -> None:
         """Check first that the data are there and that batches of each size are possible."""
         for trainer in self._trainers():
             step(trainer)
 
-    def _train(self, progress: RecordingProgress) -> None:
+    def _record(self, progress: RecordingProgress) -> None:
         """Train the settings that are missing, with timing rounds in between."""
         open_ = [name for name in self.config.settings() if self.partial.get(name) is None]
         self._measure(progress)

@@ -2,23 +2,21 @@
 
 import hashlib
 import math
-import multiprocessing
 import signal
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from rota.core.errors import InputError, RotaError
+from rota.training.children import children
 from rota.training.device import device, synchronise
-from rota.training.exchange import Exchange, Members, meet, stay_on_this_machine
+from rota.training.exchange import Members, meet, stay_on_this_machine
 from rota.training.hyper import optimizer
 from rota.training.models.registry import build
 from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
@@ -57,7 +55,7 @@ class Iterations:
         weights: int | None = None,
         task: Task | None = None,
         rank: int = 0,
-        exchange: Exchange | None = None,
+        exchange: Members | None = None,
     ) -> None:
         """Prepare the network; weights may have a seed of their own, and the task may be shared."""
         drawn = seed if weights is None else weights
@@ -165,35 +163,20 @@ class ProcessGang:
 
     def __init__(self, members: int, config: ProfilesConfig, *, patience_s: float = PATIENCE_S) -> None:
         self.members = members
-        self.processes: list[BaseProcess] = []
         self.weights = ""
         """Digest of the weights, equal in all members, at the end of the last cell."""
         self._config = config
         self._patience_s = patience_s
-        self._lines: list[Connection] = []
-        self._folder = TemporaryDirectory(prefix="rota-gang-")
+        self._open = ExitStack()
 
     def __enter__(self) -> "ProcessGang":
-        context = multiprocessing.get_context("spawn")  # a forked copy of PyTorch's threads would hang
-        meeting = Path(self._folder.name, "meeting")
-        for rank in range(self.members):
-            ours, theirs = context.Pipe()
-            given = (rank, self.members, meeting, self._config, theirs)
-            process = context.Process(target=_serve, args=given, daemon=True)
-            process.start()
-            theirs.close()  # so that a member that dies is noticed at its end of the line
-            self.processes.append(process)
-            self._lines.append(ours)
+        meeting = Path(self._open.enter_context(TemporaryDirectory(prefix="rota-gang-")), "meeting")
+        members = children(self.members, _serve, self.members, meeting, self._config)
+        self.processes, self._lines = self._open.enter_context(members)
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        for process in self.processes:
-            process.kill()  # it has nothing to tidy up, and may be waiting for one that is gone
-        for process in self.processes:
-            process.join()
-        for line in self._lines:
-            line.close()
-        self._folder.cleanup()
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def measure(self, cell: ProfileCell) -> list[Stages]:
         """Return the stages of each iteration, by its slowest member; all must end with equal weights."""
@@ -250,7 +233,7 @@ def member_device(name: str, rank: int, members: int) -> torch.device:
     return torch.device("cuda", index)
 
 
-def _serve(rank: int, members: int, meeting: Path, config: ProfilesConfig, line: Connection) -> None:
+def _serve(members: int, meeting: Path, config: ProfilesConfig, rank: int, line: Connection) -> None:
     """Run one member in its process: receive cells and send answers until the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started
     torch.set_num_threads(config.threads)

@@ -19,6 +19,7 @@ from typing import Literal
 import torch
 
 from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.limits import at_least
 from rota.core.network import Change
 from rota.core.processes import run_dag
 from rota.recordings.folder import complete, provenance
@@ -86,8 +87,7 @@ class GrowthConfig:
             object.__setattr__(self, "actions", (*dict.fromkeys(self.order), NOTHING))
         check_name(self.name)
         check_actions(self.actions)
-        if self.steps < 1:
-            raise ConfigError(f"steps is {self.steps}; it must be at least 1")
+        at_least(1, steps=self.steps)
         try:
             self.choices  # noqa: B018  # as checked by its class
         except InputError as error:

@@ -2,17 +2,18 @@
 
 import json
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from tqdm import tqdm
 
 from rota.core.errors import ConfigError, InputError
-from rota.core.files import atomic_write, folder_lock
+from rota.core.files import folder_lock, write_file
 from rota.recordings.folder import complete, read_about
 from rota.recordings.library import PARTIAL
 
@@ -86,8 +87,7 @@ class Partial:
         """Raise unless what is there was begun with the same settings."""
         file, text = self.folder / "asked.json", json.dumps(asked, indent=1, allow_nan=False)
         if not file.exists():
-            with atomic_write(file) as stream:
-                stream.write(text.encode())
+            write_file(file, text)
         elif as_asked(self.get("asked")) != as_asked(asked):
             raise InputError(
                 f"{self.folder}: something unfinished with other settings is there; finish that, record into "
@@ -96,8 +96,7 @@ class Partial:
 
     def put(self, name: str, value: Any) -> None:
         """Store a piece: plain values."""
-        with atomic_write(self.folder / f"{name}.json") as stream:
-            stream.write(json.dumps(value).encode())
+        write_file(self.folder / f"{name}.json", json.dumps(value))
 
     def get(self, name: str) -> Any | None:
         """Return a piece, or None if it is not there."""
@@ -138,6 +137,51 @@ def recorded(folder: Path, asked: dict[str, Any]) -> bool:
     if as_asked(about.what["details"].get("asked")) != asked:
         raise refuse_other(folder)
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder(ABC):
+    """A recorder of one recording, into a folder of its kind."""
+
+    out: Path
+    config: Any
+    command: str
+
+    KIND: ClassVar[str]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the recording."""
+        return self.out / self.KIND / str(self.config.name)
+
+    @property
+    def partial(self) -> Partial:
+        """The finished pieces of the recording."""
+        return Partial(self.out, f"{self.KIND}-{self.config.name}")
+
+    def record(self, progress: RecordingProgress) -> Iterator[Path]:
+        """Record what is missing; yield the folder when it is complete."""
+        asked = as_asked(asdict(self.config))
+        with self.partial.alone():
+            if not recorded(self.folder, asked):
+                self._check()
+                self.partial.claim(asked)
+                self._record(progress)
+                self._write(asked)
+                yield self.folder
+            self.partial.remove()
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise, before anything is recorded, if something is missing."""
+
+    @abstractmethod
+    def _record(self, progress: RecordingProgress) -> None:
+        """Record the pieces that are missing."""
+
+    @abstractmethod
+    def _write(self, asked: dict[str, Any]) -> None:
+        """Write the recording from its pieces."""
 
 
 def refuse_other(folder: Path) -> InputError:

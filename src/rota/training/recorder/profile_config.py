@@ -1,10 +1,10 @@
 """The settings of a `[[profiles]]` table in `config/record`."""
 
-import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.core.errors import ConfigError, unknown
+from rota.core.limits import above, at_least
 from rota.training.data.images import check_seed
 from rota.training.hyper import Hyperparameters, OptimizerName
 from rota.training.models.registry import MODELS, model
@@ -64,11 +64,9 @@ class ProfilesConfig:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_seed(self.seed)
-        for name, least in (("iterations", 1), ("warm", 0), ("threads", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        if not 0 < self.limit_s < math.inf:
-            raise ConfigError(f"limit_s is {self.limit_s:g}; it must be above 0 and finite")
+        at_least(1, iterations=self.iterations, threads=self.threads)
+        at_least(0, warm=self.warm)
+        above(0, finite=True, limit_s=self.limit_s)
         self._check_models()
         _check_counts("gangs", self.gangs)
         for name, sizes in {"batch_sizes": self.batch_sizes, **self.batch_sizes_of}.items():

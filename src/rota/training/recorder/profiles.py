@@ -3,10 +3,8 @@
 Cells are measured one at a time.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ import torch
 from rota.core.errors import InputError
 from rota.recordings.folder import provenance
 from rota.recordings.profile import Profile, Profiles, write_profiles
-from rota.training.device import description, device
+from rota.training.device import description, device, threads
 from rota.training.hyper import Hyperparameters
 from rota.training.models.registry import model
 from rota.training.recorder.gang import (
@@ -27,7 +25,7 @@ from rota.training.recorder.gang import (
     member_device,
     reason,
 )
-from rota.training.recorder.partial import Partial, RecordingProgress, as_asked, recorded
+from rota.training.recorder.partial import Recorder, RecordingProgress
 from rota.training.recorder.profile_config import ProfileCell, ProfilesConfig
 from rota.training.setup import LIBRARIES
 
@@ -35,36 +33,14 @@ WITH_GAMES = (*LIBRARIES, "gymnasium")
 
 
 @dataclass(frozen=True, slots=True)
-class ProfilesRecorder:
+class ProfilesRecorder(Recorder):
     """A recorder of profiles into `out/profiles`."""
 
-    out: Path
     config: ProfilesConfig
-    command: str
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the recording."""
-        return self.out / "profiles" / self.config.name
+    KIND = "profiles"
 
-    @property
-    def partial(self) -> Partial:
-        """The finished pieces of the recording."""
-        return Partial(self.out, f"profiles-{self.config.name}")
-
-    def record(self, progress: RecordingProgress) -> Iterator[Path]:
-        """Measure what is missing; yield the folder when it is complete."""
-        asked = as_asked(asdict(self.config))
-        with self.partial.alone(), threads(self.config.threads):
-            if not recorded(self.folder, asked):
-                self._check_data()
-                self.partial.claim(asked)
-                self._measure(progress)
-                self._write(asked)
-                yield self.folder
-            self.partial.remove()
-
-    def _check_data(self) -> None:
+    def _check(self) -> None:
         """Check first that the data of all models are there."""
         one_of_each = {model(name).task: name for name in self.config.names}
         for name in one_of_each.values():
@@ -73,12 +49,12 @@ class ProfilesRecorder:
             )  # a batch that cannot be made fails by itself
             self.config.setup(usual).task(self.config.seed)
 
-    def _measure(self, progress: RecordingProgress) -> None:
+    def _record(self, progress: RecordingProgress) -> None:
         config = self.config
         cells = [cell for cell in config.cells() if self.partial.get(cell.name) is None]
         progress.expect(config.limit_s * len(cells))
         for members in sorted({cell.gang for cell in cells}):
-            with Bench(members, config) as bench:
+            with threads(config.threads), Bench(members, config) as bench:
                 for cell in cells:
                     if cell.gang == members:
                         progress.say(f"{config.name}: {cell.name}")
@@ -161,17 +137,6 @@ def row(cell: ProfileCell, where: str, stages: list[list[float]]) -> Profile:
         spread_s=third - first,
         iterations=len(stages),
     )
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Use so many CPU threads in the meantime."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _found(bench: Bench, cell: ProfileCell) -> dict[str, Any]:

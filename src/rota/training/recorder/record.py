@@ -54,7 +54,7 @@ def record(
     for profiles in config.profiles:
         yield from ProfilesRecorder(out, profiles, command).record(progress)
     for curves in config.curves:
-        yield from CurvesRecorder(out, curves, workers, command).record(progress)
+        yield from CurvesRecorder(out, curves, command, workers).record(progress)
     for trees in config.trees:
         yield from TreesRecorder(out, trees, workers, command).record(progress)
     yield from growth.record(progress)

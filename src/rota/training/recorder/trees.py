@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rota.core.errors import ConfigError, InputError, unknown
-from rota.core.files import atomic_write
+from rota.core.files import write_file
+from rota.core.limits import above
 from rota.core.network import Change
 from rota.core.processes import run_dag
 from rota.recordings.folder import complete, provenance
@@ -50,9 +51,8 @@ class TreesConfig:
 
     def __post_init__(self) -> None:
         check_actions(self.actions)
-        for name in ("budget_s", "epoch_s", "decisions", "evaluate_every"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0 and finite")
+        above(0, finite=True, budget_s=self.budget_s, epoch_s=self.epoch_s)
+        above(0, decisions=self.decisions, evaluate_every=self.evaluate_every)
         for name, share in self.scenarios.items():
             self._check_scenario(name, share)
         for name in self.more_seeds:
@@ -193,8 +193,7 @@ def grow(branch: Branch, step_times: dict[StepKey, float]) -> None:
     points = _trunk(branch, trainer) if not branch.actions else _after_decision(branch, trainer)
     if not branch.is_last:
         save(branch.checkpoint, trainer)
-    with atomic_write(branch.found) as stream:
-        stream.write(json.dumps(points).encode())
+    write_file(branch.found, json.dumps(points))
 
 
 def _trunk(branch: Branch, trainer: Trainer) -> Found:

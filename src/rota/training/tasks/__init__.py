@@ -1,5 +1,7 @@
 """The tasks of networks, and which model has which."""
 
+from functools import lru_cache
+
 import torch
 
 from rota.core.errors import ConfigError
@@ -34,31 +36,15 @@ def task_of(
     """Return the task of a model of the registry; the default data set of images is digits."""
     kind = entry_of(model).task
     if kind == "classification":
-        return _classification(data or "digits", device, seed, size, augment, validation, test)
+        from rota.training.data import load
+        from rota.training.tasks.supervised import Classification
+
+        splits = load(data or "digits", size=size, validation=validation, test=test, seed=seed)
+        return Classification(splits, device=device, seed=seed, augment=augment)
     if data not in (None, OWN_DATA[kind]):
         raise ConfigError(f"data {data!r}: model {model!r} learns from {OWN_DATA[kind]!r}; leave data out")
     if augment or any(each is not None for each in (size, validation, test)):
         raise ConfigError(f"model {model!r}: takes no images; leave out size, augment, validation and test")
-    return _other(kind, device, seed)
-
-
-def _classification(
-    data: str,
-    device: torch.device,
-    seed: int,
-    size: int | None,
-    augment: bool,
-    validation: int | None,
-    test: int | None,
-) -> Task:
-    from rota.training.data import load
-    from rota.training.tasks.supervised import Classification
-
-    splits = load(data, size=size, validation=validation, test=test, seed=seed)
-    return Classification(splits, device=device, seed=seed, augment=augment)
-
-
-def _other(kind: str, device: torch.device, seed: int) -> Task:
     if kind == "language":
         from rota.training.tasks.supervised import Language
 
@@ -66,3 +52,7 @@ def _other(kind: str, device: torch.device, seed: int) -> Task:
     from rota.training.tasks.reinforcement import A2C, DQN
 
     return A2C(device=device, seed=seed) if kind == "a2c" else DQN(device=device, seed=seed)
+
+
+shared_task = lru_cache(maxsize=12)(task_of)
+"""Function that makes a task once for equal arguments, for tasks without state."""

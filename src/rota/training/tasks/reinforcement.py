@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss, smooth_l1_loss
 
 from rota.core.errors import ConfigError, unknown
 from rota.training.data.images import chance
-from rota.training.task import Batch, evaluating
+from rota.training.task import Batch, Task, evaluating
 from rota.training.tasks import GAMES, check_batch
 
 OBSERVATION: tuple[int, ...] = (4,)
@@ -188,21 +188,41 @@ class Played(NamedTuple):
     advantages: Tensor
 
 
-class A2C:
-    """Advantage actor-critic: a batch is what the network did just now, in a few games side by side."""
+class CartPoleTask(Task):
+    """A task of playing CartPole: what a network does is its data."""
 
     inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
-    scores = False
-    digest = ""
-    trace = 0.95
-    """λ of the generalised advantage estimate."""
-    value_weight = 0.5
-    entropy_weight = 0.01
 
     def __init__(self, *, device: torch.device, seed: int = 0) -> None:
         self._device = device
         self._seed = seed
         self._games = CartPoles(GAMES, (seed, 0))
+
+    def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
+        """Return the mean return of always taking the best action."""
+        with evaluating(network):
+            return {self.metric: mean_return(lambda seen: self._best(network, seen), self._seed, split)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"games": self._games.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._games.load_state_dict(state["games"])
+
+    def _best(self, network: nn.Module, seen: Tensor) -> list[int]:
+        """Return the action of the highest value, or the likeliest one, in each game."""
+        found = network(seen.to(self._device))
+        best: list[int] = (found[0] if isinstance(found, tuple) else found).argmax(1).tolist()
+        return best
+
+
+class A2C(CartPoleTask):
+    """Advantage actor-critic: a batch is what the network did just now, in a few games side by side."""
+
+    trace = 0.95
+    """λ of the generalised advantage estimate."""
+    value_weight = 0.5
+    entropy_weight = 0.01
 
     def batch(self, network: nn.Module, position: int, size: int) -> Batch:
         """Play `size` steps altogether."""
@@ -233,37 +253,18 @@ class A2C:
         total: Tensor = policy + self.value_weight * value - self.entropy_weight * entropy
         return total
 
-    def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
-        """Return the mean return of always taking the likeliest action."""
-
-        def act(seen: Tensor) -> list[int]:
-            actions: list[int] = network(seen.to(self._device))[0].argmax(1).tolist()
-            return actions
-
-        with evaluating(network):
-            return {self.metric: mean_return(act, self._seed, split)}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"games": self._games.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._games.load_state_dict(state["games"])
-
     def _play(self, network: nn.Module, chance: Tensor) -> tuple[Tensor, ...]:
         before = self._games.observations
         actions = drawn(network(before.to(self._device))[0].cpu(), chance)
         return before, actions, *self._games.step(actions.tolist())
 
 
-class DQN:
+class DQN(CartPoleTask):
     """Double Q-learning: a batch is drawn from a replay memory, after playing a little more.
 
     Values come from a target network, for the action that the network itself prefers.
     """
 
-    inputs, outputs, metric, examples = OBSERVATION, ACTIONS, "return", EXAMPLES
-    scores = False
-    digest = ""
     capacity = 20_000
     warm_up = 64
     """Rounds of all games with random actions at first."""
@@ -276,9 +277,7 @@ class DQN:
     """Number of examples after which the target network is renewed."""
 
     def __init__(self, *, device: torch.device, seed: int = 0) -> None:
-        self._device = device
-        self._seed = seed
-        self._games = CartPoles(GAMES, (seed, 0))
+        super().__init__(device=device, seed=seed)
         self._replay = ReplayMemory(self.capacity, OBSERVATION)
         self._target = Target(self.held)
 
@@ -300,20 +299,12 @@ class DQN:
         actions, values = batch.targets
         return smooth_l1_loss(outputs.gather(1, actions[:, None]).squeeze(1), values)
 
-    def evaluate(self, network: nn.Module, split: str = "validation") -> dict[str, float]:
-        """Return the mean return of always taking the action of the highest value."""
-        with evaluating(network):
-            return {self.metric: mean_return(lambda seen: self._best(network, seen), self._seed, split)}
-
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "games": self._games.state_dict(),
-            "replay": self._replay.state_dict(),
-            "target": self._target.state_dict(),
-        }
+        more = {"replay": self._replay.state_dict(), "target": self._target.state_dict()}
+        return super().state_dict() | more
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._games.load_state_dict(state["games"])
+        super().load_state_dict(state)
         self._replay.load_state_dict(state["replay"])
         self._target.load_state_dict(state["target"])
 
@@ -330,10 +321,6 @@ class DQN:
             moved = self._games.step(actions.tolist())
             after, fell = moved.observations, moved.fell
             self._replay.add(before=before, action=torch.from_numpy(actions), after=after, fell=fell)
-
-    def _best(self, network: nn.Module, seen: Tensor) -> list[int]:
-        best: list[int] = network(seen.to(self._device)).argmax(1).tolist()
-        return best
 
 
 def drawn(logits: Tensor, chance: Tensor) -> Tensor:

@@ -11,31 +11,19 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.limits import at_least
 from rota.training.data.images import Crops, Images, Normal, Splits, Stream
-from rota.training.task import Batch, evaluating
-
-
-class Stateless:
-    """A task without state: its examples follow from the position in its stream."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return no state."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Do nothing: there is no state."""
-
+from rota.training.task import Batch, Task, evaluating
 
 IMAGES_AT_ONCE = {"cpu": 128, "cuda": 1024}
 """Number of images evaluated at once; on a CPU as many as its cache holds."""
 
 
-class Classification(Stateless):
+class Classification(Task):
     """Classification of images: images in, a score for each class out."""
 
     metric = "accuracy"
     scores = True
-    digest = ""
 
     def __init__(self, splits: Splits, *, device: torch.device, seed: int = 0, augment: bool = False) -> None:
         channels, height, width = splits.train.images.shape[1:]
@@ -100,7 +88,7 @@ EVALUATED_TEXTS = 512
 TEXTS_AT_ONCE = 64
 
 
-class Language(Stateless):
+class Language(Task):
     """Prediction of Python's own library: texts of `context` bytes in, scores for each next byte out."""
 
     outputs = VOCABULARY
@@ -108,8 +96,7 @@ class Language(Stateless):
     scores = True
 
     def __init__(self, *, device: torch.device, seed: int = 0, context: int = 64) -> None:
-        if context < 1:
-            raise ConfigError(f"context is {context}; it must be at least 1")
+        at_least(1, context=context)
         self.inputs: tuple[int, ...] = (context,)
         self._device = device
         texts = {split: b"".join(map(_source, names.split())) for split, names in TEXTS.items()}

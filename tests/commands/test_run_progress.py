@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rota.commands.live import JobLines, jobs_summed_up, jobs_text
+from rota.commands.run_progress import JobLines, jobs_summed_up, jobs_text
 from rota.execution.jobs.status import JobsFrame, JobsStatus
 
 
