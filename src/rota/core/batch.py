@@ -56,7 +56,7 @@ class LaneEngine:
 
 BEGIN_AT_0 = (
     *("reward", "total", "before", "steps", "code", "rate", "asked", "available"),
-    *("slowdown", "fairness", "span_s", "asked_s", "gpu_s"),
+    *("slowdown", "fairness", "span_s", "asked_s", "gpu_s", "finished", "jct_s", "slowdowns"),
 )
 STEP_TYPES = (types.int64, types.int64, types.int64)
 FEWEST = 16  # lanes for which more than one thread is worth its start

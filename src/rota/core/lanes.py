@@ -63,6 +63,8 @@ LANE = np.dtype(
             *("reward", "total"),
             # what grows between two instants, and what has added up
             *("rate", "asked", "available", "slowdown", "fairness", "span_s", "asked_s", "gpu_s"),
+            # of the jobs that have finished: their number, and the sums of completion times and slowdowns
+            *("finished", "jct_s", "slowdowns"),
         )
     ]
 )
@@ -232,6 +234,9 @@ def account(lane, e, first):
         elif events[i].kind == FINISHED:
             jct_s, solo_s = e.now_s - table[SUBMIT_S, job], facts[SOLO_S, job]
             lane.slowdown += max(1.0 - jct_s * facts[RATE, job], 0.0)
+            lane.slowdowns += max(jct_s * facts[RATE, job], 1.0)
+            lane.jct_s += jct_s
+            lane.finished += 1.0
             asked_s = lane.asked_s - arrivals[0, job]
             crowding = max(asked_s / max(lane.gpu_s - arrivals[1, job], TINY), 1.0)
             lane.fairness += jct_s / (solo_s * crowding)

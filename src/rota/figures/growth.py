@@ -88,11 +88,7 @@ def growth_figure(trees: Sequence[GrowthTree], drawn_by: str) -> Figure:
     for number, panel in enumerate(panels):
         axes = draw_growth(figure, grid[number // across, number % across], panel)
         if number == explained:
-            axes.legend(fontsize=7, frameon=False, labelcolor=FAINT, title_fontsize=7)
-        if number % across == 0:
-            axes.set_ylabel("gain of accuracy", size=8)
-        if number >= len(panels) - across:
-            axes.set_xlabel("boundary of the first change", size=8)
+            axes.legend(fontsize=7, framealpha=0.9, edgecolor="white", labelcolor=FAINT)
     return figure
 
 
@@ -113,4 +109,6 @@ def draw_growth(figure: Figure, place: SubplotSpec, panel: GrowthPanel) -> Axes:
     axes.set_title(panel.title, size=9, color=INK, loc="left")
     plain(axes, grid="y")
     axes.tick_params(labelsize=8)
+    axes.set_xlabel("boundary of the first change", size=8)
+    axes.set_ylabel("gain of accuracy by growth", size=8)
     return axes

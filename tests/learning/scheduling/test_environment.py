@@ -15,6 +15,7 @@ from stable_baselines3.common.env_checker import check_env as check_for_stable_b
 import rota
 from rota.core.cluster import Cluster, Node, NodeChange
 from rota.core.errors import InputError, Stuck
+from rota.core.failures import Failures
 from rota.learning.scheduling.environment import ID, SchedulingEnv, SchedulingVectorEnv
 from rota.learning.scheduling.kernels import CLUSTER_FEATURES, JOB_FEATURES
 from rota.policies.cluster.srtf import Srtf
@@ -136,9 +137,9 @@ def test_an_episode_by_hand(reward, expected):
     assert not observation["cluster"].any()
     assert not info.pop("action_mask").any()
     assert info == {
-        "now_s": 14.0, "active": 0, "world": 0, "avg_jct_s": 9.0, "slowdown_mean": pytest.approx(1.2),
-        "makespan_s": 14.0, "fairness_mean": pytest.approx((0.5 + 196 / 180) / 2), "queueing_s": 2.0,
-        "utilisation": 1.0,
+        "now_s": 14.0, "active": 0, "world": 0, "failed": 0.0, "avg_jct_s": 9.0,
+        "slowdown_mean": pytest.approx(1.2), "makespan_s": 14.0,
+        "fairness_mean": pytest.approx((0.5 + 196 / 180) / 2), "queueing_s": 2.0, "utilisation": 1.0,
     }  # fmt: skip
 
 
@@ -226,13 +227,22 @@ def test_a_decision_can_be_due_while_jobs_wait():
     assert times == [2.0, 3.5, 5.0]
 
 
+OFTEN = Failures(per_gpu_hour=0.3, node_mtbf_s=20_000.0, node_repair_s=500.0, attempts=4, seed=7)
+"""Failures of which a few in each run are for good."""
+
+
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10_000), cluster=st.sampled_from([LARGE, CHANGING]), jobs=st.integers(1, 40))
-def test_with_the_key_of_srtf_as_scores_all_is_as_srtf_does_it(seed, cluster, jobs):
+@given(
+    seed=st.integers(0, 10_000),
+    cluster=st.sampled_from([LARGE, CHANGING]),
+    jobs=st.integers(1, 40),
+    failures=st.sampled_from([None, OFTEN]),
+)
+def test_with_the_key_of_srtf_as_scores_all_is_as_srtf_does_it(seed, cluster, jobs, failures):
     given_jobs = random_jobs(seed, jobs)
-    env = SchedulingEnv(given_jobs, cluster, keeps_timeline=True)
+    env = SchedulingEnv(given_jobs, cluster, keeps_timeline=True, failures=failures)
     play(env, shortest_first)
-    found, expected = env.timeline, simulate(given_jobs, cluster, Srtf()).timeline
+    found, expected = env.timeline, simulate(given_jobs, cluster, Srtf(), failures=failures).timeline
     assert np.array_equal(found.events, expected.events)
     assert np.array_equal(found.slots, expected.slots)
 
@@ -242,23 +252,25 @@ def test_with_the_key_of_srtf_as_scores_all_is_as_srtf_does_it(seed, cluster, jo
     seed=st.integers(0, 10_000),
     cluster=st.sampled_from([LARGE, CHANGING]),
     start_s=st.sampled_from([0.0, 77.0]),
+    failures=st.sampled_from([None, OFTEN]),
 )
-def test_the_sums_of_rewards_are_the_metrics_of_the_timeline(seed, cluster, start_s):
-    jobs = random_jobs(seed)
-    jobs = jobs.window(0, len(jobs)) if start_s == 0.0 else workload_from(jobs, start_s)
+def test_the_sums_of_rewards_are_the_metrics_of_the_timeline(seed, cluster, start_s, failures):
+    jobs = workload_from(random_jobs(seed), start_s)
     for reward in ("jct", "makespan", "fairness", "slowdown"):
-        env = SchedulingEnv(jobs, cluster, reward=reward, keeps_timeline=True)
+        env = SchedulingEnv(jobs, cluster, reward=reward, failures=failures, keeps_timeline=True)
         rewards, info = play(env, drawn(seed))
         run = measure(env.timeline, jobs, cluster)
+        finished = run.times.finished
         slowdowns = np.maximum(run.times.jct_s / np.maximum(jobs.solo_s, 10.0), 1.0)
         total = {
             "jct": run.times.jct_s.sum(), "makespan": run.metrics.makespan_s,
-            "fairness": run.times.fairness.sum(), "slowdown": slowdowns.sum(),
+            "fairness": run.times.fairness[finished].sum(), "slowdown": slowdowns.sum(),
         }[reward]  # fmt: skip
-        assert sum(rewards) == pytest.approx(-total)
-        for name in ("avg_jct_s", "makespan_s", "fairness_mean", "queueing_s", "utilisation"):
+        if reward != "slowdown" or finished.all():
+            assert sum(rewards) == pytest.approx(-total)
+        for name in ("failed", "avg_jct_s", "makespan_s", "fairness_mean", "queueing_s", "utilisation"):
             assert info[name] == pytest.approx(getattr(run.metrics, name)), name
-        assert info["slowdown_mean"] == pytest.approx(slowdowns.mean())
+        assert info["slowdown_mean"] == pytest.approx(slowdowns[finished].mean())
 
 
 def workload_from(jobs: Workload, start_s: float) -> Workload:
@@ -444,6 +456,7 @@ def test_after_the_end_an_episode_is_not_played_again_until_the_next_reset():
         ({"decide_every_s": 0.0}, r"decide_every_s is 0\.0; give a number of seconds"),
         ({"slowdown_bound_s": "10"}, "slowdown_bound_s is '10'"),
         ({"checkpoint_every_s": -1.0}, r"checkpoint_every_s is -1\.0"),
+        ({"failures": 0.1}, r"failures is a float; give a rota\.Failures"),
         ({"jobs": []}, "jobs: none"),
         ({"jobs": 7}, "jobs: a int; give a workload"),
         ({"jobs": "trace.csv"}, "jobs: a str; give a workload"),

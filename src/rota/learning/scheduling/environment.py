@@ -45,7 +45,7 @@ class SchedulingEnv(gymnasium.Env[SchedulingObservation, Array]):
     docs/learn-a-schedule.md explains them. All is 0 after the end.
 
     `info` has the `action_mask` (which positions have a job), the time `now_s`, the number of `active` jobs,
-    and the number of the `world`; in the end also `avg_jct_s`, `slowdown_mean`, `makespan_s`,
+    and the number of the `world`; in the end also `failed`, `avg_jct_s`, `slowdown_mean`, `makespan_s`,
     `fairness_mean`, `queueing_s` and `utilisation`, as docs/metrics.md defines them.
 
     >>> import rota
@@ -83,6 +83,8 @@ class SchedulingEnv(gymnasium.Env[SchedulingObservation, Array]):
         - `decide_every_s`: while jobs wait, a decision is due after so many seconds, too.
         - `slowdown_bound_s` (10): shorter jobs count as that long in slowdowns.
         - `checkpoint_every_s`, `placement`, `types`: as in `rota.simulate`.
+        - `failures`: a `rota.Failures`; each episode of a world has the same ones. Jobs that fail for good
+          count in the return until they fail, in the metrics not at all.
         - `keeps_timeline`: `timeline` has the events of the episode.
 
         Raises `rota.RotaError` if an argument is wrong.

@@ -16,6 +16,7 @@ from rota.core.cluster import Cluster
 from rota.core.compiled import kernel
 from rota.core.costs import CostModel
 from rota.core.errors import ConfigError, InputError, unknown
+from rota.core.failures import Failures
 from rota.core.lanes import DECIDE, FAIRNESS, JCT, MAKESPAN, OVER, SLOWDOWN
 from rota.core.placement import Style, Types
 from rota.learning.scheduling.kernels import CLUSTER_FEATURES, JOB_FEATURES, LIMIT, linear, observe
@@ -52,6 +53,8 @@ class SchedulingOptions:
     """How a gang is placed on nodes."""
     types: Types = "fastest"
     """Devices that jobs prefer: the fastest for their model, or those listed first (blind)."""
+    failures: Failures | None = None
+    """Failures of jobs and nodes, the same in each episode of a world; None for none."""
     keeps_timeline: bool = False
     """Whether `timeline` has the events of the episode."""
 
@@ -64,6 +67,8 @@ class SchedulingOptions:
         ):
             if getattr(self, name) not in known:
                 raise ConfigError(unknown(name, str(getattr(self, name)), known))
+        if not isinstance(self.failures, Failures | None):
+            raise ConfigError(f"failures is a {type(self.failures).__name__}; give a rota.Failures")
         self._check_number("most_jobs", 1, MOST_POSITIONS)
         if self.episode_jobs is not None:
             self._check_number("episode_jobs", 1, MOST_POSITIONS * 1000)
@@ -90,9 +95,8 @@ class SchedulingOptions:
     def rules(self) -> EngineRules:
         """The rules for engines."""
         cost = CostModel(checkpoint_every_s=float(self.checkpoint_every_s))
-        return EngineRules(
-            cost, self.placement, self.types, float(self.slowdown_bound_s), bool(self.keeps_timeline)
-        )
+        bound_s, keeps = float(self.slowdown_bound_s), bool(self.keeps_timeline)
+        return EngineRules(cost, self.placement, self.types, bound_s, keeps, self.failures)
 
 
 class Episodes:
@@ -194,11 +198,13 @@ class Episodes:
         sums = {name: np.array([engine.sums[name] for engine in engines]) for name in ENGINE_SUMS}
         jobs = np.array([engine.done for engine in engines], np.float64)
         per_gpu = np.array([engine.cluster.slots_per_gpu for engine in engines], np.float64)
+        finished = np.maximum(found["finished"], 1.0)
         return {
-            "avg_jct_s": sums["completed_s"] / jobs,
-            "slowdown_mean": found["slowdown"] / jobs,
+            "failed": jobs - found["finished"],
+            "avg_jct_s": found["jct_s"] / finished,
+            "slowdown_mean": found["slowdowns"] / finished,
             "makespan_s": found["span_s"],
-            "fairness_mean": found["fairness"] / jobs,
+            "fairness_mean": found["fairness"] / finished,
             "queueing_s": sums["waiting_s"] / jobs,
             "utilisation": sums["busy_s"] / np.maximum(found["gpu_s"] * per_gpu, 1e-300),
         }
@@ -242,7 +248,7 @@ class Episodes:
         return np.ascontiguousarray(np.broadcast_to(rows, (len(self), rows.shape[1])))
 
 
-ENGINE_SUMS = ("completed_s", "waiting_s", "busy_s")
+ENGINE_SUMS = ("waiting_s", "busy_s")
 PARTS = 8  # pieces that each thread plays one after the other, since episodes take unequal times
 
 

@@ -11,6 +11,7 @@ from rota.core.batch import LaneEngine
 from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
 from rota.core.errors import InputError
+from rota.core.failures import Failures
 from rota.core.lanes import ASKED, FACTS, RATE, SCORE, SOLO_S
 from rota.core.placement import Style, Types
 from rota.core.policy import Needs
@@ -34,10 +35,14 @@ class EngineRules:
     types: Types
     bound_s: float
     keeps_timeline: bool
+    failures: Failures | None
 
     def engine(self, jobs: Workload, cluster: Cluster) -> LaneEngine:
         """Return an engine at the beginning of a world."""
-        engine = engine_for(jobs, cluster, NEEDS, self.cost, self.types, keeps_timeline=self.keeps_timeline)
+        engine = engine_for(
+            jobs, cluster, NEEDS, self.cost, self.types,
+            keeps_timeline=self.keeps_timeline, failures=self.failures,
+        )  # fmt: skip
         facts = np.zeros((FACTS, len(jobs)))
         facts[SOLO_S], facts[ASKED] = jobs.solo_s, jobs.gpus
         facts[RATE] = 1.0 / np.maximum(jobs.solo_s, self.bound_s)

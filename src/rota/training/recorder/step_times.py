@@ -39,7 +39,8 @@ def measure(
 ) -> dict[StepKey, float]:
     """Return the median step time of each trainer, measured in turns.
 
-    With `time.process_time` as the clock, steps on one thread take as long as on an idle machine.
+    With `time.process_time` as the clock, waiting for a busy processor does not count; what others do to its
+    caches still does.
     """
     turns = list(range(len(trainers)))
     order = random.Random(0)
