@@ -277,7 +277,8 @@ def test_if_the_simulation_fails_nothing_is_drawn(ready):
 RECORD = "python -P -m rota record"
 DESCRIBE = "python -P -m rota recordings describe"
 SHIPPED = " ".join(
-    f"ROOT/config/record/{name}.toml" for name in ("profiles", "curves", "trees-convnet2", "trees-convnet3")
+    f"ROOT/config/record/{name}.toml"
+    for name in ["profiles", "profiles-resnet8", "curves", "trees-convnet2", "trees-convnet3", "growth-pairs"]
 )
 
 

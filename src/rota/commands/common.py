@@ -103,7 +103,7 @@ KEYS = {
         "kinds",
     },
     "train": {"setup", "budget_s", "budget_steps", "epochs", "epoch", "changes", "decisions"},
-    "record": {"profiles", "curves", "trees"},
+    "record": {"profiles", "curves", "trees", "growth"},
     "learn": {"recordings", "stages", "episodes", "method", "seeds", "placement"},
 }
 """Command → keys by which its configurations are told from others."""

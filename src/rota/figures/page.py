@@ -36,9 +36,9 @@ SCHEDULERS = {
     "muri-l": "#d55500",
     "muri-l-worst-order": "#6b2500",
     "muri-l-no-blossom": "#331d88",
-    "gittins": "#8a4fb0",
-    "las": "#7f9a48",
-    "random": "#b0b0b0",
+    "gittins": "#9600f0",
+    "las": "#5a1e5a",
+    "random": "#1e000f",
 }
 """Colours of schedulers, in the order in which figures list them."""
 
