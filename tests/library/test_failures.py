@@ -45,7 +45,7 @@ def test_jobs_and_events_say_what_failed(run):
     assert shown["lost"].dropna().tolist() == [200.0]
     assert shown["remaining"].dropna().tolist() == [0.0, 700.0]
     metrics = run.metrics
-    assert (metrics.failures, metrics.failed, metrics.lost_gpu_s, metrics.availability) == (2, 1, 600.0, 1.0)
+    assert (metrics.failed_attempts, metrics.failed, metrics.lost_gpu_s, metrics.availability) == (2, 1, 600.0, 1.0)
     assert metrics.goodput == pytest.approx(1000.0 / (2 * 1200.0))
 
 
@@ -129,7 +129,7 @@ def test_the_command_takes_them_from_flags_and_files(jobs, tmp_path, capsys, mon
     ]
     assert cli.main([*flags, "--set", "failures.checkpoint_every_s=300", "--out", "runs"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["failures"], row["failed"], row["lost_gpu_s"]) == (2, 1, 600.0)
+    assert (row["failed_attempts"], row["failed"], row["lost_gpu_s"]) == (2, 1, 600.0)
     assert "[failures]" in (tmp_path / "runs" / "fifo" / "config.toml").read_text()
     assert cli.main(["simulate", "runs/fifo/config.toml", "--json"]) == 0
     (again,) = json.loads(capsys.readouterr().out)

@@ -71,7 +71,7 @@ def test_a_job_goes_on_from_its_last_checkpoint(every_s, lost, end_s):
     assert found.times.attempts.tolist() == [2]
     assert found.times.lost_gpu_s.tolist() == [lost]
     metrics = found.metrics
-    assert (metrics.failures, metrics.failed, metrics.lost_gpu_s) == (1, 0, lost)
+    assert (metrics.failed_attempts, metrics.failed, metrics.lost_gpu_s) == (1, 0, lost)
     assert metrics.goodput == pytest.approx(1000.0 / end_s)
     assert metrics.utilisation == metrics.availability == 1.0
     assert metrics.preemptions == metrics.migrations == 0
@@ -89,7 +89,7 @@ def test_after_its_last_attempt_it_fails_for_good_and_all_of_its_time_is_lost():
     found = measure(done.timeline, jobs, ONE)
     assert found.times.attempts.tolist() == [2]
     assert found.times.lost_gpu_s.tolist() == [600.0]
-    assert (found.metrics.failures, found.metrics.failed, found.metrics.goodput) == (2, 1, 0.0)
+    assert (found.metrics.failed_attempts, found.metrics.failed, found.metrics.goodput) == (2, 1, 0.0)
 
 
 def test_a_job_that_had_failed_in_the_trace_fails_at_its_end():
@@ -172,7 +172,7 @@ def test_nodes_fail_and_are_repaired_when_the_seed_says():
         Started(pytest.approx(repaired_s), 0, 1.0, (0,)),
     ]
     found = measure(done.timeline, jobs, ONE).metrics
-    assert found.failures == 0  # a node has, not the job
+    assert found.failed_attempts == 0  # a node has, not the job
     assert found.preemptions >= 1
     assert found.availability < 1.0
 
@@ -185,7 +185,7 @@ def test_failures_are_as_frequent_as_the_rate_says():
         Cluster.uniform(8, 8),
     )
     expected = 0.05 * float((found.times.running_s * jobs.gpus).sum()) / 3600.0
-    assert found.metrics.failures == pytest.approx(expected, abs=4 * math.sqrt(expected))
+    assert found.metrics.failed_attempts == pytest.approx(expected, abs=4 * math.sqrt(expected))
 
 
 def test_a_node_that_is_away_by_plan_stays_away_when_it_is_repaired_and_a_broken_one_does_not_join():
@@ -272,7 +272,7 @@ def test_no_work_appears_or_disappears(name, cost, referee, jobs, seed, cluster)
     seen = referee(jobs, cluster, model, policy.needs.sharing, done.timeline)
     found = measure(done.timeline, jobs, cluster)
     assert [life.failures for life in seen.lives] == (found.times.attempts - 1 + found.times.failed).tolist()
-    assert found.metrics.failures == sum(life.failures for life in seen.lives)
+    assert found.metrics.failed_attempts == sum(life.failures for life in seen.lives)
     assert found.metrics.goodput >= 0.0
     assert 0.0 < found.metrics.availability <= 1.0
 

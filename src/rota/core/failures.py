@@ -57,7 +57,7 @@ class Failures:
     >>> jobs, cluster = rota.synthetic_trace(jobs=40, gpus=16), rota.Cluster.uniform(nodes=2, gpus=8)
     >>> calm = rota.simulate(jobs, cluster, "srtf")
     >>> often = rota.simulate(jobs, cluster, "srtf", failures=rota.Failures(per_gpu_hour=0.05))
-    >>> calm.metrics.failures, often.metrics.failures > 0, often.metrics.lost_gpu_s > 0
+    >>> calm.metrics.failed_attempts, often.metrics.failed_attempts > 0, often.metrics.lost_gpu_s > 0
     (0, True, True)
     """
 

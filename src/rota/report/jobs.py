@@ -125,7 +125,7 @@ FAILING_HEADS = [
 
 
 def _failing_cells(m: Metrics) -> list[TableCell]:
-    values = (m.failures, m.lost_gpu_s, m.goodput, m.availability)
+    values = (m.failed_attempts, m.lost_gpu_s, m.goodput, m.availability)
     return [TableCell(value, text) for value, text in zip(values, failing_cells(m), strict=True)]
 
 

@@ -74,7 +74,7 @@ class Metrics:
     """Changes to other slots without a wait."""
     failed: int = 0
     """Jobs that failed for good."""
-    failures: int = 0
+    failed_attempts: int = 0
     """Attempts that failed, the last ones of jobs that failed for good included."""
     lost_gpu_s: float = 0.0
     """GPU-seconds of work that was lost: done again from a checkpoint, or of jobs that failed for good."""
@@ -203,7 +203,7 @@ def _metrics(times: JobTimes, series: Series, now: Floats, jobs: Jobs, cluster: 
         preemptions=int(times.preemptions.sum()),
         migrations=int(times.migrations.sum()),
         failed=int(times.failed.sum()),
-        failures=int((times.attempts - 1).sum() + times.failed.sum()),
+        failed_attempts=int((times.attempts - 1).sum() + times.failed.sum()),
         lost_gpu_s=float(times.lost_gpu_s.sum()),
         goodput=_share(float(solo_gpu_s.sum()), available_s / cluster.slots_per_gpu),
         availability=_share(available_s, series.total(slots)),
@@ -252,13 +252,13 @@ def table(lines: Sequence[MetricsRow]) -> str:
 
 def shows_failures(metrics: Metrics) -> bool:
     """Return whether work was lost, or an attempt failed after which its job went on."""
-    return metrics.failures > metrics.failed or metrics.lost_gpu_s > 0.0
+    return metrics.failed_attempts > metrics.failed or metrics.lost_gpu_s > 0.0
 
 
 def failing_cells(m: Metrics) -> tuple[str, str, str, str]:
     """Return the cells of `FAILING`."""
     goodput = "" if math.isnan(m.goodput) else f"{m.goodput:.1%}"
-    return f"{m.failures:,}", f"{m.lost_gpu_s / 3600.0:,.2f}", goodput, f"{m.availability:.1%}"
+    return f"{m.failed_attempts:,}", f"{m.lost_gpu_s / 3600.0:,.2f}", goodput, f"{m.availability:.1%}"
 
 
 def _cells(line: MetricsRow, unit_s: float, *, failed: bool, failing: bool) -> tuple[str, ...]:
