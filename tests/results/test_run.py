@@ -225,7 +225,7 @@ def test_which_jobs_failed_is_kept_and_runs_of_before_had_none(tmp_path, write_d
     jobs, metrics = tmp_path / "jobs.csv", tmp_path / "metrics.json"
     jobs.write_text("".join(line.rsplit(",", 4)[0] + "\n" for line in jobs.read_text().splitlines()))
     facts = json.loads(metrics.read_text())
-    for name in ("failed", "failures", "lost_gpu_s", "goodput", "availability", "resizes"):
+    for name in ("failed", "failed_attempts", "lost_gpu_s", "goodput", "availability", "resizes"):
         del facts["metrics"][name]
     metrics.write_text(json.dumps(facts))
     assert read_run(tmp_path).times.failed.tolist() == [0, 0]
