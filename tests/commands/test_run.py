@@ -625,19 +625,18 @@ def test_the_command_of_a_run_is_the_one_that_was_given(config, tmp_path, capsys
 
 def test_what_allocation_needs_is_compiled_before_slots_wait_for_it(config, tmp_path, capsys, monkeypatch):
     asked = []
-    hand_out, control = FifoAllocation.hand_out, real_run.control
+    simulate, control = real_run.simulate_trials, real_run.control
 
-    def noted(self, view):
-        asked.append("allocation")
-        yield from hand_out(self, view)
+    def simulated(scene, landscape, policy):
+        asked.append(type(policy.allocation))
+        return simulate(scene, landscape, policy)
 
     def begun(*words, **options):
         asked.append("workers")
         return control(*words, **options)
 
-    monkeypatch.setattr(FifoAllocation, "hand_out", noted)
+    monkeypatch.setattr(real_run, "simulate_trials", simulated)
     monkeypatch.setattr(real_run, "control", begun)
     code, _ = printed(capsys, "run", config, "--out", tmp_path / "out")
     assert code == 0
-    assert asked[0] == "allocation"
-    assert asked.count("workers") == 1
+    assert asked == [FifoAllocation, "workers"]

@@ -61,7 +61,7 @@ def test_json_is_one_array_with_every_metric(rota, trace):
         "preemptions": 0,
         "migrations": 0,
         "failed": 0,
-        "failures": 0,
+        "failed_attempts": 0,
         "lost_gpu_s": 0.0,
         "goodput": pytest.approx((600 + 2 * 300 + 60) / (2 * ends[2])),
         "availability": 1.0,
