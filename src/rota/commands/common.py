@@ -166,7 +166,7 @@ def draw_into(figure: "Figure", file: Path) -> None:
 
 
 SLOW_S = 1.5
-MESSAGE = "compiling the simulator: once per version, about half a minute"
+MESSAGE = "compiling the simulator: once per version, about a minute"
 
 
 @contextmanager
