@@ -1,9 +1,9 @@
-"""`rota learn`: learn, from recordings, how networks should change while they train; or to place trials."""
+"""`rota learn`: learn how networks should change while they train, to place trials, or to schedule jobs."""
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rota.recordings.tree import Tree
 
 OUT = Path("results/learn")
-PLACEMENT = "placement"
-"""Table of a configuration that is about placing trials."""
+PLACEMENT, SCHEDULE = "placement", "schedule"
+"""Tables of a configuration that is about placing trials, and about scheduling jobs."""
 MOST_TABLES = 3
 """Number of agents above which each has a line instead of a table."""
 
@@ -28,10 +28,10 @@ def add_parser(subparsers: Any) -> None:
     """Add `learn`. Nothing heavy is imported for it."""
     parser = subparsers.add_parser(
         "learn",
-        help="learn from recordings how networks should change while they train, or to place trials",
-        description="Learn agents from recorded trees, or, if the configuration has a [placement] table, one "
-        "that places trials on unequal slots. Stop it at any moment; the same command goes on from "
-        "there.",
+        help="learn how networks should change while they train, to place trials, or to schedule jobs",
+        description="Learn agents from recorded trees; with a [placement] table in the configuration, one "
+        "that places trials on unequal slots; with a [schedule] table, some that schedule jobs. Stop it at "
+        "any moment; the same command goes on from there.",
     )
     parser.add_argument("--joint", action="store_true", help="one agent from all (else one per scenario)")
     live = "learn from real training, of what this file asks to record: config/record/quick.toml"
@@ -64,16 +64,22 @@ def run(args: argparse.Namespace) -> int:
     if args.help_config:
         from rota.config.describe import help_text
         from rota.learning.placement.config import PlacementFile
+        from rota.learning.scheduling.training import ScheduleFile
 
-        asked = (LearnConfig, PlacementFile) if args.live is None else (LiveConfig,)
+        asked = (LearnConfig, PlacementFile, ScheduleFile) if args.live is None else (LiveConfig,)
         say(*map(help_text, asked), sep="\n\n")
         return 0
     import tensorboardX  # noqa: F401 (it is needed when all is learned: who lacks it should know before)
 
-    if _asks_to_place(args.config):
+    tables = _tables(args.config)
+    if PLACEMENT in tables:
         from rota.commands.learn_placement import run_placement
 
         return run_placement(args)
+    if SCHEDULE in tables:
+        from rota.commands.learn_schedule import run_schedule
+
+        return run_schedule(args)
     if args.live is not None:
         from rota.commands.learn_live import run_live
 
@@ -85,11 +91,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _asks_to_place(config: Path | None) -> bool:
-    """Return whether a file is about placing trials."""
+def _tables(config: Path | None) -> Collection[str]:
+    """Return the tables and keys of a file, which say what is to be learned."""
     from rota.config.load import read
 
-    return config is not None and PLACEMENT in read(config)
+    return () if config is None else read(config)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ MEANINGS = {
 }
 SEEN = tuple(Feature(name, 1, meaning) for name, meaning in MEANINGS.items())
 """What the agent sees of each job."""
-FEATURES = len(SEEN)
+FEATURES, RUNS = len(SEEN), 2
 
 
 class Weights(NamedTuple):
@@ -290,7 +290,11 @@ def rank_corrected(address, options, key):
             or columns[SCORED_S, row] == 0.0
         ):
             describe(e, columns, table, groups, row, waited_s, pressure, features)
-            columns[SCORE, row] = correction(features, weights)
+            found = correction(features, weights)
+            if runs:  # as it runs, a job may only rise: else two jobs could preempt each other for ever
+                features[RUNS] = 0.0
+                found = max(found, correction(features, weights))
+            columns[SCORE, row] = found
             columns[SCORED_S, row] = max(e.now_s, 1e-9)
             columns[STATE, row] = state
         key[row] = -(base + columns[SCORE, row])
@@ -302,7 +306,7 @@ def describe(e, columns, table, groups, row, waited_s, pressure, features):
     gpus, attained_s = columns[GPUS, row], attained(columns, table, row)
     features[0] = np.log(max(columns[INDEX, row], 1e-12) * 3600.0) / 4.0
     features[1] = np.log2(gpus) / 4.0
-    features[2] = 1.0 if columns[PLACE, row] >= 0.0 else 0.0
+    features[RUNS] = 1.0 if columns[PLACE, row] >= 0.0 else 0.0
     features[3] = np.log1p(attained_s / 60.0) / 5.0
     features[4] = np.log1p(waited_s / 60.0) / 5.0
     features[5] = pressure
