@@ -72,14 +72,14 @@ class JobsRunSpec:
         """Return what is trained, and where."""
         jobs, config = self.jobs, self.config
         table = jobs.table(self.cluster)
-        told = config.durations.tell(table, jobs.ids, self.policy.needs.durations)
+        known = config.durations.put_into(table, jobs.ids, self.policy.needs.durations)
         return JobsSpec(
             ids=jobs.ids,
             kinds=[jobs.models[number] for number in jobs.model.tolist()],
             iterations=[int(count) for count in jobs.iterations.tolist()],
             submit_s=jobs.submit_s.tolist(),
             table=table,
-            told=told,
+            known=known,
             cluster=self.cluster,
             places=_places(self.all_slots, self.home, config.placement.types),
             nodes=[slot.node for slot in self.all_slots.slots],
@@ -233,8 +233,8 @@ class JobsRun(RunInFolder):
     def _knows(self) -> str:
         """What the scheduler knows of durations, if not all that need them know them."""
         order = self.order
-        told = order.config.durations.shown_to(order.policy.needs.durations)
-        return told if order.config.durations != EXACT_DURATIONS else ""
+        knows = order.config.durations.shown_to(order.policy.needs.durations)
+        return knows if order.config.durations != EXACT_DURATIONS else ""
 
     def record(self, outcome: JobsOutcome) -> dict[str, Any]:
         """Return the result as plain values."""
