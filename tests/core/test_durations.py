@@ -7,10 +7,11 @@ import pytest
 
 import rota
 from rota.core import columns as c
-from rota.core.durations import Durations, by_groups, by_trees, known_left
+from rota.core.durations import Durations, by_groups, known_left
 from rota.core.errors import ConfigError
 from rota.core.policy import Needs
 from rota.core.timeline import EventKind
+from rota.learning.durations import by_trees
 from rota.policies.cluster.registry import SCHEDULERS, scheduler_class
 from rota.simulator.jobs import engine_for, simulate
 from rota.workload.jobs import Workload
@@ -45,17 +46,17 @@ def test_these_schedulers_do_not_know_durations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "done", "left"), [(10.0, 4.0, 6.0), (10.0, 10.0, 10.0), (10.0, 12.0, 8.0), (3.0, 20.0, 4.0)]
+    ("estimate", "done", "left"), [(10.0, 4.0, 6.0), (10.0, 10.0, 10.0), (10.0, 12.0, 8.0), (3.0, 20.0, 4.0)]
 )
-def test_a_job_that_outlives_what_was_told_is_taken_to_last_twice_as_long(told, done, left) -> None:
+def test_a_job_that_outlives_what_was_told_is_taken_to_last_twice_as_long(estimate, done, left) -> None:
     columns = np.zeros((c.OWN, 1))
-    columns[c.ITERATIONS], columns[c.TOLD], columns[c.REMAINING] = 35.0, told, 35.0 - done
+    columns[c.ITERATIONS], columns[c.ESTIMATE], columns[c.REMAINING] = 35.0, estimate, 35.0 - done
     assert known_left(columns, 0) == left
 
 
 def test_what_is_known_exactly_is_what_is_left_to_the_last_bit() -> None:
     columns = np.zeros((c.OWN, 1))
-    columns[c.ITERATIONS] = columns[c.TOLD] = 0.3
+    columns[c.ITERATIONS] = columns[c.ESTIMATE] = 0.3
     columns[c.REMAINING] = 0.1
     assert known_left(columns, 0) == 0.1
 
@@ -63,17 +64,17 @@ def test_what_is_known_exactly_is_what_is_left_to_the_last_bit() -> None:
 def test_errors_explain_the_given_share_of_the_variance_and_follow_the_name_of_the_job() -> None:
     jobs = drawn(jobs=4000)
     table = jobs.table(CLUSTER)
-    Durations("noisy", r2=0.6).tell(table, jobs.ids, "needed")
-    truth, told = np.log(table[c.ITERATIONS]), np.log(table[c.TOLD])
-    assert 1.0 - np.var(told - truth) / np.var(np.log(jobs.solo_s)) == pytest.approx(0.6, abs=0.03)
+    Durations("noisy", r2=0.6).put_into(table, jobs.ids, "needed")
+    truth, estimate = np.log(table[c.ITERATIONS]), np.log(table[c.ESTIMATE])
+    assert 1.0 - np.var(estimate - truth) / np.var(np.log(jobs.solo_s)) == pytest.approx(0.6, abs=0.03)
     renamed = jobs.table(CLUSTER)
-    Durations("noisy", r2=0.6).tell(renamed, jobs.ids[::-1], "needed")
+    Durations("noisy", r2=0.6).put_into(renamed, jobs.ids[::-1], "needed")
     np.testing.assert_allclose(
-        (renamed[c.TOLD] / table[c.ITERATIONS])[::-1], table[c.TOLD] / table[c.ITERATIONS]
+        (renamed[c.ESTIMATE] / table[c.ITERATIONS])[::-1], table[c.ESTIMATE] / table[c.ITERATIONS]
     )
     other = jobs.table(CLUSTER)
-    Durations("noisy", r2=0.6, seed=1).tell(other, jobs.ids, "needed")
-    assert abs(np.corrcoef(np.log(other[c.TOLD]) - truth, told - truth)[0, 1]) < 0.1
+    Durations("noisy", r2=0.6, seed=1).put_into(other, jobs.ids, "needed")
+    assert abs(np.corrcoef(np.log(other[c.ESTIMATE]) - truth, estimate - truth)[0, 1]) < 0.1
 
 
 def test_groups_predict_their_geometric_mean_drawn_towards_that_of_all() -> None:

@@ -215,10 +215,10 @@ def _rows(tasks: Sequence[SimulationTask], done: Sequence[SimulatedRun]) -> list
 def _text(tasks: Sequence[SimulationTask], done: Sequence[SimulatedRun]) -> str:
     labels = Labels(task.point.parameters for task in tasks)
     names = [f"{labels.text(task.point.parameters)} {task.scheduler}".strip() for task in tasks]
-    told = any(task.config.durations != EXACT_DURATIONS for task in tasks)
+    said = any(task.config.durations != EXACT_DURATIONS for task in tasks)
     return table(
         [
-            MetricsRow(name, made.metrics, made.wall_s, made.knows if told else "")
+            MetricsRow(name, made.metrics, made.wall_s, made.knows if said else "")
             for name, made in zip(names, done, strict=True)
         ]
     )

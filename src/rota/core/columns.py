@@ -22,7 +22,7 @@ JOB = 13  # index into the workload; -1 marks a free row
 PREFERENCE = 14  # index into the orders in which jobs prefer the nodes
 GROUP = 15  # number of the workload's group and gang size, for what a policy learns from the jobs that ended
 ITERATIONS = 16  # iterations that the job takes in all
-TOLD = 17  # those that policies are told (`rota.core.durations`)
+ESTIMATE = 17  # those that policies that do not know them expect (`rota.core.durations`)
 GIVEN = 18  # number of the columns above
 
 # State: updated while the job is active.

@@ -1,13 +1,14 @@
 """What schedulers know of durations: all, nothing, with an error, or what the jobs that ended predict.
 
-A job has the iterations that it takes (`ITERATIONS`) and those that policies are told (`TOLD`). Where the two
-are equal, what is left is known exactly. Else it is what is left of what was told; a job that outlives that
-is taken to last twice as long, again and again.
+A job has the iterations that it takes (`ITERATIONS`) and those that policies expect (`ESTIMATE`). Where the
+two are equal, what is left is known exactly. Else it is what is left of the estimate; a job that outlives
+that is taken to last twice as long, again and again.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib import import_module
 from importlib.util import find_spec
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
-from rota.core.columns import GPUS, GROUP, ITERATION_S, ITERATIONS, MODEL, REMAINING, SUBMIT_S, TOLD
+from rota.core.columns import ESTIMATE, GROUP, ITERATION_S, ITERATIONS, REMAINING
 from rota.core.compiled import kernel
 from rota.core.errors import ConfigError
 from rota.core.memory import engine_at, events_of, ints
@@ -26,11 +27,9 @@ Knows = Literal["exact", "none", "noisy", "predicted"]
 DurationUse = Literal["needed", "optional", "unused"]
 FINISHED = int(EventKind.FINISHED)
 
-FIRST_S, FIRST_JOBS = 3600.0, 1.0  # what is told before any job has ended, and the jobs that it counts as
+FIRST_S, FIRST_JOBS = 3600.0, 1.0  # what is expected before any job has ended, and the jobs that it counts as
 OTHERS = 2.0  # jobs that the mean of all counts as, for those of one group and gang size
-LEAST_S = 1.0  # shortest duration that is told
-FEWEST = 40  # ended jobs from which on trees are grown
-DAY_S, WEEK_S = 86400.0, 604800.0
+LEAST_S = 1.0  # shortest estimate
 
 Predictor = Callable[[Floats, NDArray[np.int32], slice], Floats]
 """The table of all jobs, those that ended, those to come → the seconds that these are expected to take."""
@@ -77,19 +76,20 @@ class Durations:
             return "none"
         return "exact" if use == "needed" and self.known == "none" else self.known
 
-    def tell(self, table: Floats, ids: tuple[str, ...], use: DurationUse) -> "ToldDurations":
-        """Write what a policy is told into the table of jobs; return what it knows, and who predicts."""
+    def put_into(self, table: Floats, ids: tuple[str, ...], use: DurationUse) -> "KnownDurations":
+        """Write the estimates for a policy into the table of jobs; return what it knows, and who predicts."""
         knows = self.shown_to(use)
         if knows == "noisy":
-            table[TOLD] = np.maximum(
+            table[ESTIMATE] = np.maximum(
                 table[ITERATIONS] * self._errors(table, ids), LEAST_S / table[ITERATION_S]
             )
         if knows != "predicted":
-            return ToldDurations(knows)
-        table[TOLD] = FIRST_S / table[ITERATION_S]
+            return KnownDurations(knows)
+        table[ESTIMATE] = FIRST_S / table[ITERATION_S]
         if self.predictor == "trees":
-            return ToldDurations(knows, by_trees, 1.2)
-        return ToldDurations(knows, by_groups, 1.05)
+            # What learns is a layer above this one, so it is imported at run time.
+            return KnownDurations(knows, import_module("rota.learning.durations").by_trees, 1.2)
+        return KnownDurations(knows, by_groups, 1.05)
 
     def _errors(self, table: Floats, ids: tuple[str, ...]) -> Floats:
         """Return the factor by which each duration is off, drawn from the name of the job and the seed."""
@@ -120,7 +120,7 @@ EXACT, NONE, NOISY, PREDICTED = range(4)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldDurations:
+class KnownDurations:
     """What the policy of one engine knows, and who predicts durations."""
 
     knows: Knows
@@ -131,7 +131,7 @@ class ToldDurations:
 
 def by_groups(table: Floats, ended: NDArray[np.int32], coming: slice) -> Floats:
     """Predict the geometric mean of a job's group and gang size, drawn towards that of all jobs."""
-    logs = _log_work(table, ended)
+    logs = log_work(table, ended)
     of_all = (FIRST_JOBS * np.log(FIRST_S) + logs.sum()) / (FIRST_JOBS + len(logs))
     groups = table[GROUP].astype(np.int64)
     size = int(groups.max(initial=0)) + 1
@@ -141,47 +141,31 @@ def by_groups(table: Floats, ended: NDArray[np.int32], coming: slice) -> Floats:
     return np.asarray(np.exp(means[groups[coming]]))
 
 
-def by_trees(table: Floats, ended: NDArray[np.int32], coming: slice) -> Floats:
-    """Predict by boosted trees over group, model, gang size, and the time of day and week of submission."""
-    if len(ended) < FEWEST:
-        return by_groups(table, ended, coming)
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    submit_s = table[SUBMIT_S]
-    features = np.column_stack(
-        [table[GROUP], table[MODEL], np.log2(table[GPUS]), submit_s % DAY_S, submit_s % WEEK_S]
-    )
-    trees = HistGradientBoostingRegressor(
-        max_iter=60, max_leaf_nodes=15, min_samples_leaf=8, early_stopping=False, random_state=0
-    )
-    trees.fit(features[ended], _log_work(table, ended))
-    return np.asarray(np.exp(trees.predict(features[coming])))
-
-
-def _log_work(table: Floats, jobs: NDArray[np.int32]) -> Floats:
+def log_work(table: Floats, jobs: NDArray[np.int32]) -> Floats:
+    """Return the logarithm of the seconds of work of jobs."""
     return np.asarray(np.log(np.maximum(table[ITERATIONS, jobs] * table[ITERATION_S, jobs], LEAST_S)))
 
 
-def predict(table: Floats, ended: NDArray[np.int32], first: int, told: ToldDurations) -> int:
+def predict(table: Floats, ended: NDArray[np.int32], first: int, known: KnownDurations) -> int:
     """Write what is predicted of the jobs from a number on; return how many must have ended for the next."""
-    assert told.predictor is not None
+    assert known.predictor is not None
     coming = slice(first, table.shape[1])
     if first < table.shape[1]:
-        seconds = np.maximum(told.predictor(table, ended, coming), LEAST_S)
-        table[TOLD, coming] = seconds / table[ITERATION_S, coming]
-    return max(len(ended) + 1, int(np.ceil(told.growth * len(ended))))
+        seconds = np.maximum(known.predictor(table, ended, coming), LEAST_S)
+        table[ESTIMATE, coming] = seconds / table[ITERATION_S, coming]
+    return max(len(ended) + 1, int(np.ceil(known.growth * len(ended))))
 
 
 @kernel
 def known_left(columns, row):
     """Return the iterations that a job has left, as far as the policy knows."""
-    told, takes = columns[TOLD, row], columns[ITERATIONS, row]
-    if told == takes:
+    estimate, takes = columns[ESTIMATE, row], columns[ITERATIONS, row]
+    if estimate == takes:
         return columns[REMAINING, row]
     done = takes - columns[REMAINING, row]
-    while told <= done:
-        told *= 2.0
-    return told - done
+    while estimate <= done:
+        estimate *= 2.0
+    return estimate - done
 
 
 @kernel

@@ -21,7 +21,7 @@ from rota.core.arrays import Floats
 from rota.core.calls import ADVANCE_TYPES, COMMIT_TYPES
 from rota.core.cluster import Cluster, Preferences, Speed, as_listed
 from rota.core.costs import EXACT, CostModel
-from rota.core.durations import KNOWS, ToldDurations, note_ended_at, predict
+from rota.core.durations import KNOWS, KnownDurations, note_ended_at, predict
 from rota.core.errors import IllegalPlan, Stuck
 from rota.core.failures import FailureState
 from rota.core.instant import Instant
@@ -62,24 +62,24 @@ class JobsEngine:
         keeps_timeline: bool = True,
         failures: FailureState | None = None,
         sizes: GangSizes | None = None,
-        told: ToldDurations | None = None,
+        known: KnownDurations | None = None,
     ) -> None:
         """Begin with a table of all jobs, by submit time, for a policy with these needs.
 
-        `preferences` says which nodes jobs prefer, by default those that the cluster lists first; `told` what
-        the policy knows of durations, by default all.
+        `preferences` says which nodes jobs prefer, by default those that the cluster lists first; `known`
+        what the policy knows of durations, by default all.
         """
         self._another = partial(
             JobsEngine, table, cluster, cost, needs, preferences,
-            speed=speed, keeps_timeline=keeps_timeline, failures=failures, sizes=sizes, told=told,
+            speed=speed, keeps_timeline=keeps_timeline, failures=failures, sizes=sizes, known=known,
         )  # fmt: skip
         preferences = preferences or as_listed(cluster)
         slots, sharing = cluster.slots, needs.sharing
         ties = needs.ties if cost.each_instant else EXACT
         self.cluster, self.cost = cluster, cost
         self.table = np.ascontiguousarray(preferences.put_into(table))
-        self.told = told or ToldDurations("none" if needs.durations == "unused" else "exact")
-        if self.told.predictor is not None:
+        self.known = known or KnownDurations("none" if needs.durations == "unused" else "exact")
+        if self.known.predictor is not None:
             self.table = self.table.copy()  # what is predicted is its own
         self._own, self._record = len(needs.own), np.zeros(1, ENGINE)
         self.address = int(self._record.ctypes.data)
@@ -97,7 +97,7 @@ class JobsEngine:
             checkpoint_every_s=failures.checkpoints(cost) if failures else cost.checkpoint_every_s,
             is_even=speed.is_even, cross_node=speed.cross_node, cross_switch=speed.cross_switch,
             keeps_timeline=keeps_timeline, slots_per_gpu=cluster.slots_per_gpu,
-            knows=KNOWS.index(self.told.knows), predicts=self.told.predictor is not None, refit_at=1,
+            knows=KNOWS.index(self.known.knows), predicts=self.known.predictor is not None, refit_at=1,
             most_jobs=jobs, bound=slots * sharing, slots=slots,
             jobs=self.table.shape[1], end_s=np.inf, wake_s=np.inf,
             ends_rel=ties.ends_rel, ends_abs=ties.ends_abs, arrivals_rel=ties.arrivals_rel,
@@ -183,7 +183,7 @@ class JobsEngine:
         if instant.at_s < self.now_s:
             raise AssertionError(f"time runs backwards: {instant.at_s} after {self.now_s}")
         self.nodes[c.UP, [*instant.joined, *instant.lost]]  # raises IndexError if there is no such node
-        if self.told.predictor is not None and self._get("learnt") >= self._get("refit_at"):
+        if self.known.predictor is not None and self._get("learnt") >= self._get("refit_at"):
             self._predict()
         stepping.move_time_at(self.address, float(instant.at_s))
         self.write(instants=self.instants + 1)
@@ -212,7 +212,7 @@ class JobsEngine:
         written = self._get("count")
         stepping.turn_over_at(self.address, ends, arrivals)
         self._mark_failures(instant, written)
-        if self.told.predictor is not None:
+        if self.known.predictor is not None:
             note_ended_at(self.address)
 
     def _mark_failures(self, instant: Instant, first: int) -> None:
@@ -292,7 +292,7 @@ class JobsEngine:
         arrays = {name: self._arrays[name].copy() for name in changing}
         arrays |= {"events": self.journal.events[:count].copy(), "arena": self.journal.slots[:used].copy()}
         index, slots = self.plan.dense()
-        arrays |= {"ended": self._arrays["ended"].copy(), "told": self.table[c.TOLD].copy()}
+        arrays |= {"ended": self._arrays["ended"].copy(), "estimate": self.table[c.ESTIMATE].copy()}
         arrays |= {"index": index, "slots": slots, "pace_s": self.plan.pace_s[: self.plan.jobs].copy()}
         return Snapshot(self._record.copy(), arrays, self._failures.snapshot() if self._failures else {})
 
@@ -311,8 +311,8 @@ class JobsEngine:
         changing = ("columns", "order", "free", "own_slots", "own_groups", "ending", "ended")
         self._put(**{name: arrays[name].copy() for name in changing})
         self.nodes[:] = arrays["nodes"]
-        if self.told.predictor is not None:
-            self.table[c.TOLD] = arrays["told"]
+        if self.known.predictor is not None:
+            self.table[c.ESTIMATE] = arrays["estimate"]
         self._lay_out_rows(self.capacity)
         self.write(is_sorted=False)
         self._use_journal()
@@ -381,7 +381,7 @@ class JobsEngine:
             load=np.zeros((2, slots), np.int32),
             **{name: np.zeros(jobs, np.int8) for name in ("actions", "kept")},
             **{name: np.zeros(max(jobs, 1), np.int32) for name in ("paused", "ending")},
-            ended=np.zeros(self.table.shape[1] if self.told.predictor is not None else 0, np.int32),
+            ended=np.zeros(self.table.shape[1] if self.known.predictor is not None else 0, np.int32),
         )
         self.write(
             fields=c.OWN + self._own, node_rows=nodes.shape[0], node_count=nodes.shape[1], groups=groups,
@@ -463,7 +463,7 @@ class JobsEngine:
         view.memory = self._record, self._arrays, self._plans
         view.active, view.resizes = 0, self._get("sizes") != 0
         view.cluster, view.cost, view.slots = self.cluster, self.cost, self.cluster.slots
-        view.knows = self.told.knows
+        view.knows = self.known.knows
         view.nodes, view.slot_node = frozen(self.nodes), frozen(self._arrays["slot_node"])
         view.own_slots, view.scratch = self._arrays["own_slots"], self._arrays["scratch"]
         view.memo = {}
@@ -494,4 +494,4 @@ class JobsEngine:
     def _predict(self) -> None:
         """Predict how long the jobs take that have yet to arrive."""
         ended = self._arrays["ended"][: self._get("learnt")]
-        self.write(refit_at=predict(self.table, ended, self._get("arrived"), self.told))
+        self.write(refit_at=predict(self.table, ended, self._get("arrived"), self.known))

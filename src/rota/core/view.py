@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.core.cluster import Cluster
-from rota.core.columns import DURATION_S, ITERATION_S, REMAINING, TOLD
+from rota.core.columns import DURATION_S, ESTIMATE, ITERATION_S, REMAINING
 from rota.core.costs import CostModel
 from rota.core.durations import Knows, write_left
 from rota.core.errors import ConfigError
@@ -101,12 +101,12 @@ class ClusterView:
 
     @property
     def duration_s(self) -> NDArray[np.float64]:
-        """Seconds that the jobs take in all: what the trace says, or what the policy is told."""
+        """Seconds that the jobs take in all: what the trace says, or what the policy knows of it."""
         self._check_known("duration_s")
         if self.knows == "exact":
             return frozen(self.columns[DURATION_S])
-        told: NDArray[np.float64] = self.columns[TOLD] * self.columns[ITERATION_S]
-        return told
+        expected_s: NDArray[np.float64] = self.columns[ESTIMATE] * self.columns[ITERATION_S]
+        return expected_s
 
     @property
     def waited_s(self) -> NDArray[np.float64]:

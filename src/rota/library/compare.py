@@ -213,11 +213,11 @@ def compare(
     workload from a seed, schedulers that have an option `seed`, and failures that are drawn. Where nothing is
     random there is one run of a scheduler, and `note` says so. All of it is done at each point of a `grid`, a
     dictionary of parameters and their values: `jobs` is then a function of a seed and of those parameters
-    that it names, `cluster` may be a function of some of them. `workers` processes share the work, or with `"ray"`
-    (`"ray:ADDRESS"`) the CPUs of a Ray cluster. With `out` each run is saved to a folder of its own in that
-    folder as soon as it is done; called again, for example after a crash, `compare` reuses those that were
-    made from the same inputs. A bar shows how far it is on a terminal and in a notebook; `progress` turns it
-    on or off.
+    that it names, `cluster` may be a function of some of them. `workers` processes share the work, or with
+    `"ray"` (`"ray:ADDRESS"`) the CPUs of a Ray cluster. With `out` each run is saved to a folder of its own
+    in that folder as soon as it is done; called again, for example after a crash, `compare` reuses those that
+    were made from the same inputs. A bar shows how far it is on a terminal and in a notebook; `progress`
+    turns it on or off.
 
     >>> import rota
     >>> cluster = rota.Cluster.uniform(nodes=2, gpus=8)

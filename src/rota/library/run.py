@@ -163,10 +163,12 @@ class Run:
     @property
     def line(self) -> MetricsRow:
         """The row of the run in a table."""
-        return MetricsRow(self.scheduler, self.metrics, self.wall_s, self.knows if self._is_told else "")
+        return MetricsRow(
+            self.scheduler, self.metrics, self.wall_s, self.knows if self._says_durations else ""
+        )
 
     @property
-    def _is_told(self) -> bool:
+    def _says_durations(self) -> bool:
         """Whether the configuration says what schedulers know of durations."""
         return "durations" in tomllib.loads(self.config)
 

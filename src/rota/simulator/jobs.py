@@ -56,11 +56,11 @@ def engine_for(
     preferences = (
         fastest_first(cluster, speed.by_model, cluster.table()[KIND]) if types == "fastest" else None
     )
-    told = durations.tell(table, jobs.ids, needs.durations)
+    known = durations.put_into(table, jobs.ids, needs.durations)
     return JobsEngine(
         table, cluster, cost, needs, preferences, speed=speed, keeps_timeline=keeps_timeline,
         failures=FailureState(failures, jobs.recorded_failures, table, cluster) if failures else None,
-        sizes=sizes, told=told,
+        sizes=sizes, known=known,
     )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def simulate(
     wall_s = time.perf_counter() - began
     if progress is not None:
         progress(engine.done)
-    return Simulation(engine.timeline(), engine.instants, wall_s, engine.told.knows)
+    return Simulation(engine.timeline(), engine.instants, wall_s, engine.known.knows)
 
 
 def warm_up(policy: Policy, cost: CostModel = RESTART, *, real: bool = False) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 
 from rota.core.columns import (
     BEGIN,
+    ESTIMATE,
     EXECUTED_S,
     GPUS,
     ITERATION_S,
@@ -18,7 +19,6 @@ from rota.core.columns import (
     SIZE,
     STARTUP_S,
     SUBMIT_S,
-    TOLD,
     UNIT,
     UP,
 )
@@ -138,7 +138,7 @@ def observe_job(lane, e, row, idle, out):
     out[8] = 0.0
     if lane.knows_durations:
         out[7] = log1p(known_left_s(columns, row))
-        out[8] = log1p(columns[TOLD, row] * columns[ITERATION_S, row])
+        out[8] = log1p(columns[ESTIMATE, row] * columns[ITERATION_S, row])
     out[9] = log1p(columns[STARTUP_S, row])
     out[10] = columns[PRIORITY, row]
     out[11] = not runs and gpus <= idle
