@@ -51,7 +51,7 @@ class RunConfig(RealConfig):
     evolution: str = "none"
     """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
     retirement: RetireSlowest | None = None
-    """Whether slots are retired towards the end; presets say so themselves."""
+    """Retirement of slots towards the end; gpa-era and gpa-eta retire slots anyway."""
     attempts: int = 3
     """Number of failed intervals after which a trial is let go."""
     seed: int = 0
@@ -66,6 +66,8 @@ class RunConfig(RealConfig):
     """Which of the metrics that a class or a generator function gives says how good a trial is."""
     mode: Literal["max", "min"] = "max"
     """Whether more of it is better, or less."""
+    quick: bool = False
+    """Whether `--quick` made it a try of seconds."""
     code: dict[str, str] = field(default_factory=dict)
     """File → digest, of what is named in files; a run writes it, and is only resumed with the same."""
     backend: Literal["local", "ray", "slurm"] = "local"

@@ -256,7 +256,7 @@ class PopulationsConfig:
     evolution: str = "none"
     """How trials are reviewed after a report: none, pbt or asha."""
     retirement: RetireSlowest | None = None
-    """Retirement of slots towards the end, under all allocations except presets, which define it."""
+    """Retirement of slots towards the end, under all allocations; gpa-era and gpa-eta retire slots anyway."""
     seeds: int = 5
     """Number of simulations of each: with the seeds 0, 1, … of noise, drift, evolution and initial trials."""
     slots: tuple[float, ...] = ()
