@@ -18,7 +18,7 @@ from rota.core.population.events import (
 )
 from rota.core.population.view import Terms, TrialStatus
 from rota.policies.allocation.fifo import FifoAllocation
-from rota.policies.evolution.pbt import Grow, Pbt
+from rota.policies.evolution.pbt import GrowthAtClone, Pbt
 from rota.policies.population import PopulationPolicy
 
 
@@ -82,7 +82,7 @@ def test_clones_take_over_what_their_donor_had_reported_whatever_it_is_at(
     conduct, small, twice, follows, report_each
 ):
     wanted = small(trials=6, terms=Terms(10, 80), report_each=report_each)
-    evolution = Pbt(quantile=0.5, grow=Grow(probability=0.5, actions=("deepen 0",)))
+    evolution = Pbt(quantile=0.5, grow=GrowthAtClone(probability=0.5, actions=("deepen 0",)))
     done = conduct(wanted, PopulationPolicy(twice, evolution))
     clones = kind(done.timeline, Cloned)
     assert any(clone.donor != clone.trial for clone in clones)

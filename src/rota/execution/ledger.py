@@ -11,6 +11,7 @@ from rota.core.population.events import (
     Clone,
     Decision,
     Event,
+    Grow,
     Hyper,
     Idled,
     Interval,
@@ -129,6 +130,9 @@ class Ledger:
                     standing, giver = self.standings[trial], self.standings[donor]
                     standing.hyper, standing.changes = hyper, changes
                     self._stand(standing, giver.newest, giver.before)
+                case Grow(trial, change):
+                    standing = self.standings[trial]
+                    standing.changes = (*standing.changes, change)
                 case Stop(trial):
                     for running in self.assignments.values():
                         running.without(trial)

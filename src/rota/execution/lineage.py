@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from rota.core.errors import InputError, RotaError
-from rota.core.population.events import Clone, Decision, Event, Hyper, Reported
+from rota.core.population.events import Clone, Decision, Event, Grow, Hyper, Reported
 from rota.execution.assignments import Assignment, CheckpointInfo, Done, FailedAnswer, checkpoint_info
 from rota.execution.checkpoints import Checkpoints
 from rota.execution.engine import Died, NodeWent, Workers
@@ -74,6 +74,8 @@ class _Search:
                 trial = decision.trial
                 self.links[trial] = self.links[decision.donor]
                 self.hypers[trial], self.changes[trial] = decision.hyper, decision.changes
+            elif isinstance(decision, Grow):
+                self.changes[decision.trial] = (*self.changes[decision.trial], decision.change)
 
     def _report(self, event: Reported) -> None:
         trial, before = event.trial, self.links[event.trial]

@@ -15,6 +15,7 @@ from rota.core.population.events import (
     Clone,
     Decision,
     Event,
+    Grow,
     Hyper,
     Joined,
     NodeFailed,
@@ -147,6 +148,8 @@ class PopulationStatus:
                 case Clone(trial=number, donor=donor, hyper=hyper, changes=changes):
                     self.trials[number].hyper, self.trials[number].changes = hyper, changes
                     self.clones += donor != number
+                case Grow(trial=number, change=change):
+                    self.trials[number].changes = (*self.trials[number].changes, change)
                 case Stop(trial=number):
                     self._end(self.trials[number], "stopped")
                 case Retire(slot):

@@ -12,6 +12,7 @@ from rota.core.population.events import (
     Assigned,
     Cloned,
     Event,
+    Grown,
     Hyper,
     Idled,
     Joined,
@@ -130,8 +131,9 @@ POPULATION_EVENTS = {
     TrialFailed: "failed",
     NodeFailed: "node_lost",
     Joined: "node_joined",
+    Grown: "grown",
 }
-OF_TRIALS = (Reported, Cloned, Stopped, TrialFinished, TrialFailed)
+OF_TRIALS = (Grown, Reported, Cloned, Stopped, TrialFinished, TrialFailed)
 COLUMNS = ("slot", "trial", "steps", "metric", "donor")
 """Columns taken from events that have them."""
 
@@ -170,6 +172,8 @@ class _Trial:
             case Cloned(trial=trial, donor=donor, hyper=hyper, changes=changes):
                 self.hyper, self.changes = hyper, changes
                 self.clones += donor != trial
+            case Grown(change=change):
+                self.changes = (*self.changes, change)
             case TrialFinished():
                 self.status = "finished"
             case Stopped():

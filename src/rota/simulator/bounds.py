@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from rota.core.population.cluster import PopulationCluster
-from rota.core.population.events import Cloned, Event, Hyper, Reported
+from rota.core.population.events import Cloned, Event, Grown, Hyper, Reported
 from rota.core.population.view import Work
 
 
@@ -29,7 +29,8 @@ Done = list[dict[str, float]]
 
 def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> Done:
     """Return the work of each trial, by its kind at the time."""
-    kinds = [work.kind(hyper, ()) for hyper in hypers]
+    known: list[tuple[Hyper, tuple[str, ...]]] = [(hyper, ()) for hyper in hypers]
+    kinds = [work.kind(*each) for each in known]
     done: Done = [{} for _ in hypers]
     for event in events:
         if isinstance(event, Reported):
@@ -38,6 +39,11 @@ def work_done(events: Sequence[Event], hypers: Sequence[Hyper], work: Work) -> D
             done[event.trial][kind] = before_s + event.steps * work.step_s(kind)
         elif isinstance(event, Cloned):
             kinds[event.trial] = work.kind(event.hyper, event.changes)
+            known[event.trial] = event.hyper, event.changes
+        elif isinstance(event, Grown):
+            hyper, changes = known[event.trial]
+            known[event.trial] = hyper, (*changes, event.change)
+            kinds[event.trial] = work.kind(*known[event.trial])
     return done
 
 

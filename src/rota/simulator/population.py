@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.engine import Landscape, PopulationEngine
@@ -26,6 +27,8 @@ class PopulationScenario:
     report_each: bool = True
     """Whether each interval reports when it is done; else all at the end of the assignment."""
     overhead: ReportOverhead = field(default_factory=ReportOverhead)
+    deadline_s: float = inf
+    """When the run ends, whether trials are done or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def engine_for(scene: PopulationScenario, landscape: Landscape, seed: int = 0) -
     engine = PopulationEngine(scene.hypers, scene.cluster, scene.terms, scene.costs, landscape, seed)
     engine.simulate(
         landscape, scene.noise.draws(trials, slots), report_each=scene.report_each,
-        noise=scene.noise.noise, drift=scene.noise.drift,
+        deadline_s=scene.deadline_s, noise=scene.noise.noise, drift=scene.noise.drift,
         load_s=overhead.load_s, evaluate_s=overhead.evaluate_s, save_s=overhead.save_s,
     )  # fmt: skip
     return engine
@@ -58,7 +61,7 @@ def engine_for(scene: PopulationScenario, landscape: Landscape, seed: int = 0) -
 def simulate_trials(
     scene: PopulationScenario, landscape: Landscape, policy: PopulationPolicy, seed: int = 0
 ) -> SimulatedPopulation:
-    """Simulate a population until every trial is finished or stopped."""
+    """Simulate a population until every trial is finished or stopped, or the deadline is there."""
     engine = engine_for(scene, landscape, seed)
     began = time.perf_counter()
     drive_population(engine, policy)

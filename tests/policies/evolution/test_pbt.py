@@ -29,7 +29,7 @@ from rota.core.population.view import PopulationView, Ranking, Terms, TrialStatu
 from rota.policies.allocation.fifo import FifoAllocation
 from rota.policies.config import TrialsConfig
 from rota.policies.evolution.explore import Space
-from rota.policies.evolution.pbt import Grow, Pbt, quantiles
+from rota.policies.evolution.pbt import GrowthAtClone, Pbt, quantiles
 from rota.policies.population import PopulationPolicy
 from rota.simulator.landscapes import Equal
 from rota.simulator.population import PopulationScenario, simulate_trials
@@ -260,7 +260,7 @@ def test_to_have_been_looked_at_is_to_begin_anew(population):
 def test_a_clone_may_deepen_or_widen_the_network_it_got(population):
     state = population([0.1, 0.5])
     state.changes[1] = ("deepen 1",)
-    grow = Grow(0.5, ("deepen 0", "widen 1 64"), most=3)
+    grow = GrowthAtClone(0.5, ("deepen 0", "widen 1 64"), most=3)
     found = Counter(Pbt(grow=grow).decide(state, 0).changes for _ in range(400))
     assert found.keys() == {("deepen 1",), ("deepen 1", "deepen 0"), ("deepen 1", "widen 1 64")}
     assert found[("deepen 1",)] == pytest.approx(200, abs=40)
@@ -268,7 +268,7 @@ def test_a_clone_may_deepen_or_widen_the_network_it_got(population):
 
 def test_a_network_grows_only_so_often_and_is_not_widened_to_what_it_is():
     random = np.random.default_rng(0)
-    grow = Grow(1.0, ("widen 1 64",), most=2)
+    grow = GrowthAtClone(1.0, ("widen 1 64",), most=2)
     assert grow.grown((), random) == ("widen 1 64",)
     assert grow.grown(("widen 1 64",), random) == ("widen 1 64",)
     assert grow.grown(("deepen 0", "deepen 0"), random) == ("deepen 0", "deepen 0")
@@ -350,7 +350,7 @@ def test_an_option_out_of_range_says_what_would_be_right(options, says):
 )
 def test_growth_that_makes_no_sense_says_so(options, says):
     with pytest.raises(ConfigError, match=says):
-        Grow(**options)
+        GrowthAtClone(**options)
 
 
 class Later(TrialsConfig):

@@ -11,7 +11,7 @@ from torch.nn import functional
 from rota.training.describe import describe
 from rota.training.models.networks import Block, conv_block, linear_block
 from rota.training.net2net import NotGrowable, blocks, deepen, widen
-from rota.training.net2net.identity import Grown
+from rota.training.net2net.identity import GrownPart
 from rota.training.torchvision import torchvision
 
 
@@ -174,7 +174,7 @@ def test_residual_blocks_grow_inside_and_behind_their_sum():
         deepen(network, name, calibration=images if name == "layer2.0" else None)
         assert difference(before, evaluated(network, images)) <= 1e-5
     assert blocks(network) == names
-    assert [len(network.layer1), type(network.layer1[0])] == [1, Grown]
+    assert [len(network.layer1), type(network.layer1[0])] == [1, GrownPart]
 
 
 @pytest.mark.parametrize(
@@ -287,8 +287,8 @@ def test_a_network_that_asks_its_layers_for_what_they_have_goes_on_doing_so():
     before = evaluated(network, images)
     for name in ("conv", "fc", "fc", "conv"):
         deepen(network, name, calibration=images)
-    assert isinstance(network.fc, Grown)
-    assert isinstance(network.norm, Grown)
+    assert isinstance(network.fc, GrownPart)
+    assert isinstance(network.norm, GrownPart)
     assert network.fc.weight is network.fc.part.weight
     assert "track_running_stats" not in vars(network.norm)
     for each in (network, copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
@@ -309,11 +309,11 @@ class Copied(nn.ReLU):
 
 
 def test_what_has_grown_around_a_part_is_copied_whole():
-    grown = Grown(Copied())
+    grown = GrownPart(Copied())
     grown.grow([nn.Linear(2, 2)])
     again = copy.deepcopy(grown)
     assert [type(each) for each in again] == [Copied, nn.Linear]
-    assert not hasattr(Grown.__new__(Grown), "anything")
+    assert not hasattr(GrownPart.__new__(GrownPart), "anything")
 
 
 def test_what_is_frozen_and_not_trained_stays_so():

@@ -4,39 +4,56 @@ from rota.core.compiled import kernel
 from rota.core.population.changes import (
     append,
     begin_assignment,
+    close,
     empty,
     end_assignment,
     fail,
     go_on,
     join,
     lose,
+    remove,
     report,
     retire,
     stop,
     write,
 )
 from rota.core.population.memory import (
+    AT,
+    BUDGET,
     CHECKPOINT,
     CLONED,
+    CURRENT,
+    GIVEN,
+    GREW,
+    GROWN,
     IDLE,
     IDLED,
+    INTERVAL,
     JOINED,
+    NEXT,
     NODE_FAILED,
     OK,
+    OVER,
+    QUEUE,
     REPORTED_EVENT,
     SLOT_RETIRED,
     STATUS,
     STEPS,
     STOPPED_EVENT,
+    TRIAL,
     TRIAL_FAILED,
+    TRIAL_FINISHED,
+    parts_of,
     population_at,
     slots_of,
     trials_of,
 )
+from rota.core.population.outcomes import ALONG_TREES
 from rota.core.population.stepping import GROW, forget, is_full
-from rota.core.population.view import WAITING
+from rota.core.population.trees import clone_along, grow_along, kind_after, may_grow
+from rota.core.population.view import FINISHED, WAITING
 
-NOT_IDLE, EMPTY, NOT_WAITING, WRONG_STEPS = -11, -12, -13, -14
+NOT_IDLE, EMPTY, NOT_WAITING, WRONG_STEPS, CUT_INTERVAL = -11, -12, -13, -14, -15
 """Reasons for which an assignment is illegal."""
 
 
@@ -70,11 +87,14 @@ def why_illegal(p, slot, given):
         p.trial, p.wrong = trial, steps
         if not 0 <= trial < p.n_trials or trials[STATUS, trial] != WAITING:
             return NOT_WAITING
-        p.steps = p.budget - trials[STEPS, trial]
+        p.steps = trials[BUDGET, trial] - trials[STEPS, trial]
         for j in range(i):
             p.steps -= given[j, 1] if given[j, 0] == trial else 0
         if not 1 <= steps <= p.steps:
             return WRONG_STEPS
+        if p.outcome == ALONG_TREES and steps != trials[INTERVAL, trial]:
+            p.steps = trials[INTERVAL, trial]
+            return CUT_INTERVAL
     return OK
 
 
@@ -114,9 +134,56 @@ def clone(address, trial, donor, more):
     p = population_at(address)
     checkpoints = trials_of(p)[CHECKPOINT]
     checkpoints[trial] = checkpoints[donor]
+    if p.outcome == ALONG_TREES:
+        clone_in_tree(p, trial, donor)
     go_on(p, trial, True)
     forget(p, trial)
     write(p, CLONED, donor, trial, 0, more)
+    trials = trials_of(p)
+    if trials[STEPS, trial] >= trials[BUDGET, trial]:  # its donor is at the end of a path
+        p.waiting = remove(trials[QUEUE], p.waiting, trial)
+        close(p, trial, FINISHED)
+        write(p, TRIAL_FINISHED, -1, trial, 0, 0)
+
+
+@kernel
+def clone_in_tree(p, trial, donor):
+    """Put a trial where its donor is; it has the intervals left that follow there."""
+    trials, parts = trials_of(p), parts_of(p)
+    if trials[GIVEN, trial]:  # the rest of its assignment would be of another tree
+        part = slots_of(p)[CURRENT, trials[AT, trial]]
+        while part >= 0:
+            if parts[TRIAL, part] == trial:
+                parts[OVER, part] = 1
+            part = parts[NEXT, part]
+        trials[GIVEN, trial] = 0
+    trials[BUDGET, trial] = trials[STEPS, trial] + trials[BUDGET, donor] - trials[STEPS, donor]
+    trials[INTERVAL, trial] = trials[INTERVAL, donor]
+    clone_along(p, trial, donor)
+
+
+@kernel
+def grow(address, trial, column, more):
+    """Change the network of a waiting trial, whose kind is set unless it walks along a tree."""
+    p = population_at(address)
+    if p.outcome == ALONG_TREES:
+        grow_along(p, trial, column)
+        return
+    trials_of(p)[GREW, trial] = 1
+    p.growths += 1
+    write(p, GROWN, -1, trial, -1, more)
+
+
+@kernel
+def may_grow_at(address, trial, column):
+    """Do `may_grow`, for Python."""
+    return may_grow(population_at(address), trial, column)
+
+
+@kernel
+def kind_after_at(address, trial, column):
+    """Do `kind_after`, for Python."""
+    return kind_after(population_at(address), trial, column)
 
 
 @kernel

@@ -10,6 +10,7 @@ from rota.core.memory import pointer
 from rota.core.population.memory import (
     ASSIGNED_EVENT,
     AT,
+    BUDGET,
     CHECKPOINT,
     CURRENT,
     DUE,
@@ -20,7 +21,9 @@ from rota.core.population.memory import (
     FIRST_S,
     FRESH,
     GIVEN,
+    GREW,
     IDLE,
+    INTERVAL,
     KIND,
     MARK,
     MEASURED,
@@ -55,7 +58,9 @@ from rota.core.population.memory import (
     step_s_of,
     trials_of,
 )
+from rota.core.population.outcomes import ALONG_TREES
 from rota.core.population.step_times import observe
+from rota.core.population.trees import start_over
 from rota.core.population.view import ASSIGNED, FINISHED, REPORTED, STOPPED, WAITING
 
 
@@ -100,13 +105,14 @@ def report(p, slot, trial, steps, began_s, ended_s, moved_s, metric, ended):
     total = trials[STEPS, trial] + steps
     trials[STEPS, trial] = total
     trials[GIVEN, trial] -= steps
+    trials[GREW, trial] = 0
     trials[FRESH, trial] += steps
     metric_of(p)[trial] = metric
     trials[CHECKPOINT, trial] = slots[NODE, slot]
     p.leader = max(p.leader, total)
     if not metric <= p.best and not np.isnan(metric):
         p.best = metric
-    if total >= p.budget or metric >= p.target or ended:
+    if total >= trials[BUDGET, trial] or metric >= p.target or ended:
         close(p, trial, FINISHED)
         write(p, TRIAL_FINISHED, -1, trial, 0, 0)
     else:
@@ -352,6 +358,8 @@ def append(p, slot, last, trial, steps):
         trials[AT, trial] = slot
         p.waiting = remove(trials[QUEUE], p.waiting, trial)
         ends_s += move_s(p, trial, slot)
+        if p.outcome == ALONG_TREES:
+            start_over(p, trial)
     trials[GIVEN, trial] += steps
     seconds[ENDS_S, slot] = ends_s + steps * step_s_of(p)[slot, trials[KIND, trial]]
     part = p.free_part
@@ -395,15 +403,17 @@ def assign(p, slot, start, count, steps):
     by_steps = count == 0
     while p.waiting > 0 and (steps > 0 if by_steps else count > 0):
         trial = waiting[min(start, p.waiting - 1)]
-        mine = p.budget - trials[STEPS, trial] - trials[GIVEN, trial]
+        mine = trials[BUDGET, trial] - trials[STEPS, trial] - trials[GIVEN, trial]
+        interval = trials[INTERVAL, trial]
         if by_steps:
-            mine = min(mine, steps)
+            wanted = steps if p.outcome != ALONG_TREES else -(-steps // interval) * interval
+            mine = min(mine, wanted)
             steps -= mine
         else:
-            mine = min(mine, p.interval)
+            mine = min(mine, interval)
             count -= 1
         while mine > 0:
-            length = min(p.interval, mine)
+            length = min(interval, mine)
             last = append(p, slot, last, trial, length)
             mine -= length
     end_assignment(p, slot)
@@ -414,4 +424,4 @@ def most_parts(p):
     """Return an upper bound of the number of intervals of a proposed assignment."""
     if p.chosen_trials > 0:
         return min(p.chosen_trials, p.waiting)
-    return p.waiting + p.chosen_steps // p.interval + 1
+    return p.waiting + p.chosen_steps // p.shortest + 1

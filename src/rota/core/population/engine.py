@@ -10,6 +10,7 @@ advancing.
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,8 @@ from rota.core.population.events import (
     Continue,
     Decision,
     Event,
+    Grow,
+    Grown,
     Hyper,
     Idled,
     Interval,
@@ -40,8 +43,10 @@ from rota.core.population.events import (
     TrialFailed,
     TrialFinished,
 )
+from rota.core.population.growing import GrowingPopulation
 from rota.core.population.outcomes import ASKED, outcomes_of
 from rota.core.population.policies import CompiledAllocation
+from rota.core.population.trees import CONSTANT
 from rota.core.population.view import PopulationView, Work
 
 FIRST_EVENTS, FIRST_PARTS = 1024, 256
@@ -67,16 +72,13 @@ class RandomBlocks(Protocol):
         """Return the next numbers of all rows."""
 
 
-class PopulationEngine(PopulationView):
+class PopulationEngine(GrowingPopulation):
     """A population that changes by `advance`, or `apply` in a real run, and by `commit`."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._landscape: Landscape | None = None
         self._form: CompiledAllocation | None = None
         self._draws: dict[str, RandomBlocks] = {}
-        self._objects: list[tuple[Any, ...]] = []
-        """What events have beside numbers."""
         self._timeline: list[Event] = []
         self.put(events=np.zeros(0, memory.EVENT), parts=np.zeros((memory.PART_ROWS, 0), np.int64))
         self._grow()
@@ -104,6 +106,8 @@ class PopulationEngine(PopulationView):
                     event = Cloned(at_s, trial, slot, *self._objects[more])
                 case memory.TRIAL_FAILED:
                     event = TrialFailed(at_s, slot, trial, *self._objects[more])
+                case memory.GROWN:
+                    event = Grown(at_s, trial, self.grown_by(steps, more))
                 case memory.STOPPED_EVENT | memory.TRIAL_FINISHED:
                     event = OF_ONE[kind](at_s, trial)
                 case _:
@@ -157,6 +161,8 @@ class PopulationEngine(PopulationView):
             case Stop(trial):
                 self._check_review(trial)
                 self._decide(memory.STOPPED_EVENT, trial)
+            case Grow(trial, change):
+                self.grow(trial, change)
             case Retire(slot):
                 if not 0 <= slot < len(self.retired) or self.retired[slot]:
                     raise IllegalPlan(f"slot {slot} is already retired, or does not exist")
@@ -204,13 +210,15 @@ class PopulationEngine(PopulationView):
         draws: tuple[RandomBlocks, RandomBlocks],
         *,
         report_each: bool = True,
+        deadline_s: float = inf,
         **numbers: float,
     ) -> None:
         """Prepare to advance in virtual time.
 
         Metrics come from the arrays of the landscape (`outcomes`) if it has any, otherwise it is asked.
-        `draws` are random numbers of trials and of slots; `numbers` the fields `noise`, `drift`, `load_s`,
-        `evaluate_s` and `save_s` of the record.
+        The run ends at the deadline; intervals that end then still count. `draws` are random numbers of
+        trials and of slots; `numbers` the fields `noise`, `drift`, `load_s`, `evaluate_s` and `save_s` of the
+        record.
         """
         cluster, self._landscape = self.cluster, landscape
         changes = [(c.at_s, 1.0, c.node, memory.JOINS if c.joins else memory.LEAVES) for c in cluster.changes]
@@ -220,8 +228,11 @@ class PopulationEngine(PopulationView):
             changes=np.array(sorted(changes, key=lambda change: change[0]), memory.CHANGE),
             slow=np.ones(len(cluster.nodes)),
         )
-        self.write(n_changes=len(changes), report_each=report_each, reviews=1, **numbers)
+        self.write(
+            n_changes=len(changes), report_each=report_each, reviews=1, deadline_s=deadline_s, **numbers
+        )  # fmt: skip
         self._see_landscape()
+        self.begin_trees()
 
     def use(self, form: CompiledAllocation) -> None:
         """Let a compiled allocation answer from now on."""
@@ -274,13 +285,13 @@ class PopulationEngine(PopulationView):
         """Return a copy that goes on from here, independently."""
         fork = copy.copy(self)
         fork.record, fork.arrays = self.record.copy(), {}
-        constant = {"trial_draws", "slot_draws", "switches", "changes", "speeds"}
+        constant = {"trial_draws", "slot_draws", "switches", "changes", "speeds", *CONSTANT}
         fork.put(**{name: each if name in constant else each.copy() for name, each in self.arrays.items()})
         fork.step_times = copy.copy(self.step_times)
         fork.random = copy.deepcopy(self.random)
         fork._landscape = copy.deepcopy(self._landscape)
         fork.work = fork._landscape or self.work
-        for name in ("hyper", "changes", "kinds", "_objects", "_timeline", "_sizes_mb", "_speeds"):
+        for name in ("hyper", "_changes", "kinds", "_objects", "_timeline", "_sizes_mb", "_speeds"):
             setattr(fork, name, list(getattr(self, name)))
         fork._numbers, fork._rankings = dict(self._numbers), {}
         fork._history = [list(reports) for reports in self._history]
@@ -308,6 +319,11 @@ class PopulationEngine(PopulationView):
                 why = f"slot {slot} gets an empty assignment; leave it idle instead"
             case calls.NOT_WAITING:
                 why = f"trial {trial} is not waiting; it cannot be assigned to slot {slot}"
+            case calls.CUT_INTERVAL:
+                steps = self.numbers["wrong"].item()
+                why = (
+                    f"trial {trial} is assigned {steps} steps; its tree has intervals of {left}, none is cut"
+                )
             case _:
                 steps = self.numbers["wrong"].item()
                 why = f"trial {trial} is assigned {steps} steps; it has {left} left"
@@ -318,12 +334,17 @@ class PopulationEngine(PopulationView):
         if not 0 <= donor < len(self.checkpoint_node) or self.checkpoint_node[donor] < 0:
             raise IllegalPlan(f"trial {trial} cannot clone trial {donor}, which has no checkpoint")
         self._check_review(trial)
-        self.hyper[trial], self.changes[trial] = dict(decision.hyper), tuple(decision.changes)
-        self._set_kind(trial)
+        if self.walks_trees:
+            self.check_same_tree(decision)
+            self.hyper[trial], self.kind[trial] = dict(decision.hyper), self.kind[donor]
+            self.write(growths=self.numbers["growths"].item() + 1)
+        else:
+            self.hyper[trial], self._changes[trial] = dict(decision.hyper), tuple(decision.changes)
+            self._set_kind(trial)
         self._objects.append((decision.hyper, decision.changes))
         self.reserve()
         calls.clone(self.address, trial, donor, len(self._objects) - 1)
-        if self._landscape is not None:
+        if self._landscape is not None and not self.walks_trees:
             self._landscape.clone(trial, donor, decision.hyper, decision.changes)
             self._see_landscape()
 
@@ -333,10 +354,8 @@ class PopulationEngine(PopulationView):
         if found is None:
             self.write(outcome=ASKED)
             return
-        names = ("curve", "grown", "progress", "reached", "curves", "curve_steps")
-        self.put(**{name: getattr(found, name) for name in names})
-        rows, width = found.curves.shape
-        self.write(outcome=found.kind, gain=found.gain, n_curves=rows, curve_width=width)
+        self.put(**found.arrays())
+        self.write(outcome=found.kind, **found.numbers())
 
     def _decide(self, kind: int, item: int, more: bool = False) -> None:
         self.reserve()

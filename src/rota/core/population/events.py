@@ -42,6 +42,14 @@ class Stop(NamedTuple):
     trial: int
 
 
+class Grow(NamedTuple):
+    """Change the network of a waiting trial, before its next interval."""
+
+    trial: int
+    change: str
+    """A change such as `deepen 0`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clone:
     """Continue a trial as a copy of its donor: its network, weights and optimiser state.
@@ -58,7 +66,7 @@ class Clone:
     """Changes of the network since the start, such as `deepen 0`, `widen 1`."""
 
 
-Decision = Assign | Retire | Continue | Stop | Clone
+Decision = Assign | Retire | Continue | Stop | Clone | Grow
 
 
 class Assigned(NamedTuple):
@@ -150,6 +158,14 @@ class Joined(NamedTuple):
     node: int
 
 
+class Grown(NamedTuple):
+    """The network of a trial was changed, before its next interval."""
+
+    at_s: float
+    trial: int
+    change: str
+
+
 Event = (
     Assigned
     | Reported
@@ -161,6 +177,7 @@ Event = (
     | TrialFailed
     | NodeFailed
     | Joined
+    | Grown
 )
 
 NAMES_IN_FILES = {

@@ -8,10 +8,14 @@ import numpy as np
 from rota.core.compiled import carray, kernel
 from rota.core.memory import pointer
 
-STATUS, STEPS, GIVEN, FRESH, FAILURES, CHECKPOINT, AT, KIND, QUEUE, REVIEWS, DRAWN, MARK = range(12)
+(
+    STATUS, STEPS, GIVEN, FRESH, FAILURES, CHECKPOINT, AT, KIND, QUEUE, REVIEWS, DRAWN, MARK, BUDGET,
+    INTERVAL, GREW,
+) = range(15)  # fmt: skip
 """Rows over trials. GIVEN are steps assigned and not reported, DRAWN intervals begun. QUEUE and REVIEWS are
-lists of trials: those that wait, and those to be reviewed."""
-TRIAL_ROWS = 12
+lists of trials: those that wait, and those to be reviewed. BUDGET are the steps that a trial may train in
+all, INTERVAL those after which it reports. GREW is whether its network was changed since its last report."""
+TRIAL_ROWS = 15
 
 NODE, IDLE, MEASURED, FIRST, UNREPORTED, CURRENT, SINCE, BEGAN_AS, MEMORY, DUE, TURN, DRIFTS = range(12)
 """Rows over slots. FIRST, UNREPORTED and CURRENT are intervals of its assignment: the first of all, the first
@@ -39,14 +43,15 @@ CHANGE = np.dtype([("at_s", "f8"), ("factor", "f8"), ("node", "i8"), ("what", "i
 
 (
     ASSIGNED_EVENT, REPORTED_EVENT, IDLED, CLONED, STOPPED_EVENT, TRIAL_FINISHED, SLOT_RETIRED, TRIAL_FAILED,
-    NODE_FAILED, JOINED,
-) = range(10)  # fmt: skip
+    NODE_FAILED, JOINED, GROWN,
+) = range(11)  # fmt: skip
 """Kinds of events, in the order of `rota.core.population.events.Event`."""
 EVENT = np.dtype(
     [(name, "f8") for name in ("at_s", "began_s", "ended_s", "moved_s", "metric")]
     + [(name, "i8") for name in ("kind", "slot", "trial", "steps", "more")]
 )
-"""An event; `more` is whether a trial ended by itself, or the number of what is kept as Python objects."""
+"""An event; `more` is whether a trial ended by itself, or the number of what is kept as Python objects. The
+`steps` of GROWN are the number of the change in a tree, or -1 if its text is kept."""
 
 OK = 0
 PASS = -1
@@ -59,23 +64,34 @@ ARRAYS = (
     *("slow", "switches", "step_s", "expected_s", "spread", "measured", "speeds", "sizes_mb"),
     *("trial_draws", "slot_draws", "data"),
     *("curve", "grown", "progress", "reached", "curves", "curve_steps"),
+    *("node_of", "training", "pending"),  # of trials on trees, then of nodes
+    *("child", "structure", "node_seconds", "accuracy"),
     *("weights", "features", "allowed", "chosen"),  # of agents
 )
 """Fields of the record that are addresses of arrays."""
 COUNTERS = (
     *("n_trials", "n_slots", "n_nodes", "n_kinds", "n_changes", "part_room", "event_room", "n_data"),
-    *("trial_width", "slot_width", "n_curves", "curve_width"),
-    *("interval", "budget", "attempts", "least_advanced_first", "report_each", "moves_are_free", "outcome"),
+    *("trial_width", "slot_width", "n_curves", "curve_width", "tree_nodes", "tree_changes"),
+    *(
+        "interval",
+        "budget",
+        "shortest",
+        "attempts",
+        "least_advanced_first",
+        "report_each",
+        "moves_are_free",
+        "outcome",
+    ),
     *("left", "leader", "freed", "waiting", "idle", "to_review", "n_measured", "due", "decisions"),
     *("count", "keeps_timeline", "free_part", "parts_used", "assignments", "begun", "changed", "stamp"),
-    *("most_drawn", "most_drifted", "slots_version"),
+    *("most_drawn", "most_drifted", "slots_version", "growths"),
     *("stage", "ending", "happened", "reviews", "propose", "turn", "turns", "prepared", "instants"),
     *("trial", "steps", "answered", "wrong", "need_parts"),
     *("slot", "start", "chosen_trials", "chosen_steps", "proposed"),
     *("hidden", "asked", "drawn", "draw_room"),  # of agents
 )
 SECONDS = (
-    *("now_s", "at_s", "best", "target", "enough", "answer"),
+    *("now_s", "at_s", "best", "target", "enough", "answer", "deadline_s"),
     *("dispatch_s", "latency_s", "bandwidth_mb_s", "cross_switch_mb_s"),
     *("noise", "drift", "load_s", "evaluate_s", "save_s", "gain"),
     *("option0", "option1", "option2", "option3", "option4", "option5", "option6"),

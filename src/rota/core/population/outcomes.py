@@ -1,15 +1,16 @@
 """Metrics of simulated trials that come from arrays, so that a simulation need not ask Python for them."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.core.arrays import Floats
 from rota.core.compiled import kernel
 
-NOTHING_MEASURED, ALONG_CURVES, TOWARDS_TARGETS, ASKED = range(4)
-"""Where metrics come from: nowhere, curves, hidden numbers of steps, or Python is asked."""
+NOTHING_MEASURED, ALONG_CURVES, TOWARDS_TARGETS, ASKED, ALONG_TREES = range(5)
+"""Where metrics come from: nowhere, curves, hidden numbers of steps, Python is asked, or growth trees."""
 
 
 @kernel
@@ -85,6 +86,16 @@ class Outcomes:
         self.curves = np.vstack([self.curves, curve])
         return len(self.curves) - 1
 
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Return the arrays that compiled code sees."""
+        names = ("curve", "grown", "progress", "reached", "curves", "curve_steps")
+        return {name: getattr(self, name) for name in names}
+
+    def numbers(self) -> Mapping[str, float]:
+        """Return the fields of the record."""
+        rows, width = self.curves.shape
+        return {"gain": self.gain, "n_curves": rows, "curve_width": width}
+
     def train(self, trial: int, steps: int) -> float:
         """Return the metric of a trial after some more steps."""
         return float(
@@ -95,7 +106,19 @@ class Outcomes:
         )  # fmt: skip
 
 
-def outcomes_of(landscape: Any) -> Outcomes | None:
+class TrialOutcomes(Protocol):
+    """Metrics of trials in arrays."""
+
+    kind: int
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Return the arrays that compiled code sees."""
+
+    def numbers(self) -> Mapping[str, float]:
+        """Return the fields of the record."""
+
+
+def outcomes_of(landscape: Any) -> TrialOutcomes | None:
     """Return the arrays of a landscape; None if it has none, or a subclass does something else."""
     for made in type(landscape).__mro__:
         if "outcomes" in vars(made):

@@ -8,6 +8,7 @@ import numpy as np
 
 from rota.core.compiled import kernel
 from rota.core.population.memory import (
+    BUDGET,
     GIVEN,
     IDLE,
     OK,
@@ -38,7 +39,9 @@ def propose_part(p, slot, at, steps):
     """Propose so many steps of the trial at a position of the queue, or as many as it has left."""
     trials = trials_of(p)
     trial = trials[QUEUE, at]
-    return propose_steps(p, slot, at, min(steps, p.budget - trials[STEPS, trial] - trials[GIVEN, trial]))
+    return propose_steps(
+        p, slot, at, min(steps, trials[BUDGET, trial] - trials[STEPS, trial] - trials[GIVEN, trial])
+    )
 
 
 @kernel

@@ -31,6 +31,7 @@ from rota.core.population.memory import (
     DUE,
     END_S,
     IDLED,
+    INTERVAL,
     JOINED,
     JOINS,
     KIND,
@@ -61,7 +62,8 @@ from rota.core.population.memory import (
     spans_of,
     trials_of,
 )
-from rota.core.population.outcomes import ASKED, NOTHING_MEASURED, metric_after
+from rota.core.population.outcomes import ALONG_TREES, ASKED, NOTHING_MEASURED, metric_after
+from rota.core.population.trees import metric_along, recorded_s
 from rota.core.population.view import FINISHED
 
 REVIEW, ASSIGN, OUTCOME = 1, 2, 3
@@ -150,6 +152,9 @@ def find_next(p):
     at_s = ends.min()
     if p.changed < p.n_changes:
         at_s = min(at_s, changes[p.changed].at_s)
+    if at_s > p.deadline_s:
+        p.now_s = p.deadline_s
+        return DONE
     if at_s == np.inf:
         return STUCK
     p.at_s = at_s
@@ -265,6 +270,8 @@ def outcome(p, trial, steps):
     """Return the metric of a trial after some more steps, from arrays."""
     if p.outcome == NOTHING_MEASURED:
         return np.nan
+    if p.outcome == ALONG_TREES:
+        return metric_along(p, trial)
     n, rows, width = p.n_trials, p.n_curves, p.curve_width
     return metric_after(
         p.outcome, trial, float(steps), carray(pointer(p.progress), n, np.float64),
@@ -395,7 +402,10 @@ def begin(p, slot, at_s):
         if p.evaluate_s != 0.0:
             evaluate_s = p.evaluate_s / by_kind(p, p.speeds)[slot, kind]
         step_s = by_kind(p, p.expected_s)[slot, kind]
-        training_s = (steps * step_s + evaluate_s) * factor_of(p, trial, slot, steps / p.interval)
+        alone_s = steps * step_s
+        if p.outcome == ALONG_TREES:
+            alone_s = recorded_s(p, trial) / by_kind(p, p.speeds)[slot, kind]
+        training_s = (alone_s + evaluate_s) * factor_of(p, trial, slot, steps / trials[INTERVAL, trial])
         slow = carray(pointer(p.slow), p.n_nodes, np.float64)
         seconds[END_S, slot] = at_s + (moved_s + training_s * slow[slots[NODE, slot]])
     seconds[MOVED_S, slot] = moved_s

@@ -15,6 +15,7 @@ from rota.core.errors import ConfigError
 from rota.core.population import memory
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Hyper, Interval
+from rota.core.population.outcomes import ALONG_TREES
 from rota.core.population.step_times import StepTimes
 
 
@@ -79,6 +80,9 @@ class Work(Protocol):
 
     def size_mb(self, kind: str) -> float:
         """Return the size of a checkpoint in MB."""
+
+    # Optional: `kinds`, all kinds in order, and `changes_allowed(hyper, changes)`, the changes that a network
+    # may make next; without it networks do not grow.
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,8 @@ class PopulationView:
         self.random = np.random.default_rng(seed)
         """Source of random numbers for evolution."""
         self.hyper = list(hypers)
-        self.changes: list[tuple[str, ...]] = [()] * trials
+        self._changes: list[tuple[str, ...]] = [()] * trials
+        self._growths_seen = 0
         self.record = np.zeros(1, memory.POPULATION)
         self.arrays: dict[str, NDArray[Any]] = {}
         self.put(
@@ -192,6 +197,7 @@ class PopulationView:
         rows = self.arrays["trials"]
         rows[[memory.CHECKPOINT, memory.AT]] = -1
         rows[memory.QUEUE] = np.arange(trials)
+        rows[memory.BUDGET], rows[memory.INTERVAL] = terms.steps, terms.interval
         slots_ = self.arrays["slots"]
         slots_[memory.NODE] = [slot.node for slot in cluster.slots]
         slots_[[memory.FIRST, memory.UNREPORTED, memory.CURRENT, memory.MEMORY]] = -1
@@ -205,7 +211,7 @@ class PopulationView:
             least_advanced_first=terms.least_advanced_first, moves_are_free=costs.moves_are_free,
             dispatch_s=costs.dispatch_s, latency_s=costs.latency_s, bandwidth_mb_s=costs.bandwidth_mb_s,
             cross_switch_mb_s=costs.cross_switch_mb_s, keeps_timeline=True, report_each=True, free_part=-1,
-            turn=-1, prepared=-1, enough=inf,
+            turn=-1, prepared=-1, enough=inf, deadline_s=inf, shortest=terms.interval,
         )  # fmt: skip
         self.work = work
         self.kinds: list[str] = []
@@ -218,6 +224,8 @@ class PopulationView:
         self._synced = 0
         """Number of events that rankings and history include."""
         self._show()
+        for name in getattr(work, "kinds", ()):
+            self._number_of(name)
         for trial in range(trials):
             self._set_kind(trial)
 
@@ -235,6 +243,23 @@ class PopulationView:
         return self._history
 
     @property
+    def changes(self) -> list[tuple[str, ...]]:
+        """Trial → the changes of its network since the start, that before its next interval included."""
+        return self._changes
+
+    def changes_allowed(self, trial: int) -> tuple[str, ...]:
+        """Return the changes that a trial may make before its next interval; none while it does not wait."""
+        if self.status[trial] != WAITING or self._trials[memory.GREW, trial]:
+            return ()
+        ask = getattr(self.work, "changes_allowed", None)
+        return () if ask is None else tuple(ask(self.hyper[trial], self.changes[trial]))
+
+    @property
+    def walks_trees(self) -> bool:
+        """Whether trials walk along growth trees, whose intervals cannot be cut."""
+        return bool(self.numbers["outcome"].item() == ALONG_TREES)
+
+    @property
     def usable(self) -> Mask:
         """Slot → whether its node is up and it is not retired."""
         found: Mask = self.up & ~self.retired
@@ -242,11 +267,11 @@ class PopulationView:
 
     def remaining(self, trial: int) -> int:
         """Return the steps of a trial's budget that are not assigned yet."""
-        return self.terms.steps - int(self.steps[trial]) - int(self.assigned[trial])
+        return int(self.budget[trial]) - int(self.steps[trial]) - int(self.assigned[trial])
 
     def interval(self, trial: int) -> Interval:
         """Return the next interval of a trial, cut to its budget."""
-        return Interval(trial, min(self.terms.interval, self.remaining(trial)))
+        return Interval(trial, min(int(self.reports_every[trial]), self.remaining(trial)))
 
     def first(self, count: int) -> list[Interval]:
         """Return the next interval of each of the first trials in the queue."""
@@ -256,10 +281,12 @@ class PopulationView:
         """Return intervals of these trials up to a number of steps, one trial after the other."""
         intervals = []
         for trial in trials:
-            mine = min(steps, self.remaining(trial))
-            steps -= mine
+            each = int(self.reports_every[trial])
+            wanted = -(-steps // each) * each if self.walks_trees else steps
+            mine = min(wanted, self.remaining(trial))
+            steps = max(0, steps - mine)
             while mine:
-                length = min(self.terms.interval, mine)
+                length = min(each, mine)
                 intervals.append(Interval(trial, length))
                 mine -= length
             if not steps:
@@ -317,6 +344,8 @@ class PopulationView:
         self.status, self.kind = trials[memory.STATUS], trials[memory.KIND]
         self.steps = trials[memory.STEPS]
         """Trial → steps reported."""
+        self.budget, self.reports_every = trials[memory.BUDGET], trials[memory.INTERVAL]
+        """Trial → steps that it may train in all, and steps after which it reports."""
         self.assigned = trials[memory.GIVEN]
         """Trial → steps assigned and not reported yet."""
         self.fresh = trials[memory.FRESH]
@@ -361,7 +390,10 @@ class PopulationView:
                 ranking.put(trial, self._worth(trial, interval))
 
     def _set_kind(self, trial: int) -> None:
-        name = self.work.kind(self.hyper[trial], self.changes[trial])
+        self.kind[trial] = self._number_of(self.work.kind(self.hyper[trial], self.changes[trial]))
+
+    def _number_of(self, name: str) -> int:
+        """Return the number of a kind of trial; a new one is added."""
         if name not in self._numbers:
             self._numbers[name] = len(self.kinds)
             self.kinds.append(name)
@@ -376,4 +408,4 @@ class PopulationView:
             )  # fmt: skip
             times.off = self.arrays["seconds"][memory.OFF]
             self.write(n_kinds=len(self.kinds))
-        self.kind[trial] = self._numbers[name]
+        return self._numbers[name]

@@ -14,7 +14,7 @@ from rota.policies.evolution.explore import USUAL, Explorer, Space
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
+class GrowthAtClone:
     """Growth of networks when they are cloned."""
 
     probability: float = 0.0
@@ -68,7 +68,7 @@ class Pbt:
     """Keep to the bounds; without it factors may leave them, as in some originals."""
     keep: tuple[str, ...] = ()
     """Hyper-parameters that a trial never takes over."""
-    grow: Grow = field(default_factory=Grow)
+    grow: GrowthAtClone = field(default_factory=GrowthAtClone)
     """Growth of networks when they are cloned."""
     exploit: bool = True
     """Take over the donor's weights; without it a trial that does badly only explores."""

@@ -5,7 +5,7 @@ from torch.optim import Optimizer
 
 from rota.training.models.networks import Block
 from rota.training.net2net.identity import (
-    Grown,
+    GrownPart,
     Moments,
     Neighbours,
     expected,
@@ -67,8 +67,8 @@ def _append(network: nn.Module, site: GrowthSite, layers: list[nn.Module]) -> No
     if isinstance(part, Block):
         part.extend(layers)
         return
-    if not isinstance(part, Grown):
+    if not isinstance(part, GrownPart):
         parent, _, name = site.part.rpartition(".")
-        part = Grown(part)
+        part = GrownPart(part)
         network.get_submodule(parent).register_module(name, part)
     part.grow(layers)

@@ -11,14 +11,14 @@ from torch import fx, nn
 from torch.fx.node import map_aggregate
 from torch.nn import functional
 
-from rota.training.net2net.identity import CONVOLUTIONS, NORMS, Grown, NotGrowable
+from rota.training.net2net.identity import CONVOLUTIONS, NORMS, GrownPart, NotGrowable
 
 
 class _Original(fx.Tracer):
     """A tracer of the layers that were there before growth."""
 
     def call_module(self, m: nn.Module, forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if isinstance(m, Grown):
+        if isinstance(m, GrownPart):
             return m.part(*args, **kwargs)
         output = super().call_module(m, forward, args, kwargs)
         if not isinstance(output, fx.Proxy):

@@ -19,7 +19,7 @@ class NotGrowable(InputError):
     """The network cannot grow there without changing what it computes; it is unchanged."""
 
 
-class Grown(nn.Sequential):
+class GrownPart(nn.Sequential):
     """A part of a network, followed by the layers that growth has added."""
 
     def __init__(self, part: nn.Module) -> None:
@@ -72,7 +72,7 @@ def present(network: nn.Module, name: str) -> str:
     """Return the present dotted name of a part that had this one before growth."""
     part, steps = network, []
     for step in [*filter(None, name.split(".")), None]:
-        if isinstance(part, Grown) and step not in part._modules:
+        if isinstance(part, GrownPart) and step not in part._modules:
             part = part.part
             steps.append(_ORIGINAL)
         if step is not None:
@@ -86,7 +86,7 @@ def before(network: nn.Module, name: str) -> str:
     part: Any = network
     steps = []
     for step in name.split("."):
-        if not (isinstance(part, Grown) and step == _ORIGINAL):
+        if not (isinstance(part, GrownPart) and step == _ORIGINAL):
             steps.append(step)
         part = part._modules.get(step) if part is not None else None
     return ".".join(steps)
@@ -95,7 +95,7 @@ def before(network: nn.Module, name: str) -> str:
 def around(network: nn.Module, name: str) -> str | None:
     """Return the dotted name of the growth around a part, or None."""
     parent, _, step = name.rpartition(".")
-    return parent if step == _ORIGINAL and isinstance(network.get_submodule(parent), Grown) else None
+    return parent if step == _ORIGINAL and isinstance(network.get_submodule(parent), GrownPart) else None
 
 
 @dataclass(frozen=True)

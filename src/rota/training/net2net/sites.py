@@ -18,7 +18,7 @@ from rota.training.net2net.identity import (
     CONVOLUTIONS,
     LAYERS,
     NORMS,
-    Grown,
+    GrownPart,
     Moments,
     Neighbours,
     NotGrowable,
@@ -136,7 +136,7 @@ def marked(view: NetworkGraph, name: str) -> GrowthSite:
 
 def _steps(block: nn.Module) -> Iterator[nn.Module]:
     for part in block.children():
-        if type(part) in (nn.Sequential, Block, Grown):
+        if type(part) in (nn.Sequential, Block, GrownPart):
             yield from _steps(part)
         else:
             yield part
@@ -199,7 +199,7 @@ def listed(view: NetworkGraph, name: str) -> GrowthSite:
 
 def _built(network: nn.Module, now: str) -> nn.Module:
     part = network.get_submodule(now)
-    return part.part if isinstance(part, Grown) else part
+    return part.part if isinstance(part, GrownPart) else part
 
 
 _SUMS = (operator.add, operator.iadd, torch.add, "add", "add_")
