@@ -159,7 +159,7 @@ def _grid_of(args: argparse.Namespace) -> "RealGrid | None":
     points = []
     for each in expand(table, args.config):
         _, order = _ordered(args, each.table, settings)
-        order.config.engine.check()
+        order.check()
         points.append(GridPointRun(each.name, each.parameters, order.text()))
     return RealGrid.begin(args.out, points, typed())
 

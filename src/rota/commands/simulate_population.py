@@ -211,7 +211,8 @@ def _rows(tasks: Sequence[PopulationTask], done: Sequence[PopulationSummary]) ->
     for task, summary in zip(tasks, at_points([task.point.name for task in tasks], done), strict=True):
         values = {key: getattr(summary, key) for key in JSON_KEYS}
         known = {key: value for key in MEASURED if (value := getattr(summary, key)) is not None}
-        rows.append({**task.at(), "allocation": summary.allocation, **values, **known})
+        timing = {"timing": summary.timing} if summary.timing else {}
+        rows.append({**task.at(), "allocation": summary.allocation, **values, **known, **timing})
     return rows
 
 

@@ -324,6 +324,7 @@ def summarised(
         target=config.population.target if math.isfinite(config.population.target) else None,
         slots=tuple(SlotInfo(cluster.nodes[slot.node], slot.device, slot.speed) for slot in cluster.slots),
         repetitions=tuple(repetitions),
+        timing=config.timing(),
     )
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from rota.config.bind import put
 from rota.core.errors import ConfigError
+from rota.library.real_run import NETWORK
 
 TRIALS, STEPS, BATCHES, BATCH = 2, 2, [2.0, 4.0], 4
 VALIDATION = 20
 """Images to validate with."""
-NETWORK = "rota.training.trial:network"
 
 
 def quick(table: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -20,6 +20,7 @@ from rota.config.load import dump, override, placed
 from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.files import write_file
+from rota.core.network import Change
 from rota.core.population.events import Hyper
 from rota.core.registry import SUFFIX
 from rota.execution.controller import PopulationOutcome, PopulationSpec, Watch, control
@@ -43,6 +44,8 @@ PATHS = ("ray.scores", "options.learned.agent")
 """Keys of a configuration that are paths."""
 POLICIES = "policies.pkl"
 """A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
+NETWORK = "rota.training.trial:network"
+"""What is trained, unless a configuration says otherwise."""
 RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of what is trained."""
 
@@ -53,11 +56,19 @@ class ExpectedCosts:
 
     model: str
     seconds: float
+    actions: tuple[str, ...] = ()
+    """Changes that networks may make, each as often as it likes."""
+    most: int = 0
+    """Changes that a network may make in all."""
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         """Return what trials with the same costs have in common: model, batch size, count of changes."""
         words = (self.model, str(hyper.get("batch_size", "")), f"+{len(changes)}" if changes else "")
         return " ".join(word for word in words if word)
+
+    def changes_allowed(self, hyper: Hyper, changes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the changes that a network may make next."""
+        return self.actions if len(changes) < self.most else ()
 
     def step_s(self, kind: str) -> float:
         """Return the expected seconds of a step on a slot of speed 1."""
@@ -89,11 +100,27 @@ class RunSpec:
             cluster=config.engine.cluster(),
             terms=terms,
             costs=config.costs,
-            work=ExpectedCosts(str(self.training.get("model", "trial")), config.step_s),
+            work=ExpectedCosts(
+                str(self.training.get("model", "trial")), config.step_s, config.changes, config.most_changes
+            ),
             seed=seed,
             report_each=config.population.report == "each",
             config=self.digest,
+            deadline_s=config.population.deadline_s,
             mode=config.mode,
+        )
+
+    def check(self) -> None:
+        """Raise an error if slots are not there, or a network cannot change as it may."""
+        self.config.engine.check()
+        if not self.config.changes or self.config.trial != NETWORK:
+            return
+        try:
+            from rota.training.setup import Setup, check_changes
+        except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
+            return
+        check_changes(
+            bind(Setup, self.training, "training"), [[Change.parse(c)] for c in self.config.changes]
         )
 
     @property
@@ -221,7 +248,7 @@ class RunInFolder:
     @classmethod
     def begin(cls, order: Any, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> Self:
         """Begin a run in a new folder, with files that it needs (name → content)."""
-        order.config.engine.check()
+        order.check()
         folder = RealFolder(path)
         folder.begin(order.text(), files or {})
         return cls(folder, replace(order, digest=folder.digest()), command)
