@@ -25,17 +25,17 @@ GROWS = """
 from dataclasses import dataclass
 
 import rota
-from rota.core.population.events import Grow
-from rota.policies.allocation.fifo import FifoAllocation
+from rota.core.population.events import Assign, Grow
 
 
 @dataclass(frozen=True)
-class Grows(FifoAllocation):
-    def hand_out(self, view):
+class Grows(rota.Allocation):
+    def assign(self, view):
         for trial in list(view.waiting):
             if view.steps[trial] in (100, 240) and view.changes_allowed(trial):
                 yield Grow(trial, "deepen 0")
-        yield from super().hand_out(view)
+        while view.idle and view.waiting:
+            yield Assign(view.idle[0], view.first(1))
 """
 CONFIG = """
 allocation = "{allocation}"
