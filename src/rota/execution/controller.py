@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from rota.core.cluster import Cluster
 from rota.core.loop import drive
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import PopulationEngine
 from rota.core.population.events import Event, Hyper
 from rota.core.population.memory import GREW
@@ -29,7 +30,7 @@ class PopulationSpec:
     """What is trained, whatever the policy and the engine."""
 
     hypers: Sequence[Hyper]
-    cluster: PopulationCluster
+    cluster: Cluster
     terms: Terms
     costs: AssignmentCosts
     work: Work
@@ -54,9 +55,9 @@ class PopulationSpec:
     def frame(self, run: str) -> PopulationFrame:
         """Return the facts for the first entry of the journal; `run` is the name of the run."""
         hypers = [dict(hyper) for hyper in self.hypers]
-        slots = [slot.node for slot in self.cluster.slots]
+        slots = [slot.node for slot in self.cluster.all_slots]
         return PopulationFrame(
-            run, self.seed, hypers, slots, self.cluster.nodes, self.terms, self.config, self.mode,
+            run, self.seed, hypers, slots, self.cluster.names, self.terms, self.config, self.mode,
             self.deadline_s,
         )  # fmt: skip
 

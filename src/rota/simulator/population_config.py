@@ -9,9 +9,9 @@ from math import inf
 from pathlib import Path
 from typing import Literal
 
-from rota.core.cluster import LARGEST, NodeChange
+from rota.core.cluster import LARGEST, Cluster, NodeChange, Slot, Slowdown
 from rota.core.errors import ConfigError, unknown
-from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
+from rota.core.population.costs import AssignmentCosts
 from rota.core.population.engine import Landscape
 from rota.core.population.events import Event, Hyper
 from rota.policies.allocation.registry import ALLOCATIONS
@@ -84,11 +84,11 @@ class SlotsConfig:
     def __post_init__(self) -> None:
         self.build()
 
-    def build(self) -> PopulationCluster:
+    def build(self) -> Cluster:
         """Return the slots as trials use them. Raises ConfigError if they are wrong."""
         return self.spanned(self.apart())
 
-    def apart(self) -> PopulationCluster:
+    def apart(self) -> Cluster:
         """Return the single slots, however many a trial takes."""
         named = {group.node for group in self.slots}
         numbers: dict[str, int] = {}
@@ -104,7 +104,7 @@ class SlotsConfig:
                     raise ConfigError(f"slots: {node} is at two switches; give its slots the same")
                 slots.append(Slot(numbers[node], group.speed, group.speeds, group.device))
         nodes = tuple(numbers)
-        return PopulationCluster(
+        return Cluster.of_slots(
             tuple(slots),
             nodes,
             tuple(switches),
@@ -112,7 +112,7 @@ class SlotsConfig:
             tuple(Slowdown(s.at_s, _number(nodes, s.node), s.factor) for s in self.slowdowns),
         )
 
-    def spanned(self, cluster: PopulationCluster) -> PopulationCluster:
+    def spanned(self, cluster: Cluster) -> Cluster:
         """Return the slots grouped as trials use them."""
         return cluster.spanned(self.per_trial, self.efficiency)
 
@@ -190,8 +190,8 @@ class PopulationConfig(TrialsConfig):
         return min((int(setting.steps[0]) for setting in settings), default=0)
 
     def predict_speeds(
-        self, cluster: PopulationCluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
-    ) -> PopulationCluster:
+        self, cluster: Cluster, hypers: Sequence[Hyper], batch_sizes: Sequence[float] = ()
+    ) -> Cluster:
         """Return the cluster with a speed for each kind of trial that profiles can predict.
 
         Kinds are those that trials start with, those that were recorded, and those of further batch sizes.
@@ -318,11 +318,9 @@ class PopulationsConfig:
             raise ConfigError(f"cluster: {unknown('cluster', self.cluster, self.clusters)}{how}")
         self.population_cluster()
 
-    def population_cluster(self) -> PopulationCluster:
+    def population_cluster(self) -> Cluster:
         """Return the slots and nodes, without predicted speeds."""
-        return (
-            self.clusters[self.cluster].build() if self.cluster else PopulationCluster.of(self.slots or NINE)
-        )
+        return self.clusters[self.cluster].build() if self.cluster else Cluster.of_speeds(self.slots or NINE)
 
     def scene(self, seed: int, batch_sizes: Sequence[float] = ()) -> PopulationScenario:
         """Return the scenario of a seed, for any allocation; evolution may lead to these batch sizes."""
@@ -338,7 +336,7 @@ class PopulationsConfig:
             overhead=self.population.recorded_overhead() if self.overhead is None else self.overhead,
         )
 
-    def _predicted(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> PopulationCluster:
+    def _predicted(self, hypers: Sequence[Hyper], batch_sizes: Sequence[float]) -> Cluster:
         """Return the slots with speeds from profiles, predicted before slots are grouped."""
         if not self.cluster:
             return self.population.predict_speeds(self.population_cluster(), hypers, batch_sizes)
@@ -351,7 +349,7 @@ class PopulationsConfig:
 
     def timing(self) -> str:
         """Return where step times are from, `measured on v100` or `scaled from cpu to k80, v100`."""
-        return self.population.timing({slot.device for slot in self.population_cluster().slots})
+        return self.population.timing({slot.device for slot in self.population_cluster().all_slots})
 
     def lower_bound_s(self, events: Sequence[Event], scene: PopulationScenario) -> float:
         """Return the lower bound on the makespan for the work that was done."""
