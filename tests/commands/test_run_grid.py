@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rota.cli import main
+from rota.commands.quick_run import quick
 from rota.config.load import read
 from rota.core.errors import ConfigError
-from rota.library.quick_run import quick
 from rota.library.real_run import RealRun, ordered
 from rota.results.population.run import read_population
 

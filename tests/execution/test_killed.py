@@ -211,7 +211,9 @@ FORKS = """
 
 def test_what_trials_have_started_is_gone_with_the_controller(tmp_path, trial_module):
     mark, config, folder = f"{tmp_path.name}-{time.time_ns()}", tmp_path / "config.toml", tmp_path / "run"
-    config.write_text(CONFIG.format(evolution="none", slots=2, trial=trial_module(FORKS), training=""))
+    config.write_text(
+        CONFIG.format(allocation="fifo", evolution="none", slots=2, trial=trial_module(FORKS), training="")
+    )
     assert killed_after_a_report(mark, folder, ["run", config, "--out", folder], 0.0)
     until_s = time.monotonic() + 60
     while left_running(mark):

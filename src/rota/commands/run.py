@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rota.execution.controller import PopulationOutcome
     from rota.execution.folder import RealFolder
     from rota.library.real_grid import RealGrid
-    from rota.library.real_run import RealRun
+    from rota.library.real_run import RealRun, RunSpec
 
 STOPPED = 130
 """The exit code of what Ctrl-C ended."""
@@ -159,7 +159,7 @@ def _grid_of(args: argparse.Namespace) -> "RealGrid | None":
     points = []
     for each in expand(table, args.config):
         _, order = _ordered(args, each.table, settings)
-        order.check()
+        order.config.engine.check()
         points.append(GridPointRun(each.name, each.parameters, order.text()))
     return RealGrid.begin(args.out, points, typed())
 
@@ -218,14 +218,35 @@ def _ordered(
     args: argparse.Namespace, table: dict[str, Any], settings: list[str]
 ) -> "tuple[type[RealRun | JobsRun], Any]":
     """Return of what kind the run is that a table describes, and what is asked for."""
+    from rota.library.real_run import RunSpec
+
     kind = _kind_of(args, table)
     if args.quick:
-        from rota.library.quick_run import quick
+        from rota.commands.quick_run import quick
 
         table, said = quick(table)
         if said:
             say(f"rota: note: {said}", file=sys.stderr)
-    return kind, kind.read(table, args.config, settings)
+    order = kind.read(table, args.config, settings)
+    if isinstance(order, RunSpec):
+        _check_changes(order)
+    return kind, order
+
+
+def _check_changes(order: "RunSpec") -> None:
+    """Raise an error if the network of a run cannot change as it may."""
+    from rota.config.bind import bind
+    from rota.core.network import Change
+    from rota.library.real_run import NETWORK
+
+    if not order.config.changes or order.config.trial != NETWORK:
+        return
+    try:
+        from rota.training.setup import Setup, check_changes
+    except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
+        return
+    single = [[Change.parse(change)] for change in order.config.changes]
+    check_changes(bind(Setup, order.training, "training"), single)
 
 
 def _kind_of(args: argparse.Namespace, table: Mapping[str, Any]) -> "type[RealRun | JobsRun]":

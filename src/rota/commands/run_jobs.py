@@ -106,10 +106,6 @@ class JobsRunSpec:
         budget_s = facts(_Budget, adaptive, where, "say for how long", others=True).budget_s
         return OpportunisticJob(found.kind, tuple(range(found.slots)), budget_s, found.most)
 
-    def check(self) -> None:
-        """Raise an error if slots are not there."""
-        self.config.engine.check()
-
     def text(self) -> str:
         """Return the configuration in full, from which it can be resumed."""
         return config_text(self.config, options=dict(self.options), kinds=dict(self.kinds))

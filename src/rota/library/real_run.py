@@ -20,7 +20,6 @@ from rota.config.load import dump, override, placed
 from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.files import write_file
-from rota.core.network import Change
 from rota.core.population.events import Hyper
 from rota.core.registry import SUFFIX
 from rota.execution.controller import PopulationOutcome, PopulationSpec, Watch, control
@@ -108,19 +107,6 @@ class RunSpec:
             config=self.digest,
             deadline_s=config.population.deadline_s,
             mode=config.mode,
-        )
-
-    def check(self) -> None:
-        """Raise an error if slots are not there, or a network cannot change as it may."""
-        self.config.engine.check()
-        if not self.config.changes or self.config.trial != NETWORK:
-            return
-        try:
-            from rota.training.setup import Setup, check_changes
-        except ModuleNotFoundError:  # where it is only controlled, and trained elsewhere
-            return
-        check_changes(
-            bind(Setup, self.training, "training"), [[Change.parse(c)] for c in self.config.changes]
         )
 
     @property
@@ -248,7 +234,7 @@ class RunInFolder:
     @classmethod
     def begin(cls, order: Any, path: Path, command: str, files: Mapping[str, bytes] | None = None) -> Self:
         """Begin a run in a new folder, with files that it needs (name → content)."""
-        order.check()
+        order.config.engine.check()
         folder = RealFolder(path)
         folder.begin(order.text(), files or {})
         return cls(folder, replace(order, digest=folder.digest()), command)
