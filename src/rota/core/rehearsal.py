@@ -66,6 +66,7 @@ class Rehearsal:
             own[:, :width], own[:, width] = known[: len(own), :width], known[: len(own), -1]
         table, fields = engine.columns, int(record["fields"][0])
         table[: c.GIVEN, :n] = engine.table
+        table[c.REMAINING, :n] = view.columns[c.REMAINING, rows]
         table[c.GIVEN : fields, :n] = view.columns[c.GIVEN : fields, rows]
         running, busy = _copy_plan(view.current, engine.plan, view.columns[c.PLACE, rows])
         table[[c.PLACE, c.WANTED], :n] = -1.0
