@@ -39,9 +39,14 @@ class Rehearsal:
         """
         record, arrays, _ = view.memory
         rows = view.order.copy()
+        # Jobs are numbered as they came: policies may decide by that.
+        came = np.argsort(view.columns[c.JOB, rows])
+        self._numbers = np.empty(len(rows), np.int64)
+        self._numbers[came] = np.arange(len(rows))
         given = np.ascontiguousarray(view.columns[: c.GIVEN, rows])
         done = np.maximum(given[c.ITERATIONS] - given[c.REMAINING], 0.0)
-        given[[c.REMAINING, c.ITERATIONS, c.TOLD]] = done + iterations
+        given[[c.REMAINING, c.ITERATIONS, c.ESTIMATE]] = done + iterations
+        given = np.ascontiguousarray(given[:, came])
         given[c.JOB] = np.arange(len(rows))
         cluster = replace(view.cluster, changes=()) if view.cluster.changes else view.cluster
         speed = Speed(arrays["speeds"], float(record["cross_node"][0]), float(record["cross_switch"][0]))
@@ -65,7 +70,7 @@ class Rehearsal:
             width = own.shape[1] - 1
             own[:, :width], own[:, width] = known[: len(own), :width], known[: len(own), -1]
         table, fields = engine.columns, int(record["fields"][0])
-        table[: c.GIVEN, :n] = engine.table
+        table[: c.GIVEN, :n] = engine.table[:, self._numbers]
         table[c.REMAINING, :n] = view.columns[c.REMAINING, rows]
         table[c.GIVEN : fields, :n] = view.columns[c.GIVEN : fields, rows]
         running, busy = _copy_plan(view.current, engine.plan, view.columns[c.PLACE, rows])
@@ -147,6 +152,13 @@ class Rehearsal:
         events = self.engine.timeline().events
         ended = events[events["kind"] == EventKind.FINISHED]
         found[ended["job"]] = ended["at_s"]
+        return found[self._numbers]
+
+    @property
+    def solo_s(self) -> Floats:
+        """The seconds that each job takes alone, in list order."""
+        table = self.engine.table
+        found: Floats = (table[c.ITERATIONS] * table[c.ITERATION_S])[self._numbers]
         return found
 
     def estimated_ends_s(self) -> Floats:
@@ -160,7 +172,7 @@ class Rehearsal:
         jobs = engine.columns[c.JOB, rows].astype(np.int64)
         queued_s = np.cumsum(work[by_work]) / engine.cluster.slots
         found[jobs[by_work]] = engine.now_s + np.maximum(queued_s, left_s[by_work])
-        return found
+        return found[self._numbers]
 
 
 def _shares(view: ClusterView) -> bool:

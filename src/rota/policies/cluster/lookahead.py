@@ -54,7 +54,7 @@ class Lookahead:
     """Least number of instants from one rehearsal to the next."""
     every_s: float = 0.0
     """Least number of seconds from one rehearsal to the next."""
-    budget: int = 200
+    budget: int = 300
     """Instants that each candidate is rehearsed for; what is not done by then is estimated."""
     per_instant: float = 16.0
     """Rehearsed instants per instant, on average: after costly rehearsals, the next one is later."""
@@ -182,13 +182,13 @@ class Lookahead:
         open_ = ~np.isfinite(ends_s)
         if open_.any():
             ends_s[open_] = found.estimated_ends_s()[open_]
-        jct_s = ends_s - found.engine.table[c.SUBMIT_S]
+        rows = view.order
+        jct_s = ends_s - view.submit_s[rows]
         match self.objective:
             case "avg_jct":
                 return float(jct_s.sum())
             case "slowdown":
-                left_s = found.engine.table[c.REMAINING] * found.engine.table[c.ITERATION_S]
-                return float((jct_s / np.maximum(left_s, SHORT_S)).sum())
+                return float((jct_s / np.maximum(found.solo_s, SHORT_S)).sum())
             case "p99":
                 return float(np.quantile(jct_s, 0.99))
             case _:
