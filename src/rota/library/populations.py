@@ -23,7 +23,7 @@ from rota.library.inputs import files_behind, seeds_of, settings, table_of, whol
 from rota.library.population_run import PopulationRun
 from rota.library.spaces import as_starts
 from rota.policies.allocation import registry as allocations
-from rota.policies.allocation.registry import ALLOCATIONS, allocation_class, named
+from rota.policies.allocation.registry import allocation_class, named
 from rota.policies.config import PRESETS, PolicyChoice, TrialsConfig
 from rota.policies.evolution import registry as evolutions
 from rota.policies.evolution.pbt import Pbt
@@ -39,7 +39,7 @@ from rota.simulator.landscapes import BATCH
 from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 from rota.simulator.population_config import PopulationsConfig
 
-KNOWN = (*ALLOCATIONS, *PRESETS, *EVOLUTIONS, *GROWTHS)
+KNOWN = (*allocations.REGISTRY.known, *PRESETS, *EVOLUTIONS, *GROWTHS)
 """Names of policies that have options."""
 NAMES = ("allocation", "allocations", "evolution", "growth")
 """Keys of a configuration that name classes, perhaps in files."""
@@ -96,7 +96,7 @@ class _Chosen(NamedTuple):
 
 def option_classes() -> dict[str, Any]:
     """Return the class whose fields are the options, by name of the policy."""
-    classes = {name: allocation_class(name) for name in ALLOCATIONS}
+    classes = {name: allocation_class(name) for name in allocations.REGISTRY.known}
     classes |= dict.fromkeys(PRESETS, Preset)
     classes |= {name: growth_class(name) for name in GROWTHS if name != "agent"} | {"agent": AgentOptions}
     return classes | {name: evolution_class(name) for name in EVOLUTIONS}
