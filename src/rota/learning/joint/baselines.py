@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rota.core.arrays import Floats
+from rota.core.intervals import mean_interval
 from rota.core.network import GrowthPolicy
 from rota.core.population.events import Interval, Reported
 from rota.core.population.policies import Allocation
@@ -27,7 +28,6 @@ from rota.policies.evolution.asha import Asha
 from rota.policies.evolution.registry import Unchanged
 from rota.policies.growth.registry import growth_class
 from rota.policies.population import PopulationPolicy
-from rota.results.metrics import mean_interval
 from rota.simulator.population import SimulatedPopulation, simulate_trials
 
 LONGEST = 7
@@ -163,7 +163,7 @@ def oracle(case: JointCase) -> float:
     for tree in set(case.places):
         start = int(nodes.start[tree])
         kind = case.trees.kinds[nodes.structure[start]].name
-        budget_s = case.deadline_s * max(slot.speed_of(kind) for slot in case.cluster.slots)
+        budget_s = case.deadline_s * max(slot.speed_of(kind) for slot in case.cluster.all_slots)
         level = [(int(child), 0.0) for child in nodes.child[start] if child >= 0]
         while level:
             node, before_s = level.pop()
