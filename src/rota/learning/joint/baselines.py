@@ -180,7 +180,7 @@ class TunedRule(NamedTuple):
 
     rule: Rule
     accuracy: float
-    """Its mean accuracy at the deadline on these cases."""
+    """Mean accuracy at the deadline on these cases."""
     table: tuple[tuple[Rule, float], ...]
     """All rules, the best first."""
 
