@@ -254,5 +254,6 @@ class JobsRun(RunInFolder):
             wall_s=outcome.wall_s,
             command=self.command,
             knows=self._knows,
+            parameters=self.parameters,
         )
         self.write_result(self.record(outcome))
