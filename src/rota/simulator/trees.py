@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -126,6 +125,9 @@ class TreeSet:
             return replace(slot, speeds={**found, **slot.speeds})
 
         return replace(cluster, each_slot=tuple(map(filled, cluster.all_slots)))
+
+    def __deepcopy__(self, memo: Any) -> "TreeSet":
+        return self
 
 
 class TreeLandscape:
