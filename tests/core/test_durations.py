@@ -184,7 +184,7 @@ def test_a_scheduler_that_needs_durations_is_marked_as_a_reference() -> None:
 
 @pytest.mark.parametrize("wrong", ["all", 3, None])
 def test_what_cannot_be_known_is_refused(wrong) -> None:
-    with pytest.raises(ConfigError, match="durations is"):
+    with pytest.raises(ConfigError, match="unknown durations"):
         rota.simulate(drawn(), CLUSTER, "srtf", durations=wrong)
     with pytest.raises(ConfigError, match="r2 is 2"):
         Durations("noisy", r2=2)

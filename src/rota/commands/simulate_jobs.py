@@ -45,7 +45,7 @@ class SimulatedRun(NamedTuple):
 
     def row(self) -> dict[str, Any]:
         """Return it as JSON says it."""
-        return {"knows": self.knows, **asdict(self.metrics), "wall_s": self.wall_s}
+        return {**asdict(self.metrics), "wall_s": self.wall_s, "knows": self.knows}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rota.core.arrays import Floats
 from rota.core.columns import ESTIMATE, GROUP, ITERATION_S, ITERATIONS, REMAINING
 from rota.core.compiled import kernel
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, unknown
 from rota.core.memory import engine_at, events_of, ints
 from rota.core.timeline import EventKind
 
@@ -110,7 +110,8 @@ def durations_of(given: Any) -> Durations:
     if isinstance(given, Durations):
         return given
     if given not in KNOWS:
-        raise ConfigError(f"durations is {given!r}; give one of {', '.join(KNOWS)}, or a rota.Durations")
+        what = unknown("durations", str(given), KNOWS)
+        raise ConfigError(f"{what}; or give a rota.Durations")
     return Durations(given)
 
 

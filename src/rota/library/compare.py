@@ -17,6 +17,7 @@ from rota.core.costs import CostModel
 from rota.core.durations import EXACT_DURATIONS, Durations, Knows, durations_of
 from rota.core.errors import ConfigError, InputError, unknown
 from rota.core.failures import Failures
+from rota.core.intervals import mean_interval
 from rota.core.placement import Types
 from rota.library.inputs import NamedPolicy, named_policy, seeds_of, table_of
 from rota.library.processes import Workers, call_all, check_workers, progress_bar
@@ -31,7 +32,7 @@ from rota.library.simulate import (
     digest,
 )
 from rota.results.folder import RunFolder
-from rota.results.metrics import Metrics, MetricsRow, mean_interval
+from rota.results.metrics import Metrics, MetricsRow
 from rota.results.metrics import table as text_table
 from rota.results.run import read_run
 from rota.simulator.jobs import Simulation, simulate, warm_up
