@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 from rota.commands.common import refuse, say
@@ -14,7 +15,7 @@ from rota.core.errors import ConfigError
 from rota.core.files import folder_lock
 from rota.learning.files import ScheduleHistoryRow
 from rota.learning.scheduling.run import ScheduleRun, finish
-from rota.learning.scheduling.training import ScheduleAgentConfig, ScheduleFile, worlds_of
+from rota.learning.scheduling.training import ScheduleFile, worlds_of
 from rota.policies.agents import read_facts
 
 
@@ -42,14 +43,22 @@ def run_schedule(args: argparse.Namespace) -> int:
 def _runs(args: argparse.Namespace) -> list[ScheduleRun]:
     """Return a run for each seed; a single seed uses the folder itself."""
     seeds = [f"{SCHEDULE}.seeds={args.seed}"] if args.seed else []
-    config: ScheduleAgentConfig = bind(
-        ScheduleFile, override(read(args.config), [*args.set, *seeds]), args.config
-    ).schedule
+    table = override(_seen_from_here(read(args.config), args.config.parent), [*args.set, *seeds])
+    config = bind(ScheduleFile, table, args.config).schedule
     out, worlds = args.out or OUT / args.config.stem, worlds_of(config)
     several = len(config.seeds) > 1
     return [
         ScheduleRun(out / f"seed{seed}" if several else out, config, seed, worlds) for seed in config.seeds
     ]
+
+
+def _seen_from_here(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a table whose traces start at the folder of its file."""
+    schedule = table.get(SCHEDULE)
+    worlds = schedule.get("worlds") if isinstance(schedule, dict) else None
+    if isinstance(worlds, dict) and isinstance(worlds.get("traces"), list):
+        worlds["traces"] = [str(folder / str(path)) for path in worlds["traces"]]
+    return table
 
 
 def _learn(run: ScheduleRun, args: argparse.Namespace) -> dict[str, Any]:

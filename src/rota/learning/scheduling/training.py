@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -11,15 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from rota.core.arrays import Floats
-from rota.core.cluster import Cluster
+from rota.core.cluster import Cluster, Node
 from rota.core.driver import drive_compiled
 from rota.core.durations import Durations
 from rota.core.engine import JobsEngine, Snapshot
-from rota.core.errors import ConfigError
+from rota.core.errors import ConfigError, InputError
 from rota.core.policy import Policy
 from rota.core.timeline import EventKind
 from rota.policies.cluster.learned import Corrected, Knowledge, Weights
 from rota.simulator.jobs import engine_for
+from rota.simulator.windows import sized, windows
+from rota.workload.formats import read
 from rota.workload.jobs import Workload
 from rota.workload.synthetic import SyntheticConfig, generate
 
@@ -27,8 +29,10 @@ SHORT_S = 10.0
 """Jobs shorter than this count as so long in slowdowns."""
 MOST_INSTANTS, RESTLESS = 100, 1.0
 """Instants per job at which an episode is given up, and what that adds to the objective of the rule."""
-FIRST_SEED, VALIDATION_SEED = 1000, 2000
-"""Seeds of the first synthetic world that is learned from, and of the first one for validation."""
+FIRST_SEED = 1000
+"""Seed of the first synthetic world."""
+SLOWEST = 0.15
+"""Lowest speed of a model on another device kind than the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +64,39 @@ class SchedulingObjective:
 
 @dataclass(frozen=True, slots=True)
 class WorldsConfig:
-    """The worlds of episodes: synthetic ones, or a folder that `rota trace worlds` wrote."""
+    """The worlds of episodes: windows of traces on clusters sized by contention, and synthetic jobs."""
 
-    folder: Path | None = None
-    """Folder of worlds to learn from; synthetic ones if not given."""
-    validation: Path | None = None
-    """Folder of worlds that say which weights are kept; a fifth of the others if not given."""
-    count: int = 24
-    """Number of synthetic worlds; a fifth of them is for validation."""
+    traces: tuple[Path, ...] = ()
+    """Traces of any format that is recognised; paths start at the folder of the configuration file."""
+    windows: int = 6
+    """Windows of each trace."""
+    synthetic: int = 24
+    """Number of worlds with synthetic jobs."""
     jobs: int = 400
-    """Number of jobs of a synthetic world."""
-    gpus: int = 64
-    """GPUs of the cluster of a synthetic world, on nodes of 8."""
-    loads: tuple[float, ...] = (0.7, 0.85, 1.0)
-    """Loads of synthetic worlds, in turn."""
+    """Number of jobs of a world."""
+    contentions: tuple[float, ...] = (1.5, 2.0, 3.0)
+    """Mean completion time under fifo with backfill ÷ mean time alone, in turn."""
     kinds: tuple[str, ...] = ()
-    """Device kinds that take equal parts of the nodes; none: all nodes are equal."""
+    """Device kinds of the nodes, in turn; each model has a speed of its own on each, that on the first is 1.
+    None: all nodes are equal. Clusters of kinds are not sized by contention, but have the loads below."""
+    gpus: int = 64
+    """GPUs of a cluster of several kinds, on nodes of 4."""
+    loads: tuple[float, ...] = (0.3, 0.5, 0.7)
+    """Loads of clusters of several kinds, in turn, as if all devices were of the first kind."""
 
     def __post_init__(self) -> None:
-        if self.count < 5 or self.jobs < 2:
-            raise ConfigError("worlds: count must be at least 5, jobs at least 2")
-        if self.gpus < 8 or self.gpus % 8:
-            raise ConfigError(f"worlds: gpus is {self.gpus}; give a multiple of 8, for nodes of 8")
-        if self.validation is not None and self.folder is None:
-            raise ConfigError("worlds: validation is a folder, so folder must be one, too")
+        if self.jobs < 2 or self.windows < 1 or self.synthetic < 0:
+            raise ConfigError("worlds: jobs must be at least 2, windows at least 1, synthetic at least 0")
+        if not self.traces and self.synthetic < 5:
+            raise ConfigError("worlds: give traces, or at least 5 synthetic worlds")
+        if not self.contentions or min(self.contentions) <= 1.0:
+            raise ConfigError("worlds: contentions must be above 1")
+        if not self.loads or min(self.loads) <= 0.0:
+            raise ConfigError("worlds: loads must be above 0")
+        if self.kinds and (self.gpus < 4 * len(self.kinds) or self.gpus % 4):
+            raise ConfigError(f"worlds: gpus is {self.gpus}; give a multiple of 4, and a node of each kind")
+        if self.kinds and self.traces:
+            raise ConfigError("worlds: kinds are for synthetic worlds; leave them or the traces out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,25 +209,48 @@ class WorldSets(NamedTuple):
     validation: Sequence[TrainingWorld]
 
 
+ASIDE = 5
+"""One of so many worlds is for validation."""
+
+
 def worlds_of(config: ScheduleAgentConfig) -> WorldSets:
-    """Return the worlds of a configuration."""
-    worlds, knows = config.worlds, config.durations
-    if worlds.folder is None:
-        aside = worlds.count // 5
-        return WorldSets(
-            [synthetic_world(worlds, FIRST_SEED + i, i, knows) for i in range(worlds.count - aside)],
-            [synthetic_world(worlds, VALIDATION_SEED + i, i, knows) for i in range(aside)],
+    """Return the worlds of a configuration. Raises InputError if there are too few."""
+    worlds = config.worlds
+    found = [
+        TrainingWorld(jobs, cluster, config.durations)
+        for number, path in enumerate(worlds.traces)
+        for jobs, cluster in windows(read(path), worlds.jobs, worlds.windows, worlds.contentions, number)
+    ]
+    for number in range(worlds.synthetic):
+        drawn = uneven_world(worlds, number) if worlds.kinds else even_world(worlds, number)
+        if drawn is not None:
+            found.append(TrainingWorld(*drawn, config.durations))
+    if len(found) < ASIDE:
+        raise InputError(
+            f"worlds: only {len(found)} could be made; give longer traces, or more synthetic worlds"
         )
-    raise ConfigError("worlds.folder: not yet")
+    aside = found[ASIDE - 1 :: ASIDE]
+    return WorldSets([world for world in found if world not in aside], aside)
 
 
-def synthetic_world(worlds: WorldsConfig, seed: int, number: int, knows: Knowledge) -> TrainingWorld:
-    """Return the synthetic world of a seed."""
-    load = worlds.loads[number % len(worlds.loads)]
+def even_world(worlds: WorldsConfig, number: int) -> tuple[Workload, Cluster] | None:
+    """Return a synthetic world of equal nodes."""
+    jobs = generate(SyntheticConfig(jobs=worlds.jobs, load=1.0, seed=FIRST_SEED + number))
+    cluster = sized(jobs, worlds.contentions[number % len(worlds.contentions)])
+    return None if cluster is None else (jobs, cluster)
+
+
+def uneven_world(worlds: WorldsConfig, number: int) -> tuple[Workload, Cluster]:
+    """Return a synthetic world of several device kinds."""
+    load, seed = worlds.loads[number % len(worlds.loads)], FIRST_SEED + number
     jobs = generate(SyntheticConfig(jobs=worlds.jobs, gpus=worlds.gpus, load=load, seed=seed))
-    cluster = Cluster.uniform(worlds.gpus // 8, 8)
-    if worlds.kinds:
-        nodes = cluster.nodes
-        kinds = [worlds.kinds[i * len(worlds.kinds) // len(nodes)] for i in range(len(nodes))]
-        cluster = Cluster(tuple(replace(node, kind=kind) for node, kind in zip(nodes, kinds, strict=True)))
-    return TrainingWorld(jobs, cluster, knows)
+    random = np.random.default_rng(seed)
+    kinds = list(dict.fromkeys(worlds.kinds))
+    speeds = {
+        kind: {model: 1.0 if kind == kinds[0] else float(np.exp(random.uniform(np.log(SLOWEST), 0.0)))
+               for model in jobs.models}
+        for kind in kinds
+    }  # fmt: skip
+    nodes = worlds.gpus // 4
+    listed = [worlds.kinds[node * len(worlds.kinds) // nodes] for node in range(nodes)]
+    return jobs, Cluster(tuple(Node(4, kind=kind) for kind in listed), speeds=speeds)

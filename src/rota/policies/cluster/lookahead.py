@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -295,7 +295,8 @@ def _policy(said: str) -> Policy:
     name, *settings = said.split()
     if name == "lookahead":
         raise ConfigError("candidates: lookahead cannot rehearse itself; leave it out")
-    made, options = scheduler_class(name), {}
+    made = scheduler_class(name)
+    options: dict[str, Any] = {}
     for setting in settings:
         try:
             options |= tomllib.loads(setting)
