@@ -25,8 +25,8 @@ from rota.recordings.library import read_growth_trees
 GROWTH = Path("results/recordings/growth")
 SEED, TUNING_SEED = 1, 1000
 """Seeds of the cases that are tested on, and of those that rules are ranked on."""
-WITH_AGENT = [Rule(Part(name), Part("agent")) for name in ("fifo", "finish")] + [
-    Rule(Part("promote", (("reduction_factor", 3.0),)), Part("agent"))
+WITH_AGENT = [Rule(Part(name), Part("agent")) for name in ("finish",)] + [
+    Rule(Part("promote", (("reduction_factor", 2.0),)), Part("agent"))
 ]
 
 
@@ -102,7 +102,7 @@ def main() -> None:
     """Compare, and write results and cases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--cases", type=int, default=50, help="cases of each fold")
-    parser.add_argument("--tuning", type=int, default=60, help="cases on which rules are ranked")
+    parser.add_argument("--tuning", type=int, default=40, help="cases on which rules are ranked")
     parser.add_argument("--agent", type=Path, help="an adaptation agent, as one more growth policy")
     parser.add_argument("--out", type=Path, default=Path("results/measured/joint-rules.json"))
     parser.add_argument("--quick", action="store_true", help="one fold, few cases and few rules")
