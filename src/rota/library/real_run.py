@@ -20,6 +20,7 @@ from rota.config.load import dump, override, placed
 from rota.config.renamed import with_new_keys
 from rota.core.errors import ConfigError, InputError, RotaError
 from rota.core.files import write_file
+from rota.core.network import Structure
 from rota.core.population.events import Hyper
 from rota.core.registry import SUFFIX
 from rota.execution.controller import PopulationOutcome, PopulationSpec, Watch, control
@@ -45,6 +46,9 @@ POLICIES = "policies.pkl"
 """A file in the folder of a run: allocations and evolutions that were objects of a script or a notebook."""
 NETWORK = "rota.training.trial:network"
 """What is trained, unless a configuration says otherwise."""
+GROWN = "rota.training.trial:grown_network"
+"""What returns the structure of a network of `[training]` after changes."""
+Network = tuple[Structure, tuple[tuple[int, ...], ...]]
 RAW = ("options", "training")
 """Tables that are not bound here: those of the policies, and that of what is trained."""
 
@@ -55,10 +59,10 @@ class ExpectedCosts:
 
     model: str
     seconds: float
-    actions: tuple[str, ...] = ()
-    """Changes that networks may make, each as often as it likes."""
-    most: int = 0
-    """Changes that a network may make in all."""
+    order: tuple[str, ...] = ()
+    """Changes that a network makes one after the other when it grows."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Table `[training]` of rota's own networks; empty for others, whose structure is not known."""
 
     def kind(self, hyper: Hyper, changes: tuple[str, ...]) -> str:
         """Return what trials with the same costs have in common: model, batch size, count of changes."""
@@ -66,8 +70,15 @@ class ExpectedCosts:
         return " ".join(word for word in words if word)
 
     def changes_allowed(self, hyper: Hyper, changes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the changes that a network may make next."""
-        return self.actions if len(changes) < self.most else ()
+        """Return the change that a network may make next, if any."""
+        return self.order[len(changes) : len(changes) + 1]
+
+    def network(self, hyper: Hyper, changes: tuple[str, ...]) -> Network:
+        """Return the structure of a network after these changes, and its blocks; empty if it is not known."""
+        if not self.settings:
+            return Structure((), ()), ()
+        found: Network = named(GROWN)(self.settings, changes)
+        return found
 
     def step_s(self, kind: str) -> float:
         """Return the expected seconds of a step on a slot of speed 1."""
@@ -100,7 +111,10 @@ class RunSpec:
             terms=terms,
             costs=config.costs,
             work=ExpectedCosts(
-                str(self.training.get("model", "trial")), config.step_s, config.changes, config.most_changes
+                str(self.training.get("model", "trial")),
+                config.step_s,
+                config.changes,
+                self.training if config.trial == NETWORK else {},
             ),
             seed=seed,
             report_each=config.population.report == "each",

@@ -54,9 +54,7 @@ class RunConfig(RealConfig):
     retirement: RetireSlowest | None = None
     """Retirement of slots towards the end; gpa-era and gpa-eta retire slots anyway."""
     changes: tuple[str, ...] = ()
-    """Changes that networks may make between intervals, such as `deepen 0`, from the first report on."""
-    most_changes: int = 2
-    """Changes that a network may make in all."""
+    """Changes that a network makes one by one when it grows, such as `deepen 0`; each after a report."""
     attempts: int = 3
     """Number of failed intervals after which a trial is let go."""
     seed: int = 0
@@ -91,7 +89,6 @@ class RunConfig(RealConfig):
         if not 1 <= self.repeat <= MOST:
             raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
         above(0, step_s=self.step_s)
-        at_least(0, most_changes=self.most_changes)
         for change in self.changes:
             Change.parse(change)
         self.check()
