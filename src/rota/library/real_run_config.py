@@ -51,6 +51,9 @@ class RunConfig(RealConfig):
     gpa-eta, and a class of yours as module:Class or path/to/file.py:Class."""
     evolution: str = "none"
     """What becomes of trials that reported: none, pbt or asha, or a class of yours, named as above."""
+    growth: str = "never"
+    """How networks grow when trials are assigned, by `changes`: never, at-start, fixed, stump, random or
+    agent, or a class of yours."""
     retirement: RetireSlowest | None = None
     """Retirement of slots towards the end; gpa-era and gpa-eta retire slots anyway."""
     changes: tuple[str, ...] = ()
@@ -84,7 +87,12 @@ class RunConfig(RealConfig):
     """Costs that policies assume."""
 
     def __post_init__(self) -> None:
-        check_names((self.allocation,), self.evolution)
+        check_names((self.allocation,), self.evolution, self.growth)
+        if self.growth != "never" and not self.changes:
+            raise ConfigError(
+                f"growth is {self.growth!r}, but nothing says how networks may change; give changes, as in "
+                'changes = ["deepen 0", "deepen 1"]'
+            )
         check_name(self.trial)
         if not 1 <= self.repeat <= MOST:
             raise ConfigError(f"repeat is {self.repeat}; it must be 1 to {MOST:,}")
