@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rota.core.durations import EXACT_DURATIONS, Durations
 from rota.core.errors import ConfigError
 from rota.core.limits import above, at_least
 from rota.core.network import Change
@@ -154,6 +155,8 @@ class JobsConfig(RealConfig):
     backend: Literal["local", "ray", "slurm"] = "local"
     """Engine that starts workers."""
     placement: PlacementConfig = field(default_factory=PlacementConfig)
+    durations: Durations = EXACT_DURATIONS
+    """What the scheduler knows of how long jobs take: everything, unless this says otherwise."""
     opportunistic: OpportunisticConfig | None = None
     """A training that uses idle slots."""
     local: LocalConfig = field(default_factory=LocalConfig)

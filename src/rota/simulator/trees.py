@@ -126,6 +126,9 @@ class TreeSet:
 
         return replace(cluster, each_slot=tuple(map(filled, cluster.all_slots)))
 
+    def __deepcopy__(self, memo: Any) -> "TreeSet":
+        return self
+
 
 class TreeLandscape:
     """Metrics and costs of trials of exactly what was recorded in growth trees; nothing is interpolated.
