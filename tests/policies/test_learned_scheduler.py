@@ -14,8 +14,8 @@ from rota.policies.cluster.learned import (
     FEATURES,
     SHIPPED,
     Corrected,
-    Learned,
-    Weights,
+    CorrectionWeights,
+    LearnedScheduler,
     read_weights,
     write_agent,
 )
@@ -30,14 +30,14 @@ RULE = {"none": "gittins", "exact": "srtf"}
 
 def flat(seed, scale):
     """Return weights whose last layer is not 0."""
-    weights = Weights.new(8, seed)
+    weights = CorrectionWeights.new(8, seed)
     drawn = np.random.default_rng(seed).normal(size=8) * scale
     return tuple(weights._replace(b=drawn).flat.tolist())
 
 
 @pytest.mark.parametrize("known", ["none", "exact"])
 @pytest.mark.parametrize(
-    "weights", [(), tuple(Weights.new(4, 1).flat.tolist())], ids=["empty", "last-layer-0"]
+    "weights", [(), tuple(CorrectionWeights.new(4, 1).flat.tolist())], ids=["empty", "last-layer-0"]
 )
 def test_an_untrained_network_decides_as_the_rule_does(known, weights):
     rule = simulate(JOBS, CLUSTER, scheduler_class(RULE[known])(), durations=Durations(known))
@@ -101,33 +101,33 @@ def test_durations_that_are_not_known_change_nothing_before_an_end():
 
 
 def test_a_written_agent_is_read_again(tmp_path):
-    weights = Weights.of(np.array(flat(3, 0.1)))
+    weights = CorrectionWeights.of(np.array(flat(3, 0.1)))
     write_agent(tmp_path, weights, "none", {"seed": 3})
     found, knows = read_weights(tmp_path)
     assert knows == "none"
     assert found.flat == pytest.approx(weights.flat, rel=1e-6)
     assert json.loads((tmp_path / "agent.json").read_text())["kind"] == "schedule"
-    one = simulate(JOBS, CLUSTER, Learned(tmp_path), durations=Durations("none"))
+    one = simulate(JOBS, CLUSTER, LearnedScheduler(tmp_path), durations=Durations("none"))
     two = simulate(JOBS, CLUSTER, Corrected(tuple(found.flat.tolist())), durations=Durations("none"))
     assert list(one.timeline) == list(two.timeline)
 
 
 def test_an_agent_is_for_durations_that_are_known_or_not(tmp_path):
     for knows, use in (("none", "unused"), ("exact", "needed")):
-        write_agent(tmp_path / knows, Weights.new(2, 0), knows, {})
-        assert Learned(tmp_path / knows).needs.durations == use
-    assert Learned().needs.durations == "optional"
+        write_agent(tmp_path / knows, CorrectionWeights.new(2, 0), knows, {})
+        assert LearnedScheduler(tmp_path / knows).needs.durations == use
+    assert LearnedScheduler().needs.durations == "optional"
 
 
 def test_what_is_no_agent_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"no agent in it .*rota learn config/learn/schedule.toml"):
-        Learned(tmp_path)
-    weights = Weights.new(2, 0)
+        LearnedScheduler(tmp_path)
+    weights = CorrectionWeights.new(2, 0)
     write_agent(tmp_path, weights._replace(b=np.full(2, np.nan)), "none", {})
     with pytest.raises(InputError, match="not the weights of this agent"):
-        Learned(tmp_path)
+        LearnedScheduler(tmp_path)
     with pytest.raises(InputError, match=r"this agent places trials on slots .* schedules jobs"):
-        Learned(SHIPPED["none"].parent / "place")
+        LearnedScheduler(SHIPPED["none"].parent / "place")
 
 
 @pytest.mark.parametrize("knows", SHIPPED)

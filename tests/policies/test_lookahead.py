@@ -1,4 +1,4 @@
-"""Lookahead: what is rehearsed, what cannot be known, and what it decides."""
+"""Lookahead: what is previewed, what cannot be known, and what it decides."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from rota.core.durations import Durations
 from rota.core.errors import ConfigError
 from rota.core.loop import planned
 from rota.core.policy import Needs
-from rota.core.rehearsal import Rehearsal
+from rota.core.preview import Preview
 from rota.core.timeline import Finished
 from rota.policies.cluster.lookahead import Lookahead, drawn_iterations
 from rota.policies.cluster.registry import scheduler_class
@@ -33,25 +33,25 @@ def test_with_one_candidate_it_decides_as_that_does(name):
 
 @pytest.mark.parametrize("name", ["srtf", "tiresias", "muri-s"])
 @pytest.mark.parametrize("cluster", [CLUSTER, UNEVEN])
-def test_a_rehearsal_ends_as_the_jobs_do_if_no_other_arrives(name, cluster):
+def test_a_preview_ends_as_the_jobs_do_if_no_other_arrives(name, cluster):
     policy = scheduler_class(name)()
     done = simulate(JOBS, cluster, policy, compiled=False)
     ends_s = {event.job: event.at_s for event in done.timeline if isinstance(event, Finished)}
     engine = engine_for(JOBS, cluster, policy.needs)
-    rehearsed = 0
+    previewed = 0
     for view in engine:
         rows = view.order.copy()
-        if engine.active + engine.done == len(JOBS) and rehearsed < 3:
-            found = Rehearsal(view, policy.needs, view.columns[c.REMAINING, rows])
+        if engine.active + engine.done == len(JOBS) and previewed < 3:
+            found = Preview(view, policy.needs, view.columns[c.REMAINING, rows])
             found.go_on(policy, lambda other: planned(policy, other), 10_000)
             expected = [ends_s[int(job)] for job in view.columns[c.JOB, rows]]
             assert found.ends_s() == pytest.approx(expected, rel=1e-9)
-            rehearsed += 1
+            previewed += 1
         engine.commit(policy.plan(view))
-    assert rehearsed == 3
+    assert previewed == 3
 
 
-def test_a_rehearsal_has_only_the_jobs_that_are_present():
+def test_a_preview_has_only_the_jobs_that_are_present():
     policy = scheduler_class("srtf")()
     engine = engine_for(JOBS, CLUSTER, policy.needs)
     for number, view in enumerate(engine):
@@ -60,7 +60,7 @@ def test_a_rehearsal_has_only_the_jobs_that_are_present():
         engine.commit(policy.plan(view))
     rows = view.order.copy()
     assert 1 < len(rows) < len(JOBS) - engine.done
-    found = Rehearsal(view, policy.needs, view.columns[c.REMAINING, rows])
+    found = Preview(view, policy.needs, view.columns[c.REMAINING, rows])
     assert found.engine.table.shape[1] == len(rows)
     assert found.engine.table[c.SUBMIT_S].tolist() == sorted(view.submit_s[rows])
 
@@ -166,7 +166,7 @@ def test_durations_are_drawn_from_what_gittins_expects():
     ({"candidates": ()}, "candidates is empty"),
     ({"candidates": ("srtf", "srtf")}, "each may be named once"),
     ({"candidates": ("srft",)}, "unknown scheduler 'srft'. Did you mean 'srtf'"),
-    ({"candidates": ("lookahead",)}, "lookahead cannot rehearse itself"),
+    ({"candidates": ("lookahead",)}, "lookahead cannot preview itself"),
     ({"candidates": ("elastic",)}, "elastic resizes gangs"),
     ({"candidates": ("muri-s packing",)}, "'packing' is no option"),
     ({"candidates": ("muri-s packs=2",)}, "packs"),

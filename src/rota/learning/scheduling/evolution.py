@@ -19,7 +19,7 @@ from rota.learning.files import ScheduleHistoryRow
 from rota.learning.learner import CHECKPOINT, ResumableLearner
 from rota.learning.scheduling.training import ScheduleAgentConfig, TrainingWorld, WorldSets
 from rota.policies.agents import Arrays
-from rota.policies.cluster.learned import Weights
+from rota.policies.cluster.learned import CorrectionWeights
 
 DECAY_MEAN, DECAY_SQUARE = 0.9, 0.99  # of the moving averages of the gradient and its square
 LAST_LR = 0.1  # share of the learning rate at the end
@@ -42,16 +42,16 @@ class ScheduleLearner(ResumableLearner):
         super().__init__(folder)
         self.config, self.seed, self.worlds = config, seed, worlds
         self._fingerprint, self._over = fingerprint, over
-        self.flat = Weights.new(config.hidden, seed).flat
+        self.flat = CorrectionWeights.new(config.hidden, seed).flat
         self.kept, self.kept_value = self.flat.copy(), inf
         """The weights that were best on the worlds for validation, and how good they were."""
         self._mean, self._square = np.zeros((2, len(self.flat)))
         self.rows: list[ScheduleHistoryRow] = []
 
     @property
-    def weights(self) -> Weights:
+    def weights(self) -> CorrectionWeights:
         """The weights that are kept."""
-        return Weights.of(self.kept)
+        return CorrectionWeights.of(self.kept)
 
     def learn(self, on_update: Callable[[ScheduleHistoryRow], None] | None = None) -> None:
         """Make all remaining updates."""
@@ -95,7 +95,7 @@ class ScheduleLearner(ResumableLearner):
 
     def _value(self, worlds: Sequence[TrainingWorld], flat: Floats) -> float:
         """Return the objective relative to the rule's, the mean over worlds; below 0 is better."""
-        weights, objective = Weights.of(flat), self.config.objective
+        weights, objective = CorrectionWeights.of(flat), self.config.objective
         return float(np.mean([world.value(weights, objective) - world.rule(objective) for world in worlds]))
 
     def _validate(self, done: int) -> float:

@@ -18,7 +18,7 @@ from rota.core.engine import JobsEngine, Snapshot
 from rota.core.errors import ConfigError, InputError
 from rota.core.policy import Policy
 from rota.core.timeline import EventKind
-from rota.policies.cluster.learned import Corrected, Knowledge, Weights
+from rota.policies.cluster.learned import Corrected, CorrectionWeights, Knowledge
 from rota.simulator.jobs import engine_for
 from rota.simulator.windows import sized, windows
 from rota.workload.formats import read
@@ -184,7 +184,7 @@ class TrainingWorld:
             self._rules[objective] = self.value(None, objective)
         return self._rules[objective]
 
-    def value(self, weights: Weights | None, objective: SchedulingObjective) -> float:
+    def value(self, weights: CorrectionWeights | None, objective: SchedulingObjective) -> float:
         """Return what an episode is worth with these weights; with none, of the rule alone."""
         flat = () if weights is None else tuple(weights.flat.tolist())
         try:

@@ -89,7 +89,7 @@ SEEN = tuple(Feature(name, 1, meaning) for name, meaning in MEANINGS.items())
 FEATURES, RUNS = len(SEEN), 2
 
 
-class Weights(NamedTuple):
+class CorrectionWeights(NamedTuple):
     """The two layers of the network: a row per hidden unit, its biases, and what it adds to the score."""
 
     a: Floats
@@ -102,20 +102,20 @@ class Weights(NamedTuple):
         return np.concatenate([self.a, self.a0[:, None], self.b[:, None]], axis=1).ravel()
 
     @classmethod
-    def of(cls, flat: Floats) -> "Weights":
+    def of(cls, flat: Floats) -> "CorrectionWeights":
         """Return the weights in a row of numbers."""
         rows = np.asarray(flat, np.float64).reshape(-1, FEATURES + 2)
         return cls(rows[:, :FEATURES].copy(), rows[:, FEATURES].copy(), rows[:, FEATURES + 1].copy())
 
     @classmethod
-    def new(cls, hidden: int, seed: int) -> "Weights":
+    def new(cls, hidden: int, seed: int) -> "CorrectionWeights":
         """Return weights that decide as the rule does: the hidden layer is random, the last one 0."""
         drawn = np.random.default_rng(seed).normal(size=(hidden, FEATURES)) / np.sqrt(FEATURES)
         return cls(drawn, np.zeros(hidden), np.zeros(hidden))
 
 
 def write_agent(
-    folder: Path, weights: Weights, knows: Knowledge, about: Mapping[str, Any], **others: Any
+    folder: Path, weights: CorrectionWeights, knows: Knowledge, about: Mapping[str, Any], **others: Any
 ) -> None:
     """Write an agent; `others` are its configuration, provenance and evaluation."""
     options: dict[str, int | float | str] = {"hidden": len(weights.a0), "durations": knows}
@@ -136,13 +136,15 @@ def write_agent(
 
 
 @cache
-def read_weights(folder: Path) -> tuple[Weights, Knowledge]:
+def read_weights(folder: Path) -> tuple[CorrectionWeights, Knowledge]:
     """Return the weights of an agent, and which durations it is for; InputError if they cannot be used."""
     found = read_facts(folder, KIND_OF_AGENT)
     arrays = read_arrays(folder, found)
     check_features(folder, found, SEEN)
     try:
-        weights = Weights(*(np.asarray(arrays[name], np.float64) for name in Weights._fields))
+        weights = CorrectionWeights(
+            *(np.asarray(arrays[name], np.float64) for name in CorrectionWeights._fields)
+        )
     except (KeyError, ValueError) as error:
         raise wrong_weights(folder, found, error) from None
     hidden = len(weights.a0)
@@ -163,8 +165,8 @@ class Corrected:
     """The rules, and the networks that correct their order of the jobs; then first fit."""
 
     unknown: tuple[float, ...] | None = ()
-    """Network for durations that are not known, as `Weights.flat`; empty: the rule alone; None: there is no
-    such network, so durations must be known."""
+    """Network for durations that are not known, as `CorrectionWeights.flat`; empty: the rule alone; None: there is
+    none, so durations must be known."""
     known: tuple[float, ...] | None = ()
     """Network for durations that are known; None: the other one is used, which looks at none."""
     placement: Style = "consolidated"
@@ -198,7 +200,7 @@ class Corrected:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedScheduler:
     """Rank by a rule that a learned network corrects, then first fit."""
 
     agent: Path | None = None

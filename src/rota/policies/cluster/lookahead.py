@@ -1,8 +1,8 @@
-"""Lookahead: rehearse the jobs that are present under several policies, and follow the best for a while.
+"""Lookahead: preview the jobs that are present under several policies, and follow the best for a while.
 
-A rehearsal is an engine of its own with the present jobs on their slots (`rota.core.rehearsal`): nothing in
+A preview is an engine of its own with the present jobs on their slots (`rota.core.preview`): nothing in
 it is known of jobs to come, of failures, or of durations that the policy does not know; those are drawn, the
-same for all candidates, from what gittins expects. Time is budgeted in rehearsed instants, not in seconds, so
+same for all candidates, from what gittins expects. Time is budgeted in previewed instants, not in seconds, so
 that the same run decides the same again.
 """
 
@@ -18,7 +18,7 @@ from rota.core import columns as c
 from rota.core.arrays import Floats
 from rota.core.errors import ConfigError, unknown
 from rota.core.policy import Needs, Plan, Policy
-from rota.core.rehearsal import Rehearsal
+from rota.core.preview import Preview
 from rota.core.view import ClusterView
 from rota.policies.cluster.gittins import FIRST_OF_PRIOR, LAST_OF_PRIOR, TOTAL, Gittins, learn
 from rota.policies.cluster.registry import scheduler_class
@@ -36,7 +36,7 @@ STATE = ("followed", "asked", "next", "reseated")
 """What is remembered from one instant to the next: rows of the policy's own columns over groups."""
 
 
-class Choice(NamedTuple):
+class PreviewChoice(NamedTuple):
     """A candidate, and whether running jobs may be moved at this instant."""
 
     candidate: int
@@ -45,21 +45,21 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """Rehearse the present jobs under several policies, and follow the best for a while."""
+    """Preview the present jobs under several policies, and follow the best for a while."""
 
     candidates: tuple[str, ...] = BY_DEFAULT
-    """Schedulers to rehearse, with their options: `muri-s packing_num=2`, or `file.py:Class`. Those that need
+    """Schedulers to preview, with their options: `muri-s packing_num=2`, or `file.py:Class`. Those that need
     durations are left out where none are known; where they are, those that do not use them."""
     every: int = 5
-    """Least number of instants from one rehearsal to the next."""
+    """Least number of instants from one preview to the next."""
     every_s: float = 0.0
-    """Least number of seconds from one rehearsal to the next."""
+    """Least number of seconds from one preview to the next."""
     budget: int = 300
-    """Instants that each candidate is rehearsed for; what is not done by then is estimated."""
+    """Instants that each candidate is previewed for; what is not done by then is estimated."""
     per_instant: float = 16.0
-    """Rehearsed instants per instant, on average: after costly rehearsals, the next one is later."""
+    """Previewd instants per instant, on average: after costly previews, the next one is later."""
     horizon_s: float = np.inf
-    """Seconds that are rehearsed; what is not done by then is estimated."""
+    """Seconds that are previewed; what is not done by then is estimated."""
     draws: int = 4
     """Times that durations are drawn where they are not known."""
     objective: Objective = "avg_jct"
@@ -117,8 +117,8 @@ class Lookahead:
             plan.wake_at_s = min(plan.wake_at_s, max(state[3], np.nextafter(view.now_s, np.inf)))
         return plan
 
-    def _choose(self, view: ClusterView, followed: int) -> tuple[Choice, int]:
-        """Rehearse all candidates; return the best, the one that is followed in a tie, and what it took."""
+    def _choose(self, view: ClusterView, followed: int) -> tuple[PreviewChoice, int]:
+        """Preview all candidates; return the best, the one that is followed in a tie, and what it took."""
         choices = list(self._choices(view, followed))
         if view.active < 2:
             choices = [each for each in choices if each.candidate == choices[0].candidate]
@@ -129,13 +129,13 @@ class Lookahead:
         for choice in choices:
             cost = 0.0
             for left in worlds:
-                found, took = self._rehearse(view, choice, followed, left)
+                found, took = self._preview(view, choice, followed, left)
                 cost += found
                 instants += took
             costs.append(cost)
         return choices[int(np.argmin(costs))], instants
 
-    def _choices(self, view: ClusterView, followed: int) -> Iterator[Choice]:
+    def _choices(self, view: ClusterView, followed: int) -> Iterator[PreviewChoice]:
         """Yield what there is to choose from, the candidate that is followed first if it may be."""
         policies = _policies(self.candidates)
         fitting = [k for k, policy in enumerate(policies) if _fits(policy, view)] or [
@@ -148,36 +148,38 @@ class Lookahead:
             raise ConfigError(f"candidates {names}: all need durations, and none are known; add gittins")
         moves = not view.memory[0]["is_even"][0] and bool((view.place[view.order] >= 0.0).any())
         for number in sorted(fitting, key=lambda number: number != followed):
-            yield Choice(number, reseats=False)
+            yield PreviewChoice(number, reseats=False)
             if moves:
-                yield Choice(number, reseats=True)
+                yield PreviewChoice(number, reseats=True)
 
     def _worlds(self, view: ClusterView) -> list[Floats]:
-        """Return the iterations that are left of each job, in list order, in each world to rehearse."""
+        """Return the iterations that are left of each job, in list order, in each world to preview."""
         if view.knows != "none":
             return [view.remaining[view.order]]
         return [drawn_iterations(view, (self.seed, number)) for number in range(self.draws)]
 
-    def _rehearse(self, view: ClusterView, choice: Choice, followed: int, left: Floats) -> tuple[float, int]:
-        """Return the objective of a candidate in one world, and how many instants were rehearsed."""
+    def _preview(
+        self, view: ClusterView, choice: PreviewChoice, followed: int, left: Floats
+    ) -> tuple[float, int]:
+        """Return the objective of a candidate in one world, and how many instants were previewed."""
         policy = _policies(self.candidates)[choice.candidate]
         if choice.candidate != followed:
             self._follow(view, followed, choice.candidate)
         try:
-            found = Rehearsal(view, policy.needs, left)
+            found = Preview(view, policy.needs, left)
         finally:
             if choice.candidate != followed:
                 self._follow(view, choice.candidate, followed)
         until_s = view.now_s + self.horizon_s
         found.go_on(
             policy,
-            lambda rehearsed: decide(rehearsed, policy, choice.candidate, reseats=choice.reseats),
+            lambda previewed: decide(previewed, policy, choice.candidate, reseats=choice.reseats),
             self.budget,
             until_s,
         )
         return self._cost(view, found), found.instants
 
-    def _cost(self, view: ClusterView, found: Rehearsal) -> float:
+    def _cost(self, view: ClusterView, found: Preview) -> float:
         ends_s = found.ends_s()
         open_ = ~np.isfinite(ends_s)
         if open_.any():
@@ -281,7 +283,7 @@ def _known(each: list[Needs]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _policies(candidates: tuple[str, ...]) -> tuple[Policy, ...]:
-    """Return the candidates. Raises ConfigError if one cannot be rehearsed."""
+    """Return the candidates. Raises ConfigError if one cannot be previewed."""
     if not candidates:
         raise ConfigError("candidates is empty; name at least one scheduler")
     if len(set(candidates)) < len(candidates):
@@ -294,7 +296,7 @@ def _policies(candidates: tuple[str, ...]) -> tuple[Policy, ...]:
 def _policy(said: str) -> Policy:
     name, *settings = said.split()
     if name == "lookahead":
-        raise ConfigError("candidates: lookahead cannot rehearse itself; leave it out")
+        raise ConfigError("candidates: lookahead cannot preview itself; leave it out")
     made = scheduler_class(name)
     options: dict[str, Any] = {}
     for setting in settings:
@@ -309,5 +311,5 @@ def _policy(said: str) -> Policy:
     except TypeError as error:
         raise ConfigError(f"candidates: {said!r}: {error}") from None
     if policy.needs.resizes:
-        raise ConfigError(f"candidates: {name} resizes gangs, which cannot be rehearsed; leave it out")
+        raise ConfigError(f"candidates: {name} resizes gangs, which cannot be previewed; leave it out")
     return policy

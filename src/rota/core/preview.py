@@ -1,6 +1,6 @@
-"""Rehearsals: an engine with the jobs that are present in another one, to try out what would come.
+"""Previews: an engine with the jobs that are present in another one, to try out what would come.
 
-A rehearsal has no jobs that are still to arrive, no failures, no changes of nodes, and durations only as far
+A preview has no jobs that are still to arrive, no failures, no changes of nodes, and durations only as far
 as it is told. It begins at the time of the engine that it is made from, with the same jobs on the same slots.
 """
 
@@ -28,7 +28,7 @@ SAME_S = 1e-3  # difference of two times that are the same but for rounding
 ONE_ORDER = np.zeros(0, np.int64)
 
 
-class Rehearsal:
+class Preview:
     """The jobs that are present at an instant, in an engine of their own."""
 
     def __init__(self, view: ClusterView, needs: Needs, iterations: Floats) -> None:
@@ -110,7 +110,7 @@ class Rehearsal:
     ) -> None:
         """Run under a policy for so many instants or to a time; `first` decides at the first instant.
 
-        A rehearsal in which jobs can never run, because nodes are away, ends there.
+        A preview in which jobs can never run, because nodes are away, ends there.
         """
         engine = self.engine
         try:
