@@ -165,7 +165,7 @@ class Corrected:
     """The rules, and the networks that correct their order of the jobs; then first fit."""
 
     unknown: tuple[float, ...] | None = ()
-    """Network for durations that are not known, as `CorrectionWeights.flat`; empty: the rule alone; None: there is
+    """Network for durations that are not known, as `CorrectionWeights.flat`; empty: the rule; None: there is
     none, so durations must be known."""
     known: tuple[float, ...] | None = ()
     """Network for durations that are known; None: the other one is used, which looks at none."""
