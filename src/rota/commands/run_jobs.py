@@ -242,5 +242,6 @@ class JobsRun(RunInFolder):
             inputs=hashlib.sha256(text.encode()).hexdigest(),
             wall_s=outcome.wall_s,
             command=self.command,
+            parameters=self.parameters,
         )
         self.write_result(self.record(outcome))

@@ -36,6 +36,9 @@ class TrialsConfig:
     """Steps after which a trial reports."""
     target: float = inf
     """Metric at which a trial is finished before its budget is used up."""
+    deadline_s: float = inf
+    """Seconds after which the run ends, whether trials are done or not; a real run completes the intervals
+    that are under way then."""
     least_advanced_first: bool = True
     """Whether the queue is sorted by steps, fewest first; else by time of report."""
     report: Literal["each", "batch"] = "each"
@@ -52,6 +55,8 @@ class TrialsConfig:
                 f"interval is {self.interval}, but a trial has {self.steps} steps; give at most that"
             )
         self.terms()
+        if not self.deadline_s > 0.0:
+            raise ConfigError(f"deadline_s is {self.deadline_s:g}; give seconds above 0")
         reports = self.trials * -(-self.steps // self.interval)
         if reports > MOST_REPORTS:
             raise ConfigError(

@@ -125,9 +125,10 @@ class PopulationPolicy:
     retirement: Retirement | None = None
 
     def plan(self, view: PopulationView) -> Iterator[Decision]:
-        """Yield all decisions of an instant."""
+        """Yield all decisions of an instant; from the deadline on nothing is assigned."""
         yield from self.answer(REVIEW, view)
-        yield from self.answer(ASSIGN, view)
+        if view.now_s < view.numbers["deadline_s"].item():
+            yield from self.answer(ASSIGN, view)
 
     def answer(self, question: int, view: PopulationView) -> Iterator[Decision]:
         """Yield the decisions about trials that reported (`REVIEW`), or about slots (`ASSIGN`)."""

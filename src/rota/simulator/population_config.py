@@ -207,6 +207,14 @@ class PopulationConfig(TrialsConfig):
             cluster, kinds
         )
 
+    def timing(self, devices: Collection[str]) -> str:
+        """Return where step times on these devices are from; empty if nothing was recorded."""
+        if self.curves is None:
+            return ""
+        recorded = next(iter(_recording(self.curves).settings.values())).device
+        known = _profiles(self.profiles).devices if self.profiles else ()
+        return timing_of(recorded, [device for device in known if device in devices])
+
     def choices(self) -> Choices:
         """Return the initial values of hyper-parameters: those in `start`, or else the recorded ones."""
         if self.curves is None:
@@ -222,9 +230,19 @@ class PopulationConfig(TrialsConfig):
         return CurveAssumptions(self.metric, self.checkpoint_mb, self.growth, self.gain)
 
 
+def timing_of(recorded: str, devices: Collection[str]) -> str:
+    """Return how step times on these devices follow from what was recorded on one."""
+    scaled = [device for device in devices if device != recorded]
+    if not scaled:
+        return f"measured on {recorded}"
+    return f"scaled from {'CPU' if CPU in recorded else recorded} to {', '.join(scaled)}"
+
+
 _profiles, _recording = cache(read_profiles), cache(read_curves)
 
 
+CPU = "thread"
+"""Part of the name of every CPU in recordings, as in `… Processor, 1 thread`."""
 NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
 """Speeds of the cluster of the original systems: eight nodes and a GPU."""
 
@@ -256,7 +274,7 @@ class PopulationsConfig:
     evolution: str = "none"
     """How trials are reviewed after a report: none, pbt or asha."""
     retirement: RetireSlowest | None = None
-    """Retirement of slots towards the end, under all allocations except presets, which define it."""
+    """Retirement of slots towards the end, under all allocations; gpa-era and gpa-eta retire slots anyway."""
     seeds: int = 5
     """Number of simulations of each: with the seeds 0, 1, … of noise, drift, evolution and initial trials."""
     slots: tuple[float, ...] = ()
@@ -314,6 +332,7 @@ class PopulationsConfig:
             costs=self.costs,
             noise=self.noise.seeded(seed),
             report_each=self.population.report == "each",
+            deadline_s=self.population.deadline_s,
             overhead=self.population.recorded_overhead() if self.overhead is None else self.overhead,
         )
 
@@ -327,6 +346,10 @@ class PopulationsConfig:
     def cluster_name(self) -> str:
         """Return the name of the cluster, or the speeds of its slots."""
         return self.cluster or f"slots {','.join(f'{speed:g}' for speed in self.slots or NINE)}"
+
+    def timing(self) -> str:
+        """Return where step times are from, `measured on v100` or `scaled from cpu to k80, v100`."""
+        return self.population.timing({slot.device for slot in self.population_cluster().all_slots})
 
     def lower_bound_s(self, events: Sequence[Event], scene: PopulationScenario) -> float:
         """Return the lower bound on the makespan for the work that was done."""

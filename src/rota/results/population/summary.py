@@ -36,6 +36,8 @@ class PopulationSummary:
     repetitions: tuple[Repetition, ...]
     mode: str = "max"
     """"max" or "min". With "min", metrics and the target are negated: here more is always better."""
+    timing: str = ""
+    """Where step times are from: `measured on v100`, or `scaled from cpu to k80, v100`; empty if assumed."""
 
     def __post_init__(self) -> None:
         if not self.repetitions:
@@ -139,6 +141,7 @@ class PopulationSummary:
             "cluster": self.cluster,
             "target": self.target,
             "mode": self.mode,
+            "timing": self.timing,
             "mean": {name: getattr(self, name) for name in AVERAGES},
             "slots": [asdict(slot) for slot in self.slots],
             "batch_sizes": self.batch_sizes(),
@@ -220,7 +223,7 @@ def markdown(summary: PopulationSummary) -> str:
     """Return the results of one allocation as Markdown: averages, repetitions, slots, batch sizes."""
     sections = [
         f"# {summary.allocation}",
-        f"{summary.population}, evolution: {summary.evolution}, on {summary.cluster}",
+        f"{summary.population}, evolution: {summary.evolution}, on {summary.cluster}{_timed(summary)}",
         "## Averages over the repetitions",
         listed(_averages(summary)),
         "## Repetitions",
@@ -244,7 +247,12 @@ def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
     for point, summary in zip(points, at_points(points, summaries), strict=True):
         name = f"{point} {summary.allocation}".strip()
         rows.append(_compared(name, summary) + [summary.shown(summary.best_accuracy)] * measured)
-    return "\n".join(aligned(rows))
+    timings = dict.fromkeys(filter(None, (summary.timing for summary in summaries)))
+    return "\n".join([*aligned(rows), *(f"step times {timing}" for timing in timings)])
+
+
+def _timed(summary: PopulationSummary) -> str:
+    return f"; step times {summary.timing}" if summary.timing else ""
 
 
 def listed(items: Iterable[tuple[str, str]]) -> str:
