@@ -35,6 +35,7 @@ from rota.core.memory import columns_of, engine_at, floats, ints, order_of_jobs
 from rota.core.placement import STAYS, STYLES, Style, fit
 from rota.core.policy import Plan
 from rota.core.queues import append, leave_queues, move, place_risen, push, seqs_of, sort_listed
+from rota.core.sizes import grow
 from rota.core.stepping import OK, stay
 from rota.core.view import ClusterView
 
@@ -55,6 +56,8 @@ class CompiledKey:
     fixed_while_waiting: bool = False
     """Whether the key of a job changes only while it runs, or as it starts or stops: then waiting jobs need
     not be ranked again at each instant."""
+    grows: bool = False
+    """Whether jobs also get idle slots, as by `ClusterView.grow`, if the policy needs `resizes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,8 @@ def prepare(engine: JobsEngine, form: CompiledKey | CompiledPlan) -> tuple[int, 
             key = code_at(form.key, types.float64, *KEY_TYPES)
             keep = not engine.cost.each_instant if form.keep is None else form.keep
             engine.write(key=key, style=STYLES[form.style], strict=form.strict, keep=keep, pending=False)
+            if form.grows:
+                return code_at(plan_and_grow, types.none, *PLAN_TYPES), None
             if not form.fixed_while_waiting:
                 return code_at(plan_by_key, types.none, *PLAN_TYPES), None
             engine.use_queues()
@@ -228,6 +233,16 @@ def plan_by_key(address):
     sort_rows(e, order, keys, ranked)
     order[:] = ranked
     decide_placed(e, place(e, address, order, e.style, e.strict, e.keep), np.inf)
+
+
+@kernel
+def plan_and_grow(address):
+    """Do the same, then give out idle slots."""
+    plan_by_key(address)
+    e = engine_at(address)
+    if e.sizes:
+        grow(address, e.planned)
+        e.is_as_placed = 0
 
 
 @kernel

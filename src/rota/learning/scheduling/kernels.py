@@ -6,6 +6,7 @@ from rota.core.columns import (
     BEGIN,
     EXECUTED_S,
     GPUS,
+    GROUP,
     ITERATION_S,
     JOB,
     KIND,
@@ -14,7 +15,6 @@ from rota.core.columns import (
     PACE_S,
     PLACE,
     PRIORITY,
-    PROFILE,
     REMAINING,
     ROW,
     SIZE,
@@ -128,7 +128,7 @@ def observe_job(lane, e, row, idle, out):
     runs = columns[PLACE, row] >= 0.0
     gpus, executed_s = columns[GPUS, row], columns[EXECUTED_S, row]
     age_s = e.now_s - columns[SUBMIT_S, row]
-    group = 1 + int(columns[PROFILE, row])
+    group = 1 + int(columns[GROUP, row])
     out[0] = 1.0
     out[1] = runs
     out[2] = gpus / e.slots

@@ -23,7 +23,6 @@ World = Workload | tuple[Workload, Cluster]
 """Jobs, perhaps with a cluster of their own."""
 GivenWorlds = World | Iterable[World] | Callable[[int], World]
 """A world, several, or a function that makes one of a seed."""
-NEEDS = Needs(own=(SCORE,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +35,18 @@ class EngineRules:
     bound_s: float
     keeps_timeline: bool
     failures: Failures | None
+    resizes: bool = False
 
     def engine(self, jobs: Workload, cluster: Cluster) -> LaneEngine:
         """Return an engine at the beginning of a world."""
         engine = engine_for(
-            jobs, cluster, NEEDS, self.cost, self.types,
+            jobs, cluster, Needs(own=(SCORE,), resizes=self.resizes), self.cost, self.types,
             keeps_timeline=self.keeps_timeline, failures=self.failures,
         )  # fmt: skip
         facts = np.zeros((FACTS, len(jobs)))
         facts[SOLO_S], facts[ASKED] = jobs.solo_s, jobs.gpus
         facts[RATE] = 1.0 / np.maximum(jobs.solo_s, self.bound_s)
-        return LaneEngine.of(engine, facts, self.style)
+        return LaneEngine.of(engine, facts, self.style, grows=self.resizes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ group is the time in which each member does one iteration.
 
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from rota.core.columns import ITERATION_S, LOAD_S, PROFILE
 from rota.core.compiled import carray, kernel
 from rota.core.costs import MURI_SCHEDULER_OVERHEAD
 from rota.core.memory import floats, ints, pointer
+from rota.core.record import SharedRecord
 
 Ordering = Literal["best", "worst"]
 
@@ -247,15 +248,13 @@ class GroupKind:
     """Whether running the members one after another would be faster."""
 
 
-class Catalogue:
+class Catalogue(SharedRecord):
     """All kinds of groups so far, numbered: a cache of pure arithmetic, shared with compiled code."""
 
     def __init__(
         self, resources: int, ordering: Ordering, contention: dict[int, float], largest: int = 4
     ) -> None:
-        self._record = np.zeros(1, CATALOGUE)
-        self.address = int(self._record.ctypes.data)
-        """Address of the record, for kernels."""
+        self.lay_out_record(CATALOGUE)
         self.kinds: list[GroupKind] = []
         """Kinds by their numbers, as far as `single` and `pair` have returned them."""
         self._jobs: dict[int, int] = {}
@@ -265,14 +264,12 @@ class Catalogue:
         self.pairings: dict[tuple[tuple[int, int], ...], NDArray[np.int64]] = {}
         """The best pairs of a bucket, by the number of groups of each kind in it."""
         orders = [np.array(list(permutations(range(n))), np.int64).ravel() for n in range(2, largest + 1)]
-        self._arrays: dict[str, NDArray[Any]] = {}
-        self._put(
+        self.put(
             orders=np.concatenate([*orders, np.zeros(0, np.int64)]),
             first_order=np.cumsum([0, 0, 0, *map(len, orders)]).astype(np.int32),
             factors=np.array([contention.get(n, contention[4]) for n in range(largest + 1)]),
         )
-        self._record["resources"], self._record["largest"] = resources, largest
-        self._record["worst"] = ordering == "worst"
+        self.write(resources=resources, largest=largest, worst=ordering == "worst")
         self._make_room(kinds=64, jobs=64)
 
     def single(self, columns: NDArray[np.float64], row: int) -> int:
@@ -280,10 +277,10 @@ class Catalogue:
         profile = int(columns[PROFILE, row])
         number = self._jobs.get(profile)
         if number is None:
-            if profile >= self._record["job_room"][0]:
+            if profile >= self.number("job_room"):
                 self._make_room(jobs=2 * profile)
             if (number := single_at(self.address, columns, row)) == FULL:
-                self._make_room(kinds=2 * self._room)
+                self._make_room(kinds=2 * self.number("room"))
                 number = single_at(self.address, columns, row)
             self._jobs[profile] = number
             self._list_kinds()
@@ -295,20 +292,16 @@ class Catalogue:
         number = self._pairs.get(key)
         if number is None:
             if (number := pair_at(self.address, *key)) == FULL:
-                self._make_room(kinds=2 * self._room)
+                self._make_room(kinds=2 * self.number("room"))
                 number = pair_at(self.address, *key)
             self._pairs[key] = number
             self._list_kinds()
         return number
 
-    @property
-    def _room(self) -> int:
-        return int(self._record["room"][0])
-
     def _list_kinds(self) -> None:
         """List the kinds that are not listed yet, whoever has found them."""
-        arrays = self._arrays
-        for kind in range(len(self.kinds), int(self._record["count"][0])):
+        arrays = self.arrays
+        for kind in range(len(self.kinds), self.number("count")):
             profiles = arrays["profiles"][kind, : arrays["members"][kind]].tolist()
             pace_s, efficiency = float(arrays["pace_s"][kind]), float(arrays["efficiency"][kind])
             self.kinds.append(GroupKind(tuple(profiles), pace_s, efficiency, bool(arrays["split"][kind])))
@@ -318,23 +311,17 @@ class Catalogue:
         if kinds:
             names = {"profiles": "i4", "members": "i4", "split": "i4", "pace_s": "f8", "efficiency": "f8"}
             for name, code in names.items():
-                shape = (kinds, int(self._record["largest"][0])) if name == "profiles" else (kinds,)
+                shape = (kinds, self.number("largest")) if name == "profiles" else (kinds,)
                 array = np.zeros(shape, code)
-                if name in self._arrays:
-                    array[: len(self._arrays[name])] = self._arrays[name]
-                self._put(**{name: array})
-            self._put(found=np.zeros(4 * kinds, np.int32))
-            self._record["room"] = kinds
+                if name in self.arrays:
+                    array[: len(self.arrays[name])] = self.arrays[name]
+                self.put(**{name: array})
+            self.put(found=np.zeros(4 * kinds, np.int32))
+            self.write(room=kinds)
             find_again(self.address)
         if jobs:
             facts = np.zeros((jobs, JOB_FACTS))
-            if "jobs" in self._arrays:
-                facts[: len(self._arrays["jobs"])] = self._arrays["jobs"]
-            self._put(jobs=facts)
-            self._record["job_room"] = jobs
-
-    def _put(self, **arrays: NDArray[Any]) -> None:
-        """Keep arrays, and write their addresses into the record."""
-        for name, array in arrays.items():
-            self._arrays[name] = array
-            self._record[name] = array.ctypes.data
+            if "jobs" in self.arrays:
+                facts[: len(self.arrays["jobs"])] = self.arrays["jobs"]
+            self.put(jobs=facts)
+            self.write(job_room=jobs)
