@@ -34,6 +34,10 @@ OF_TRACES = (
     KeyFlag("--nodes", "cluster.nodes", "N", "equal nodes (per switch)"),
     KeyFlag("--gpus-per-node", "cluster.gpus_per_node", "N", "GPUs in each of them"),
     KeyFlag("--startup-s", "workload.startup_s", "S", STARTUP),
+    KeyFlag(
+        "--durations", "durations.known", "WHAT",
+        "what schedulers know of durations: exact (default), none, noisy or predicted",
+    ),
     KeyFlag("--cost", "cost", "MODEL", "restart (default), or interval: the rule of the Muri simulator"),
 )  # fmt: skip
 OF_POPULATIONS = (
@@ -50,6 +54,9 @@ OF_POPULATIONS = (
     KeyFlag("--seeds", "seeds", "N", "repetitions, with the seeds 0, 1, …"),
     KeyFlag("--slots", "slots", "S,S,…", "speeds of the slots, or a score.json that has them"),
     KeyFlag("--allocations", "allocations", "A,B,…", "which allocations to compare; all if not given"),
+    KeyFlag("--trees", "population.trees", "PATH,…", "growth trees of one data set that trials walk along"),
+    KeyFlag("--growth", "growth", "NAME", "how networks grow on trees: never, stump … or a class of yours"),
+    KeyFlag("--deadline-s", "population.deadline_s", "N", "seconds after which the run ends"),
     KeyFlag(
         "--preset", "preset", "NAME",
         "also a system that has a name: spa or gpa; only that without --allocations",

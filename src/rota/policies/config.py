@@ -11,9 +11,10 @@ from rota.core.errors import ConfigError, unknown
 from rota.core.population.events import Hyper
 from rota.core.population.view import Terms
 from rota.core.registry import is_outside
-from rota.policies.allocation.registry import ALLOCATIONS, MODES, NAMED
+from rota.policies.allocation.registry import MODES, NAMED, REGISTRY
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.registry import EVOLUTIONS
+from rota.policies.growth.registry import GROWTHS
 from rota.policies.population import RetireSlowest
 
 MOST = 100_000
@@ -71,6 +72,11 @@ class TrialsConfig:
     def terms(self, attempts: int = 3) -> Terms:
         """Return the terms of training; a trial is dropped after so many failed `attempts`."""
         return Terms(self.interval, self.steps, self.target, self.least_advanced_first, attempts)
+
+    @property
+    def explorable(self) -> bool:
+        """Whether trials can have other hyper-parameters than those that they start with."""
+        return True
 
     def choices(self) -> Choices:
         """Return the initial values of each hyper-parameter."""
@@ -145,10 +151,12 @@ class PolicyChoice(Protocol):
         """Retirement of slots, if there is any."""
 
 
-def check_names(allocations: Iterable[str], evolution: str) -> None:
+def check_names(allocations: Iterable[str], evolution: str, growth: str = "never") -> None:
     """Raise ConfigError for unknown policies; those outside the package are checked when they are created."""
+    if growth not in GROWTHS and not is_outside(growth):
+        raise ConfigError(unknown("growth policy", growth, GROWTHS))
     if evolution not in EVOLUTIONS and not is_outside(evolution):
         raise ConfigError(unknown("evolution", evolution, EVOLUTIONS))
     for name in allocations:
-        if name not in ALLOCATIONS and name not in PRESETS and not is_outside(name):
-            raise ConfigError(unknown("allocation", name, (*ALLOCATIONS, *PRESETS)))
+        if name not in REGISTRY.known and name not in PRESETS and not is_outside(name):
+            raise ConfigError(unknown("allocation", name, (*REGISTRY.known, *PRESETS)))

@@ -10,6 +10,7 @@ import numpy as np
 from rota.core.batch import LaneEngine
 from rota.core.cluster import Cluster
 from rota.core.costs import CostModel
+from rota.core.durations import Durations
 from rota.core.errors import InputError
 from rota.core.failures import Failures
 from rota.core.lanes import ASKED, FACTS, RATE, SCORE, SOLO_S
@@ -35,13 +36,16 @@ class EngineRules:
     bound_s: float
     keeps_timeline: bool
     failures: Failures | None
+    durations: Durations
     resizes: bool = False
 
     def engine(self, jobs: Workload, cluster: Cluster) -> LaneEngine:
         """Return an engine at the beginning of a world."""
+        needs = Needs(own=(SCORE,), resizes=self.resizes, durations="optional")
         engine = engine_for(
-            jobs, cluster, Needs(own=(SCORE,), resizes=self.resizes), self.cost, self.types,
+            jobs, cluster, needs, self.cost, self.types,
             keeps_timeline=self.keeps_timeline, failures=self.failures,
+            durations=self.durations,
         )  # fmt: skip
         facts = np.zeros((FACTS, len(jobs)))
         facts[SOLO_S], facts[ASKED] = jobs.solo_s, jobs.gpus

@@ -44,7 +44,7 @@ TOTAL = BINS  # row of the number of jobs that ended, after those of the bins
 
 # The index of a job, the work up to which it holds, and a measure of the jobs that it is from.
 COUNTS = tuple(f"ended_{number}" for number in range(BINS))
-NEEDS = Needs(own=("index", "until", "seen"), own_groups=(*COUNTS, "ended"))
+NEEDS = Needs(own=("index", "until", "seen"), own_groups=(*COUNTS, "ended"), durations="unused")
 INDEX, UNTIL, SEEN = map(NEEDS.row, NEEDS.own)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from rota.core.calls import call_fit, sort_rows
 from rota.core.columns import (
     DURATION_S,
+    ESTIMATE,
     EXECUTED_S,
     GPUS,
     ITERATION_S,
     KIND,
     KINDS,
     PLACE,
-    REMAINING,
     ROW,
     SIZE,
     UNIT,
@@ -23,6 +23,7 @@ from rota.core.columns import (
 )
 from rota.core.compiled import kernel
 from rota.core.driver import decide, decline, options_of
+from rota.core.durations import EXACT, known_left_s
 from rota.core.kernels import has_stages
 from rota.core.memory import (
     columns_of,
@@ -63,9 +64,10 @@ def plan_groups(address):
     for row in order:
         left_s = columns[EXECUTED_S, row]
         if options[KNOWS_DURATIONS]:
-            left_s = columns[DURATION_S, row]
-            if columns[EXECUTED_S, row] > 0.0:
-                left_s = columns[REMAINING, row] * columns[ITERATION_S, row]
+            left_s = known_left_s(columns, row)
+            if columns[EXECUTED_S, row] <= 0.0:
+                expected_s = columns[ESTIMATE, row] * columns[ITERATION_S, row]
+                left_s = columns[DURATION_S, row] if e.knows == EXACT else expected_s
         keys[row] = left_s * columns[GPUS, row]
     sort_rows(e, order, keys, ranked)
     taken, ends = np.empty(e.active, np.int32), np.empty(e.active, np.int32)

@@ -20,7 +20,7 @@ from rota.core.room import ANYWHERE, CONSOLIDATED
 from rota.core.stepping import stay
 from rota.core.view import ClusterView
 
-NEEDS = Needs(own=("level",), ties=Ties(arrivals_rel=1e-9))
+NEEDS = Needs(own=("level",), durations="unused", ties=Ties(arrivals_rel=1e-9))
 LEVEL = NEEDS.row("level")
 
 BY_COST = -1  # the placement of a compiled plan: that of the cost model
