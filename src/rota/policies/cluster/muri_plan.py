@@ -125,9 +125,9 @@ def place_groups(e, address, options, keys, taken, ends):
         fine = group_in_runs(c, int(options[PACKING]), groups, following, buckets, missing)
     if not fine:
         return np.int64(FULL)
-    paces, heads = np.empty(len(taken)), np.empty(len(taken), np.int32)
-    count = split_slow(c, options[AUTOPACK], columns, groups, following, buckets, heads, paces)
-    return place_units(e, address, columns, keys, heads[:count], paces, following)
+    times_s, heads = np.empty(len(taken)), np.empty(len(taken), np.int32)
+    count = split_slow(c, options[AUTOPACK], columns, groups, following, buckets, heads, times_s)
+    return place_units(e, address, columns, keys, heads[:count], times_s, following)
 
 
 @kernel
@@ -320,7 +320,7 @@ def group_in_runs(c, largest, groups, following, buckets, missing):
 
 
 @kernel
-def split_slow(c, autopack, columns, groups, following, buckets, heads, paces):
+def split_slow(c, autopack, columns, groups, following, buckets, heads, times_s):
     """List the groups to run, by their first members; those that would be faster one by one are split."""
     split, pace_s = ints(c.split, c.room), floats(c.pace_s, c.room)
     listed = 0
@@ -330,21 +330,21 @@ def split_slow(c, autopack, columns, groups, following, buckets, heads, paces):
             row = groups[HEAD, g]
             if not (groups[COUNT, g] > 1 and autopack and split[kind]):
                 heads[listed] = row
-                paces[listed] = pace_s[kind]
+                times_s[listed] = pace_s[kind]
                 listed += 1
                 continue
             while row >= 0:
                 after = following[row]
                 following[row] = -1
                 heads[listed] = row
-                paces[listed] = columns[ITERATION_S, row]
+                times_s[listed] = columns[ITERATION_S, row]
                 listed += 1
                 row = after
     return listed
 
 
 @kernel
-def place_units(e, address, columns, keys, heads, paces, following):
+def place_units(e, address, columns, keys, heads, times_s, following):
     """Place whole groups first fit, by their most urgent member; return the number of jobs.
 
     The keys are gone then.
@@ -359,7 +359,7 @@ def place_units(e, address, columns, keys, heads, paces, following):
     ranks = np.argsort(urgency, kind="mergesort")
     leaders, anchors = heads[ranks], heads[ranks]
     for i in range(len(heads)):
-        keys[leaders[i]] = paces[ranks[i]]
+        keys[leaders[i]] = times_s[ranks[i]]
         row = leaders[i]
         while row >= 0 and columns[PLACE, row] < 0.0:
             row = following[row]
