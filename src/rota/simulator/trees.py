@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,12 +10,17 @@ import numpy as np
 
 from rota.core.errors import InputError
 from rota.core.network import NOTHING
+from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import Hyper
 from rota.core.population.trees import TreeNodes, TreeOutcomes
 from rota.core.population.view import Terms
+from rota.recordings.devices import DeviceSpeeds
 from rota.recordings.growth import UNKNOWN, GrowthTree, RecordedStructure
+from rota.recordings.profile import Profiles
 from rota.recordings.tree import Prefix
 
+CPU = "cpu"
+"""Device of slots whose speed is given."""
 MODEL, SEED = "model", "seed"
 """Names of the network and the seed of a tree among the hyper-parameters of a trial."""
 
@@ -75,14 +80,54 @@ class TreeSet:
         """Tree → hyper-parameters of a trial on it."""
         return tuple(map(hyper_of, self.trees))
 
-    def terms(self, target: float = math.inf) -> Terms:
-        """Return how a population is trained: the longest interval and the longest path count."""
-        nodes = self.nodes
-        return Terms(int(nodes.interval.max()), int(nodes.budget.max()), target)
+    def terms(self, trees: Sequence[int] | None = None, target: float = math.inf) -> Terms:
+        """Return how trials on these trees, or all, train: the longest interval and path count."""
+        at = list(range(len(self.trees)) if trees is None else trees)
+        return Terms(int(self.nodes.interval[at].max()), int(self.nodes.budget[at].max()), target)
 
     def landscape(self, trees: Sequence[int] | None = None) -> "TreeLandscape":
         """Return costs and metrics of trials on these trees, trial 0 on the first; all if not given."""
         return TreeLandscape(self, range(len(self.trees)) if trees is None else trees)
+
+    def alone_s(self, tree: int) -> float:
+        """Return the seconds of the path that changes nothing, on a slot of speed 1."""
+        nodes, at, found = self.nodes, int(self.nodes.start[tree]), 0.0
+        while (at := int(nodes.child[at, 0])) >= 0:
+            found += float(nodes.node_seconds[at])
+        return found
+
+    def with_speeds(self, cluster: PopulationCluster, profiles: Profiles) -> PopulationCluster:
+        """Return a cluster whose slots have the measured speeds of their devices with each network.
+
+        A slot with the device `cpu` has the speed that it gives, and one with the device on which a tree was
+        recorded has 1. Raises InputError for a device or a model without a factor.
+        """
+        speeds = DeviceSpeeds(profiles)
+        bases = {kind.name.split(" +")[0]: kind for kind in self.kinds}
+        recorded = {tree.model: tree.provenance.device.lower() for tree in self.trees}
+
+        def filled(slot: Slot) -> Slot:
+            if slot.device == CPU:
+                return slot
+            found = {
+                name: 1.0
+                if slot.device.lower() in recorded[kind.model]
+                else speeds.speed(kind.model, kind.batch_size, slot.device).speed
+                for name, kind in bases.items()
+                if name not in slot.speeds
+            }
+            return replace(slot, speeds={**found, **slot.speeds})
+
+        return replace(cluster, slots=tuple(map(filled, cluster.slots)))
+
+    def measured_on(self, cluster: PopulationCluster) -> str:
+        """Return where the seconds come from: `measured on v100`, or `scaled from CPU`."""
+        recorded = {tree.provenance.device for tree in self.trees}
+        devices = {slot.device for slot in cluster.slots}
+        if all(any(device.lower() in each.lower() for each in recorded) for device in devices):
+            return f"measured on {', '.join(sorted(devices))}"
+        gpu = any("cuda" in each.lower() or "nvidia" in each.lower() for each in recorded)
+        return f"scaled from {', '.join(sorted(recorded)) if gpu else 'CPU'}"
 
     def __deepcopy__(self, memo: Any) -> "TreeSet":
         return self

@@ -1,0 +1,1 @@
+"""Placement and growth in one loop: cases, baselines, and the joint agent."""
