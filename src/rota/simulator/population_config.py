@@ -14,7 +14,7 @@ from rota.core.errors import ConfigError, unknown
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.engine import Landscape
 from rota.core.population.events import Event, Hyper
-from rota.policies.allocation.registry import ALLOCATIONS
+from rota.policies.allocation.registry import FOR_ANY
 from rota.policies.config import MOST, Choices, TrialsConfig, check_names
 from rota.policies.population import RetireSlowest
 from rota.recordings.curve import read_curves
@@ -251,7 +251,7 @@ class PopulationsConfig:
     """One experiment: these trials, on these slots, under these allocations."""
 
     population: PopulationConfig = field(default_factory=PopulationConfig)
-    allocations: tuple[str, ...] = tuple(ALLOCATIONS)
+    allocations: tuple[str, ...] = FOR_ANY
     """Allocations to compare; also spa-era, spa-eta, gpa-era and gpa-eta."""
     evolution: str = "none"
     """How trials are reviewed after a report: none, pbt or asha."""

@@ -224,7 +224,7 @@ def drawn(p, features, hidden, found, count, flat):  # type: ignore[no-untyped-d
     entropy = softmax(found, count)
     chosen, slopes = draw(found, count), np.empty(count)
     for row in range(count):
-        slopes[row] = float(row == chosen) - found[row]
+        slopes[row] = (1.0 if row == chosen else 0.0) - found[row]
     add_gradient(features, hidden, slopes, count, flat, p.hidden, gradient)
     slopes_of_entropy(found, count, entropy, slopes)
     add_gradient(features, hidden, slopes, count, flat, p.hidden, of_entropy)
@@ -245,7 +245,7 @@ def how_many(p, slot, trial, kind, seen, layer, flat):  # type: ignore[no-untype
     for row in range(LENGTHS):
         allowed[row] = row == 0 or lengths[row - 1] < lengths[row] <= lengths[LENGTHS - 1]
         if row == LENGTHS - 1:
-            allowed[row] = lengths[row] not in (1, 2, 4)
+            allowed[row] = lengths[row] != 1 and lengths[row] != 2 and lengths[row] != 4
     if allowed.sum() == 1:
         return 1
     score_lengths(layer, allowed, flat, p.hidden, found)
@@ -255,7 +255,7 @@ def how_many(p, slot, trial, kind, seen, layer, flat):  # type: ignore[no-untype
     entropy = softmax(found, LENGTHS)
     chosen = draw(found, LENGTHS)
     for row in range(LENGTHS):
-        slopes[row] = float(row == chosen) - found[row]
+        slopes[row] = (1.0 if row == chosen else 0.0) - found[row]
     add_length_gradient(seen, layer, slopes, flat, p.hidden, gradient)
     slopes_of_entropy(found, LENGTHS, entropy, slopes)
     add_length_gradient(seen, layer, slopes, flat, p.hidden, of_entropy)

@@ -214,8 +214,8 @@ def time_left_s(p):  # type: ignore[no-untyped-def]
 def describe(p, slot, features, trial_at, change, kind):  # type: ignore[no-untyped-def]
     """Fill in the candidates for a slot: features, position in the queue, change and kind; return how many.
 
-    The last one leaves the slot idle, if others work. Intervals that end after the deadline are no candidates,
-    unless all do.
+    The last one leaves the slot idle, if others work or time passes anyway. Intervals that end after the deadline are no
+    candidates.
     """
     take_notes(p)
     families = families_of(p)
@@ -223,32 +223,28 @@ def describe(p, slot, features, trial_at, change, kind):  # type: ignore[no-unty
     gain, gains = growth_gain(p, families)
     left_s = time_left_s(p)
     waiting, trials, step_s = trials_of(p)[QUEUE], trials_of(p), step_s_of(p)
-    count, late = 0, p.deadline_s == inf
-    for _ in range(2):
-        for at in range(p.waiting):
-            i = waiting[at]
-            for column in range(number_of_changes(p) + 1):
-                now = trials[KIND, i] if column == 0 else changed_kind(p, i, column)
-                if now < 0:
-                    continue
-                interval_s = starts_s(p, i, slot) + trials[INTERVAL, i] * step_s[slot, now]
-                if interval_s > left_s * (1.0 + 1e-9) and not late:
-                    continue
-                trial_at[count], change[count], kind[count] = at, column, now
-                features[count] = 0.0
-                describe_trial(p, slot, i, now, features[count], families, left_s, interval_s)
-                describe_neighbours(p, i, features[count], deviations)
-                if column:
-                    f = features[count]
-                    f[GROWS] = 1.0
-                    f[25] = step_s[slot, now] / step_s[slot, trials[KIND, i]] - 1.0
-                    f[26], f[27] = PER_UNIT * gain, gains / (gains + 2.0)
-                count += 1
-        if count or working(p):
-            break
-        late = True
+    count = 0
+    for at in range(p.waiting):
+        i = waiting[at]
+        for column in range(number_of_changes(p) + 1):
+            now = trials[KIND, i] if column == 0 else changed_kind(p, i, column)
+            if now < 0:
+                continue
+            interval_s = starts_s(p, i, slot) + trials[INTERVAL, i] * step_s[slot, now]
+            if interval_s > left_s * (1.0 + 1e-9) and p.deadline_s < inf:
+                continue
+            trial_at[count], change[count], kind[count] = at, column, now
+            features[count] = 0.0
+            describe_trial(p, slot, i, now, features[count], families, left_s, interval_s)
+            describe_neighbours(p, i, features[count], deviations)
+            if column:
+                f = features[count]
+                f[GROWS] = 1.0
+                f[25] = step_s[slot, now] / step_s[slot, trials[KIND, i]] - 1.0
+                f[26], f[27] = PER_UNIT * gain, gains / (gains + 2.0)
+            count += 1
     mark_advised(p, features, change, trial_at, count)
-    if count and working(p):
+    if count and (working(p) or p.deadline_s < inf):
         trial_at[count], change[count], kind[count] = -1, 0, 0
         describe_idling(p, slot, features[count], left_s)
         count += 1
@@ -283,8 +279,12 @@ def fastest_s(p, kind):  # type: ignore[no-untyped-def]
 
 @kernel
 def best_of(p):  # type: ignore[no-untyped-def]
-    """Return the best accuracy so far; 0 before the first."""
-    return 0.0 if np.isnan(p.best) else p.best
+    """Return the best accuracy that a trial has now; 0 before the first report."""
+    found = 0.0
+    for metric in metric_of(p):
+        if metric > found:
+            found = metric
+    return found
 
 
 @kernel
@@ -294,7 +294,7 @@ def describe_trial(p, slot, i, kind, f, families, left_s, interval_s):  # type: 
     trials, step_s, best = trials_of(p), step_s_of(p)[slot, kind], best_of(p)
     d, family, whole = int(counts[i]), int(traits[i, FAMILY]), len(families[0]) - 1
     all_ = max(1, -(-trials[BUDGET, i] // trials[INTERVAL, i]))
-    f[2], f[3], f[24] = float(d == 0), d / all_, min(made[i], 3.0) / 3.0
+    f[2], f[3], f[24] = 1.0 if d == 0 else 0.0, d / all_, min(made[i], 3.0) / 3.0
     if d > 0:
         value, better, later, others = curves[i, d], 0, 0.0, 0
         for k in range(p.n_trials):
@@ -310,16 +310,16 @@ def describe_trial(p, slot, i, kind, f, families, left_s, interval_s):  # type: 
         f[5] = PER_UNIT * (value - families[0, family, d])
         f[6] = better / families[2, whole, d]
         f[7] = PER_UNIT * (value - curves[i, d - 1]) if d > 1 else 0.0
-        f[8], f[9] = PER_UNIT * coming, float(known)
+        f[8], f[9] = PER_UNIT * coming, 1.0 if known else 0.0
         f[10] = f[4] + f[8]
         f[11] = PER_UNIT * later / max(others, 1)
-        f[23] = float(value >= best)
+        f[23] = 1.0 if value >= best else 0.0
     remaining = trials[BUDGET, i] - trials[STEPS, i] - trials[GIVEN, i]
     starts = starts_s(p, i, slot)
     fits = min(remaining, max(0.0, (left_s - starts) / step_s) * (1.0 + 1e-9)) // trials[INTERVAL, i]
     rest_s = starts + remaining * step_s
     f[12], f[13] = min(interval_s / left_s, 1.0), min(rest_s / left_s, 3.0)
-    f[14] = float(rest_s <= left_s * (1.0 + 1e-9))
+    f[14] = 1.0 if rest_s <= left_s * (1.0 + 1e-9) else 0.0
     f[15], f[16] = fits / all_, (remaining / trials[INTERVAL, i] - fits) / all_
     f[17] = np.log(step_s / fastest_s(p, kind)) / 2.0
 

@@ -1,0 +1,265 @@
+"""Compare a joint agent with rules, an untrained network, random choices and the oracle, on the same cases."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rota.core.arrays import Floats
+from rota.core.errors import InputError
+from rota.core.processes import WorkerPool, map_over
+from rota.core.text import aligned
+from rota.learning.files import EvaluationFile, write_evaluation
+from rota.learning.joint.baselines import Reached, Rule, all_rules, cluster_labels, oracle, random_policy
+from rota.learning.joint.baselines import play as play_policy
+from rota.learning.joint.cases import JointCase
+from rota.learning.joint.rollout import generator_for
+from rota.policies.agents import read_facts
+from rota.policies.allocation.joint import KIND, form_of, read_weights
+from rota.policies.joint.network import new_weights
+from rota.results.metrics import mean_interval
+from rota.simulator.population import engine_for
+
+RULE = "best_rule"
+"""Name, in what is said about an agent, of the rule that was best on its training cases."""
+TRAINING = 1_000_003
+"""Added to a seed for the cases on which a rule is chosen: they are not those of learning."""
+RUNGS = (1, 3, 9)
+"""How many times as many cases a rule is tried on, rung by rung; a fifth of the rules goes on."""
+GOES_ON = 0.2
+
+
+class ComparedCase(NamedTuple):
+    """All methods on one case: the accuracy of the best trial at the deadline."""
+
+    number: int
+    cluster: int
+    """Cases with a model and data set in common are in one."""
+    pairs: str
+    trials: int
+    slots: int
+    deadline_s: float
+    agent: float
+    best_rule: float
+    untrained: float
+    random: float
+    oracle: float
+    agent_test: float
+    """Test accuracy of the trial that the agent has as the best."""
+    rule_test: float
+    agent_time: float
+    """Time at which the agent first had the rule's accuracy ÷ the deadline; 1 if it never did."""
+    rule_time: float
+    """The same of the rule itself."""
+    growths: int
+    """Number of changes that the agent made."""
+    decisions: int
+    seconds: float
+    """CPU time of the agent's run."""
+
+
+@dataclass(frozen=True)
+class JointComparison:
+    """A joint agent compared with the rule that was best on its training cases, and others."""
+
+    agent: str
+    rule: str
+    rows: tuple[ComparedCase, ...]
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a column over cases."""
+        return float(np.mean([getattr(row, name) for row in self.rows]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values, without the single cases."""
+        means = {name: self.mean(name) for name in ("agent", "best_rule", "untrained", "random", "oracle")}
+        gained, room = means["agent"] - means["best_rule"], means["oracle"] - means["best_rule"]
+        low, high, clusters = clustered(self.rows)
+        return {
+            "cases": len(self.rows),
+            **means,
+            "best_rule_name": self.rule,
+            "difference": gained,
+            "low": low,
+            "high": high,
+            "captured": gained / room if room else 0.0,
+            "time_to_rule_ratio": self.mean("agent_time"),
+            "rule_time_ratio": self.mean("rule_time"),
+            "agent_test": self.mean("agent_test"),
+            "rule_test": self.mean("rule_test"),
+            "growths": self.mean("growths"),
+            "clusters": clusters,
+            "decisions_per_s": round(self.mean("decisions") / max(self.mean("seconds"), 1e-9), 1),
+        }
+
+
+def clustered(rows: Sequence[ComparedCase]) -> tuple[float, float, int]:
+    """Return the 95 % interval of agent − rule over means of clusters, and their number.
+
+    Of a single cluster, its cases are what varies.
+    """
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        found.setdefault(row.cluster, []).append(row.agent - row.best_rule)
+    means = [float(np.mean(group)) for group in found.values()]
+    _, low, high = mean_interval(means if len(means) > 1 else next(iter(found.values())))
+    return (low, high, len(means)) if np.isfinite(low) else (means[0], means[0], 1)
+
+
+def run_agent(case: JointCase, flat: Floats, hidden: int) -> tuple[Reached, int, int]:
+    """Return what an agent reaches on a case, and its numbers of decisions and of changes."""
+    landscape = case.landscape()
+    engine = engine_for(case.scene, landscape)
+    engine.write(reviews=False)
+    engine.use(form_of(flat, hidden))
+    engine.advance()
+    reports = tuple((e.at_s, e.trial, e.metric) for e in engine.timeline if hasattr(e, "metric"))
+    tests = tuple(landscape.test_accuracy(trial) for trial in range(len(case.places)))
+    numbers = engine.numbers
+    return Reached(reports, tests), numbers["asked"].item(), numbers["growths"].item()
+
+
+@cache
+def rules_by_name() -> dict[str, Rule]:
+    """Return every combination of rules by its name."""
+    return {str(rule): rule for rule in all_rules()}
+
+
+class CaseTask(NamedTuple):
+    """A case on which an agent and a rule are compared."""
+
+    folders: tuple[Path, ...]
+    number: int
+    seed: int
+    agent: Path
+    rule: str
+
+
+def compared(task: CaseTask) -> ComparedCase:
+    """Run all methods on a case."""
+    weights = read_weights(task.agent)
+    case, hidden = generator_for(task.folders).case(task.number, task.seed), len(weights.b)
+    began = time.process_time()
+    agent, decisions, growths = run_agent(case, weights.flat, hidden)
+    seconds = time.process_time() - began
+    rule = play_policy(case, rules_by_name()[task.rule].policy())
+    untrained, _, _ = run_agent(case, new_weights(hidden, task.seed).flat, hidden)
+    return ComparedCase(
+        number=task.number,
+        cluster=0,
+        pairs=" ".join("-".join(pair) for pair in case.pairs),
+        trials=len(case.places),
+        slots=len(case.cluster.slots),
+        deadline_s=case.deadline_s,
+        agent=agent.accuracy,
+        best_rule=rule.accuracy,
+        untrained=untrained.accuracy,
+        random=play_policy(case, random_policy(), task.number).accuracy,
+        oracle=oracle(case),
+        agent_test=agent.test_accuracy,
+        rule_test=rule.test_accuracy,
+        agent_time=min(1.0, agent.time_to(rule.accuracy) / case.deadline_s),
+        rule_time=min(1.0, rule.time_to(rule.accuracy) / case.deadline_s),
+        growths=growths,
+        decisions=decisions,
+        seconds=seconds,
+    )
+
+
+def evaluate(
+    agent: Path,
+    paths: Sequence[Path],
+    count: int,
+    seed: int,
+    pool: WorkerPool,
+    on_case: Callable[[int], object] = lambda count: None,
+) -> JointComparison:
+    """Compare an agent with others on so many cases of a seed, drawn from the growth trees in these folders."""
+    read_weights(agent)
+    rule = str(read_facts(agent, KIND).about.get(RULE, ""))
+    if rule not in rules_by_name():
+        raise InputError(f"{agent}: its best rule, {rule!r}, is not known; learn it again with this rota")
+    folders = tuple(Path(path) for path in paths)
+    labels = cluster_labels(generator_for(folders).draw(count, seed))  # errors come from here, not a worker
+    tasks = [(CaseTask(folders, number, seed, agent, rule),) for number in range(count)]
+    rows: dict[int, ComparedCase] = {}
+    for place, row in pool.each(compared, tasks):
+        rows[place] = row._replace(cluster=labels[place])
+        on_case(1)
+    return JointComparison(str(agent), rule, tuple(row for _, row in sorted(rows.items())))
+
+
+class RuleTask(NamedTuple):
+    """A case on which rules are tried."""
+
+    folders: tuple[Path, ...]
+    number: int
+    seed: int
+    rules: tuple[str, ...]
+
+
+def tried(task: RuleTask) -> list[float]:
+    """Return the accuracy of each rule on a case."""
+    case = generator_for(task.folders).case(task.number, task.seed)
+    return [play_policy(case, rules_by_name()[name].policy()).accuracy for name in task.rules]
+
+
+def choose_rule(
+    folders: tuple[Path, ...],
+    count: int,
+    seed: int,
+    pool: WorkerPool,
+    on_case: Callable[[int], object] = lambda count: None,
+) -> tuple[str, dict[str, float]]:
+    """Return the rule that is best on cases of these trees, and the accuracy of those that were tried on all.
+
+    All combinations are tried on a few cases, the better ones on more; `count` is the number of all.
+    """
+    left = tuple(rules_by_name())
+    found: dict[str, list[float]] = {name: [] for name in left}
+    done = 0
+    for rung in RUNGS:
+        until = -(-count * rung // RUNGS[-1])
+        tasks = [RuleTask(folders, number, seed + TRAINING, left) for number in range(done, until)]
+        for accuracies in map_over(pool, tried, tasks):
+            for name, accuracy in zip(left, accuracies, strict=True):
+                found[name].append(accuracy)
+            on_case(1)
+        done = until
+        means = {name: float(np.mean(found[name])) for name in left}
+        best = sorted(left, key=lambda name: -means[name])
+        left = tuple(best[: max(4, int(len(best) * GOES_ON))]) if rung != RUNGS[-1] else tuple(best)
+    return left[0], {name: means[name] for name in left}
+
+
+def write_comparison(folder: Path, found: JointComparison, command: str) -> None:
+    """Write a comparison to a folder, or replace the one that is there."""
+    content = found.to_json() | {"of": found.agent, "compared": [row._asdict() for row in found.rows]}
+    write_evaluation(folder, EvaluationFile(KIND, command, json.loads(json.dumps(content))))
+
+
+def text(found: JointComparison) -> str:
+    """Return a table of the methods, and the difference between agent and rule in words."""
+    facts = found.to_json()
+    named = {"agent": "joint agent", "best_rule": found.rule, "untrained": "untrained network"}
+    lines = [["accuracy at the deadline", "mean"]]
+    lines += [
+        [named.get(name, name), f"{100 * facts[name]:.2f} %"]
+        for name in ("agent", "best_rule", "untrained", "random", "oracle")
+    ]
+    sure = "no difference" if facts["low"] <= 0.0 <= facts["high"] else "a difference"
+    return "\n".join(
+        [
+            *aligned(lines),
+            f"{found.agent} on {facts['cases']} cases, {facts['clusters']} independent: "
+            f"{100 * facts['difference']:+.2f} points against the rule ({100 * facts['low']:+.2f} to "
+            f"{100 * facts['high']:+.2f}: {sure}), {facts['captured']:.0%} of what the oracle gains",
+            f"it has the rule's accuracy after {facts['time_to_rule_ratio']:.0%} of the time, the rule itself "
+            f"after {facts['rule_time_ratio']:.0%}",
+        ]
+    )
