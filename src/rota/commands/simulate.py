@@ -50,6 +50,9 @@ OF_POPULATIONS = (
     KeyFlag("--seeds", "seeds", "N", "repetitions, with the seeds 0, 1, …"),
     KeyFlag("--slots", "slots", "S,S,…", "speeds of the slots, or a score.json that has them"),
     KeyFlag("--allocations", "allocations", "A,B,…", "which allocations to compare; all if not given"),
+    KeyFlag("--trees", "population.trees", "PATH,…", "growth trees of one data set that trials walk along"),
+    KeyFlag("--growth", "growth", "NAME", "how networks grow on trees: never, stump … or a class of yours"),
+    KeyFlag("--deadline-s", "population.deadline_s", "N", "seconds after which the run ends"),
     KeyFlag(
         "--preset", "preset", "NAME",
         "also a system that has a name: spa or gpa; only that without --allocations",

@@ -46,10 +46,13 @@ if TYPE_CHECKING:
 
 QUICK_STEPS, QUICK_SEEDS = 4, 1
 """Intervals that a trial gets, and repetitions, with `--quick`."""
-PATHS = ("population.curves", "population.profiles", "options.learned.agent")
+PATHS = (
+    "population.curves", "population.trees", "population.profiles", "options.learned.agent",
+    "options.agent.agent",
+)  # fmt: skip
 """Keys that name folders."""
 JSON_KEYS = ("makespan_s", "lower_bound_s", "ratio", "idle", "clones", "decisions_per_s")
-MEASURED = ("best_accuracy", "final_accuracy", "to_target_s")
+MEASURED = ("best_accuracy", "final_accuracy", "to_target_s", "best_three", "test_accuracy", "gpu_s")
 """Keys of the JSON that are there where accuracies are measured."""
 SOURCES = ("core", "policies", "simulator", "results", "agents")
 """Parts of the package that a run follows from."""
@@ -76,7 +79,7 @@ class PopulationTask(GridTask):
 
     @property
     def policies(self) -> tuple[Any, ...]:
-        return (self.variant.policy.allocation, self.variant.policy.evolution)
+        return self.variant.policies
 
     @property
     def seeds(self) -> range:
@@ -124,7 +127,9 @@ class PopulationTask(GridTask):
         options = {name: dict(table) for name, table in self.variant.options.items()}
         for table in options.values():
             table.update({"agent": os.path.relpath(table["agent"], folder)} if "agent" in table else {})
-        return tomli_w.dumps({**tomllib.loads(dump(whole)), **({"options": options} if options else {})})
+        table = tomllib.loads(dump(whole))
+        table["population"]["trees"] = [os.path.relpath(path, folder) for path in given.trees]
+        return tomli_w.dumps({**table, **({"options": options} if options else {})})
 
     @cached_property
     def inputs(self) -> str:
@@ -133,7 +138,9 @@ class PopulationTask(GridTask):
         digest = hashlib.sha256(repr((config, self.variant.settings())).encode())
         agent = getattr(self.variant.policy.allocation, "agent", None)
         folders = [Path(rota.__file__).parent / part for part in SOURCES]
-        folders += [folder for folder in (population.curves, population.profiles, agent) if folder]
+        grower = getattr(self.variant.policy.growth, "agent", None)
+        given = (population.curves, population.profiles, agent, grower, *population.trees)
+        folders += [folder for folder in given if folder]
         files = [file for folder in folders for file in _files(folder)]
         for file in (*files, *files_behind(self.policies)):
             digest.update(file.read_bytes())
@@ -174,6 +181,10 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
             yield f"{key}={vars(args)[key]}"
     if args.slots is not None:
         yield f"slots={_speeds(args.slots)}"
+    if (trees := vars(args)["population.trees"]) is not None:
+        yield f"population.trees={json.dumps(trees.split(','))}"
+    if args.growth is not None:
+        yield f"growth={json.dumps(args.growth)}"
     names = _names(args)
     if names is not None:
         yield f"allocations={json.dumps(names)}"
@@ -209,6 +220,8 @@ def _shortened(config: PopulationsConfig) -> PopulationsConfig:
     population = config.population
     steps = min(population.steps, QUICK_STEPS * population.interval)
     seeds = min(config.seeds, QUICK_SEEDS)
+    if population.trees:  # whose paths are not cut
+        return replace(config, seeds=seeds)
     return replace(config, population=replace(population, steps=steps), seeds=seeds)
 
 
@@ -218,6 +231,8 @@ def _rows(tasks: Sequence[PopulationTask], done: Sequence[PopulationSummary]) ->
     for task, summary in zip(tasks, at_points([task.point.name for task in tasks], done), strict=True):
         values = {key: getattr(summary, key) for key in JSON_KEYS}
         known = {key: value for key in MEASURED if (value := getattr(summary, key)) is not None}
+        if summary.seconds:
+            known |= {"growth": summary.growth, "growths": summary.growths, "seconds": summary.seconds}
         rows.append({**task.at(), "allocation": summary.allocation, **values, **known})
     return rows
 

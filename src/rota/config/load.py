@@ -43,6 +43,8 @@ def placed(
     for path, value in _all_given(table, keys):
         if isinstance(value, str) and not (path in named and is_outside(value)):
             found = put(found, path, str(located(start(path) / value)))
+        elif isinstance(value, list) and all(isinstance(each, str) for each in value):
+            found = put(found, path, [str(located(start(path) / each)) for each in value])
     for path, value in named.items():
         if isinstance(value, str) and is_outside(value):
             found = put(found, path, placed_name(value, start(path)))

@@ -17,6 +17,7 @@ from rota.config.load import dump, merged
 from rota.core.cluster import Cluster
 from rota.core.errors import ConfigError, InputError, Stuck, unknown
 from rota.core.files import located
+from rota.core.population.engine import PopulationEngine
 from rota.core.registry import Registry, check_class, is_outside, name_of
 from rota.library.inputs import files_behind, seeds_of, settings, table_of, whole
 from rota.library.population_run import PopulationRun
@@ -27,6 +28,8 @@ from rota.policies.config import PRESETS, PolicyChoice, TrialsConfig
 from rota.policies.evolution import registry as evolutions
 from rota.policies.evolution.pbt import Pbt
 from rota.policies.evolution.registry import EVOLUTIONS, evolution_class
+from rota.policies.growth import registry as growths
+from rota.policies.growth.registry import GROWTHS, growth_class
 from rota.policies.population import PopulationPolicy, RetireSlowest
 from rota.results.folder import PopulationFolder
 from rota.results.population.repetition import Repetition, measure
@@ -36,9 +39,9 @@ from rota.simulator.landscapes import BATCH
 from rota.simulator.population import PopulationScenario, SimulatedPopulation, simulate_trials
 from rota.simulator.population_config import PopulationsConfig
 
-KNOWN = (*ALLOCATIONS, *PRESETS, *EVOLUTIONS)
+KNOWN = (*ALLOCATIONS, *PRESETS, *EVOLUTIONS, *GROWTHS)
 """Names of policies that have options."""
-NAMES = ("allocation", "allocations", "evolution")
+NAMES = ("allocation", "allocations", "evolution", "growth")
 """Keys of a configuration that name classes, perhaps in files."""
 
 
@@ -48,6 +51,14 @@ class Preset:
 
     original: bool = False
     """By the rules of the originals, with their defects."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """The adaptation agent, which decides about one trial at a time."""
+
+    agent: Path
+    """Folder of an agent that rota learn wrote."""
 
 
 class Variant(NamedTuple):
@@ -61,10 +72,18 @@ class Variant(NamedTuple):
     """What its evolution is called."""
     spec: str = ""
     """How a configuration names the allocation."""
+    growth: str = "never"
+    """What its growth policy is called."""
+
+    @property
+    def policies(self) -> tuple[Any, ...]:
+        """The policies that have options."""
+        found = (self.policy.allocation, self.policy.evolution, self.policy.growth)
+        return tuple(each for each in found if each is not None)
 
     def settings(self) -> str:
         """Return what its policies are, with their options, as text that is the same for equal ones."""
-        parts = (self.policy.allocation, self.policy.evolution)
+        parts = self.policies
         return f"{[settings(part) for part in parts]} {self.policy.retirement}"
 
 
@@ -79,6 +98,7 @@ def option_classes() -> dict[str, Any]:
     """Return the class whose fields are the options, by name of the policy."""
     classes = {name: allocation_class(name) for name in ALLOCATIONS}
     classes |= dict.fromkeys(PRESETS, Preset)
+    classes |= {name: growth_class(name) for name in GROWTHS if name != "agent"} | {"agent": AgentOptions}
     return classes | {name: evolution_class(name) for name in EVOLUTIONS}
 
 
@@ -94,26 +114,41 @@ def variants(
     there = objects or {}
     evolution = _evolution(config.evolution, options, where, there)
     evolution = evolution._replace(policy=_fitted(evolution, config.population, where))
+    growth = _growth(getattr(config, "growth", "never"), options, where)
     chosen = [_allocation(name, options, where, there) for name in config.allocations]
-    _check_names([evolution.name, *(each.name for each in chosen)], options, where)
+    _check_names([evolution.name, growth.name, *(each.name for each in chosen)], options, where)
     for spec, (name, given) in zip(config.allocations, chosen, strict=True):
         tables = {name: _options_table(given), evolution.name: _options_table(evolution.policy)}
+        tables[growth.name] = _options_table(growth.policy)
         used = {each: table for each, table in tables.items() if table}
         policy = policy_of(name, given, evolution.policy, config.retirement)
-        yield Variant(name, policy, used, evolution.name, spec)
+        yield Variant(name, grown(policy, growth), used, evolution.name, spec, growth.name)
 
 
 def chosen_policy(
-    allocation: Any, evolution: Any, trials: TrialsConfig, retirement: RetireSlowest | None = None
+    allocation: Any,
+    evolution: Any,
+    trials: TrialsConfig,
+    retirement: RetireSlowest | None = None,
+    growth: Any = "never",
 ) -> Variant:
-    """Return the policy of an allocation and an evolution that are given as names, classes or objects."""
+    """Return the policy of an allocation, an evolution and growth, given as names, classes or objects."""
     change = _given(evolution, evolutions.REGISTRY, "evolution")
     change = change._replace(policy=_fitted(change, trials, "evolution"))
     place = _given(allocation, allocations.REGISTRY, "allocation")
-    _check_names([change.name, place.name], {}, "allocation")
-    return Variant(
-        place.name, policy_of(place.name, place.policy, change.policy, retirement), {}, change.name
-    )
+    how = _given(growth, growths.REGISTRY, "growth")
+    _check_names([change.name, place.name, how.name], {}, "allocation")
+    policy = grown(policy_of(place.name, place.policy, change.policy, retirement), how)
+    return Variant(place.name, policy, {}, change.name, growth=how.name)
+
+
+def grown(policy: PopulationPolicy, growth: "_Chosen") -> PopulationPolicy:
+    """Return a policy under which networks grow, unless they never do."""
+    return policy if growth.name == "never" else replace(policy, growth=growth.policy)
+
+
+def _growth(spec: str, options: Mapping[str, Any], where: str) -> "_Chosen":
+    return _named(spec, growths.growth_class(spec), options, where)
 
 
 def policy_of(name: str, given: Any, evolution: Any, retirement: RetireSlowest | None) -> PopulationPolicy:
@@ -171,7 +206,7 @@ def _check_names(names: list[str], options: Mapping[str, Any], where: str) -> No
             raise ConfigError(f"{where}: two policies are called {name}; give one of the classes a `name`")
     for name in options:
         if name not in (known := list(dict.fromkeys((*KNOWN, *names)))):
-            raise ConfigError(f"{where}: options: {unknown('allocation or evolution', name, known)}")
+            raise ConfigError(f"{where}: options: {unknown('allocation, evolution or growth', name, known)}")
 
 
 def _options_table(given: Any) -> dict[str, Any]:
@@ -200,10 +235,13 @@ def simulate_population(
     *,
     allocation: Any = "finish",
     evolution: Any = "none",
+    growth: Any = "never",
+    trees: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     trials: int = 20,
     steps: int = 1000,
     interval: int = 50,
     target: float | None = None,
+    deadline_s: float | None = None,
     start: Mapping[str, Any] | None = None,
     seeds: int | Iterable[int] = 1,
     settings: Mapping[str, Any] | None = None,
@@ -215,6 +253,10 @@ def simulate_population(
     take the same, nothing is measured, and only the makespan is asked about. `cluster` is a `rota.Cluster`,
     each GPU a slot, or the relative speeds of slots. `allocation` and `evolution` are names, classes in a
     file (`"mine.py:Mine"`), classes, or objects; see `rota.Allocation` and `rota.Evolution`.
+
+    Instead of curves, `trees` are growth trees of one data set, or folders of them
+    (`results/recordings/growth/…`): then networks may grow while trials train, as `growth` says: a name
+    (`"stump"`), a class or an object, see `rota.Growth`. The run ends at `deadline_s`, if that is given.
 
     Each of the `trials` is trained for `steps` steps and reports every `interval` steps; one that reaches
     `target` is done, too. Trials begin with hyper-parameters that are drawn from `start`, a dictionary of
@@ -229,9 +271,13 @@ def simulate_population(
     >>> equal.metrics.makespan_s  # four trials of 100 s on two slots
     200.0
     """
-    table = _table(curves, cluster, trials, steps, interval, target, start, evolution)
+    found = _trees(trees)
+    table = _table(curves, cluster, trials, steps, interval, target, start, evolution, found)
+    table["population"] |= {} if deadline_s is None else {"deadline_s": deadline_s}
     config = bind(PopulationsConfig, merged(table, table_of("settings", settings)), "settings")
-    chosen = chosen_policy(allocation, evolution, config.population, config.retirement)
+    if growth != "never" and not found:
+        raise ConfigError("growth: networks grow on recorded growth trees only; give trees")
+    chosen = chosen_policy(allocation, evolution, config.population, config.retirement, growth)
     return simulated(config, chosen, seeds_of(seeds))
 
 
@@ -271,7 +317,9 @@ def simulate_seed(config: PopulationsConfig, chosen: Variant, seed: int) -> Simu
 def warm_up(config: PopulationsConfig, chosen: Variant) -> None:
     """Simulate a little, so that compiling does not count."""
     population = config.population
-    short = replace(population, steps=min(population.steps, 2 * population.interval))
+    short = population
+    if not population.trees:
+        short = replace(population, steps=min(population.steps, 2 * population.interval))
     scene = replace(config, population=short).scene(0)
     simulate_trials(scene, population.landscape(), chosen.policy)
 
@@ -291,6 +339,8 @@ def summarised(
     return PopulationSummary(
         allocation=chosen.name,
         evolution=chosen.evolution,
+        growth=chosen.growth,
+        seconds=config.seconds(),
         population=config.population.said(),
         cluster=config.cluster_name(),
         target=config.population.target if math.isfinite(config.population.target) else None,
@@ -305,8 +355,15 @@ def measured(config: PopulationsConfig, chosen: Variant, seed: int, done: Simula
     return measure(
         done.timeline, scene.hypers, scene.cluster, seed=seed, target=scene.terms.target,
         lower_bound_s=config.lower_bound_s(done.timeline, scene),
-        decisions=done.decisions, wall_s=done.wall_s,
+        decisions=done.decisions, wall_s=done.wall_s, deadline_s=scene.deadline_s,
+        test_accuracies=test_accuracies(done.state),
     )  # fmt: skip
+
+
+def test_accuracies(state: PopulationEngine) -> Sequence[float]:
+    """Return trial → its recorded test accuracy in the end; empty unless trials walk along trees."""
+    trees = state.walked
+    return [] if trees is None else trees.nodes.test_accuracy[trees.node_of].tolist()
 
 
 def _table(
@@ -318,6 +375,7 @@ def _table(
     target: float | None,
     start: Mapping[str, Any] | None,
     evolution: Any,
+    trees: list[str],
 ) -> dict[str, Any]:
     """Return what a configuration file would say."""
     trials, steps, interval = whole("trials", trials), whole("steps", steps), whole("interval", interval)
@@ -325,9 +383,15 @@ def _table(
     population |= {} if curves is None else {"curves": str(located(Path(curves)))}
     population |= {} if target is None else {"target": target}
     population |= {"start": as_starts(start)} if start else {}
-    if curves is None and evolution != "none":
+    population |= {"trees": trees} if trees else {}
+    if curves is None and not trees and evolution != "none":
         raise ConfigError("evolution: nothing says how good trials are without curves; give a recording")
     return {"population": population, **_slots(cluster)}
+
+
+def _trees(given: Any) -> list[str]:
+    several = [given] if isinstance(given, str | os.PathLike) else list(given)
+    return [str(located(Path(each))) for each in several]
 
 
 def _slots(cluster: Any) -> dict[str, Any]:
@@ -359,6 +423,6 @@ def _slots(cluster: Any) -> dict[str, Any]:
 
 def _digest(config: PopulationsConfig, chosen: Variant, seeds: Sequence[int]) -> str:
     found = hashlib.sha256(repr((config, chosen.settings(), list(seeds))).encode())
-    for file in files_behind([chosen.policy.allocation, chosen.policy.evolution]):
+    for file in files_behind(chosen.policies):
         found.update(file.read_bytes())
     return found.hexdigest()

@@ -14,6 +14,7 @@ from rota.core.registry import is_outside
 from rota.policies.allocation.registry import ALLOCATIONS, MODES, NAMED
 from rota.policies.evolution.explore import Space
 from rota.policies.evolution.registry import EVOLUTIONS
+from rota.policies.growth.registry import GROWTHS
 from rota.policies.population import RetireSlowest
 
 MOST = 100_000
@@ -36,6 +37,9 @@ class TrialsConfig:
     """Steps after which a trial reports."""
     target: float = inf
     """Metric at which a trial is finished before its budget is used up."""
+    deadline_s: float = inf
+    """Seconds after which the run ends, whether trials are done or not. What is under way then is completed
+    in a real run, but no longer counts."""
     least_advanced_first: bool = True
     """Whether the queue is sorted by steps, fewest first; else by time of report."""
     report: Literal["each", "batch"] = "each"
@@ -52,6 +56,8 @@ class TrialsConfig:
                 f"interval is {self.interval}, but a trial has {self.steps} steps; give at most that"
             )
         self.terms()
+        if not self.deadline_s > 0.0:
+            raise ConfigError(f"deadline_s is {self.deadline_s:g}; give seconds above 0")
         reports = self.trials * -(-self.steps // self.interval)
         if reports > MOST_REPORTS:
             raise ConfigError(
@@ -66,6 +72,11 @@ class TrialsConfig:
     def terms(self, attempts: int = 3) -> Terms:
         """Return the terms of training; a trial is dropped after so many failed `attempts`."""
         return Terms(self.interval, self.steps, self.target, self.least_advanced_first, attempts)
+
+    @property
+    def explorable(self) -> bool:
+        """Whether trials can have other hyper-parameters than those that they start with."""
+        return True
 
     def choices(self) -> Choices:
         """Return the initial values of each hyper-parameter."""
@@ -140,8 +151,10 @@ class PolicyChoice(Protocol):
         """Retirement of slots, if there is any."""
 
 
-def check_names(allocations: Iterable[str], evolution: str) -> None:
+def check_names(allocations: Iterable[str], evolution: str, growth: str = "never") -> None:
     """Raise ConfigError for unknown policies; those outside the package are checked when they are created."""
+    if growth not in GROWTHS and not is_outside(growth):
+        raise ConfigError(unknown("growth policy", growth, GROWTHS))
     if evolution not in EVOLUTIONS and not is_outside(evolution):
         raise ConfigError(unknown("evolution", evolution, EVOLUTIONS))
     for name in allocations:

@@ -8,11 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from rota.core.errors import ConfigError
-from rota.core.population.events import Clone, Continue, Decision, Retire, Stop
+from rota.core.network import GrowthPolicy
+from rota.core.population.events import Assign, Clone, Continue, Decision, Retire, Stop
 from rota.core.population.stepping import ASSIGN, REVIEW
 from rota.core.population.view import PopulationView, TrialStatus
 from rota.policies.allocation.allotment import original_shares
 from rota.policies.evolution.registry import Unchanged
+from rota.policies.growth.asking import GrownAssignments
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +120,19 @@ class Retirement(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PopulationPolicy:
-    """The three policies of a population, applied in the order evolution, retirement, allocation."""
+    """The policies of a population, applied in the order evolution, retirement, allocation, growth."""
 
     allocation: AllocationPolicy
     evolution: EvolutionPolicy = field(default_factory=Unchanged)
     retirement: Retirement | None = None
+    growth: GrowthPolicy | None = None
+    """Asked about each trial that is about to be assigned; None if networks never grow."""
 
     def plan(self, view: PopulationView) -> Iterator[Decision]:
-        """Yield all decisions of an instant."""
+        """Yield all decisions of an instant; from the deadline on nothing is assigned."""
         yield from self.answer(REVIEW, view)
-        yield from self.answer(ASSIGN, view)
+        if view.now_s < view.numbers["deadline_s"].item():
+            yield from self.answer(ASSIGN, view)
 
     def answer(self, question: int, view: PopulationView) -> Iterator[Decision]:
         """Yield the decisions about trials that reported (`REVIEW`), or about slots (`ASSIGN`)."""
@@ -138,4 +143,12 @@ class PopulationPolicy:
         if self.retirement is not None:
             for slot in list(self.retirement.retire(view)):
                 yield Retire(slot)
-        yield from self.allocation.hand_out(view)
+        if self.growth is None:
+            yield from self.allocation.hand_out(view)
+            return
+        growing = GrownAssignments(self.growth)
+        for decision in self.allocation.hand_out(view):
+            if isinstance(decision, Assign):
+                yield from growing.decisions(view, decision)
+            else:
+                yield decision

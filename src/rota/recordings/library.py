@@ -1,12 +1,13 @@
 """All recordings below a folder, complete or not, and the names of their models."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from rota.core.errors import InputError
+from rota.core.files import located
 from rota.recordings.curve import SHAPE as CURVES
 from rota.recordings.curve import Curves, read_curves
 from rota.recordings.folder import FACTS, About, complete, read_about
@@ -177,3 +178,15 @@ def read_library(folder: Path) -> Library:
 
 def _name(folder: Path, below: Path) -> str:
     return folder.name if folder == below else folder.relative_to(below).as_posix()
+
+
+def read_growth_trees(paths: Iterable[Path]) -> tuple[GrowthTree, ...]:
+    """Return the growth trees in folders and below, each once, in order."""
+    found: dict[Path, GrowthTree] = {}
+    for path in paths:
+        here = located(Path(path))
+        folders = list(recording_folders(here))
+        if not folders:
+            raise InputError(f"{path}: no growth trees in it; give the folder of one, or of several")
+        found |= {folder.resolve(): read_growth_tree(folder) for folder in folders}
+    return tuple(sorted(found.values(), key=in_growth_order))

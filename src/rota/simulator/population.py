@@ -72,7 +72,7 @@ def simulate_trials(
 def drive_population(engine: PopulationEngine, policy: PopulationPolicy) -> None:
     """Simulate until every trial is finished or stopped; without Python where all policies are compiled."""
     form = compiled_allocation(policy.allocation)
-    if form is not None and policy.retirement is None:
+    if form is not None and policy.retirement is None and policy.growth is None:
         engine.use(form)
     engine.write(reviews=type(policy.evolution) is not Unchanged)
     while question := engine.advance():

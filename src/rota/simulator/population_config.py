@@ -9,21 +9,26 @@ from math import inf
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from rota.core.cluster import LARGEST, NodeChange
 from rota.core.errors import ConfigError, unknown
+from rota.core.files import located
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster, Slot, Slowdown
 from rota.core.population.engine import Landscape
 from rota.core.population.events import Event, Hyper
-from rota.policies.allocation.registry import FOR_ANY
-from rota.policies.config import MOST, Choices, TrialsConfig, check_names
+from rota.policies.allocation.registry import ALLOCATIONS
+from rota.policies.config import FIRST_DRAWS, MOST, Choices, TrialsConfig, check_names
 from rota.policies.population import RetireSlowest
 from rota.recordings.curve import read_curves
+from rota.recordings.library import read_growth_trees
 from rota.recordings.profile import read_profiles
 from rota.simulator.bounds import best_speeds, bound_of_s, lower_bound_s, work_done
 from rota.simulator.landscapes import BATCH, CurveAssumptions, Equal, RecordedLandscape
 from rota.simulator.noise import ReportOverhead, TimingNoise
 from rota.simulator.population import PopulationScenario
 from rota.simulator.step_times import PredictedStepTimes, TrialKind, with_step_times
+from rota.simulator.trees import GPUS, TreeSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +145,14 @@ class PopulationConfig(TrialsConfig):
     curves: Path | None = None
     """Folder of recorded curves, which give costs and metrics of trials; relative to the configuration file.
     Without it trials cost the same and have no metric."""
+    trees: tuple[Path, ...] = ()
+    """Growth trees, or folders of them, of one data set, instead of curves. Each trial walks along one of
+    them, drawn without replacement: costs and metrics are exactly those that were recorded. Steps and
+    intervals are those of the trees."""
     profiles: Path | None = None
-    """Folder of recorded profiles, for use with curves. They predict speeds on slots whose `device` was
-    profiled and that give no speed themselves, for each batch size that trials start with, that was recorded,
-    or that `options.pbt.space` lists."""
+    """Folder of recorded profiles, for use with curves or trees. They predict speeds on slots whose `device`
+    was profiled and that give no speed themselves, for each batch size that trials start with, that was
+    recorded, or that `options.pbt.space` lists. With trees: the shipped measurements of GPUs if not given."""
     parameters: dict[str, int] = field(default_factory=dict)
     """Model → number of parameters, to predict models that were not profiled from others."""
     metric: str = ""
@@ -155,12 +164,14 @@ class PopulationConfig(TrialsConfig):
     """Increase of the metric with each change of a network."""
 
     def __post_init__(self) -> None:
+        if self.trees:
+            self._take_over_trees()
         TrialsConfig.__post_init__(self)
         if not 0.0 < self.step_s < inf:
             raise ConfigError(f"step_s is {self.step_s:g}; it must be above 0")
         if not 0.0 <= self.checkpoint_mb < inf:
             raise ConfigError(f"checkpoint_mb is {self.checkpoint_mb:g}; it must be 0 or more")
-        if self.profiles is not None and self.curves is None:
+        if self.profiles is not None and self.curves is None and not self.trees:
             raise ConfigError("profiles: they need curves; give those too, or leave them out")
         if any(count < 1 for count in self.parameters.values()):
             raise ConfigError("parameters: a network has at least 1")
@@ -171,8 +182,49 @@ class PopulationConfig(TrialsConfig):
             )
         self._assumptions()
 
+    def _take_over_trees(self) -> None:
+        """Take over steps and intervals from trees. Raises ConfigError if anything else was asked for."""
+        if self.curves is not None or self.start:
+            other = "curves" if self.curves is not None else "start"
+            raise ConfigError(f"trees and {other}: trees have their hyper-parameters; leave one of them out")
+        terms, most = self.tree_set().terms(), len(self.tree_set().trees)
+        default = TrialsConfig()
+        for name, found in (("steps", terms.steps), ("interval", terms.interval)):
+            if getattr(self, name) not in (getattr(default, name), found):
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)}, but the trees were recorded with {found}; leave it out"
+                )
+            object.__setattr__(self, name, found)
+        if self.trials > most:
+            if self.trials != default.trials:
+                raise ConfigError(f"trials is {self.trials}, but there are {most} trees; give at most that")
+            object.__setattr__(self, "trials", most)
+
+    def tree_set(self) -> TreeSet:
+        """Return the growth trees."""
+        return _tree_set(self.trees, self.checkpoint_mb)
+
+    @property
+    def measured(self) -> bool:
+        """Whether trials have a metric."""
+        return self.curves is not None or bool(self.trees)
+
+    @property
+    def explorable(self) -> bool:
+        """Whether trials can have other hyper-parameters than those that they start with."""
+        return not self.trees
+
+    def hypers(self, seed: int) -> tuple[Hyper, ...]:
+        """Return the initial hyper-parameters of each trial; on trees, those of trees that are drawn."""
+        if not self.trees:
+            return TrialsConfig.hypers(self, seed)
+        random, known = np.random.default_rng((seed, FIRST_DRAWS)), self.tree_set().hypers
+        return tuple(known[tree] for tree in random.choice(len(known), self.trials, replace=False))
+
     def landscape(self) -> Landscape:
         """Return a new landscape; it keeps the progress of its trials."""
+        if self.trees:
+            return self.tree_set().landscape()
         if self.curves is None:
             return Equal(self.step_s, self.checkpoint_mb)
         curves = _recording(self.curves)
@@ -196,6 +248,8 @@ class PopulationConfig(TrialsConfig):
 
         Kinds are those that trials start with, those that were recorded, and those of further batch sizes.
         """
+        if self.trees:
+            return self.tree_set().with_speeds(cluster, _profiles(self.profiles or located(GPUS)))
         if self.profiles is None or self.curves is None:
             return cluster
         curves, landscape = _recording(self.curves), self.landscape()
@@ -209,6 +263,8 @@ class PopulationConfig(TrialsConfig):
 
     def choices(self) -> Choices:
         """Return the initial values of hyper-parameters: those in `start`, or else the recorded ones."""
+        if self.trees:
+            return {}
         if self.curves is None:
             return dict(self.start)
         curves = _recording(self.curves)
@@ -223,6 +279,11 @@ class PopulationConfig(TrialsConfig):
 
 
 _profiles, _recording = cache(read_profiles), cache(read_curves)
+
+
+@cache
+def _tree_set(paths: tuple[Path, ...], size_mb: float) -> TreeSet:
+    return TreeSet(read_growth_trees(paths), size_mb)
 
 
 NINE = (1.3, 1.0, 0.33, 0.33, 0.33, 1.6, 1.0, 1.0, 8.0)
@@ -251,10 +312,13 @@ class PopulationsConfig:
     """One experiment: these trials, on these slots, under these allocations."""
 
     population: PopulationConfig = field(default_factory=PopulationConfig)
-    allocations: tuple[str, ...] = FOR_ANY
+    allocations: tuple[str, ...] = tuple(ALLOCATIONS)
     """Allocations to compare; also spa-era, spa-eta, gpa-era and gpa-eta."""
     evolution: str = "none"
     """How trials are reviewed after a report: none, pbt or asha."""
+    growth: str = "never"
+    """How networks grow when trials are assigned, on `population.trees`: never, at-start, fixed, stump,
+    random or agent."""
     retirement: RetireSlowest | None = None
     """Retirement of slots towards the end, under all allocations except presets, which define it."""
     seeds: int = 5
@@ -274,19 +338,24 @@ class PopulationsConfig:
     def __post_init__(self) -> None:
         if not self.allocations:
             raise ConfigError("allocations is empty; name at least one")
-        check_names(self.allocations, self.evolution)
+        check_names(self.allocations, self.evolution, self.growth)
+        if self.growth != "never" and not self.population.trees:
+            raise ConfigError(
+                f"growth is {self.growth!r}, but networks grow on recorded growth trees only; give "
+                "population.trees"
+            )
         for name in self.allocations:
             if self.allocations.count(name) > 1:
                 raise ConfigError(f"allocations names {name} twice")
         if not 1 <= self.seeds <= MOST:
             raise ConfigError(f"seeds is {self.seeds}; it must be 1 to {MOST:,}")
-        if self.population.curves is None:
+        if not self.population.measured:
             self._check_unmeasured()
         self._check_cluster()
 
     def _check_unmeasured(self) -> None:
         """Raise ConfigError if anything depends on metrics while no curves give them."""
-        how = "nothing is measured without population.curves; give those, or leave it out"
+        how = "nothing is measured without population.curves or trees; give those, or leave it out"
         if self.evolution != "none":
             raise ConfigError(f"evolution is {self.evolution!r}, but {how}")
         if math.isfinite(self.population.target):
@@ -316,6 +385,7 @@ class PopulationsConfig:
             costs=self.costs,
             noise=self.noise.seeded(seed),
             report_each=self.population.report == "each",
+            deadline_s=self.population.deadline_s,
             overhead=self.population.recorded_overhead() if self.overhead is None else self.overhead,
         )
 
@@ -326,6 +396,11 @@ class PopulationsConfig:
         slots = self.clusters[self.cluster]
         return slots.spanned(self.population.predict_speeds(slots.apart(), hypers, batch_sizes))
 
+    def seconds(self) -> str:
+        """Return where seconds come from on trees: `measured on v100`, or `scaled from CPU`; else empty."""
+        trees = self.population.trees
+        return self.population.tree_set().measured_on(self.population_cluster()) if trees else ""
+
     def cluster_name(self) -> str:
         """Return the name of the cluster, or the speeds of its slots."""
         return self.cluster or f"slots {','.join(f'{speed:g}' for speed in self.slots or NINE)}"
@@ -333,7 +408,7 @@ class PopulationsConfig:
     def lower_bound_s(self, events: Sequence[Event], scene: PopulationScenario) -> float:
         """Return the lower bound on the makespan for the work that was done."""
         population, landscape = self.population, self.population.landscape()
-        if population.curves is None:
+        if not population.measured:
             work_s, kind = population.steps * population.step_s, landscape.kind({}, ())
             return lower_bound_s(population.trials, work_s, best_speeds(scene.cluster, kind))
         return bound_of_s(work_done(events, scene.hypers, landscape), scene.cluster)

@@ -4,12 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rota.core.errors import InputError
-from rota.core.network import NOTHING
+from rota.core.network import NOTHING, Structure
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.core.population.events import Hyper
 from rota.core.population.trees import TreeNodes, TreeOutcomes
@@ -19,6 +20,9 @@ from rota.recordings.growth import UNKNOWN, GrowthTree, RecordedStructure
 from rota.recordings.profile import Profiles
 from rota.recordings.tree import Prefix
 
+Network = tuple[Structure, tuple[tuple[int, ...], ...]]
+GPUS = Path("results/recordings/profiles/gpus")
+"""Measured speeds of GPUs."""
 CPU = "cpu"
 """Device of slots whose speed is given."""
 MODEL, SEED = "model", "seed"
@@ -86,8 +90,11 @@ class TreeSet:
         return Terms(int(self.nodes.interval[at].max()), int(self.nodes.budget[at].max()), target)
 
     def landscape(self, trees: Sequence[int] | None = None) -> "TreeLandscape":
-        """Return costs and metrics of trials on these trees, trial 0 on the first; all if not given."""
-        return TreeLandscape(self, range(len(self.trees)) if trees is None else trees)
+        """Return costs and metrics of trials, trial 0 on the first of these trees.
+
+        If they are not given, trials begin on the trees that have their hyper-parameters.
+        """
+        return TreeLandscape(self, () if trees is None else trees)
 
     def alone_s(self, tree: int) -> float:
         """Return the seconds of the path that changes nothing, on a slot of speed 1."""
@@ -162,6 +169,11 @@ class TreeLandscape:
             at = nodes.child[at, column]
         return nodes.kinds[int(nodes.structure[at])]
 
+    def network(self, hyper: Hyper, changes: tuple[str, ...]) -> Network:
+        """Return the network of a trial and its blocks, as recorded."""
+        recorded = self._by_name[self.kind(hyper, changes)].recorded
+        return (Structure((), ()), ()) if recorded is None else (recorded.structure, recorded.blocks)
+
     def step_s(self, kind: str) -> float:
         return self._by_name[kind].step_s
 
@@ -169,7 +181,10 @@ class TreeLandscape:
         return self.trees.size_mb
 
     def begin(self, trial: int, hyper: Hyper) -> None:
-        if self.trees.hypers[self.outcomes.tree[trial]] != hyper:
+        if trial >= len(self.outcomes.tree):
+            places = [*self.outcomes.tree, self._tree(hyper)]
+            self._outcomes = TreeOutcomes(self.trees.nodes, np.array(places, np.int64))
+        elif self.trees.hypers[self.outcomes.tree[trial]] != hyper:
             raise InputError(f"trial {trial} has other hyper-parameters than its growth tree")
 
     def train(self, trial: int, steps: int) -> float:
@@ -179,6 +194,9 @@ class TreeLandscape:
         raise AssertionError("compiled code clones positions in trees")
 
     def _tree(self, hyper: Hyper) -> int:
+        if hyper not in self.trees.hypers:
+            known = ", ".join(f"{name}={value}" for name, value in hyper.items())
+            raise InputError(f"no growth tree has {known}; record one, or leave this trial out")
         return self.trees.hypers.index(hyper)
 
     def test_accuracy(self, trial: int) -> float:

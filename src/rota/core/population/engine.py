@@ -294,6 +294,7 @@ class PopulationEngine(GrowingPopulation):
         for name in ("hyper", "_changes", "kinds", "_objects", "_timeline", "_sizes_mb", "_speeds"):
             setattr(fork, name, list(getattr(self, name)))
         fork._numbers, fork._rankings = dict(self._numbers), {}
+        fork._grown_at = [dict(grown) for grown in self._grown_at]
         fork._history = [list(reports) for reports in self._history]
         fork._show()
         if self._landscape is not None:

@@ -8,12 +8,13 @@ start; only the root follows it.
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.core.arrays import Floats, Ints
+from rota.core.arrays import Floats, Ints, Mask
 from rota.core.compiled import carray, kernel
 from rota.core.memory import pointer
 from rota.core.population.memory import GREW, GROWN, KIND, STATUS, events_of, trials_of
@@ -137,6 +138,17 @@ class TreeNodes:
     """Tree → steps of each interval."""
     budget: Ints
     """Tree → steps of a path."""
+
+    @cached_property
+    def grows_later(self) -> Mask:
+        """Node → whether a change is allowed somewhere below its children."""
+        found = np.zeros(len(self.parent), np.bool_)
+        for node in np.flatnonzero((self.child[:, 1:] >= 0).any(1)).tolist():
+            above = int(self.parent[node])
+            while above >= 0 and not found[above]:
+                found[above] = True
+                above = int(self.parent[above])
+        return found
 
     def path(self, node: int) -> list[int]:
         """Return the columns that lead to a node, from the root's on."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rota.core.arrays import Mask
 from rota.core.errors import ConfigError
+from rota.core.network import Structure
 from rota.core.population import memory
 from rota.core.population.cluster import AssignmentCosts, PopulationCluster
 from rota.core.population.events import Hyper, Interval
@@ -81,8 +82,8 @@ class Work(Protocol):
     def size_mb(self, kind: str) -> float:
         """Return the size of a checkpoint in MB."""
 
-    # Optional: `kinds`, all kinds in order, and `changes_allowed(hyper, changes)`, the changes that a network
-    # may make next; without it networks do not grow.
+    # Optional: `kinds`, all kinds in order; `changes_allowed(hyper, changes)`, the changes that a network may
+    # make next, without which networks do not grow; `network(hyper, changes)`, its structure and its blocks.
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,8 @@ class PopulationView:
         """Source of random numbers for evolution."""
         self.hyper = list(hypers)
         self._changes: list[tuple[str, ...]] = [()] * trials
+        self._grown_at: list[dict[int, str]] = [{} for _ in range(trials)]
+        """Trial → number of its reports so far → the change that was made then."""
         self._growths_seen = 0
         self.record = np.zeros(1, memory.POPULATION)
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -253,6 +256,19 @@ class PopulationView:
             return ()
         ask = getattr(self.work, "changes_allowed", None)
         return () if ask is None else tuple(ask(self.hyper[trial], self.changes[trial]))
+
+    def network(self, trial: int) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
+        """Return the network of a trial, and the layers of each block that can grow."""
+        ask = getattr(self.work, "network", None)
+        return (Structure((), ()), ()) if ask is None else ask(self.hyper[trial], self.changes[trial])
+
+    def choices_made(self, trial: int) -> tuple[str, ...]:
+        """Return what was chosen for a trial at each boundary so far: a change, or `nothing`."""
+        return tuple(self._grown_at[trial].get(at, "nothing") for at in range(1, len(self.history[trial])))
+
+    def may_change_later(self, trial: int) -> bool:
+        """Return whether a trial may change its network before a later interval than the next."""
+        return hasattr(self.work, "changes_allowed")
 
     @property
     def walks_trees(self) -> bool:

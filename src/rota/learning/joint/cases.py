@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -13,14 +12,11 @@ from rota.core.files import located
 from rota.core.grouped import grouped
 from rota.core.population.cluster import PopulationCluster, Slot
 from rota.recordings.folder import CsvSheet
-from rota.recordings.growth import GrowthTree, in_growth_order, read_growth_tree
-from rota.recordings.library import recording_folders
+from rota.recordings.growth import GrowthTree
 from rota.recordings.profile import Profiles, read_profiles
 from rota.simulator.population import PopulationScenario
-from rota.simulator.trees import TreeLandscape, TreeSet
+from rota.simulator.trees import GPUS, TreeLandscape, TreeSet
 
-GPUS = Path("results/recordings/profiles/gpus")
-"""Measured speeds of GPUs."""
 TRIALS, SLOTS, PER_NODE = (4, 16), (3, 12), 4
 SHARES = (0.2, 1.0)
 """Share of the trials that could finish alone until the deadline."""
@@ -74,18 +70,6 @@ def sheet(cases: Iterable[JointCase]) -> CsvSheet:
 
 def _short(tree: GrowthTree) -> str:
     return f"{tree.model}:lr={tree.hyper.get('lr', math.nan):g}:seed{tree.seed}"
-
-
-def read_growth_trees(paths: Iterable[Path]) -> tuple[GrowthTree, ...]:
-    """Return the growth trees in folders and below, each once, in order."""
-    found: dict[Path, GrowthTree] = {}
-    for path in paths:
-        here = located(Path(path))
-        folders = list(recording_folders(here))
-        if not folders:
-            raise InputError(f"{path}: no growth trees in it; give the folder of one, or of several")
-        found |= {folder.resolve(): read_growth_tree(folder) for folder in folders}
-    return tuple(sorted(found.values(), key=in_growth_order))
 
 
 class CaseGenerator:

@@ -17,7 +17,7 @@ from rota.learning.placement.cases import STEP_S, CaseDistribution, Goal, Placem
 from rota.learning.placement.outcome import AGENT, ComparedRow, PlacementComparison
 from rota.learning.placement.rollout import play
 from rota.policies.allocation.learned import Learned, Weights, write_agent
-from rota.policies.allocation.registry import FOR_ANY, allocation_class
+from rota.policies.allocation.registry import ALLOCATIONS, allocation_class
 from rota.policies.population import AllocationPolicy, PopulationPolicy
 from rota.simulator.noise import TimingNoise
 from rota.simulator.population import simulate_trials
@@ -67,7 +67,7 @@ def try_out(asked: ComparedCase) -> ComparedRow:
     ]
     shuffles = [shuffled(asked.weights, repetition) for repetition in range(REPETITIONS)]
     with _written(asked.weights) as agent:
-        ratios = {name: _mean_ratio(cases, _allocation(name, agent)) for name in FOR_ANY}
+        ratios = {name: _mean_ratio(cases, _allocation(name, agent)) for name in ALLOCATIONS}
     speeds = [slot.speed for slot in cases[0].scene.cluster.slots]
     return ComparedRow(
         number=asked.number,

@@ -32,13 +32,7 @@ ALLOCATIONS = {
     "hrfs": "rota.policies.allocation.hrfs:Hrfs",
     "finish": "rota.policies.allocation.finish:Finish",
     "learned": "rota.policies.allocation.learned:Learned",
-    "joint": "rota.policies.allocation.joint:Joint",
 }
-
-ON_TREES = ("joint",)
-"""Allocations that also let networks grow; they are simulated only where they are named."""
-FOR_ANY = tuple(name for name in ALLOCATIONS if name not in ON_TREES)
-"""Allocations of any population."""
 
 REGISTRY = Registry(
     ClassContract("allocation", "rota.Allocation", {"assign": ("view",)}, ("hand_out",)), ALLOCATIONS

@@ -99,7 +99,17 @@ class Pbt:
         trials.check_measured(self.interval or trials.interval)
 
     def fitted(self, trials: TrialsConfig) -> "Pbt":
-        """Return a copy that explores the initial values of trials, unless a space is given."""
+        """Return a copy that explores the initial values of trials, unless a space is given.
+
+        On growth trees clones are exact: nothing else was recorded.
+        """
+        if not trials.explorable:
+            if self.space or self.grow.probability:
+                raise ConfigError(
+                    "space, grow: trials walk along growth trees, each of which has its hyper-parameters; "
+                    "there clones are exact, so leave these out"
+                )
+            return replace(self, explore=False)
         if self.space is not None:
             return self
         found = {name: space_of(choice) for name, choice in trials.choices().items() if name not in self.keep}

@@ -143,9 +143,11 @@ class Usage:
         elif isinstance(event, Assigned | Reported | Idled | TrialFailed | Retired):
             self._watches[event.slot].follow(event)
 
-    def until(self, end_s: float) -> list[SlotUse]:
-        """Return the use of each slot until the end of the run."""
+    def until(self, end_s: float, *, cut: bool = False) -> list[SlotUse]:
+        """Return the use of each slot until the end of the run; if it was cut, what was under way is lost."""
         for watch in self._watches:
+            if cut:
+                watch.lose(end_s, None)
             watch.leave(end_s)
         return [watch.use for watch in self._watches]
 

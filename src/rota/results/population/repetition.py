@@ -6,8 +6,17 @@ from dataclasses import dataclass, field
 
 from rota.core.errors import InputError
 from rota.core.population.cluster import PopulationCluster
-from rota.core.population.events import Cloned, Event, Hyper, Reported, Retired, Stopped, TrialFinished
-from rota.results.population.metrics import MeasuredBound, SlotUse, Usage
+from rota.core.population.events import (
+    Cloned,
+    Event,
+    Grown,
+    Hyper,
+    Reported,
+    Retired,
+    Stopped,
+    TrialFinished,
+)
+from rota.results.population.metrics import LEAST_S, MeasuredBound, SlotUse, Usage
 
 BATCH_SIZE = "batch_size"
 """The hyper-parameter that is counted per node."""
@@ -44,6 +53,16 @@ class Repetition:
     """Steps by node and batch size; empty if trials have none."""
     began: tuple[dict[str, int | float | str], ...] = ()
     """Initial hyper-parameters of each trial; empty in older runs."""
+    deadline_s: float | None = None
+    """When the run ended, whether trials were done or not; None if there was no deadline."""
+    best_three: float | None = None
+    """Mean of the best three of the last reports."""
+    test_accuracy: float | None = None
+    """Test accuracy of the trial whose last report is the best; None if it was not measured."""
+    gpu_s: float | None = None
+    """Seconds in which slots were in use, added up; None in older runs."""
+    growths: int = 0
+    """How often a network grew."""
 
     def __post_init__(self) -> None:
         if not self.lower_bound_s > 0.0:
@@ -64,11 +83,13 @@ def measure(
     decisions: int,
     wall_s: float,
     lower_bound_s: float | None = None,
+    deadline_s: float = math.inf,
+    test_accuracies: Sequence[float] = (),
 ) -> Repetition:
     """Return the results of a timeline, which is read once.
 
     `hypers` are the initial hyper-parameters of the trials. Without a lower bound, that of the work
-    computed is used.
+    computed is used. With a deadline the run ends there, and what is under way then is lost.
     """
     counts, slots, batches = Counts(target), Usage(cluster), BatchSizes(hypers, cluster)
     bound = MeasuredBound(len(cluster.slots))
@@ -77,10 +98,13 @@ def measure(
         slots.see(event)
         batches.see(event)
         bound.see(event)
+    cut = counts.finished + counts.stopped < len(hypers) and math.isfinite(deadline_s)
+    end_s = deadline_s if cut else counts.makespan_s
+    uses = tuple(slots.until(end_s, cut=cut))
     return Repetition(
         seed=seed,
-        makespan_s=counts.makespan_s,
-        lower_bound_s=bound.seconds if lower_bound_s is None else lower_bound_s,
+        makespan_s=end_s,
+        lower_bound_s=max(LEAST_S, bound.seconds if lower_bound_s is None else lower_bound_s),
         decisions=decisions,
         wall_s=wall_s,
         finished=counts.finished,
@@ -90,9 +114,14 @@ def measure(
         best_accuracy=counts.best,
         final_accuracy=max(counts.last.values(), default=None),
         to_target_s=counts.to_target_s,
-        slots=tuple(slots.until(counts.makespan_s)),
+        slots=uses,
         batch_sizes=batches.by_node(),
         began=tuple(map(dict, hypers)),
+        deadline_s=deadline_s if math.isfinite(deadline_s) else None,
+        best_three=counts.best_three,
+        test_accuracy=counts.chosen(test_accuracies),
+        gpu_s=sum(use.computing_s + use.communicating_s + use.lost_s for use in uses),
+        growths=counts.growths,
     )
 
 
@@ -106,6 +135,7 @@ class Counts:
     stopped: int = 0
     clones: int = 0
     retired: int = 0
+    growths: int = 0
     best: float | None = None
     last: dict[int, float] = field(default_factory=dict)
     """Last measured metric of each trial."""
@@ -126,6 +156,22 @@ class Counts:
                 self.clones += event.donor != event.trial
             case Retired():
                 self.retired += 1
+            case Grown():
+                self.growths += 1
+
+    @property
+    def best_three(self) -> float | None:
+        """The mean of the best three of the last reports; of all, if there are fewer."""
+        best = sorted(self.last.values())[-3:]
+        return sum(best) / len(best) if best else None
+
+    def chosen(self, test_accuracies: Sequence[float]) -> float | None:
+        """Return the test accuracy of the trial with the best last report, the first of equals."""
+        if not self.last or not len(test_accuracies):
+            return None
+        trial = max(sorted(self.last), key=self.last.__getitem__)
+        found = float(test_accuracies[trial])
+        return None if math.isnan(found) else found
 
     def _report(self, event: Reported) -> None:
         if not math.isnan(event.metric):

@@ -36,6 +36,10 @@ class PopulationSummary:
     repetitions: tuple[Repetition, ...]
     mode: str = "max"
     """"max" or "min". With "min", metrics and the target are negated: here more is always better."""
+    growth: str = "never"
+    """How networks grew."""
+    seconds: str = ""
+    """Where the seconds of growth trees come from: `scaled from CPU`; empty without trees."""
 
     def __post_init__(self) -> None:
         if not self.repetitions:
@@ -95,6 +99,31 @@ class PopulationSummary:
         return mean_of_known(each.to_target_s for each in self.repetitions)
 
     @property
+    def has_deadline(self) -> bool:
+        """Whether the run ended at a deadline."""
+        return self.repetitions[0].deadline_s is not None
+
+    @property
+    def best_three(self) -> float | None:
+        """The mean over the repetitions of the mean of the best three last metrics."""
+        return mean_of_known(each.best_three for each in self.repetitions)
+
+    @property
+    def test_accuracy(self) -> float | None:
+        """The mean test accuracy of the chosen trial; None if it was not measured."""
+        return mean_of_known(each.test_accuracy for each in self.repetitions)
+
+    @property
+    def gpu_s(self) -> float | None:
+        """The mean seconds in which slots were in use, added up over the slots."""
+        return mean_of_known(each.gpu_s for each in self.repetitions)
+
+    @property
+    def growths(self) -> float:
+        """The mean number of times that a network grew."""
+        return mean(each.growths for each in self.repetitions)
+
+    @property
     def sign(self) -> float:
         """The factor on a metric for display."""
         return -1.0 if self.mode == "min" else 1.0
@@ -139,6 +168,8 @@ class PopulationSummary:
             "cluster": self.cluster,
             "target": self.target,
             "mode": self.mode,
+            "growth": self.growth,
+            "seconds": self.seconds,
             "mean": {name: getattr(self, name) for name in AVERAGES},
             "slots": [asdict(slot) for slot in self.slots],
             "batch_sizes": self.batch_sizes(),
@@ -179,12 +210,15 @@ def at_points(points: Sequence[str], summaries: Sequence[PopulationSummary]) -> 
 
 
 def _ground(summary: PopulationSummary) -> tuple[object, ...]:
-    return summary.population, summary.evolution, summary.cluster, summary.slots, summary.target, summary.mode
+    return (
+        summary.population, summary.evolution, summary.growth, summary.cluster, summary.slots, summary.target,
+        summary.mode, summary.repetitions[0].deadline_s,
+    )  # fmt: skip
 
 
 AVERAGES = (
     "makespan_s", "lower_bound_s", "ratio", "decisions_per_s", "best_accuracy", "final_accuracy",
-    "to_target_s",
+    "to_target_s", "best_three", "test_accuracy", "gpu_s", "growths",
 )  # fmt: skip
 
 
@@ -220,7 +254,7 @@ def markdown(summary: PopulationSummary) -> str:
     """Return the results of one allocation as Markdown: averages, repetitions, slots, batch sizes."""
     sections = [
         f"# {summary.allocation}",
-        f"{summary.population}, evolution: {summary.evolution}, on {summary.cluster}",
+        f"{summary.population}, evolution: {summary.evolution}{_growth(summary)}, on {summary.cluster}",
         "## Averages over the repetitions",
         listed(_averages(summary)),
         "## Repetitions",
@@ -236,6 +270,8 @@ def markdown(summary: PopulationSummary) -> str:
 
 def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
     """Return a table of allocations, one line each; each comes with its point of a grid."""
+    if all(summary.has_deadline for _, summary in runs):
+        return _at_deadline(runs)
     measured = any(summary.best_accuracy is not None for _, summary in runs)
     header = ["allocation", "makespan [s]", "lower bound [s]", "ratio", "idle", "clones", "decisions/s"]
     names = dict.fromkeys(f"best {summary.metric_name}" for _, summary in runs)
@@ -245,6 +281,20 @@ def comparison(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
         name = f"{point} {summary.allocation}".strip()
         rows.append(_compared(name, summary) + [summary.shown(summary.best_accuracy)] * measured)
     return "\n".join(aligned(rows))
+
+
+def _at_deadline(runs: Sequence[tuple[str, PopulationSummary]]) -> str:
+    """Return a table of what was reached at the deadline, and where the seconds come from."""
+    rows = [
+        ["allocation", "growth", "best at the deadline", "best three", "test", "growths", "GPU [s]", "idle"]
+    ]
+    for point, each in runs:
+        name = f"{point} {each.allocation}".strip()
+        reached = map(each.shown, (each.final_accuracy, each.best_three, each.test_accuracy))
+        used = "-" if each.gpu_s is None else f"{each.gpu_s:,.2f}"
+        rows.append([name, each.growth, *reached, f"{each.growths:,.1f}", used, f"{each.idle:.1%}"])
+    said = dict.fromkeys(f"seconds: {each.seconds}" for _, each in runs if each.seconds)
+    return "\n".join(["\n".join(aligned(rows, left=2)), *said])
 
 
 def listed(items: Iterable[tuple[str, str]]) -> str:
@@ -258,6 +308,10 @@ def ruled(header: Row, rows: Iterable[Row]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
+def _growth(summary: PopulationSummary) -> str:
+    return f", growth: {summary.growth} ({summary.seconds})" if summary.seconds else ""
+
+
 def _averages(summary: PopulationSummary) -> Iterable[tuple[str, str]]:
     yield "run time", f"{summary.makespan_s:,.2f} s"
     yield "lower bound", f"{summary.lower_bound_s:,.2f} s"
@@ -268,6 +322,12 @@ def _averages(summary: PopulationSummary) -> Iterable[tuple[str, str]]:
         yield f"{name} in the end", summary.shown(summary.final_accuracy)
     if summary.to_target_s is not None:
         yield "time to the target", f"{summary.to_target_s:,.2f} s"
+    if summary.has_deadline:
+        yield "best three at the deadline", summary.shown(summary.best_three)
+        yield "test accuracy of the best at the deadline", summary.shown(summary.test_accuracy)
+        yield "seconds of slots in use", f"{summary.gpu_s or 0.0:,.2f} s"
+    if summary.growths:
+        yield "growths", f"{summary.growths:,.1f}"
     yield "clones", f"{summary.clones:,.1f}"
     yield (
         "assignments",

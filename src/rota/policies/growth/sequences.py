@@ -1,4 +1,4 @@
-"""Growth policies without an agent: never, and one fixed sequence."""
+"""Growth policies that follow one fixed sequence of actions, or none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rota.core.network import NOTHING, Observation
 
 
+@dataclass(frozen=True)
 class Never:
     """A policy that never changes a network: the baseline of all others."""
 
